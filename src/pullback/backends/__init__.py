@@ -1,0 +1,1 @@
+"""Floor 2, where programs run: on the host with NumPy."""

@@ -1,0 +1,190 @@
+"""What NumPy lacks, or does otherwise than the compiled backend: the host's side of the primitives.
+
+Functions take and give NumPy arrays and scalars; a Python number may stand for an operand beside an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def div(x: Any, y: Any) -> Any:
+    """Division; of integers towards zero, with -1 for a quotient by zero and wrapping on overflow."""
+    out = np.true_divide(x, y)
+    kind = x.dtype.kind if hasattr(x, "dtype") else y.dtype.kind
+    return _divide_integers(x, y) if kind in "iu" else out
+
+
+def _divide_integers(x: Any, y: Any) -> Any:
+    x, y = _pair(x, y)
+    safe = np.where(y == 0, y.dtype.type(1), y)
+    if x.dtype.kind == "u":
+        return np.where(y == 0, y.dtype.type(np.iinfo(y.dtype).max), x // safe)
+    overflow = (x == np.iinfo(x.dtype).min) & (y == -1)
+    safe = np.where(overflow, y.dtype.type(1), safe)
+    quotient = x // safe
+    quotient = quotient + ((x % safe != 0) & ((x < 0) != (safe < 0)))
+    return np.where(y == 0, y.dtype.type(-1), quotient).astype(x.dtype, copy=False)
+
+
+def rem(x: Any, y: Any) -> Any:
+    """The remainder of division towards zero, with the sign of ``x``; of an integer by zero, ``x``."""
+    x, y = _pair(x, y)
+    if x.dtype.kind not in "iu":
+        return np.fmod(x, y)
+    out = np.fmod(x, np.where(y == 0, y.dtype.type(1), y))
+    return np.where(y == 0, x, out).astype(x.dtype, copy=False)
+
+
+def _pair(x: Any, y: Any) -> tuple[Any, Any]:
+    dtype = x.dtype if hasattr(x, "dtype") else y.dtype
+    return np.asarray(x, dtype), np.asarray(y, dtype)
+
+
+def integer_pow(x: Any, *, y: int) -> Any:
+    """A fixed integer power: by squaring for the common ones, for NumPy's own is slow."""
+    if y == 2:
+        return np.multiply(x, x)
+    if y == 3:
+        return np.multiply(np.multiply(x, x), x)
+    if y == -1:
+        return div(np.ones_like(x), x)
+    if y < 0:
+        return div(np.ones_like(x), integer_pow(x, y=-y))
+    result, square = None, x
+    while y:
+        if y & 1:
+            result = square if result is None else np.multiply(result, square)
+        y >>= 1
+        if y:
+            square = np.multiply(square, square)
+    return np.ones_like(x) if result is None else result
+
+
+def power(x: Any, y: Any) -> Any:
+    """A power; of integers by squaring, wrapping; a negative exponent of an integer gives 1 over it, truncated."""
+    dtype = x.dtype if hasattr(x, "dtype") else y.dtype
+    if dtype.kind not in "iu":
+        return np.power(x, y)
+    x, y = _pair(x, y)
+    if dtype.kind == "u":
+        return np.power(x, y)
+    positive = np.power(x, np.maximum(y, dtype.type(0)))
+    return np.where(y < 0, _divide_integers(np.ones_like(positive), np.power(x, np.abs(y))), positive)
+
+
+def rsqrt(x: Any) -> Any:
+    return np.divide(x.dtype.type(1), np.sqrt(x))
+
+
+def logistic(x: Any) -> Any:
+    """1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) is needed nowhere: overflow gives 0."""
+    one = x.dtype.type(1)
+    return np.divide(one, np.add(one, np.exp(np.negative(x))))
+
+
+def sign(x: Any) -> Any:
+    if x.dtype.kind == "c":
+        size = np.abs(x)
+        return np.where(size == 0, x, x / np.where(size == 0, size.dtype.type(1), size)).astype(x.dtype, copy=False)
+    return np.sign(x) if x.dtype.kind != "f" else np.where(x == 0, x, np.sign(x)).astype(x.dtype, copy=False)
+
+
+def complex_(x: Any, y: Any) -> Any:
+    x, y = _pair(x, y)
+    x, y = np.broadcast_arrays(x, y)
+    out = np.empty(x.shape, np.complex128 if x.dtype == np.float64 else np.complex64)
+    out.real, out.imag = x, y
+    return out
+
+
+def clamp(low: Any, x: Any, high: Any) -> Any:
+    return np.minimum(np.maximum(x, low), high)
+
+
+def select_n(which: Any, *cases: Any) -> Any:
+    dtype = next((c.dtype for c in cases if hasattr(c, "dtype")), None)
+    if dtype is not None and dtype.kind == "V":
+        cases = tuple(np.asarray(c, dtype) for c in cases)
+    if which.dtype.kind == "b" and len(cases) == 2:
+        return np.where(which, cases[1], cases[0])
+    return np.choose(np.asarray(which, np.intp), cases, mode="clip")
+
+
+def shift_left(x: Any, y: Any) -> Any:
+    return _shift(np.left_shift, x, y)
+
+
+def shift_right_logical(x: Any, y: Any) -> Any:
+    x, y = _pair(x, y)
+    bits = np.dtype(f"u{x.dtype.itemsize}")
+    return _shift(np.right_shift, x.view(bits), y.view(bits)).view(x.dtype)
+
+
+def shift_right_arithmetic(x: Any, y: Any) -> Any:
+    """A shift that repeats the sign; one too far leaves only signs."""
+    x, y = _pair(x, y)
+    width = x.dtype.itemsize * 8
+    too_far = (y < 0) | (y >= width)
+    return np.right_shift(x, np.where(too_far, y.dtype.type(width - 1), y))
+
+
+def _shift(operation: Any, x: Any, y: Any) -> Any:
+    """A shift that gives zero when it is too far."""
+    x, y = _pair(x, y)
+    too_far = (y < 0) | (y >= x.dtype.itemsize * 8)
+    return np.where(too_far, x.dtype.type(0), operation(x, np.where(too_far, y.dtype.type(0), y)))
+
+
+def population_count(x: Any) -> Any:
+    return np.bitwise_count(x.view(np.dtype(f"u{x.dtype.itemsize}"))).astype(x.dtype)
+
+
+def count_leading_zeros(x: Any) -> Any:
+    width = x.dtype.itemsize * 8
+    bits = np.asarray(x).view(np.dtype(f"u{x.dtype.itemsize}")).copy()
+    step = width // 2
+    while step:
+        bits |= bits >> bits.dtype.type(step)
+        step //= 2
+    return (width - np.bitwise_count(bits).astype(np.int64)).astype(x.dtype)
+
+
+def convert(x: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> Any:
+    """A cast as XLA does it: floats to integers saturate and NaN gives 0; complex numbers lose their imaginary part."""
+    old = x.dtype
+    if old.kind == "c" and new_dtype.kind not in "cb":
+        return convert(x.real, new_dtype=new_dtype)
+    if new_dtype.kind in "iu" and old.kind not in "iub":
+        return _saturate(x, new_dtype)
+    return x.astype(new_dtype)
+
+
+def _saturate(x: Any, new_dtype: np.dtype[Any]) -> Any:
+    info = np.iinfo(new_dtype)
+    wide = np.asarray(x, np.float64 if x.dtype.kind != "f" or x.dtype.itemsize < 8 else x.dtype)
+    inside = (wide > float(info.min)) & (wide < float(info.max))
+    out = np.where(inside, wide, 0).astype(new_dtype)
+    out = np.where(wide >= float(info.max), new_dtype.type(info.max), out)
+    return np.where(wide <= float(info.min), new_dtype.type(info.min), out)
+
+
+def special(name: str) -> Callable[..., Any]:
+    """A function of ``scipy.special``, imported when it is first called, in the dtype of its last operand."""
+    found: list[Any] = []
+
+    def call(*args: Any) -> Any:
+        if not found:
+            import scipy.special
+
+            found.append(getattr(scipy.special, name))
+        dtype = args[-1].dtype
+        if dtype.kind == "V" or dtype.itemsize < 4:
+            return found[0](*(np.asarray(a, np.float32) for a in args)).astype(dtype)
+        out = found[0](*args)
+        return out if out.dtype is dtype else out.astype(dtype)
+
+    return call

@@ -1,0 +1,188 @@
+"""``Array``, the type of every value, and ``ArrayImpl``, the one that holds its elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.config import config
+from pullback.core.errors import AllocationError, ImmutableArrayError, OperandError
+from pullback.core.types import ShapedArray
+
+SCALARS: frozenset[type] = frozenset((float, int, complex, bool))
+
+
+class Array:
+    """An immutable array: concrete, or traced by a transformation.
+
+    Arrays are made by the functions of ``pullback.numpy``. Operators, NumPy's methods and indexing are
+    attached by ``pullback.numpy``, which defines what they mean.
+
+    >>> import pullback.numpy as pnp
+    >>> isinstance(pnp.ones(3), Array)
+    True
+    """
+
+    __slots__ = ()
+    __array_priority__ = 100
+    __hash__ = None  # type: ignore[assignment]
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    weak_type: bool
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise ImmutableArrayError(
+            f"arrays are immutable: x[{index!r}] = ... is not possible. Write x = x.at[{_index_text(index)}].set(...), "
+            "which gives a new array."
+        )
+
+    def __delitem__(self, index: Any) -> None:
+        raise ImmutableArrayError("arrays are immutable: their elements cannot be deleted")
+
+
+def _index_text(index: Any) -> str:
+    if isinstance(index, slice):
+        parts = ["" if p is None else repr(p) for p in (index.start, index.stop)]
+        return ":".join(parts + ([repr(index.step)] if index.step is not None else []))
+    if isinstance(index, tuple):
+        return ", ".join(map(_index_text, index))
+    return "..." if index is Ellipsis else repr(index)
+
+
+class ArrayImpl(Array):
+    """An array whose elements are on the host: an ``np.ndarray`` that nobody writes to, or a NumPy scalar."""
+
+    __slots__ = ("__weakref__", "_value", "weak_type")
+
+    _value: Any
+    weak_type: bool  # type: ignore[misc]
+
+    def __init__(self, value: Any, weak_type: bool = False) -> None:
+        self._value = value
+        self.weak_type = weak_type
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The size of each axis."""
+        return self._value.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        """The type of an element."""
+        return self._value.dtype  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._value.ndim  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._value.size  # type: ignore[no-any-return]
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The abstract value."""
+        return ShapedArray(self._value.shape, self._value.dtype, self.weak_type)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        value = np.asarray(self._value)
+        if dtype is not None and value.dtype != dtype:
+            return value.astype(dtype)
+        if copy:
+            return value.copy()
+        view = value.view()
+        view.flags.writeable = False
+        return view
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (np.asarray(self._value), self.weak_type)
+
+    def __copy__(self) -> ArrayImpl:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> ArrayImpl:
+        return self
+
+
+def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> ArrayImpl:
+    return ArrayImpl(value, weak_type)
+
+
+def host_value(x: Any) -> np.ndarray[Any, Any]:
+    """The elements of a concrete array as a read-only ``np.ndarray``, without a copy."""
+    return x.__array__() if type(x) is ArrayImpl else np.asarray(x)
+
+
+def from_scalar(x: Any) -> ArrayImpl:
+    """A Python number as a weakly typed array of no axes."""
+    dtype = dtypes.scalar_dtype(type(x))
+    try:
+        return ArrayImpl(dtype.type(x), type(x) is not bool)
+    except OverflowError:
+        raise OverflowError(
+            f"Python int {x} is too large for {dtype}; enable 64-bit types or give it a dtype, as in jnp.float32({x})"
+        ) from None
+
+
+def from_numpy(x: Any) -> ArrayImpl:
+    """A snapshot of a NumPy array or scalar, narrowed to the widths in use."""
+    dtype = dtypes.canonicalize_dtype(x.dtype)
+    try:
+        if isinstance(x, np.generic):
+            return ArrayImpl(x if x.dtype is dtype else x.astype(dtype))
+        if x.flags.writeable or x.base is not None or x.dtype != dtype or not x.dtype.isnative:
+            return ArrayImpl(np.array(x, dtype=dtype, order="C", subok=False))
+    except MemoryError as error:
+        raise AllocationError(f"no memory for an array of shape {x.shape} and dtype {dtype}: {error}") from None
+    return ArrayImpl(np.asarray(x))
+
+
+def as_array(x: Any) -> Array:
+    """An operand as an array: arrays as they are, Python numbers weakly typed, NumPy's values by a snapshot.
+
+    Raises:
+      OperandError: for anything else.
+    """
+    if isinstance(x, Array):
+        return x
+    if type(x) in SCALARS:
+        return from_scalar(x)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return from_numpy(x)
+    if isinstance(x, (bool, int, float, complex)):
+        return from_scalar(next(kind for kind in (bool, int, float, complex) if isinstance(x, kind))(x))
+    if hasattr(x, "__jax_array__"):
+        return as_array(x.__jax_array__())
+    if hasattr(x, "__array__") and not isinstance(x, type):
+        return from_numpy(np.asarray(x))
+    hint = " Convert it with pullback.numpy.asarray first." if isinstance(x, (list, tuple)) else ""
+    raise OperandError(f"expected an array or a number, got {_short(x)} of type {type(x).__name__}.{hint}")
+
+
+def _short(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def typeof(x: Any) -> ShapedArray:
+    """The abstract value of an array, a tracer or a Python number."""
+    if isinstance(x, Array):
+        return x.aval  # type: ignore[attr-defined,no-any-return]
+    if type(x) in SCALARS:
+        return ShapedArray((), dtypes.scalar_dtype(type(x)), type(x) is not bool)
+    return as_array(x).aval  # type: ignore[attr-defined,no-any-return]
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape of an operand; a Python number has none."""
+    return () if type(x) in SCALARS else x.shape
+
+
+def x64_enabled() -> bool:
+    """Whether 64-bit types are kept."""
+    return bool(config.enable_x64)

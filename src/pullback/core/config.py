@@ -1,0 +1,134 @@
+"""Switches that change what a program means, and how they are set for the process or for one thread.
+
+A switch is read with ``config.enable_x64``, set for the process with ``config.update("enable_x64", True)``
+and for the current thread, within a block, with ``with enable_x64(True): ...``. The names of JAX's
+configuration (``jax_enable_x64``) are understood too.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_DEFAULTS: dict[str, Any] = {
+    "enable_x64": False,
+    "threefry_partitionable": False,
+    "enable_checks": False,
+    "traceback_filtering": "auto",
+    "numpy_rank_promotion": "allow",
+    "numpy_dtype_promotion": "standard",
+}
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "traceback_filtering": ("auto", "off", "on"),
+    "numpy_rank_promotion": ("allow", "warn", "raise"),
+    "numpy_dtype_promotion": ("standard", "strict"),
+}
+
+
+def _from_environment(name: str, default: Any) -> Any:
+    text = os.environ.get("PULLBACK_" + name.upper())
+    if text is None:
+        return default
+    if isinstance(default, bool):
+        return text.strip().lower() in ("1", "true", "on", "yes")
+    return text
+
+
+class Config(threading.local):
+    """The switches; reading one is an attribute look-up. See :meth:`update`."""
+
+    enable_x64: bool
+    threefry_partitionable: bool
+    enable_checks: bool
+    traceback_filtering: str
+    numpy_rank_promotion: str
+    numpy_dtype_promotion: str
+
+    def update(self, name: str, value: Any) -> None:
+        """Set a switch for the whole process, in every thread that has not overridden it.
+
+        Args:
+          name: the switch, with or without JAX's prefix ``jax_``.
+          value: its new value.
+
+        Raises:
+          AttributeError: no such switch.
+          ValueError: the switch does not take this value.
+
+        >>> config.update("enable_x64", False)
+        """
+        setattr(Config, _checked(name, value), value)
+
+    def read(self, name: str) -> Any:
+        """The value of the switch ``name``."""
+        return getattr(self, _checked(name))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("jax_") and name[4:] in _DEFAULTS:
+            return getattr(self, name[4:])
+        raise AttributeError(f"pullback has no configuration switch {name!r}; there are: {', '.join(_DEFAULTS)}")
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All switches with their values in this thread."""
+        return {name: getattr(self, name) for name in _DEFAULTS}
+
+
+def _checked(name: str, value: Any = None) -> str:
+    key = name.removeprefix("jax_")
+    if key not in _DEFAULTS:
+        raise AttributeError(f"pullback has no configuration switch {name!r}; there are: {', '.join(_DEFAULTS)}")
+    if value is not None and key in _CHOICES and value not in _CHOICES[key]:
+        raise ValueError(f"{name} must be one of {_CHOICES[key]}, got {value!r}")
+    return key
+
+
+for _name, _default in _DEFAULTS.items():
+    setattr(Config, _name, _from_environment(_name, _default))
+
+config = Config()
+
+
+@contextmanager
+def override(name: str, value: Any) -> Iterator[None]:
+    """Set a switch within a block, for the current thread only."""
+    key = _checked(name, value)
+    local = vars(config)
+    had, previous = key in local, local.get(key)
+    local[key] = value
+    try:
+        yield
+    finally:
+        if had:
+            local[key] = previous
+        else:
+            del local[key]
+
+
+def enable_x64(new_val: bool = True) -> Any:
+    """A block in which 64-bit types are kept (or, with False, narrowed to 32 bits).
+
+    >>> import pullback.numpy as pnp
+    >>> with enable_x64():
+    ...     pnp.ones(2).dtype
+    dtype('float64')
+    """
+    return override("enable_x64", bool(new_val))
+
+
+def disable_x64() -> Any:
+    """A block in which 64-bit types are narrowed to 32 bits."""
+    return override("enable_x64", False)
+
+
+def numpy_rank_promotion(new_val: str) -> Any:
+    """A block in which implicit broadcasting between ranks is allowed, warned of, or refused."""
+    return override("numpy_rank_promotion", new_val)
+
+
+def threefry_partitionable(new_val: bool = True) -> Any:
+    """A block in which random bits are laid out so that each can be computed by itself."""
+    return override("threefry_partitionable", bool(new_val))

@@ -1,0 +1,699 @@
+"""Element types: which there are, their kinds, and the type that an operation on several of them gives.
+
+A Python number is *weak*: it takes part in an operation without widening the arrays that it meets. Types of
+64 bits are narrowed to 32 unless ``config.enable_x64``. Two types that are not in NumPy's own vocabulary mark
+values that are not numbers: :data:`float0`, the tangents of integers and booleans, and :data:`key_dtype`,
+random keys. The types of ``ml_dtypes`` (``bfloat16``, ``float8_e4m3fn``, ``int4``, ...) are imported on first
+use, since a process that does not use them should not wait for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any, Generic, Literal, TypeVar, overload
+
+import numpy as np
+
+from pullback.core.config import config
+from pullback.core.errors import DtypeError, OperandError, TypePromotionError
+
+DType = np.dtype[Any]
+_T = TypeVar("_T")
+
+float0: DType = np.dtype([("float0", np.void, 0)])
+key_dtype: DType = np.dtype([("fry", np.uint32, (2,))])
+
+_SMALL_INTEGERS = ("int2", "uint2", "int4", "uint4")
+_SMALL_FLOATS = (
+    "float4_e2m1fn",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+)
+_EXTENDED = frozenset(("bfloat16", *_SMALL_INTEGERS, *_SMALL_FLOATS))
+_BUILTIN_CODES = "?bhilqBHILQefdFD"
+
+
+class extended(np.generic):
+    """The kind of the dtypes whose elements are not numbers, for :func:`issubdtype`."""
+
+
+class prng_key(extended):
+    """The kind of the dtypes of random keys, for :func:`issubdtype`."""
+
+
+def _ml_dtypes() -> Any:
+    import ml_dtypes
+
+    return ml_dtypes
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXTENDED:
+        return getattr(_ml_dtypes(), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# Kinds
+
+
+class _ByDtype(dict[DType, _T], Generic[_T]):
+    """A property of dtypes, computed once for each, so that looking it up costs one dictionary access."""
+
+    def __init__(self, compute: Callable[[DType], _T]) -> None:
+        self.compute = compute
+        self.update((np.dtype(code), compute(np.dtype(code))) for code in _BUILTIN_CODES)
+
+    def __missing__(self, dtype: Any) -> _T:
+        value = self.compute(_parse(dtype))
+        if isinstance(dtype, np.dtype):
+            self[dtype] = value
+        return value
+
+
+def _kind(dtype: DType) -> str:
+    """One letter: b(ool), i(nt), u(nsigned), f(loat), c(omplex), k(ey), 0 (float0), or "" if unsupported."""
+    if dtype.isbuiltin == 1:
+        return dtype.kind if dtype.char in _BUILTIN_CODES else ""
+    if dtype == float0:
+        return "0"
+    if dtype == key_dtype:
+        return "k"
+    if not dtype.isnative:
+        return _kind(np.dtype(dtype.type))
+    # ml_dtypes reports kinds of its own accord (V for most, f for float8_e5m2): its names are reliable.
+    name = dtype.name
+    return name.removeprefix("b")[0] if name in _EXTENDED else ""
+
+
+_kinds = _ByDtype(_kind)
+_inexact = _ByDtype(lambda dtype: _kind(dtype) in ("f", "c"))
+_float = _ByDtype(lambda dtype: _kind(dtype) == "f")
+_complex = _ByDtype(lambda dtype: _kind(dtype) == "c")
+_integer = _ByDtype(lambda dtype: _kind(dtype) in ("i", "u"))
+_bool = _ByDtype(lambda dtype: _kind(dtype) == "b")
+_tangent = _ByDtype(lambda dtype: dtype if _kind(dtype) in ("f", "c") else float0)
+
+
+def is_inexact(dtype: DType) -> bool:
+    """Whether a dtype is floating-point or complex.
+
+    >>> is_inexact(np.dtype("float32")), is_inexact(np.dtype("int32"))
+    (True, False)
+    """
+    return _inexact[dtype]
+
+
+def is_float(dtype: DType) -> bool:
+    """Whether a dtype is real floating-point.
+
+    >>> is_float(np.dtype("float32")), is_float(np.dtype("complex64"))
+    (True, False)
+    """
+    return _float[dtype]
+
+
+def is_complex(dtype: DType) -> bool:
+    """Whether a dtype is complex.
+
+    >>> is_complex(np.dtype("float32")), is_complex(np.dtype("complex64"))
+    (False, True)
+    """
+    return _complex[dtype]
+
+
+def is_integer(dtype: DType) -> bool:
+    """Whether a dtype is an integer, signed or unsigned; booleans are not.
+
+    >>> is_integer(np.dtype("uint8")), is_integer(np.dtype("bool"))
+    (True, False)
+    """
+    return _integer[dtype]
+
+
+def is_bool(dtype: DType) -> bool:
+    """Whether a dtype is boolean.
+
+    >>> is_bool(np.dtype("bool")), is_bool(np.dtype("uint8"))
+    (True, False)
+    """
+    return _bool[dtype]
+
+
+def tangent_dtype(dtype: DType) -> DType:
+    """The dtype of the tangents of values of ``dtype``: itself if it is inexact, else ``float0``.
+
+    >>> tangent_dtype(np.dtype("float32")), tangent_dtype(np.dtype("int32")) == float0
+    (dtype('float32'), True)
+    """
+    return _tangent[dtype]
+
+
+def _short_name(dtype: DType) -> str:
+    kind, name = _kind(dtype), dtype.name
+    if kind in ("i", "u", "f", "c") and not name.startswith("bfloat"):
+        return kind + name.lstrip("abcdefghijklmnopqrstuvwxyz")
+    return {"0": "float0", "k": "key<fry>", "f": "bf16"}.get(kind, name)
+
+
+_short_names = _ByDtype(_short_name)
+
+
+def short_name(dtype: DType) -> str:
+    """The name of a dtype in printed programs.
+
+    >>> short_name(np.dtype("float32")), short_name(np.dtype("bool")), short_name(key_dtype)
+    ('f32', 'bool', 'key<fry>')
+    """
+    return _short_names[dtype]
+
+
+# Canonical dtypes
+
+_NARROWED = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
+_narrow: dict[Any, DType] = {}
+_wide: dict[Any, DType] = {}
+_ABSTRACT = frozenset(
+    (
+        np.generic,
+        np.number,
+        np.integer,
+        np.signedinteger,
+        np.unsignedinteger,
+        np.inexact,
+        np.floating,
+        np.complexfloating,
+        np.flexible,
+        np.character,
+        extended,
+        prng_key,
+    )
+)
+_VOCABULARY = (
+    "there are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, complex64, "
+    "complex128 and the narrow types of ml_dtypes (float8_e4m3fn, int4, ...)"
+)
+
+
+def _parse(dtype: Any) -> DType:
+    """The NumPy dtype that ``dtype`` means, whether or not Pullback supports it."""
+    if isinstance(dtype, np.dtype):
+        return dtype
+    if isinstance(dtype, str) and dtype in _EXTENDED:
+        dtype = __getattr__(dtype)
+    if isinstance(dtype, type) and dtype in _ABSTRACT:
+        if dtype is prng_key:
+            return key_dtype
+        raise DtypeError(f"{dtype.__name__} is a kind of dtypes, and a dtype is needed, such as float32")
+    own = getattr(dtype, "dtype", None)
+    if isinstance(own, np.dtype) and not hasattr(dtype, "shape"):
+        return own
+    try:
+        parsed: DType = np.dtype(dtype)
+    except (TypeError, ValueError) as error:
+        raise DtypeError(f"there is no dtype {dtype!r}; {_VOCABULARY}") from error
+    return parsed
+
+
+def _canonicalize(dtype: Any, x64: bool) -> DType:
+    parsed = _parse(dtype)
+    kind = _kind(parsed)
+    if not kind:
+        quoted = parsed.name if dtype is parsed else repr(dtype)
+        raise DtypeError(f"dtype {quoted} is not supported; {_VOCABULARY}")
+    if kind in "0k" or parsed.name in _EXTENDED:
+        return parsed
+    # By name, since int64 has two codes, "l" and "q", and the other byte order is the same type to us.
+    canonical: DType = np.dtype(parsed.name if x64 else _NARROWED.get(parsed.name, parsed.name))
+    return canonical
+
+
+def canonicalize_dtype(dtype: Any) -> DType:
+    """The dtype that values asked for as ``dtype`` have: 64 bits become 32 unless ``config.enable_x64``.
+
+    Args:
+      dtype: whatever :class:`numpy.dtype` takes, the name of an extended type, or an object with a ``dtype``.
+
+    Returns:
+      A NumPy dtype in native byte order.
+
+    Raises:
+      DtypeError: there is no such dtype, or it is not one of numbers.
+
+    >>> canonicalize_dtype(float), canonicalize_dtype("int8")
+    (dtype('float32'), dtype('int8'))
+    """
+    table = _wide if config.enable_x64 else _narrow
+    try:
+        return table[dtype]
+    except KeyError:
+        canonical = table[dtype] = _canonicalize(dtype, table is _wide)
+        return canonical
+    except TypeError:
+        return _canonicalize(dtype, table is _wide)
+
+
+def default_float() -> DType:
+    """The dtype of a Python float.
+
+    >>> default_float()
+    dtype('float32')
+    """
+    return scalar_dtype(float)
+
+
+def default_int() -> DType:
+    """The dtype of a Python integer.
+
+    >>> default_int()
+    dtype('int32')
+    """
+    return scalar_dtype(int)
+
+
+def default_complex() -> DType:
+    """The dtype of a Python complex number.
+
+    >>> default_complex()
+    dtype('complex64')
+    """
+    return scalar_dtype(complex)
+
+
+# Dtypes of values
+
+python_scalar_kind: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
+_wide_scalars: dict[type, DType] = {kind: np.dtype(kind) for kind in python_scalar_kind}
+_narrow_scalars: dict[type, DType] = {kind: _canonicalize(kind, False) for kind in python_scalar_kind}
+
+
+def scalar_dtype(kind: type) -> DType:
+    """The dtype of the Python numbers of a type.
+
+    Args:
+      kind: ``bool``, ``int``, ``float`` or ``complex``.
+
+    >>> scalar_dtype(complex)
+    dtype('complex64')
+    """
+    return (_wide_scalars if config.enable_x64 else _narrow_scalars)[kind]
+
+
+def dtype_and_weak(value: Any) -> tuple[DType, bool]:
+    """The dtype of a value, and whether it is weak.
+
+    Args:
+      value: a Python number, a NumPy array or scalar, or anything with a ``dtype`` (and ``weak_type``).
+
+    Returns:
+      The dtype, canonical for NumPy's values, and whether it gives way to others in promotion: Python's
+      numbers do, except booleans, which give way to everything anyhow.
+
+    Raises:
+      OperandError: the value is no array of numbers.
+
+    >>> dtype_and_weak(2.0), dtype_and_weak(np.ones(3))
+    ((dtype('float32'), True), (dtype('float32'), False))
+    """
+    kind = type(value)
+    if kind in python_scalar_kind:
+        return (_wide_scalars if config.enable_x64 else _narrow_scalars)[kind], kind is not bool
+    weak = getattr(value, "weak_type", None)
+    if weak is not None:
+        return value.dtype, weak
+    dtype = getattr(value, "dtype", None)
+    if isinstance(value, (np.ndarray, np.generic)):
+        try:
+            return canonicalize_dtype(dtype), False
+        except DtypeError as error:
+            raise OperandError(f"{_quote(value)} is not an array of numbers: its dtype is {dtype}") from error
+    if isinstance(dtype, np.dtype):
+        return dtype, False
+    for base in (bool, int, float, complex):
+        if isinstance(value, base):  # an IntEnum, say
+            return scalar_dtype(base), base is not bool
+    raise OperandError(f"expected an array or a number, got {_quote(value)} of type {kind.__name__}")
+
+
+def dtype_of(value: Any) -> DType:
+    """The dtype of a value; see :func:`dtype_and_weak`.
+
+    Raises:
+      OperandError: the value is no array of numbers.
+
+    >>> dtype_of(np.ones(3, "int8"))
+    dtype('int8')
+    """
+    return dtype_and_weak(value)[0]
+
+
+def _quote(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# Promotion. An arrow goes from a type to those next above it; "i*", "f*" and "c*" are Python's numbers. The
+# type of an operation is the lowest that is above all its operands' types, if there is one.
+
+_ABOVE: dict[str, tuple[str, ...]] = {
+    "bool": ("i*",),
+    "i*": ("int8", "uint8", *_SMALL_INTEGERS),
+    "uint8": ("int16", "uint16"),
+    "uint16": ("int32", "uint32"),
+    "uint32": ("int64", "uint64"),
+    "uint64": ("f*",),
+    "int8": ("int16",),
+    "int16": ("int32",),
+    "int32": ("int64",),
+    "int64": ("f*",),
+    "f*": ("c*", "bfloat16", "float16", *_SMALL_FLOATS),
+    "bfloat16": ("float32",),
+    "float16": ("float32",),
+    "float32": ("float64", "complex64"),
+    "float64": ("complex128",),
+    "c*": ("complex64",),
+    "complex64": ("complex128",),
+}
+_FLOATS = ("bfloat16", "float16", "float32", "float64", *_SMALL_FLOATS)
+_COMPLEX = ("complex64", "complex128")
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", *_SMALL_INTEGERS)
+_ABOVE_STRICT: dict[str, tuple[str, ...]] = {
+    "i*": ("f*", *_INTEGERS),
+    "f*": ("c*", *_FLOATS),
+    "c*": _COMPLEX,
+}
+_WEAK_TYPES: dict[str, type] = {"i*": int, "f*": float, "c*": complex}
+
+
+@cache
+def _upper_bounds(name: str, strict: bool) -> frozenset[str]:
+    above = (_ABOVE_STRICT if strict else _ABOVE).get(name, ())
+    return frozenset((name,)).union(*(_upper_bounds(other, strict) for other in above))
+
+
+def _join(names: frozenset[str], strict: bool) -> str:
+    common = frozenset.intersection(*(_upper_bounds(name, strict) for name in names))
+    for name in common:
+        if _upper_bounds(name, strict) == common:
+            return name
+    listed = ", ".join(_WEAK_TYPES[name].__name__ if name in _WEAK_TYPES else name for name in sorted(names))
+    reason = (
+        "floating-point types of 8 bits and less, and integers of 4 and less, are not promoted implicitly"
+    )
+    if strict:
+        reason = "under config.numpy_dtype_promotion = 'strict' only Python's numbers are promoted implicitly"
+    raise TypePromotionError(f"{listed} have no common dtype: {reason}; convert the operands with astype")
+
+
+@lru_cache(maxsize=4096)
+def _promote(operands: tuple[tuple[DType, bool], ...], x64: bool, mode: str) -> tuple[DType, bool]:
+    operands = tuple((_canonicalize(dtype, x64), weak and dtype.kind != "b") for dtype, weak in operands)
+    if len(set(operands)) == 1:
+        return operands[0]
+    for dtype, _ in operands:
+        if _kind(dtype) in "0k":
+            listed = ", ".join(short_name(dtype) for dtype, _ in operands)
+            raise TypePromotionError(f"{listed} have no common dtype: {short_name(dtype)} holds no numbers")
+    all_weak = all(weak for _, weak in operands)
+    names = frozenset(_kind(dtype) + "*" if weak and not all_weak else dtype.name for dtype, weak in operands)
+    joined = _join(names, mode == "strict" and not all_weak)
+    if joined in _WEAK_TYPES:
+        return _canonicalize(_WEAK_TYPES[joined], x64), True
+    return _canonicalize(joined, x64), all_weak
+
+
+@lru_cache(maxsize=4096)
+def _promote_pair(
+    first: DType, first_weak: bool, second: DType, second_weak: bool, x64: bool, mode: str
+) -> tuple[DType, bool]:
+    return _promote(((first, first_weak), (second, second_weak)), x64, mode)
+
+
+def promote_weak(first: DType, first_weak: bool, second: DType, second_weak: bool) -> tuple[DType, bool]:
+    """The dtype and weakness of an operation on two values, given theirs.
+
+    Raises:
+      TypePromotionError: the two have no common dtype.
+
+    >>> promote_weak(np.dtype("int8"), False, np.dtype("float32"), True)
+    (dtype('float32'), True)
+    """
+    return _promote_pair(
+        first, first_weak, second, second_weak, config.enable_x64, config.numpy_dtype_promotion
+    )
+
+
+def _as_operand(argument: Any) -> tuple[DType, bool]:
+    """The dtype and weakness of an argument of :func:`result_type`, which is a value or names a dtype."""
+    weak = getattr(argument, "weak_type", None)
+    if weak is not None:
+        return argument.dtype, weak
+    if argument is None or isinstance(argument, (np.dtype, str, type)):
+        return canonicalize_dtype(argument), argument in python_scalar_kind and argument is not bool
+    if hasattr(argument, "dtype") and not hasattr(argument, "shape"):
+        return canonicalize_dtype(argument), False
+    return dtype_and_weak(argument)
+
+
+def promote_types(a: Any, b: Any) -> DType:
+    """The dtype of an operation on values of two dtypes.
+
+    Args:
+      a, b: dtypes, or Python's number types, which are weak.
+
+    Raises:
+      TypePromotionError: the two have no common dtype.
+
+    >>> promote_types("int8", "uint8"), promote_types("bfloat16", "float16"), promote_types("float16", float)
+    (dtype('int16'), dtype('float32'), dtype('float16'))
+    """
+    return _promote((_as_operand(a), _as_operand(b)), config.enable_x64, config.numpy_dtype_promotion)[0]
+
+
+@overload
+def result_type(*args: Any, return_weak_type_flag: Literal[True]) -> tuple[DType, bool]: ...
+@overload
+def result_type(*args: Any, return_weak_type_flag: Literal[False] = False) -> DType: ...
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> DType | tuple[DType, bool]:
+    """The dtype of an operation on all of ``args``.
+
+    Args:
+      args: values, dtypes, or Python's number types; at least one.
+      return_weak_type_flag: whether to return ``(dtype, weak)`` instead of the dtype.
+
+    Raises:
+      TypePromotionError: they have no common dtype.
+      ValueError: no arguments.
+
+    >>> result_type(np.ones(3, "int8"), 2), result_type("int8", 2.0, return_weak_type_flag=True)
+    (dtype('int8'), (dtype('float32'), True))
+    """
+    if not args:
+        raise ValueError("result_type needs at least one value or dtype, got none")
+    operands = tuple([_as_operand(argument) for argument in args])
+    dtype, weak = _promote(operands, config.enable_x64, config.numpy_dtype_promotion)
+    return (dtype, weak) if return_weak_type_flag else dtype
+
+
+# Related dtypes
+
+
+@lru_cache(maxsize=256)
+def _to_inexact(dtype: DType, x64: bool) -> DType:
+    kind = _kind(dtype)
+    if kind in ("f", "c"):
+        return dtype
+    if kind not in ("b", "i", "u"):
+        raise DtypeError(f"expected a dtype of numbers, got {short_name(dtype)}")
+    return _canonicalize("float64" if dtype.itemsize == 8 else "float32", x64)
+
+
+def to_inexact(dtype: DType) -> DType:
+    """The dtype of a function such as the sine on values of ``dtype``: itself, or the float that fits.
+
+    Raises:
+      DtypeError: the dtype is not one of numbers.
+
+    >>> to_inexact(np.dtype("int32")), to_inexact(np.dtype("float16"))
+    (dtype('float32'), dtype('float16'))
+    """
+    return _to_inexact(dtype, config.enable_x64)
+
+
+@lru_cache(maxsize=256)
+def _to_complex(dtype: DType, x64: bool) -> DType:
+    inexact = _to_inexact(dtype, x64)
+    if _kind(inexact) == "c":
+        return inexact
+    return np.dtype("complex128" if inexact.itemsize == 8 else "complex64")
+
+
+def to_complex(dtype: DType) -> DType:
+    """The complex dtype that holds values of ``dtype``.
+
+    >>> to_complex(np.dtype("float32")), to_complex(np.dtype("float16"))
+    (dtype('complex64'), dtype('complex64'))
+    """
+    return _to_complex(dtype, config.enable_x64)
+
+
+_real = _ByDtype(lambda dtype: np.dtype(f"float{dtype.itemsize * 4}") if _kind(dtype) == "c" else dtype)
+
+
+def to_real(dtype: DType) -> DType:
+    """The dtype of the real part of values of ``dtype``.
+
+    >>> to_real(np.dtype("complex64")), to_real(np.dtype("float16"))
+    (dtype('float32'), dtype('float16'))
+    """
+    return _real[dtype]
+
+
+# Kinds and limits, as NumPy names them
+
+_ABSTRACT_OF_KIND: dict[str, Any] = {
+    "i": np.signedinteger,
+    "u": np.unsignedinteger,
+    "f": np.floating,
+    "k": prng_key,
+}
+
+
+def _scalar_type(dtype: Any) -> type:
+    if isinstance(dtype, type) and issubclass(dtype, np.generic):
+        return dtype
+    parsed = _parse(dtype)
+    return prng_key if parsed == key_dtype else parsed.type
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether dtype ``a`` is ``b`` or of kind ``b``.
+
+    Args:
+      a: a dtype or a kind.
+      b: a dtype or a kind: one of NumPy's abstract types, ``extended`` or ``prng_key``.
+
+    Raises:
+      DtypeError: there is no such dtype.
+
+    >>> issubdtype("bfloat16", np.floating), issubdtype(key_dtype, prng_key)
+    (True, True)
+    """
+    sub, sup = _scalar_type(a), _scalar_type(b)
+    if issubclass(sub, sup):
+        return True
+    abstract = _ABSTRACT_OF_KIND.get(_kind(np.dtype(sub))) if sub.__name__ in _EXTENDED else None
+    return abstract is not None and issubclass(abstract, sup)
+
+
+_KINDS: dict[str, str] = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind, in the words of the array API standard.
+
+    Args:
+      dtype: a dtype.
+      kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
+        "numeric", a dtype, or a tuple of these.
+
+    Raises:
+      ValueError: there is no such kind.
+
+    >>> isdtype("float32", ("integral", "real floating")), isdtype("float32", "float64")
+    (True, False)
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, one) for one in kind)
+    parsed = _parse(dtype)
+    if isinstance(kind, str) and kind in _KINDS:
+        return _kinds[parsed] in tuple(_KINDS[kind])
+    try:
+        return parsed == _parse(kind)
+    except DtypeError as error:
+        raise ValueError(f"there is no kind or dtype {kind!r}; the kinds are {', '.join(_KINDS)}") from error
+
+
+def finfo(dtype: Any) -> Any:
+    """The limits of a floating-point or complex dtype.
+
+    Returns:
+      An object with ``bits``, ``eps``, ``max``, ``min``, ``tiny``, ..., as :class:`numpy.finfo`.
+
+    Raises:
+      DtypeError: there is no such dtype, or it is not inexact.
+
+    >>> finfo("float32").eps, finfo("bfloat16").bits
+    (np.float32(1.1920929e-07), 16)
+    """
+    parsed = _parse(dtype)
+    if _kinds[parsed] not in ("f", "c"):
+        raise DtypeError(f"finfo takes a floating-point or complex dtype, got {dtype!r}")
+    if parsed.name in _EXTENDED:
+        return _ml_dtypes().finfo(parsed)
+    return np.finfo(parsed)
+
+
+def iinfo(dtype: Any) -> Any:
+    """The limits of an integer dtype.
+
+    Returns:
+      An object with ``bits``, ``max`` and ``min``, as :class:`numpy.iinfo`.
+
+    Raises:
+      DtypeError: there is no such dtype, or it is not an integer.
+
+    >>> iinfo("int8").max, iinfo("int4").max
+    (127, 7)
+    """
+    parsed = _parse(dtype)
+    if _kinds[parsed] not in ("i", "u"):
+        raise DtypeError(f"iinfo takes an integer dtype, got {dtype!r}")
+    if parsed.name in _EXTENDED:
+        return _ml_dtypes().iinfo(parsed)
+    return np.iinfo(parsed)
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """The number of bits of an element.
+
+    >>> itemsize_bits("float32"), itemsize_bits("int4"), itemsize_bits(bool)
+    (32, 4, 8)
+    """
+    parsed = _parse(dtype)
+    kind = _kinds[parsed]
+    if parsed.name in _EXTENDED and kind in "iuf":
+        return int((iinfo if kind in "iu" else finfo)(parsed).bits)
+    return parsed.itemsize * 8
+
+
+def scalar_type_of(value: Any) -> type:
+    """The Python number type that a value's elements are like: ``bool``, ``int``, ``float`` or ``complex``.
+
+    Raises:
+      OperandError: the value is no array of numbers.
+
+    >>> scalar_type_of(np.ones(3, "uint8"))
+    <class 'int'>
+    """
+    kind = _kinds[dtype_of(value)]
+    for scalar, letter in python_scalar_kind.items():
+        if letter == kind.replace("u", "i"):
+            return scalar
+    raise OperandError(f"{_quote(value)} is not an array of numbers")

@@ -1,0 +1,120 @@
+"""The exceptions of Pullback, each also the built-in kind that JAX's is.
+
+    PullbackError
+    ├── ConcretizationTypeError (TypeError)      a traced value where a concrete one is needed
+    │   ├── TracerBoolConversionError            if, while, and, or, not, bool()
+    │   ├── TracerIntegerConversionError         index(), range(), list indices
+    │   ├── TracerArrayConversionError           np.asarray(), NumPy functions that we lack
+    │   └── NonConcreteBooleanIndexError         a traced boolean mask as an index (also IndexError)
+    ├── UnexpectedTracerError (ValueError)       a tracer that outlived its transformation
+    ├── KeyReuseError (RuntimeError)             a random key consumed twice
+    ├── TypePromotionError (ValueError)          dtypes without a common type
+    ├── MissingRuleError (NotImplementedError)   a primitive lacks the rule that is needed
+    ├── NotLinearError (TypeError)               transposition of a function that is not linear
+    ├── NotDifferentiableError (TypeError)       inputs or outputs that cannot be differentiated
+    ├── TangentMismatchError (TypeError, ValueError)   (co)tangents of another tree, shape or dtype
+    ├── ShapeError (TypeError, ValueError)       shapes or parameters that do not fit an operation
+    ├── ArgumentError (TypeError, ValueError)    an argument of a transformation that makes no sense
+    ├── BatchSizeError (ValueError)              vmap over sizes that disagree, or over nothing
+    ├── BatchAxisError (ValueError)              in_axes or out_axes that do not fit
+    ├── DtypeError (TypeError)                   operands of a dtype that an operation does not take
+    ├── OperandError (TypeError)                 operands that are no arrays: strings, None, lists
+    ├── ImmutableArrayError (TypeError)          item assignment
+    ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
+    ├── JaxprError (AssertionError)              an ill-typed jaxpr
+    └── AllocationError (MemoryError)            an array too large for memory
+"""
+
+from __future__ import annotations
+
+
+class PullbackError(Exception):
+    """The root of Pullback's exceptions."""
+
+
+class ConcretizationTypeError(PullbackError, TypeError):
+    """A traced value was used where a concrete value is needed."""
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A traced value was used as a condition in Python."""
+
+
+class TracerIntegerConversionError(ConcretizationTypeError):
+    """A traced value was used as a Python integer."""
+
+
+class TracerArrayConversionError(ConcretizationTypeError):
+    """A traced value was converted to a NumPy array."""
+
+
+class NonConcreteBooleanIndexError(ConcretizationTypeError, IndexError):
+    """A traced boolean mask was used as an index, so that the shape of the result depends on values."""
+
+
+class UnexpectedTracerError(PullbackError, ValueError):
+    """A tracer was used after the transformation that made it had ended."""
+
+
+class KeyReuseError(PullbackError, RuntimeError):
+    """A random key was consumed more than once."""
+
+
+class TypePromotionError(PullbackError, ValueError):
+    """Two dtypes have no common type."""
+
+
+class MissingRuleError(PullbackError, NotImplementedError):
+    """A primitive lacks the rule that a transformation needs."""
+
+
+class NotLinearError(PullbackError, TypeError):
+    """A function that should be linear is not."""
+
+
+class NotDifferentiableError(PullbackError, TypeError):
+    """Inputs or outputs of a kind that cannot be differentiated as asked."""
+
+
+class TangentMismatchError(PullbackError, TypeError, ValueError):
+    """A tangent or cotangent of another tree, shape or dtype than the value it belongs to."""
+
+
+class ShapeError(PullbackError, TypeError, ValueError):
+    """Shapes or parameters that do not fit an operation."""
+
+
+class ArgumentError(PullbackError, TypeError, ValueError):
+    """An argument of a transformation, such as ``argnums``, that makes no sense."""
+
+
+class BatchSizeError(PullbackError, ValueError):
+    """Mapped axes whose sizes disagree, or nothing that is mapped."""
+
+
+class BatchAxisError(PullbackError, ValueError):
+    """``in_axes`` or ``out_axes`` that do not fit the values that they describe."""
+
+
+class DtypeError(PullbackError, TypeError):
+    """An operand of a dtype that the operation does not take."""
+
+
+class OperandError(PullbackError, TypeError):
+    """An operand that is not an array."""
+
+
+class ImmutableArrayError(PullbackError, TypeError):
+    """An attempt to change an array in place."""
+
+
+class UnsupportedFunctionError(PullbackError, TypeError):
+    """A NumPy function, called on Pullback's values, that Pullback does not have."""
+
+
+class JaxprError(PullbackError, AssertionError):
+    """A jaxpr that breaks a typing rule."""
+
+
+class AllocationError(PullbackError, MemoryError):
+    """An array too large for memory."""

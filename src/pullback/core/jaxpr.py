@@ -1,0 +1,321 @@
+"""Jaxprs: programs as data. Their printer, their checker and their evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Union
+
+from pullback.core import source
+from pullback.core.array import Array, ArrayImpl, typeof
+from pullback.core.errors import JaxprError
+from pullback.core.trace import Primitive, missing_rule
+from pullback.core.types import ShapedArray
+
+
+class Var:
+    """A variable of a jaxpr, bound once."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var(id={id(self)}):{self.aval}"
+
+
+class Literal:
+    """A number written into a jaxpr."""
+
+    __slots__ = ("aval", "val")
+
+    def __init__(self, val: Any, aval: ShapedArray) -> None:
+        self.val = val
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return _show_literal(self)
+
+
+Atom = Union[Var, Literal]
+
+
+class Eqn:
+    """One equation: ``outvars = primitive[params] invars``, and where in the user's program it was written."""
+
+    __slots__ = ("invars", "made_at", "outvars", "params", "primitive")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        invars: list[Atom],
+        params: dict[str, Any],
+        outvars: list[Var],
+        made_at: source.Location | None = None,
+    ) -> None:
+        self.primitive = primitive
+        self.invars = invars
+        self.params = params
+        self.outvars = outvars
+        self.made_at = made_at
+
+    def __repr__(self) -> str:
+        return "\n".join(_show_eqn(self, _Names(), "", ""))
+
+
+class Jaxpr:
+    """A program: constants and inputs, equations in order, results.
+
+    Treat it as immutable: transformations of jaxprs are cached by the jaxpr that they were given.
+    """
+
+    __slots__ = ("__weakref__", "constvars", "eqns", "invars", "outvars")
+
+    def __init__(
+        self, constvars: Sequence[Var], invars: Sequence[Var], eqns: Sequence[Eqn], outvars: Sequence[Atom]
+    ) -> None:
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.eqns = list(eqns)
+        self.outvars = list(outvars)
+
+    def __str__(self) -> str:
+        return "\n".join(_show_jaxpr(self, _Names(), ""))
+
+    __repr__ = __str__
+
+
+class ClosedJaxpr:
+    """A jaxpr with the values of its constants."""
+
+    __slots__ = ("__weakref__", "consts", "jaxpr")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.jaxpr.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.jaxpr.outvars]
+
+    @property
+    def eqns(self) -> list[Eqn]:
+        return self.jaxpr.eqns
+
+    literals = property(lambda self: self.consts)
+
+    def __str__(self) -> str:
+        return str(self.jaxpr)
+
+    __repr__ = __str__
+
+
+def subjaxprs(eqn: Eqn) -> Iterator[Jaxpr]:
+    """The jaxprs that an equation holds in its parameters."""
+    for value in eqn.params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                yield item.jaxpr
+            elif isinstance(item, Jaxpr):
+                yield item
+
+
+# Printing ---------------------------------------------------------------------------------------------------------
+
+
+class _Names:
+    """Names for variables, a, b, ..., z, ba, bb, ..., in the order in which they are asked for."""
+
+    def __init__(self) -> None:
+        self.names: dict[Var, str] = {}
+
+    def __call__(self, var: Var) -> str:
+        name = self.names.get(var)
+        if name is None:
+            name = self.names[var] = self.letters(len(self.names))
+        return name
+
+    @staticmethod
+    def letters(n: int) -> str:
+        text = ""
+        while n or not text:
+            n, digit = divmod(n, 26)
+            text = chr(97 + digit) + text
+        return text
+
+
+def _show_literal(literal: Literal) -> str:
+    value = literal.val._value if isinstance(literal.val, ArrayImpl) else literal.val
+    number = value.item() if hasattr(value, "item") else value
+    return f"{number}:{literal.aval}"
+
+
+def _show_atom(atom: Atom, names: _Names) -> str:
+    return names(atom) if isinstance(atom, Var) else _show_literal(atom)
+
+
+def _show_binders(variables: Sequence[Var], names: _Names) -> str:
+    return " ".join(f"{names(v)}:{v.aval}" for v in variables)
+
+
+def _used_variables(jaxpr: Jaxpr) -> set[Var]:
+    atoms = [a for eqn in jaxpr.eqns for a in eqn.invars] + jaxpr.outvars
+    return {a for a in atoms if isinstance(a, Var)}
+
+
+def _show_jaxpr(jaxpr: Jaxpr, names: _Names, indent: str) -> list[str]:
+    used = _used_variables(jaxpr)
+    consts = _show_binders(jaxpr.constvars, names)
+    inputs = _show_binders(jaxpr.invars, names)
+    lines = [f"{{ lambda {consts + ' ' if consts else ''}; {inputs}. let"]
+    for eqn in jaxpr.eqns:
+        binders = " ".join(f"{names(v) if v in used else '_'}:{v.aval}" for v in eqn.outvars)
+        lines += _show_eqn(eqn, names, binders, indent + "    ")
+    results = ", ".join(_show_atom(a, names) for a in jaxpr.outvars)
+    results += "," if len(jaxpr.outvars) == 1 else ""
+    if not jaxpr.eqns:
+        return [f"{lines[0]}  in ({results}) }}"]
+    return [*lines, f"{indent}  in ({results}) }}"]
+
+
+def _show_eqn(eqn: Eqn, names: _Names, binders: str, indent: str) -> list[str]:
+    operands = "".join(" " + _show_atom(a, names) for a in eqn.invars)
+    params = {k: v for k, v in sorted(eqn.params.items())}
+    nested = {k: v for k, v in params.items() if isinstance(v, (Jaxpr, ClosedJaxpr))}
+    head = f"{indent}{binders} = {eqn.primitive.name}" if binders else f"{indent}{eqn.primitive.name}"
+    if not nested:
+        shown = " ".join(f"{k}={_show_param(v)}" for k, v in params.items())
+        return [f"{head}[{shown}]{operands}" if shown else f"{head}{operands}"]
+    lines = [head + "["]
+    for name, value in params.items():
+        if name in nested:
+            inner = _show_jaxpr(getattr(value, "jaxpr", value), names, indent + "  ")
+            lines += [f"{indent}  {name}={inner[0]}", *inner[1:]]
+        else:
+            lines.append(f"{indent}  {name}={_show_param(value)}")
+    return [*lines, f"{indent}]{operands}"]
+
+
+def _show_param(value: Any) -> str:
+    import numpy as np
+
+    if isinstance(value, np.dtype):
+        return str(value)
+    return getattr(value, "__name__", None) or str(value)
+
+
+# Checking ---------------------------------------------------------------------------------------------------------
+
+
+def _typing_errors(eqn: Eqn) -> Iterator[str]:
+    """The typing rules of an equation, each with what it found."""
+    primitive = eqn.primitive
+    if primitive.shape_rule is None:
+        raise missing_rule(primitive, "shape", "the jaxpr checker")
+    found = infer(primitive, [a.aval for a in eqn.invars], eqn.params)
+    expected = found if isinstance(found, list) else [found]
+    if len(expected) != len(eqn.outvars):
+        yield f"binds {len(eqn.outvars)} variables, but has {len(expected)} results"
+    for var, aval in zip(eqn.outvars, expected, strict=False):
+        if var.aval.shape != aval.shape or var.aval.dtype != aval.dtype:
+            yield f"binds a variable of type {var.aval} to a result of type {aval}"
+
+
+def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
+    """Check that every variable is bound once, before it is used, and has the type that its equation gives it.
+
+    Raises:
+      JaxprError: naming the equation and the rule that it breaks.
+    """
+    jaxpr = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
+    bound: set[Var] = set()
+
+    def bind(variables: Sequence[Var], what: str) -> None:
+        for v in variables:
+            if v in bound:
+                raise JaxprError(f"{what} binds a variable that is bound already: {v}")
+            bound.add(v)
+
+    def use(atoms: Sequence[Atom], what: str) -> None:
+        for a in atoms:
+            if isinstance(a, Var) and a not in bound:
+                raise JaxprError(f"{what} uses a variable that is not bound: {a}")
+
+    bind(jaxpr.constvars, "the list of constants")
+    bind(jaxpr.invars, "the list of inputs")
+    for eqn in jaxpr.eqns:
+        what = f"the equation `{eqn}` from {source.describe(eqn.made_at)}"
+        use(eqn.invars, what)
+        for message in _typing_errors(eqn):
+            raise JaxprError(f"{what} {message}")
+        bind(eqn.outvars, what)
+        for inner in subjaxprs(eqn):
+            check_jaxpr(inner)
+    use(jaxpr.outvars, "the list of results")
+
+
+# Types of results, and evaluation ---------------------------------------------------------------------------------
+
+
+def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Any:
+    """The abstract result (a list where there are several) of a primitive, with weak types and varying axes."""
+    rule = primitive.shape_rule
+    if rule is None:
+        raise missing_rule(primitive, "shape", "tracing")
+    out = rule(*avals, **params)
+    weak = primitive.keeps_weak_type and bool(avals)
+    for a in avals:
+        if not a.weak_type:
+            weak = False
+            break
+    if not weak:
+        return out
+    if primitive.multiple_results:
+        return [a.update(weak_type=a.dtype.kind != "b") for a in out]
+    return out.update(weak_type=out.dtype.kind != "b")
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """Run a jaxpr under the current trace.
+
+    Args:
+      jaxpr: the program.
+      consts: one value for each of its constants.
+      args: one value for each of its inputs.
+
+    Returns:
+      The list of its results.
+    """
+    if len(args) != len(jaxpr.invars):
+        raise JaxprError(f"a jaxpr of {len(jaxpr.invars)} inputs was given {len(args)}: {jaxpr}")
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+
+    def read(atom: Atom) -> Any:
+        return env[atom] if type(atom) is Var else atom.val  # type: ignore[union-attr]
+
+    for eqn in jaxpr.eqns:
+        out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+        if eqn.primitive.multiple_results:
+            env.update(zip(eqn.outvars, out, strict=True))
+        else:
+            env[eqn.outvars[0]] = out
+    return [read(a) for a in jaxpr.outvars]
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """A closed jaxpr as a function of its inputs."""
+    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def is_literal(x: Any) -> bool:
+    """Whether a constant is small enough to be written into the program."""
+    return not isinstance(x, Array) or (type(x) is ArrayImpl and x.shape == ())
+
+
+def literal(x: Any) -> Literal:
+    return Literal(x, typeof(x))

@@ -1,0 +1,293 @@
+"""Linear programs: the tape that linearisation records, that is run forwards or transposed.
+
+``Linear`` is a variable of a linear program, and it is what a transpose rule sees in the place of an operand
+that is linear. A program is data: its residuals can be taken out and replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import source
+from pullback.core.array import SCALARS, typeof
+from pullback.core.errors import NotLinearError
+from pullback.core.jaxpr import infer
+from pullback.core.trace import Primitive, Trace, Tracer, state
+from pullback.core.types import ZERO, Shape, ShapedArray
+
+class Linear:
+    """A variable of a linear program, and the operation that gives it: a program is a list of these.
+
+    An operation of several results is an unnumbered ``Linear`` that lists them in ``results``.
+    """
+
+    __slots__ = ("_aval", "_shape", "args", "index", "params", "primitive", "results")
+
+    def __init__(
+        self,
+        index: int,
+        primitive: Primitive | None,
+        args: tuple[Any, ...],
+        params: dict[str, Any],
+        aval: ShapedArray | None = None,
+        results: list[Linear] | None = None,
+    ) -> None:
+        self.index = index
+        self.primitive = primitive
+        self.args = args
+        self.params = params
+        self._aval = aval
+        self._shape: Shape | None = None
+        self.results = results
+
+    @property
+    def aval(self) -> ShapedArray:
+        aval = self._aval
+        if aval is None:
+            assert self.primitive is not None
+            aval = self._aval = infer(self.primitive, operand_avals(self.args), self.params)
+        return aval
+
+    @property
+    def shape(self) -> Shape:
+        shape = self._shape
+        if shape is None:
+            shape = self._shape = self.aval.shape
+        return shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+
+def operand_avals(args: Sequence[Any]) -> list[ShapedArray]:
+    """The abstract operands of an operation; Python numbers among them take the dtype of the first array."""
+    avals = [x.aval if type(x) is Linear else typeof(x) for x in args]
+    dtype = next((a.dtype for a, x in zip(avals, args, strict=True) if type(x) not in SCALARS), None)
+    if dtype is None:
+        return avals
+    return [a.update(dtype=dtype) if type(x) in SCALARS else a for a, x in zip(avals, args, strict=True)]
+
+
+def is_linear(x: Any) -> bool:
+    """Whether an operand given to a transpose rule is one that the operation is linear in."""
+    return type(x) is Linear
+
+
+class LinearTracer(Tracer):
+    """A value that depends linearly on the inputs of a linear program."""
+
+    __slots__ = ("var",)
+
+    def __init__(self, trace: Trace, var: Linear) -> None:
+        self._trace = trace
+        self.var = var
+        self.made_at = None
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self.var.aval
+
+
+class LinearTrace(Trace):
+    """Records the operations on linear values, and leaves all others to its parent."""
+
+    __slots__ = ("count", "nodes")
+    transformation = "linear_transpose"
+
+    def __init__(self, parent: Trace, function: Any = None) -> None:
+        super().__init__(parent, function)
+        self.nodes: list[Linear] = []
+        self.count = 0
+
+    def input(self, aval: ShapedArray) -> LinearTracer:
+        """A new input of the program."""
+        var = Linear(self.count, None, (), {}, aval)
+        self.count += 1
+        return LinearTracer(self, var)
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        own = None
+        for i, x in enumerate(args):
+            if type(x) is LinearTracer and x._trace is self:
+                if own is None:
+                    own = list(args)
+                own[i] = x.var
+        if own is None:
+            return self.parent.process(primitive, args, params)
+        if primitive.transpose_rule is None or (primitive.linear_in is not None and not _fits(primitive.linear_in, own)):
+            raise self.not_linear(primitive)
+        if primitive.multiple_results:
+            return self._record_many(primitive, tuple(own), params)
+        var = Linear(self.count, primitive, tuple(own), params)
+        self.count += 1
+        self.nodes.append(var)
+        return LinearTracer(self, var)
+
+    def _record_many(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[LinearTracer]:
+        avals = infer(primitive, operand_avals(args), params)
+        results = [Linear(self.count + i, None, (), {}, aval) for i, aval in enumerate(avals)]
+        self.count += len(results)
+        self.nodes.append(Linear(-1, primitive, args, params, None, results))
+        return [LinearTracer(self, var) for var in results]
+
+    def not_linear(self, primitive: Primitive) -> NotLinearError:
+        return NotLinearError(
+            f"{primitive.name} is not linear, so it cannot be transposed "
+            f"(in {source.describe_function(self.function)}, at {source.describe(source.here())}). "
+            "linear_transpose takes linear functions; vjp differentiates any function."
+        )
+
+
+def _fits(linear_in: str | tuple[int, ...], args: list[Any]) -> bool:
+    """Whether an operation is linear in the operands that are."""
+    linear = [i for i, x in enumerate(args) if type(x) is Linear]
+    return len(linear) == 1 if linear_in == "each" else all(i in linear_in for i in linear)
+
+
+Accumulate = Callable[[Any, Any], Any]
+
+
+class LinearProgram:
+    """A linear function as data.
+
+    Attributes:
+      nodes: its operations, in order.
+      inputs: its input variables.
+      outputs: for each result a ``Linear``, or ``ZERO``.
+      count: the number of variables.
+    """
+
+    __slots__ = ("count", "inputs", "nodes", "outputs")
+
+    def __init__(self, nodes: list[Linear], inputs: Sequence[Linear], outputs: Sequence[Any], count: int) -> None:
+        self.nodes = nodes
+        self.inputs = inputs
+        self.outputs = outputs
+        self.count = count
+
+    def run(self, tangents: Sequence[Any]) -> list[Any]:
+        """The results for some inputs (which may be ``ZERO``), under the current trace."""
+        env: list[Any] = [ZERO] * self.count
+        for var, t in zip(self.inputs, tangents, strict=True):
+            env[var.index] = t
+        for node in self.nodes:
+            args = node.args
+            if any(type(x) is Linear and env[x.index] is ZERO for x in args):
+                args = self._instantiate(args, env)
+                if args is None:
+                    continue
+            assert node.primitive is not None
+            out = node.primitive.bind(*[env[x.index] if type(x) is Linear else x for x in args], **node.params)
+            if node.results is None:
+                env[node.index] = out
+            else:
+                for var, value in zip(node.results, out, strict=True):
+                    env[var.index] = value
+        return [ZERO if var is ZERO else env[var.index] for var in self.outputs]
+
+    @staticmethod
+    def _instantiate(args: tuple[Any, ...], env: list[Any]) -> Any:
+        """Make zero operands dense, unless all are zero, which gives None."""
+        from pullback.core.zeros import zeros_of
+
+        if all(env[x.index] is ZERO for x in args if type(x) is Linear):
+            return None
+        return tuple(zeros_of(x.aval) if type(x) is Linear and env[x.index] is ZERO else x for x in args)
+
+    def transpose(self, cotangents: Sequence[Any], add: Accumulate, consume: bool = False) -> list[Any]:
+        """The cotangents of the inputs, under the current trace.
+
+        Args:
+          cotangents: one for each result; ``ZERO`` is allowed.
+          add: how two cotangents of one variable are summed.
+          consume: whether to drop each operation, with its residuals, once it has been transposed.
+
+        Returns:
+          One cotangent for each input; ``ZERO`` where nothing flowed.
+        """
+        env: list[Any] = [ZERO] * self.count
+        for var, ct in zip(self.outputs, cotangents, strict=True):
+            if var is not ZERO and ct is not ZERO:
+                known = env[var.index]
+                env[var.index] = ct if known is ZERO else add(known, ct)
+        nodes = self.nodes
+        for k in range(len(nodes) - 1, -1, -1):
+            node = nodes.pop() if consume else nodes[k]
+            if node.results is None:
+                ct = env[node.index]
+                if ct is ZERO:
+                    continue
+                env[node.index] = ZERO
+            else:
+                ct = [env[var.index] for var in node.results]
+                if all(c is ZERO for c in ct):
+                    continue
+            args = node.args
+            for x, c in zip(args, node.primitive.transpose_rule(ct, *args, **node.params)):  # type: ignore[union-attr,misc]  # noqa: B905
+                if type(x) is Linear and c is not ZERO and c is not None:
+                    i = x.index
+                    known = env[i]
+                    env[i] = c if known is ZERO else add(known, c)
+            if consume:
+                node.args = ()
+        return [env[var.index] for var in self.inputs]
+
+    def split(self) -> tuple[list[Any], ProgramStructure]:
+        """The values that the program holds, and the rest of it as a hashable structure."""
+        residuals: list[Any] = []
+        nodes = []
+        for node in self.nodes:
+            operands: list[Any] = []
+            for x in node.args:
+                if type(x) is Linear:
+                    operands.append((x.index,))
+                elif type(x) in SCALARS:
+                    operands.append(x)
+                else:
+                    operands.append(None)
+                    residuals.append(x)
+            results = (node,) if node.results is None else tuple(node.results)
+            nodes.append((
+                node.primitive, tuple(operands), tuple(sorted(node.params.items())),
+                tuple((v.index, v.aval) for v in results), node.results is not None,
+            ))  # fmt: skip
+        inputs = tuple((v.index, v.aval) for v in self.inputs)
+        outputs = tuple(ZERO if v is ZERO else v.index for v in self.outputs)
+        return residuals, (tuple(nodes), inputs, outputs, self.count)
+
+    @staticmethod
+    def join(structure: ProgramStructure, residuals: Sequence[Any]) -> LinearProgram:
+        """The inverse of :meth:`split`, for any residuals."""
+        nodes, inputs, outputs, count = structure
+        values = iter(residuals)
+        variables: dict[int, Linear] = {i: Linear(i, None, (), {}, aval) for i, aval in inputs}
+        built = []
+        for primitive, operands, params, results, many in nodes:
+            args = tuple(
+                variables[x[0]] if type(x) is tuple else next(values) if x is None else x for x in operands
+            )
+            if many:
+                outs = [Linear(i, None, (), {}, aval) for i, aval in results]
+                built.append(Linear(-1, primitive, args, dict(params), None, outs))
+            else:
+                outs = [Linear(results[0][0], primitive, args, dict(params), results[0][1])]
+                built.append(outs[0])
+            variables.update((v.index, v) for v in outs)
+        ends = [ZERO if i is ZERO else variables[i] for i in outputs]
+        return LinearProgram(built, [variables[i] for i, _ in inputs], ends, count)
+
+
+ProgramStructure = tuple[Any, ...]
+"""A linear program without its residuals: hashable."""

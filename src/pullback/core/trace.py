@@ -1,0 +1,362 @@
+"""Primitives, traces and tracers: who interprets an operation, and the interpreter that computes it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+from numpy._core.umath import _extobj_contextvar, _make_extobj  # type: ignore[attr-defined]
+
+from pullback.core import source
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, typeof
+from pullback.core.errors import (
+    AllocationError,
+    MissingRuleError,
+    PullbackError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    ConcretizationTypeError,
+    UnexpectedTracerError,
+)
+from pullback.core.types import ShapedArray
+
+Rule = Callable[..., Any]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Primitive:
+    """An operation: a name, and one rule for each thing that can be done to it.
+
+    Operands are positional, parameters are keywords (hashable). Each decorator below registers a rule; a
+    transformation that lacks the rule it needs says so by name. See ``ARCHITECTURE.md`` for the conventions.
+    """
+
+    __slots__ = (
+        "batch_rule",
+        "host_rule",
+        "jvp_rule",
+        "keeps_weak_type",
+        "linear_in",
+        "multiple_results",
+        "name",
+        "shape_rule",
+        "transpose_rule",
+        "xla_rule",
+    )
+
+    def __init__(
+        self, name: str, *, multiple_results: bool = False, keeps_weak_type: bool | None = True
+    ) -> None:
+        """Declare an operation.
+
+        Args:
+          name: its name in jaxprs and errors.
+          multiple_results: whether it gives a list of results.
+          keeps_weak_type: whether the result is weakly typed where all operands are; None if its parameter
+            ``weak_type`` says so.
+        """
+        self.name = name
+        self.multiple_results = multiple_results
+        self.keeps_weak_type = keeps_weak_type
+        self.host_rule: Rule | None = None
+        self.shape_rule: Rule | None = None
+        self.jvp_rule: Rule | None = None
+        self.transpose_rule: Rule | None = None
+        self.batch_rule: Rule | None = None
+        self.xla_rule: Rule | None = None
+        self.linear_in: str | tuple[int, ...] | None = None
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Hand the operation to the current trace."""
+        return state.trace.process(self, args, params)
+
+    def host(self, rule: F) -> F:
+        """Register ``rule(*values, **params) -> value``, which computes with NumPy."""
+        self.host_rule = rule
+        return rule
+
+    def shape(self, rule: F) -> F:
+        """Register ``rule(*avals, **params) -> aval``, which raises the errors for operands that do not fit."""
+        self.shape_rule = rule
+        return rule
+
+    def jvp(self, rule: F) -> F:
+        """Register ``rule(primals, tangents, **params) -> (out, tangent_out)``; a tangent may be ``ZERO``."""
+        self.jvp_rule = rule
+        return rule
+
+    def transpose(self, rule: F, linear_in: str | tuple[int, ...] | None = None) -> F:
+        """Register ``rule(ct, *operands, **params) -> cotangents``; operands that are linear are ``Linear``.
+
+        Args:
+          rule: gives one cotangent an operand, None for those that are not linear.
+          linear_in: the positions of the operands in which the operation is linear, jointly; ``"each"`` if it is
+            linear in any one of them while the others are fixed; None if in all of them jointly.
+        """
+        self.transpose_rule = rule
+        self.linear_in = linear_in
+        return rule
+
+    def batch(self, rule: F) -> F:
+        """Register ``rule(axis, args, dims, **params) -> (out, dim)``; a dim is ``None`` where nothing is mapped."""
+        self.batch_rule = rule
+        return rule
+
+    def xla(self, rule: F) -> F:
+        """Register the rule that writes the operation as StableHLO."""
+        self.xla_rule = rule
+        return rule
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def missing_rule(primitive: Primitive, rule: str, need: str) -> MissingRuleError:
+    """The error for a primitive without the rule that a transformation needs."""
+    return MissingRuleError(
+        f"the primitive {primitive.name!r} has no {rule} rule, which {need} needs; "
+        f"register one with @{primitive.name}_p.{rule}"
+    )
+
+
+class Trace:
+    """An interpreter of primitives.
+
+    Attributes:
+      parent: the trace that was current when this one was made; it takes what is not this one's own.
+      eager: whether operations on concrete arrays are computed at once, here and in all parents.
+      live: whether the transformation that made the trace is still running.
+    """
+
+    __slots__ = ("eager", "function", "live", "parent")
+    transformation = "a transformation"
+
+    parent: Trace
+    eager: bool
+
+    def __init__(self, parent: Trace | None, function: Any = None) -> None:
+        self.parent = parent if parent is not None else self
+        self.eager = parent is None or parent.eager
+        self.function = function
+        self.live = True
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """The transformation and the function that it was given."""
+        return f"{self.transformation} of {source.describe_function(self.function)}"
+
+
+class _State(threading.local):
+    """The dynamic state: which trace is current in this thread, and the named axes that are in scope."""
+
+    trace: Trace
+    axes: dict[Any, int] = {}
+
+
+class Tracer(Array):
+    """A value that belongs to a trace."""
+
+    __slots__ = ("__weakref__", "_trace", "made_at")
+
+    _trace: Trace
+    made_at: source.Location | None
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The abstract value."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The size of each axis."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        """The type of an element."""
+        return self.aval.dtype
+
+    @property
+    def weak_type(self) -> bool:  # type: ignore[override]
+        """Whether the type gives way to that of other operands."""
+        return self.aval.weak_type
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
+    def concrete(self) -> Any:
+        """The value that Python may look at, or None where it is not known."""
+        return None
+
+    def origin(self) -> str:
+        """What made this value, for error messages."""
+        return f"{self._trace.describe()}, where the value was made:\n{source.format_location(self.made_at)}"
+
+    def _known(self, error: type[PullbackError], what: str, instead: str) -> Any:
+        if not self._trace.live:
+            raise leaked(self)
+        value = self.concrete()
+        if value is None:
+            raise error(
+                f"{what} needs a concrete value, but this one is traced: {self!r}. It comes from {self.origin()}\n{instead}"
+            )
+        return value
+
+    def __bool__(self) -> bool:
+        return bool(self._known(TracerBoolConversionError, "a condition in Python (if, while, and, or, not, bool)", _BRANCH))
+
+    def __float__(self) -> float:
+        return float(self._known(ConcretizationTypeError, "float()", _CONVERT))
+
+    def __int__(self) -> int:
+        return int(self._known(ConcretizationTypeError, "int()", _CONVERT))
+
+    def __complex__(self) -> complex:
+        return complex(self._known(ConcretizationTypeError, "complex()", _CONVERT))
+
+    def __index__(self) -> int:
+        known = self._known(TracerIntegerConversionError, "a Python index, range() or shape", _INDEX)
+        return int(known.__index__())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        raise TracerArrayConversionError(
+            f"np.asarray() and NumPy functions that Pullback lacks need concrete values, but this one is traced: {self!r}. "
+            f"It comes from {self.origin()}\nUse the function of pullback.numpy instead."
+        )
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval}> by {self._trace.transformation}"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"traced values cannot be pickled: {self!r}")
+
+
+_BRANCH = "Use jnp.where or lax.select, or compute the condition from values that are not traced."
+_CONVERT = "Keep it as an array (x.astype(...) changes its type), or take it out of the transformed function with has_aux."
+_INDEX = "Shapes, ranges and list indices must be known in Python: use x.shape, or index an array with jnp.take."
+
+
+class EvalTrace(Trace):
+    """Computes at once, with NumPy."""
+
+    __slots__ = ()
+    transformation = "evaluation"
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        rule = primitive.host_rule
+        if rule is None:
+            raise missing_rule(primitive, "host", "evaluation")
+        values: list[Any] = []
+        weak = primitive.keeps_weak_type
+        scalars = False
+        for x in args:
+            kind = type(x)
+            if kind is ArrayImpl:
+                values.append(x._value)
+                if weak and not x.weak_type:
+                    weak = False
+            elif kind in SCALARS:
+                values.append(x)
+                scalars = True
+            else:
+                if isinstance(x, Tracer):
+                    raise leaked(x)
+                values.append(as_array(x)._value)  # type: ignore[attr-defined]
+                weak = False
+        if scalars:
+            _fit_scalars(values)
+        token = _extobj_contextvar.set(_SILENT)
+        try:
+            out = rule(*values, **params)
+        except Exception as error:
+            raise explain(error, primitive, args, params)
+        finally:
+            _extobj_contextvar.reset(token)
+        if weak is None:
+            weak = params["weak_type"]
+        if primitive.multiple_results:
+            return [_new(ArrayImpl, value, weak) for value in out]
+        return ArrayImpl(out, weak and out.dtype.kind != "b")
+
+
+# NumPy warns of overflow, of division by zero and of invalid values; here these are values like others.
+_SILENT = _make_extobj(all="ignore")
+
+
+def _new(kind: type[ArrayImpl], value: Any, weak: bool) -> ArrayImpl:
+    return kind(value, weak and value.dtype.kind != "b")
+
+
+def _fit_scalars(values: list[Any]) -> None:
+    """Give Python numbers a dtype where NumPy would not find the right one by itself."""
+    dtype = next((v.dtype for v in values if type(v) not in SCALARS), None)
+    if dtype is None:
+        for i, v in enumerate(values):
+            values[i] = typeof(v).dtype.type(v)
+    elif dtype.kind == "V":
+        for i, v in enumerate(values):
+            if type(v) in SCALARS:
+                values[i] = np.asarray(v, dtype)
+
+
+def explain(error: Exception, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Exception:
+    """The error of the shape rule for these operands, or else the error that NumPy gave."""
+    if isinstance(error, PullbackError):
+        return error
+    if isinstance(error, MemoryError):
+        avals = ", ".join(str(typeof(x)) for x in args)
+        shown = ", ".join(f"{k}={v}" for k, v in params.items())
+        return AllocationError(f"no memory for the result of {primitive.name}({avals}) [{shown}]: {error}")
+    if primitive.shape_rule is not None:
+        try:
+            primitive.shape_rule(*map(typeof, args), **params)
+        except PullbackError as better:
+            return better.with_traceback(None)
+    return error
+
+
+def leaked(tracer: Tracer) -> UnexpectedTracerError:
+    """The error for a tracer whose transformation has ended."""
+    return UnexpectedTracerError(
+        f"a traced value of type {tracer.aval} was used after its transformation had ended: it leaked, through a "
+        f"global, a closure, an attribute or a list. It was made by {tracer.origin()}\n"
+        "Return the value from the transformed function (has_aux=True returns extra values) instead of storing it."
+    )
+
+
+def unknown_rule(primitive: Primitive) -> NoReturn:
+    raise missing_rule(primitive, "shape", "tracing")
+
+
+EVAL = EvalTrace(None)
+_State.trace = EVAL
+state = _State()
+
+
+class current_trace:
+    """A block in which a trace is current."""
+
+    __slots__ = ("previous", "trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    def __enter__(self) -> Trace:
+        self.previous = state.trace
+        state.trace = self.trace
+        return self.trace
+
+    def __exit__(self, *_: object) -> None:
+        state.trace = self.previous

@@ -1,0 +1,498 @@
+"""Trees: nested containers of arrays, flattened to their leaves and built up again.
+
+Tuples, lists, dictionaries (in the order of their keys), named tuples, ``OrderedDict``, ``defaultdict``,
+``deque`` and None (an empty tree) are nodes, and so are the classes registered with
+:mod:`pullback.core.tree_nodes`; all else is a leaf. Trees of one leaf, and flat tuples and lists, are handled
+here, and all others by ``optree``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pullback.core.tree_nodes import (
+    NAMESPACE,
+)
+
+if TYPE_CHECKING:
+    from optree import PyTreeSpec as PyTreeDef
+
+IsLeaf = Callable[[Any], bool] | None
+
+
+def __getattr__(name: str) -> Any:
+    if name == "PyTreeDef":
+        return optree().PyTreeSpec
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# Flattening and unflattening
+
+
+def _flatten(tree: Any, is_leaf: IsLeaf, none_is_leaf: bool, namespace: str) -> Any:
+    _optree()  # puts optree's function in place of this one
+    return _flatten(tree, is_leaf, none_is_leaf, namespace)
+
+
+class _Treedefs(dict[int, Any]):
+    """The structures of flat containers, by their lengths."""
+
+    def __init__(self, example: Callable[[int], Any]) -> None:
+        self.example = example
+
+    def __missing__(self, length: int) -> Any:
+        treedef = self[length] = _flatten(self.example(length), None, False, NAMESPACE)[1]
+        return treedef
+
+
+_leaf_treedef = _Treedefs(lambda _: 0)
+_tuple_treedefs = _Treedefs(lambda length: (0,) * length)
+_list_treedefs = _Treedefs(lambda length: [0] * length)
+
+
+def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of a tree and its structure.
+
+    Args:
+      tree: any object.
+      is_leaf: which nodes to take for leaves.
+
+    Returns:
+      The leaves from left to right, and the structure, which is hashable.
+
+    >>> flatten({"b": 1, "a": (2, None)})
+    ([2, 1], PyTreeSpec({'a': (*, None), 'b': *}, namespace='pullback'))
+    """
+    if is_leaf is None:
+        kind = type(tree)
+        if kind in leaf_types:
+            return [tree], _leaf_treedef[1]
+        if kind is tuple or kind is list:
+            for child in tree:
+                if type(child) not in leaf_types:
+                    break
+            else:
+                treedefs = _tuple_treedefs if kind is tuple else _list_treedefs
+                return list(tree), treedefs[len(tree)]
+    flat: tuple[list[Any], PyTreeDef] = _flatten(tree, is_leaf, False, NAMESPACE)
+    return flat
+
+
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """The tree of a structure with the given leaves.
+
+    Raises:
+      ValueError: there are too few or too many leaves.
+
+    >>> unflatten(structure({"b": 1, "a": (2, None)}), ["x", "y"])
+    {'b': 'y', 'a': ('x', None)}
+    """
+    try:
+        return treedef.unflatten(leaves)
+    except ValueError as error:
+        if isinstance(leaves, (list, tuple)) and len(leaves) != treedef.num_leaves:
+            raise ValueError(
+                f"expected {treedef.num_leaves} leaves for the tree {treedef}, got {len(leaves)}"
+            ) from error
+        raise
+
+
+def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+    """The leaves of a tree, from left to right.
+
+    >>> leaves([1, (2, None), {"a": 3}])
+    [1, 2, 3]
+    """
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
+    """The structure of a tree.
+
+    >>> structure((1, [2])) == structure((3, [4]))
+    True
+    """
+    return flatten(tree, is_leaf)[1]
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
+    """Whether all elements are leaves (None is not: it is an empty tree).
+
+    >>> all_leaves([1, 2]), all_leaves([1, (2,)]), all_leaves([None])
+    (True, False, False)
+    """
+    return builtins.all(_is_leaf(element, is_leaf) for element in iterable)
+
+
+def _is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
+    if type(tree) in leaf_types or (is_leaf is not None and is_leaf(tree)):
+        return True
+    return bool(_optree().tree_is_leaf(tree, namespace=NAMESPACE))
+
+
+# Working on trees
+
+
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+    """Apply a function to the leaves of a tree, or to those of several trees together.
+
+    Args:
+      f: a function of one leaf, and of one subtree of each of ``rest``.
+      tree: the tree whose structure the result has.
+      rest: trees of the same structure, or with subtrees where ``tree`` has leaves.
+      is_leaf: which nodes of ``tree`` to take for leaves.
+
+    Raises:
+      ValueError: the structures disagree; the message says where.
+
+    >>> tree_map(lambda x, y: x + y, {"a": 1, "b": (2, 3)}, {"a": 10, "b": (20, 30)})
+    {'a': 11, 'b': (22, 33)}
+    """
+    if is_leaf is None and type(tree) in leaf_types:
+        return f(tree, *rest)
+    flat, treedef = flatten(tree, is_leaf)
+    if not rest:
+        return treedef.unflatten([f(leaf) for leaf in flat])
+    columns = [_flatten_up_to(treedef, tree, other, is_leaf, "the trees disagree") for other in rest]
+    return treedef.unflatten([f(*row) for row in zip(flat, *columns)])
+
+
+def reduce(
+    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = ..., is_leaf: IsLeaf = None
+) -> Any:
+    """Combine the leaves of a tree, from left to right.
+
+    Args:
+      function: from what has been combined and the next leaf to what is then combined.
+      tree: the tree.
+      initializer: what to start from; by default, the first leaf.
+      is_leaf: which nodes to take for leaves.
+
+    Raises:
+      TypeError: there are no leaves and no initializer.
+
+    >>> reduce(lambda a, b: a + b, {"a": 1, "b": (2, 3)})
+    6
+    """
+    flat = leaves(tree, is_leaf)
+    return (
+        functools.reduce(function, flat)
+        if initializer is ...
+        else functools.reduce(function, flat, initializer)
+    )
+
+
+def reduce_associative(
+    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = ..., is_leaf: IsLeaf = None
+) -> Any:
+    """Combine the leaves of a tree by an associative operation, in a balanced order.
+
+    Raises:
+      TypeError: there are no leaves and no identity.
+
+    >>> reduce_associative(lambda a, b: f"({a}{b})", ["a", "b", "c", "d"])
+    '((ab)(cd))'
+    """
+    flat = leaves(tree, is_leaf)
+    if not flat:
+        if identity is ...:
+            raise TypeError("a tree without leaves can be reduced only if an identity is given")
+        return identity
+
+    def combine(part: list[Any]) -> Any:
+        middle = len(part) // 2
+        return operation(combine(part[:middle]), combine(part[middle:])) if middle else part[0]
+
+    return combine(flat)
+
+
+def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
+    """Whether all leaves are true.
+
+    >>> all({"a": True, "b": (1, 0)})
+    False
+    """
+    return builtins.all(leaves(tree, is_leaf))
+
+
+def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tree: Any) -> Any:
+    """Turn a tree of trees inside out.
+
+    Args:
+      outer_treedef: the outer structure of ``tree``.
+      inner_treedef: the structure of each of its subtrees; by default, that of the first.
+      tree: the tree.
+
+    Returns:
+      A tree of structure ``inner_treedef`` of trees of structure ``outer_treedef``.
+
+    Raises:
+      ValueError: the tree does not have these structures.
+
+    >>> transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])
+    {'a': [1, 2]}
+    """
+    outline = unflatten(outer_treedef, [0] * outer_treedef.num_leaves)
+    subtrees = _flatten_up_to(
+        outer_treedef, outline, tree, None, "the tree does not have the outer structure"
+    )
+    rows = []
+    for subtree in subtrees:
+        row, treedef = flatten(subtree)
+        if inner_treedef is None:
+            inner_treedef = treedef
+        if treedef != inner_treedef:
+            raise ValueError(f"expected subtrees of the inner structure {inner_treedef}, got {treedef}")
+        rows.append(row)
+    if inner_treedef is None:
+        raise ValueError(
+            f"the inner structure is needed, since the outer one, {outer_treedef}, has no leaves"
+        )
+    columns = [[row[i] for row in rows] for i in range(inner_treedef.num_leaves)]
+    return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
+
+
+def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+    """The leaves of a prefix of a tree, each repeated for all the leaves of the tree that are below it.
+
+    Args:
+      prefix_tree: a tree with leaves where ``full_tree`` has subtrees.
+      full_tree: the tree.
+      is_leaf: which nodes of ``prefix_tree`` to take for leaves.
+
+    Returns:
+      A list as long as that of the leaves of ``full_tree``.
+
+    Raises:
+      ValueError: it is no prefix; the message says where they first disagree, and how.
+
+    >>> broadcast_prefix({"a": 0, "b": 1}, {"a": (10, 20), "b": 30})
+    [0, 0, 1]
+    """
+    flat, treedef = flatten(prefix_tree, is_leaf)
+    message = "the tree is not a prefix of the values"
+    broadcast: list[Any] = []
+    for leaf, subtree in zip(flat, _flatten_up_to(treedef, prefix_tree, full_tree, is_leaf, message)):
+        count = 1 if type(subtree) in leaf_types else structure(subtree).num_leaves
+        broadcast.extend([leaf] * count)
+    return broadcast
+
+
+def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
+    """A tree of the structure of ``full_tree`` with the leaves of a prefix of it.
+
+    Raises:
+      ValueError: it is no prefix; the message says where they first disagree, and how.
+
+    >>> broadcast({"a": 0, "b": 1}, {"a": (10, 20), "b": 30})
+    {'a': (0, 0), 'b': 1}
+    """
+    return structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+
+
+def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, message: str) -> list[Any]:
+    """The subtrees of ``other`` at the leaves of ``treedef``, the structure of ``tree``."""
+    try:
+        return treedef.flatten_up_to(other)
+    except ValueError as error:
+        where = _first_disagreement(tree, other, is_leaf, ())
+        if where is None:
+            raise
+        path, expected, got = where
+        place = f"at {keystr(path)}" if path else "at the root"
+        raise ValueError(f"{message}: {place}, expected {expected}, got {got}") from error
+
+
+def _first_disagreement(
+    tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath
+) -> tuple[KeyPath, str, str] | None:
+    """The path at which ``other`` lacks a node of ``tree``, with descriptions of what each has there."""
+    if _is_leaf(tree, is_leaf):
+        return None
+    children = _keyed_children(tree)
+    same = not _is_leaf(other) and _outline(tree) == _outline(other)
+    if not same:
+        return path, _describe(tree), _describe(other)
+    for (key, child), (_, counterpart) in zip(children, _keyed_children(other)):
+        found = _first_disagreement(child, counterpart, is_leaf, (*path, key))
+        if found is not None:
+            return found
+    return None
+
+
+def _outline(node: Any) -> tuple[Any, ...]:
+    """What two nodes must share to be matched: type, number of children, keys or auxiliary data."""
+    kind = type(node)
+    children, aux = flatten_one_level(node)
+    if kind in (dict, OrderedDict, defaultdict):
+        return dict, frozenset(node)
+    return kind, len(list(children)), aux if kind in _nodes else None
+
+
+def _describe(node: Any) -> str:
+    if node is None:
+        return "None"
+    kind = type(node).__name__
+    if _is_leaf(node):
+        return f"a leaf of type {kind}"
+    if isinstance(node, dict):
+        return f"a {kind} with the keys {', '.join(map(repr, node))}" if node else f"a {kind} without keys"
+    children, aux = flatten_one_level(node)
+    count = len(list(children))
+    if type(node) in _nodes:
+        return f"a node of type {kind} with {count} children and auxiliary data {aux!r}"
+    return f"a {kind} of length {count}"
+
+
+# Paths
+
+
+def flatten_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """The leaves of a tree, each with its path, and its structure.
+
+    Args:
+      tree: any object.
+      is_leaf: which nodes to take for leaves.
+      is_leaf_takes_path: whether ``is_leaf`` takes the path of the node before the node.
+
+    >>> flatten_with_path({"a": (1, 2)})[0]
+    [((DictKey(key='a'), SequenceKey(idx=0)), 1), ((DictKey(key='a'), SequenceKey(idx=1)), 2)]
+    """
+    found: list[tuple[KeyPath, Any]] = []
+    decisions: list[bool] = []
+
+    def visit(path: KeyPath, node: Any) -> None:
+        stop = is_leaf is not None and bool(is_leaf(path, node) if is_leaf_takes_path else is_leaf(node))
+        decisions.append(stop)
+        if stop or _is_leaf(node):
+            found.append((path, node))
+        else:
+            for key, child in _keyed_children(node):
+                visit((*path, key), child)
+
+    visit((), tree)
+    if is_leaf is None:
+        return found, structure(tree)
+    # optree asks about the nodes in the order of the visit, so that the answers are known.
+    answers: Iterator[bool] = iter(decisions)
+    return found, structure(tree, lambda _: next(answers))
+
+
+def leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
+    """The leaves of a tree, each with its path; see :func:`flatten_with_path`.
+
+    >>> leaves_with_path([5])
+    [((SequenceKey(idx=0),), 5)]
+    """
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def map_with_path(
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
+    """Apply a function to the paths and leaves of a tree, or of several together; see :func:`tree_map`.
+
+    Raises:
+      ValueError: the structures disagree; the message says where.
+
+    >>> map_with_path(lambda path, x: keystr(path) + "=" + str(x), {"a": (1, 2)})
+    {'a': ("['a'][0]=1", "['a'][1]=2")}
+    """
+    found, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    outline = treedef.unflatten([0] * len(found))
+    columns = [_flatten_up_to(treedef, outline, other, None, "the trees disagree") for other in rest]
+    return treedef.unflatten([f(*pair, *row) for pair, *row in zip(found, *columns)])
+
+
+# Structures
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether a structure is a single node: that of a leaf, or of an empty container.
+
+    >>> treedef_is_leaf(structure(1)), treedef_is_leaf(structure([1]))
+    (True, False)
+    """
+    return treedef.num_nodes == 1
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """The structures of the children of a structure's root.
+
+    >>> len(treedef_children(structure((1, [2, 3]))))
+    2
+    """
+    return treedef.children()
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of a tuple of trees of the given structures.
+
+    >>> treedef_tuple([structure(1), structure([2])]) == structure((1, [2]))
+    True
+    """
+    treedef: PyTreeDef = _optree().treespec_tuple(list(treedefs), namespace=NAMESPACE)
+    return treedef
+
+
+# Functions as trees
+
+
+class _Opaque:
+    """A ``functools.partial`` within a :class:`Partial`, kept from being merged with it."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.function(*args, **keywords)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Opaque) and bool(self.function == other.function)
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
+    def __repr__(self) -> str:
+        return repr(self.function)
+
+
+class Partial(functools.partial[Any]):
+    """A ``functools.partial`` that is a tree: the arguments are its children, the function its structure.
+
+    The arguments of a partial function that is given as ``func`` are part of that function.
+
+    >>> add = Partial(lambda x, y: x + y, 1)
+    >>> leaves(add), tree_map(lambda x: 10 * x, add)(2)
+    ([1], 12)
+    """
+
+    def __new__(cls, func: Callable[..., Any], /, *args: Any, **keywords: Any) -> Partial:
+        return super().__new__(
+            cls, _Opaque(func) if isinstance(func, functools.partial) else func, *args, **keywords
+        )
+
+
+register_pytree_node(
+    Partial,
+    lambda partial: ((partial.args, partial.keywords), partial.func),
+    lambda func, children: Partial(func, *children[0], **children[1]),
+    lambda partial: (
+        ((GetAttrKey("args"), partial.args), (GetAttrKey("keywords"), partial.keywords)),
+        partial.func,
+    ),
+)

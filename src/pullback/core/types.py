@@ -1,0 +1,91 @@
+"""Abstract values, and the symbolic zero."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from pullback.core.dtypes import short_name
+
+Shape = tuple[int, ...]
+_NOWHERE: Final[frozenset[Any]] = frozenset()
+
+
+class ShapedArray:
+    """What is known of an array before it is computed.
+
+    Attributes:
+      shape: the size of each axis.
+      dtype: the type of an element.
+      weak_type: whether the type gives way to that of other operands, as a Python number's does.
+      varying: the named axes along which the value varies.
+    """
+
+    __slots__ = ("dtype", "shape", "varying", "weak_type")
+
+    def __init__(
+        self,
+        shape: Shape,
+        dtype: np.dtype[Any],
+        weak_type: bool = False,
+        varying: frozenset[Any] = _NOWHERE,
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.weak_type = weak_type
+        self.varying = varying
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    def update(self, **changes: Any) -> ShapedArray:
+        """The same abstract value with some attributes replaced."""
+        fields = {name: changes.get(name, getattr(self, name)) for name in ("shape", "dtype", "weak_type", "varying")}
+        return ShapedArray(**fields)
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.shape, self.dtype, self.weak_type, self.varying)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ShapedArray and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __str__(self) -> str:
+        return f"{short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self}{weak})"
+
+
+class MappedAxis:
+    """The axis over which a function is mapped: its name (or None) and its size."""
+
+    __slots__ = ("name", "size")
+
+    def __init__(self, name: Any, size: int) -> None:
+        self.name = name
+        self.size = size
+
+
+class SymbolicZero:
+    """A tangent or cotangent known to be zero. It has no shape: that of the value it belongs to is at hand."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "ZERO"
+
+
+ZERO: Final = SymbolicZero()

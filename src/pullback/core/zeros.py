@@ -1,0 +1,26 @@
+"""Dense zeros for symbolic ones, where a rule asks for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl, typeof
+from pullback.core.types import ZERO, ShapedArray
+
+
+def zeros_of(aval: ShapedArray) -> ArrayImpl:
+    """Zeros of a shape and dtype."""
+    if aval.shape == ():
+        return ArrayImpl(aval.dtype.type(0), aval.weak_type)
+    return ArrayImpl(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval.weak_type)
+
+
+def instantiate(tangent: Any, primal: Any) -> Any:
+    """A tangent, made dense if it is the symbolic zero, as ``primal`` gives its shape."""
+    if tangent is not ZERO:
+        return tangent
+    aval = typeof(primal)
+    return zeros_of(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))

@@ -1,0 +1,120 @@
+"""From what users pass to what primitives take: arrays of one dtype.
+
+Every function of ``pullback.numpy`` starts here. A Python number beside an array is left as it is where it takes
+the array's dtype anyway, for the primitives accept it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar
+from pullback.core.errors import OperandError, ShapeError
+from pullback.primitives.elementwise import convert_element_type
+
+
+def operand(name: str, x: Any) -> Any:
+    """An operand as an array; lists, strings and None are refused with the name of the function."""
+    if isinstance(x, Array):
+        return x
+    try:
+        return as_array(x)
+    except OperandError as error:
+        raise OperandError(f"{name}: {error}") from None
+
+
+def inexact_operand(name: str, x: Any) -> Any:
+    """An operand as an array of floats or complex numbers."""
+    if type(x) is float:
+        return from_scalar(x)
+    if not isinstance(x, Array):
+        x = operand(name, x)
+    dtype = x.dtype
+    return x if dtypes.is_inexact(dtype) else convert_element_type(x, dtypes.to_inexact(dtype), x.weak_type)
+
+
+def promote(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands in their common dtype; at most one of the results is a Python number."""
+    if isinstance(x, Array):
+        if isinstance(y, Array):
+            if x.dtype is y.dtype:
+                return x, y
+        elif type(y) in SCALARS and fits(type(y), x.dtype):
+            return x, y
+    elif type(x) in SCALARS and isinstance(y, Array) and fits(type(x), y.dtype):
+        return x, y
+    a, b = promote_all(name, (x, y))
+    return a, b
+
+
+def promote_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands in their common dtype of floats or complex numbers."""
+    a, b = promote(name, x, y)
+    dtype = a.dtype if isinstance(a, Array) else b.dtype
+    if dtypes.is_inexact(dtype):
+        return a, b
+    return inexact_operand(name, a), inexact_operand(name, b)
+
+
+def fits(kind: type, dtype: np.dtype[Any]) -> bool:
+    """Whether a Python number of this type beside an array of that dtype takes the array's dtype."""
+    if dtypes.is_inexact(dtype):
+        return kind is not complex or dtypes.is_complex(dtype)
+    return (kind is int or kind is bool) and dtypes.is_integer(dtype)
+
+
+def promote_all(name: str, xs: Sequence[Any]) -> list[Any]:
+    """Operands as arrays of their common dtype."""
+    arrays = [operand(name, x) for x in xs]
+    dtype, weak = dtypes.result_type(*arrays, return_weak_type_flag=True)
+    return [x if x.dtype == dtype else convert_element_type(x, dtype, weak and x.weak_type) for x in arrays]
+
+
+def axis_index(axis: Any, rank: int, name: str) -> int:
+    """An axis that may count from the end, as a position.
+
+    Raises:
+      ShapeError: there is no such axis (a ValueError).
+    """
+    try:
+        i = operator.index(axis)
+    except TypeError:
+        raise ShapeError(f"{name}: an axis must be an int, got {axis!r} of type {type(axis).__name__}") from None
+    if not -rank <= i < rank:
+        raise ShapeError(f"{name}: axis {i} is out of bounds for an array of {rank} axes")
+    return i % rank
+
+
+def axes_tuple(axis: Any, rank: int, name: str) -> tuple[int, ...]:
+    """Axes to reduce over, as NumPy gives them: None for all, an int, or a tuple of ints, as increasing positions."""
+    if axis is None:
+        return tuple(range(rank))
+    if type(axis) is int and 0 <= axis < rank:
+        return (axis,)
+    axes = tuple(axis_index(a, rank, name) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"{name}: duplicate axes in {axis!r}")
+    return tuple(sorted(axes))
+
+
+def shape_tuple(shape: Any, name: str) -> tuple[int, ...]:
+    """A shape given as an int or a sequence of ints, none negative."""
+    try:
+        sizes = (operator.index(shape),) if not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0 else tuple(map(operator.index, shape))
+    except TypeError as error:
+        if isinstance(shape, Array) or (isinstance(shape, (tuple, list)) and any(isinstance(s, Array) for s in shape)):
+            raise
+        raise ShapeError(f"{name}: a shape must be an int or a sequence of ints, got {shape!r} ({error})") from None
+    if any(n < 0 for n in sizes):
+        raise ShapeError(f"{name}: a shape must not be negative, got {shape!r}")
+    return sizes
+
+
+def concrete(x: Any) -> Any:
+    """The NumPy value of an array that Python may look at; raises the error of a traced value otherwise."""
+    return x._value if type(x) is ArrayImpl else np.asarray(x)

@@ -1,0 +1,232 @@
+"""How families of primitives are declared, and the rules that all members of a family share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import shape_of
+from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.linear import Linear
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+
+Of = Callable[[np.dtype[Any]], bool]
+JVP = Callable[..., Any]
+
+
+def ANY(dtype: np.dtype[Any]) -> bool:
+    """Every dtype."""
+    return True
+
+
+def NUMBER(dtype: np.dtype[Any]) -> bool:
+    """Integers, floats, complex numbers; no booleans, no keys."""
+    return dtypes.is_integer(dtype) or dtypes.is_inexact(dtype)
+
+
+def ORDERED(dtype: np.dtype[Any]) -> bool:
+    """Dtypes whose values are ordered."""
+    return dtypes.is_integer(dtype) or dtypes.is_float(dtype) or dtypes.is_bool(dtype)
+
+
+INEXACT = dtypes.is_inexact
+FLOAT = dtypes.is_float
+COMPLEX = dtypes.is_complex
+INTEGER = dtypes.is_integer
+REAL = ORDERED
+
+
+def BITS(dtype: np.dtype[Any]) -> bool:
+    """Integers and booleans."""
+    return dtypes.is_integer(dtype) or dtypes.is_bool(dtype)
+
+
+_KINDS: dict[Any, str] = {
+    NUMBER: "numbers", ORDERED: "real numbers or booleans", INEXACT: "floats or complex numbers", FLOAT: "floats",
+    COMPLEX: "complex numbers", INTEGER: "integers", BITS: "integers or booleans",
+}  # fmt: skip
+
+
+def check_dtype(name: str, of: Of, dtype: np.dtype[Any]) -> None:
+    """Refuse an operand of a dtype that the operation does not take."""
+    if not of(dtype):
+        raise DtypeError(f"{name} takes {_KINDS.get(of, 'other dtypes')}, got {dtypes.short_name(dtype)}")
+
+
+def same_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
+    """The dtype that all operands share."""
+    dtype = avals[0].dtype
+    for a in avals[1:]:
+        if a.dtype != dtype:
+            shown = ", ".join(dtypes.short_name(a.dtype) for a in avals)
+            raise DtypeError(
+                f"{name} takes operands of one dtype, got {shown}; convert one with lax.convert_element_type, or use "
+                "the function of pullback.numpy, which promotes"
+            )
+    return dtype
+
+
+def broadcast_shape(name: str, shapes_: Sequence[Shape]) -> Shape:
+    """The shape to which all shapes broadcast, as NumPy has it."""
+    first = shapes_[0]
+    for s in shapes_:
+        if s != first:
+            break
+    else:
+        return first
+    rank = max(map(len, shapes_))
+    out = []
+    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in shapes_], strict=True):
+        wide = {n for n in sizes if n != 1}
+        if len(wide) > 1:
+            shown = ", ".join(map(str, shapes_))
+            raise ShapeError(f"{name} got incompatible shapes for broadcasting: {shown}.")
+        out.append(wide.pop() if wide else 1)
+    return tuple(out)
+
+
+def elementwise(
+    name: str,
+    *,
+    of: Of,
+    host: Callable[..., Any],
+    jvp: JVP | Sequence[JVP | None] | None = None,
+    out: Callable[[np.dtype[Any]], np.dtype[Any]] | None = None,
+    arity: int = 1,
+    hlo: str | None = None,
+) -> Primitive:
+    """Declare an operation on elements, whose operands broadcast against each other as in NumPy.
+
+    Args:
+      name: the name in jaxprs and errors.
+      of: which dtypes it takes.
+      host: the NumPy function.
+      jvp: for one operand ``rule(t, x, ans) -> tangent``; for several a sequence of
+        ``rule(t, *operands, ans) -> tangent``, one an operand, None where the derivative is zero. None where the
+        operation is constant almost everywhere.
+      out: the dtype of the result, from that of the operands; the same by default.
+      arity: the number of operands.
+      hlo: the operation of StableHLO.
+    """
+    p = Primitive(name, keeps_weak_type=out is None)
+    p.host_rule = host
+    p.xla_rule = hlo  # type: ignore[assignment]
+
+    @p.shape
+    def shape(*avals: ShapedArray) -> ShapedArray:
+        dtype = avals[0].dtype if arity == 1 else same_dtype(name, avals)
+        check_dtype(name, of, dtype)
+        shape = avals[0].shape if arity == 1 else broadcast_shape(name, [a.shape for a in avals])
+        return ShapedArray(shape, dtype if out is None else out(dtype))
+
+    p.batch_rule = batch_unary(p) if arity == 1 else batch_broadcasting(p)
+    if jvp is None:
+        p.jvp_rule = jvp_zero(p)
+    elif arity == 1:
+        p.jvp_rule = _jvp_unary(p, jvp)  # type: ignore[arg-type]
+    else:
+        p.jvp_rule = _jvp_each(p, tuple(jvp))  # type: ignore[arg-type]
+    return p
+
+
+def jvp_zero(p: Primitive) -> Callable[..., Any]:
+    """The rule of an operation that is constant almost everywhere, or whose results are not differentiable."""
+
+    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        out = p.bind(*primals, **params)
+        return out, [ZERO] * len(out) if p.multiple_results else ZERO
+
+    return rule
+
+
+def _jvp_unary(p: Primitive, each: JVP) -> Callable[..., Any]:
+    def rule(primals: Any, tangents: Any) -> Any:
+        (x,) = primals
+        ans = p.bind(x)
+        return ans, each(tangents[0], x, ans)
+
+    return rule
+
+
+def _jvp_each(p: Primitive, each: tuple[JVP | None, ...]) -> Callable[..., Any]:
+    def rule(primals: Any, tangents: Any) -> Any:
+        ans = p.bind(*primals)
+        total: Any = ZERO
+        for one, t in zip(each, tangents):  # noqa: B905  (the hot path)
+            if t is not ZERO and one is not None:
+                term = one(t, *primals, ans)
+                total = term if total is ZERO else ops.add_p.bind(total, term)
+        return ans, total
+
+    return rule
+
+
+def jvp_linear(p: Primitive) -> Callable[..., Any]:
+    """The rule of an operation that is linear in its one operand: apply it to the tangent."""
+
+    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        return p.bind(*primals, **params), p.bind(*tangents, **params)
+
+    return rule
+
+
+def jvp_bilinear(p: Primitive) -> Callable[..., Any]:
+    """The rule of an operation that is linear in each of its two operands."""
+
+    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        x, y = primals
+        tx, ty = tangents
+        ans = p.bind(x, y, **params)
+        if ty is ZERO:
+            return ans, p.bind(tx, y, **params)
+        if tx is ZERO:
+            return ans, p.bind(x, ty, **params)
+        return ans, ops.add_p.bind(p.bind(tx, y, **params), p.bind(x, ty, **params))
+
+    return rule
+
+
+def batch_unary(p: Primitive) -> Callable[..., Any]:
+    """The rule of an operation on each element of one operand."""
+
+    def rule(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
+        return p.bind(*args, **params), dims[0]
+
+    return rule
+
+
+def batch_broadcasting(p: Primitive) -> Callable[..., Any]:
+    """The rule of an operation whose operands broadcast against each other."""
+
+    def rule(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
+        ranks = [len(shape_of(x)) for x in args]
+        mapped = {(d, r) for d, r in zip(dims, ranks, strict=True) if d is not None}
+        if len(mapped) == 1:
+            ((dim, rank),) = mapped
+            if all(d is not None or r == 0 or (dim == 0 and r < rank) for d, r in zip(dims, ranks, strict=True)):
+                return p.bind(*args, **params), dim
+        rank = max(r - (d is not None) for d, r in zip(dims, ranks, strict=True))
+        aligned = [
+            x if d is None else shapes.front_aligned(x, d, rank) for x, d in zip(args, dims, strict=True)
+        ]
+        return p.bind(*aligned, **params), 0
+
+    return rule
+
+
+def spread(t: Any, x: Any, ans: Any) -> Any:
+    """The tangent of the operand ``x``, broadcast as the operation broadcasts ``x`` to give ``ans``."""
+    return t if shape_of(x) == ans.shape else shapes.broadcast_to(t, ans.shape)
+
+
+def sum_to(ct: Any, x: Linear) -> Any:
+    """A cotangent summed over the axes along which the operand ``x`` was broadcast."""
+    shape = x.shape
+    return ct if ct.shape == shape else shapes.unbroadcast(ct, shape)
+

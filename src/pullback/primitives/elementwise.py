@@ -1,0 +1,588 @@
+"""Operations on elements. Their operands broadcast against each other, as in NumPy, and share one dtype.
+
+The functions here are the vocabulary of derivative rules: they bind and check nothing, for ``bind`` costs
+enough. The checked functions of the same names are in ``pullback.lax``. A Python number may stand for an
+operand beside an array.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import shape_of, typeof
+from pullback.core.linear import Linear
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.backends import host
+from pullback.primitives import shapes
+from pullback.primitives.declare import (
+    ANY,
+    BITS,
+    COMPLEX,
+    FLOAT,
+    INEXACT,
+    INTEGER,
+    NUMBER,
+    ORDERED,
+    batch_broadcasting,
+    batch_unary,
+    broadcast_shape,
+    check_dtype,
+    elementwise,
+    jvp_linear,
+    jvp_zero,
+    same_dtype,
+    spread,
+    sum_to,
+)
+
+_bool = np.dtype(bool)
+
+
+def _to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return _bool
+
+
+# Linear operations -------------------------------------------------------------------------------------------------
+
+
+def neg(x: Any) -> Any:
+    return neg_p.bind(x)
+
+
+def add(x: Any, y: Any) -> Any:
+    return add_p.bind(x, y)
+
+
+def sub(x: Any, y: Any) -> Any:
+    return sub_p.bind(x, y)
+
+
+def mul(x: Any, y: Any) -> Any:
+    return mul_p.bind(x, y)
+
+
+def div(x: Any, y: Any) -> Any:
+    return div_p.bind(x, y)
+
+
+neg_p = elementwise("neg", of=NUMBER, host=np.negative, hlo="negate")
+neg_p.jvp_rule = jvp_linear(neg_p)
+neg_p.transpose(lambda ct, x: (neg(ct),))
+
+add_p = elementwise("add", of=ANY, arity=2, host=np.add, hlo="add")
+sub_p = elementwise("sub", of=NUMBER, arity=2, host=np.subtract, hlo="subtract")
+mul_p = elementwise("mul", of=ANY, arity=2, host=np.multiply, hlo="multiply")
+div_p = elementwise("div", of=NUMBER, arity=2, host=host.div, hlo="divide")
+
+
+@add_p.jvp
+def _add_jvp(primals: Any, tangents: Any) -> Any:
+    x, y = primals
+    tx, ty = tangents
+    ans = add_p.bind(x, y)
+    if ty is ZERO:
+        return ans, spread(tx, x, ans)
+    if tx is ZERO:
+        return ans, spread(ty, y, ans)
+    return ans, add_p.bind(tx, ty)
+
+
+@add_p.transpose
+def _add_transpose(ct: Any, x: Any, y: Any) -> Any:
+    return sum_to(ct, x) if type(x) is Linear else None, sum_to(ct, y) if type(y) is Linear else None
+
+
+@sub_p.jvp
+def _sub_jvp(primals: Any, tangents: Any) -> Any:
+    x, y = primals
+    tx, ty = tangents
+    ans = sub_p.bind(x, y)
+    if ty is ZERO:
+        return ans, spread(tx, x, ans)
+    if tx is ZERO:
+        return ans, spread(neg(ty), y, ans)
+    return ans, sub_p.bind(tx, ty)
+
+
+@sub_p.transpose
+def _sub_transpose(ct: Any, x: Any, y: Any) -> Any:
+    return sum_to(ct, x) if type(x) is Linear else None, sum_to(neg(ct), y) if type(y) is Linear else None
+
+
+@mul_p.jvp
+def _mul_jvp(primals: Any, tangents: Any) -> Any:
+    x, y = primals
+    tx, ty = tangents
+    ans = mul_p.bind(x, y)
+    if ty is ZERO:
+        return ans, mul_p.bind(tx, y)
+    if tx is ZERO:
+        return ans, mul_p.bind(x, ty)
+    if x is y:
+        return ans, mul_p.bind(tx, mul_p.bind(2, x)) if tx is ty else mul_p.bind(add_p.bind(tx, ty), x)
+    return ans, add_p.bind(mul_p.bind(tx, y), mul_p.bind(x, ty))
+
+
+@partial(mul_p.transpose, linear_in="each")
+def _mul_transpose(ct: Any, x: Any, y: Any) -> Any:
+    if type(x) is Linear:
+        return sum_to(mul_p.bind(ct, y), x), None
+    return None, sum_to(mul_p.bind(x, ct), y)
+
+
+@div_p.jvp
+def _div_jvp(primals: Any, tangents: Any) -> Any:
+    x, y = primals
+    tx, ty = tangents
+    ans = div_p.bind(x, y)
+    if ty is ZERO:
+        return ans, div_p.bind(tx, y)
+    by_y = mul(ty, neg(div(ans, y)))
+    return ans, by_y if tx is ZERO else add(div(tx, y), by_y)
+
+
+@partial(div_p.transpose, linear_in=(0,))
+def _div_transpose(ct: Any, x: Any, y: Any) -> Any:
+    return sum_to(div_p.bind(ct, y), x), None
+
+
+# Roots, powers, exponentials, logarithms ---------------------------------------------------------------------------
+
+
+def exp(x: Any) -> Any:
+    return exp_p.bind(x)
+
+
+def log(x: Any) -> Any:
+    return log_p.bind(x)
+
+
+def sqrt(x: Any) -> Any:
+    return sqrt_p.bind(x)
+
+
+def square(x: Any) -> Any:
+    return square_p.bind(x)
+
+
+def logistic(x: Any) -> Any:
+    return logistic_p.bind(x)
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """``x`` to a fixed integer power."""
+    return integer_pow_p.bind(x, y=y)
+
+
+def pow(x: Any, y: Any) -> Any:
+    return pow_p.bind(x, y)
+
+
+exp_p = elementwise("exp", of=INEXACT, host=np.exp, hlo="exponential", jvp=lambda t, x, ans: mul(t, ans))
+exp2_p = elementwise("exp2", of=INEXACT, host=np.exp2, jvp=lambda t, x, ans: mul(t, mul(ans, math.log(2))))
+expm1_p = elementwise(
+    "expm1", of=INEXACT, host=np.expm1, hlo="exponential_minus_one", jvp=lambda t, x, ans: mul(t, add(ans, 1))
+)
+log_p = elementwise("log", of=INEXACT, host=np.log, hlo="log", jvp=lambda t, x, ans: div(t, x))
+log1p_p = elementwise("log1p", of=INEXACT, host=np.log1p, hlo="log_plus_one", jvp=lambda t, x, ans: div(t, add(x, 1)))
+sqrt_p = elementwise("sqrt", of=INEXACT, host=np.sqrt, hlo="sqrt", jvp=lambda t, x, ans: mul(t, div(0.5, ans)))
+rsqrt_p = elementwise(
+    "rsqrt", of=INEXACT, host=host.rsqrt, hlo="rsqrt", jvp=lambda t, x, ans: mul(t, mul(-0.5, div(ans, x)))
+)
+cbrt_p = elementwise("cbrt", of=FLOAT, host=np.cbrt, hlo="cbrt", jvp=lambda t, x, ans: mul(t, div(ans, mul(3, x))))
+logistic_p = elementwise(
+    "logistic", of=INEXACT, host=host.logistic, hlo="logistic",
+    jvp=lambda t, x, ans: mul(t, mul(ans, logistic(neg(x)))),
+)  # fmt: skip
+square_p = elementwise("square", of=NUMBER, host=np.square, jvp=lambda t, x, ans: mul(t, mul(2, x)))
+
+integer_pow_p = Primitive("integer_pow")
+integer_pow_p.batch_rule = batch_unary(integer_pow_p)
+integer_pow_p.host_rule = host.integer_pow
+
+
+@integer_pow_p.shape
+def _integer_pow_shape(x: ShapedArray, *, y: int) -> ShapedArray:
+    check_dtype("integer_pow", NUMBER, x.dtype)
+    return ShapedArray(x.shape, x.dtype)
+
+
+@integer_pow_p.jvp
+def _integer_pow_jvp(primals: Any, tangents: Any, *, y: int) -> Any:
+    (x,), (t,) = primals, tangents
+    ans = integer_pow(x, y)
+    if y == 0:
+        return ans, ZERO
+    return ans, mul(t, mul(2, x) if y == 2 else mul(y, integer_pow(x, y - 1))) if y != 1 else t
+
+
+def _log_or_zero(x: Any) -> Any:
+    """log(x), and 0 where x is 0: there the derivative of x**y by y is 0 for y > 0."""
+    zero = eq(x, 0)
+    return where(zero, 0, log(where(zero, 1, x)))
+
+
+pow_p = elementwise(
+    "pow", of=NUMBER, arity=2, host=host.power, hlo="power",
+    jvp=(
+        lambda t, x, y, ans: mul(t, mul(y, pow(x, where(eq(y, 0), 1, sub(y, 1))))),
+        lambda t, x, y, ans: mul(t, mul(_log_or_zero(x), ans)),
+    ),
+)  # fmt: skip
+
+
+# Trigonometric and hyperbolic functions ----------------------------------------------------------------------------
+
+
+def sin(x: Any) -> Any:
+    return sin_p.bind(x)
+
+
+def cos(x: Any) -> Any:
+    return cos_p.bind(x)
+
+
+def tanh(x: Any) -> Any:
+    return tanh_p.bind(x)
+
+
+def sinh(x: Any) -> Any:
+    return sinh_p.bind(x)
+
+
+def cosh(x: Any) -> Any:
+    return cosh_p.bind(x)
+
+
+sin_p = elementwise("sin", of=INEXACT, host=np.sin, hlo="sine", jvp=lambda t, x, ans: mul(t, cos(x)))
+cos_p = elementwise("cos", of=INEXACT, host=np.cos, hlo="cosine", jvp=lambda t, x, ans: mul(t, neg(sin(x))))
+tan_p = elementwise("tan", of=INEXACT, host=np.tan, hlo="tan", jvp=lambda t, x, ans: mul(t, add(square(ans), 1)))
+asin_p = elementwise(
+    "asin", of=INEXACT, host=np.arcsin, hlo="chlo.asin", jvp=lambda t, x, ans: div(t, _root_of_one_minus_square(x))
+)
+acos_p = elementwise(
+    "acos", of=INEXACT, host=np.arccos, hlo="chlo.acos", jvp=lambda t, x, ans: neg(div(t, _root_of_one_minus_square(x)))
+)
+atan_p = elementwise(
+    "atan", of=INEXACT, host=np.arctan, hlo="chlo.atan", jvp=lambda t, x, ans: div(t, add(square(x), 1))
+)
+sinh_p = elementwise("sinh", of=INEXACT, host=np.sinh, hlo="chlo.sinh", jvp=lambda t, x, ans: mul(t, cosh(x)))
+cosh_p = elementwise("cosh", of=INEXACT, host=np.cosh, hlo="chlo.cosh", jvp=lambda t, x, ans: mul(t, sinh(x)))
+tanh_p = elementwise(
+    "tanh", of=INEXACT, host=np.tanh, hlo="tanh", jvp=lambda t, x, ans: mul(t, sub(1, square(ans)))
+)
+asinh_p = elementwise(
+    "asinh", of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", jvp=lambda t, x, ans: div(t, sqrt(add(square(x), 1)))
+)
+acosh_p = elementwise(
+    "acosh", of=INEXACT, host=np.arccosh, hlo="chlo.acosh",
+    jvp=lambda t, x, ans: div(t, mul(sqrt(sub(x, 1)), sqrt(add(x, 1)))),
+)  # fmt: skip
+atanh_p = elementwise(
+    "atanh", of=INEXACT, host=np.arctanh, hlo="chlo.atanh", jvp=lambda t, x, ans: div(t, mul(sub(1, x), add(x, 1)))
+)
+atan2_p = elementwise(
+    "atan2", of=FLOAT, arity=2, host=np.arctan2, hlo="atan2",
+    jvp=(
+        lambda t, x, y, ans: mul(t, div(y, add(square(x), square(y)))),
+        lambda t, x, y, ans: mul(t, div(neg(x), add(square(x), square(y)))),
+    ),
+)  # fmt: skip
+
+
+def _root_of_one_minus_square(x: Any) -> Any:
+    return sqrt(mul(sub(1, x), add(x, 1)))
+
+
+# Special functions: Abramowitz and Stegun, chapters 6 and 7 --------------------------------------------------------
+
+
+def digamma(x: Any) -> Any:
+    return digamma_p.bind(x)
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    return polygamma_p.bind(n, x)
+
+
+_TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+erf_p = elementwise(
+    "erf", of=FLOAT, host=host.special("erf"), hlo="chlo.erf",
+    jvp=lambda t, x, ans: mul(t, mul(_TWO_OVER_ROOT_PI, exp(neg(square(x))))),
+)  # fmt: skip
+erfc_p = elementwise(
+    "erfc", of=FLOAT, host=host.special("erfc"), hlo="chlo.erfc",
+    jvp=lambda t, x, ans: mul(t, mul(-_TWO_OVER_ROOT_PI, exp(neg(square(x))))),
+)  # fmt: skip
+erf_inv_p = elementwise(
+    "erf_inv", of=FLOAT, host=host.special("erfinv"), hlo="chlo.erf_inv",
+    jvp=lambda t, x, ans: mul(t, mul(1 / _TWO_OVER_ROOT_PI, exp(square(ans)))),
+)  # fmt: skip
+lgamma_p = elementwise(
+    "lgamma", of=FLOAT, host=host.special("gammaln"), hlo="chlo.lgamma", jvp=lambda t, x, ans: mul(t, digamma(x))
+)
+digamma_p = elementwise(
+    "digamma", of=FLOAT, host=host.special("digamma"), hlo="chlo.digamma",
+    jvp=lambda t, x, ans: mul(t, polygamma(_full_like(x, 1), x)),
+)  # fmt: skip
+polygamma_p = elementwise(
+    "polygamma", of=FLOAT, arity=2, host=host.special("polygamma"), hlo="chlo.polygamma",
+    jvp=(None, lambda t, n, x, ans: mul(t, polygamma(add(n, 1), x))),
+)  # fmt: skip
+
+
+def _full_like(x: Any, value: float) -> Any:
+    return shapes.full((), value, x.dtype)
+
+
+# Rounding, signs, parts of complex numbers -------------------------------------------------------------------------
+
+
+def sign(x: Any) -> Any:
+    return sign_p.bind(x)
+
+
+def abs(x: Any) -> Any:
+    return abs_p.bind(x)
+
+
+def real(x: Any) -> Any:
+    return real_p.bind(x)
+
+
+def imag(x: Any) -> Any:
+    return imag_p.bind(x)
+
+
+def complex(x: Any, y: Any) -> Any:
+    """The complex number with real part ``x`` and imaginary part ``y``."""
+    return complex_p.bind(x, y)
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate; a real value as it is."""
+    return conj_p.bind(x) if dtypes.is_complex(x.dtype) else x
+
+
+floor_p = elementwise("floor", of=FLOAT, host=np.floor, hlo="floor")
+ceil_p = elementwise("ceil", of=FLOAT, host=np.ceil, hlo="ceil")
+round_p = elementwise("round", of=FLOAT, host=np.rint, hlo="round_nearest_even")
+sign_p = elementwise("sign", of=NUMBER, host=host.sign, hlo="sign")
+nextafter_p = elementwise("nextafter", of=FLOAT, arity=2, host=np.nextafter, hlo="chlo.next_after")
+is_finite_p = elementwise("is_finite", of=INEXACT, host=np.isfinite, hlo="is_finite", out=_to_bool)
+
+real_p = elementwise("real", of=COMPLEX, host=np.real, hlo="real", out=dtypes.to_real)
+imag_p = elementwise("imag", of=COMPLEX, host=np.imag, hlo="imag", out=dtypes.to_real)
+conj_p = elementwise("conj", of=COMPLEX, host=np.conj)
+complex_p = elementwise("complex", of=FLOAT, arity=2, host=host.complex_, hlo="complex", out=dtypes.to_complex)
+real_p.jvp_rule = jvp_linear(real_p)
+imag_p.jvp_rule = jvp_linear(imag_p)
+conj_p.jvp_rule = jvp_linear(conj_p)
+
+# Transposes are of linear maps of R², with cotangents as their JVP's dual under <a, b> = Re(a b), so that a
+# real-linear map z -> Re z takes a cotangent u to u + 0i, and z -> Im z takes it to 0 - ui.
+real_p.transpose(lambda ct, x: (complex(ct, shapes.zeros_like(ct)),))
+imag_p.transpose(lambda ct, x: (complex(shapes.zeros_like(ct), neg(ct)),))
+conj_p.transpose(lambda ct, x: (conj(ct),))
+
+
+@complex_p.jvp
+def _complex_jvp(primals: Any, tangents: Any) -> Any:
+    x, y = primals
+    tx, ty = tangents
+    ans = complex_p.bind(x, y)
+    tx = shapes.zeros_like(x) if tx is ZERO else tx
+    ty = shapes.zeros_like(y) if ty is ZERO else ty
+    return ans, complex_p.bind(tx, ty)
+
+
+@complex_p.transpose
+def _complex_transpose(ct: Any, x: Any, y: Any) -> Any:
+    by_x = sum_to(real(ct), x) if type(x) is Linear else None
+    by_y = sum_to(neg(imag(ct)), y) if type(y) is Linear else None
+    return by_x, by_y
+
+
+def _abs_jvp(t: Any, x: Any, ans: Any) -> Any:
+    if not dtypes.is_complex(x.dtype):
+        return mul(t, sign(x))
+    return real(mul(t, conj(sign(x))))
+
+
+abs_p = elementwise("abs", of=NUMBER, host=np.abs, hlo="abs", out=dtypes.to_real, jvp=_abs_jvp)
+abs_p.keeps_weak_type = True
+
+
+# Remainders, extrema, comparisons, bits ----------------------------------------------------------------------------
+
+
+def eq(x: Any, y: Any) -> Any:
+    return eq_p.bind(x, y)
+
+
+def gt(x: Any, y: Any) -> Any:
+    return gt_p.bind(x, y)
+
+
+def lt(x: Any, y: Any) -> Any:
+    return lt_p.bind(x, y)
+
+
+def _share_of(t: Any, x: Any, y: Any, wins: Primitive) -> Any:
+    """The tangent of the operand that wins, half of it where both are equal."""
+    share = where(wins.bind(x, y), _full_like_first(x, y, 1), where(eq(x, y), _full_like_first(x, y, 0.5), 0))
+    return mul(t, share)
+
+
+def _full_like_first(x: Any, y: Any, value: float) -> Any:
+    return shapes.full((), value, x.dtype if hasattr(x, "dtype") else y.dtype)
+
+
+rem_p = elementwise(
+    "rem", of=NUMBER, arity=2, host=host.rem, hlo="remainder",
+    jvp=(
+        lambda t, x, y, ans: spread(t, x, ans),
+        lambda t, x, y, ans: mul(t, neg(_truncate(div(x, y)))),
+    ),
+)  # fmt: skip
+max_p = elementwise(
+    "max", of=ANY, arity=2, host=np.maximum, hlo="maximum",
+    jvp=(lambda t, x, y, ans: _share_of(t, x, y, gt_p), lambda t, x, y, ans: _share_of(t, y, x, gt_p)),
+)  # fmt: skip
+min_p = elementwise(
+    "min", of=ANY, arity=2, host=np.minimum, hlo="minimum",
+    jvp=(lambda t, x, y, ans: _share_of(t, x, y, lt_p), lambda t, x, y, ans: _share_of(t, y, x, lt_p)),
+)  # fmt: skip
+
+
+def _truncate(x: Any) -> Any:
+    return mul(sign(x), floor_p.bind(abs(x)))
+
+
+eq_p = elementwise("eq", of=ANY, arity=2, host=np.equal, hlo="compare EQ", out=_to_bool)
+ne_p = elementwise("ne", of=ANY, arity=2, host=np.not_equal, hlo="compare NE", out=_to_bool)
+lt_p = elementwise("lt", of=ORDERED, arity=2, host=np.less, hlo="compare LT", out=_to_bool)
+le_p = elementwise("le", of=ORDERED, arity=2, host=np.less_equal, hlo="compare LE", out=_to_bool)
+gt_p = elementwise("gt", of=ORDERED, arity=2, host=np.greater, hlo="compare GT", out=_to_bool)
+ge_p = elementwise("ge", of=ORDERED, arity=2, host=np.greater_equal, hlo="compare GE", out=_to_bool)
+
+and_p = elementwise("and", of=BITS, arity=2, host=np.bitwise_and, hlo="and")
+or_p = elementwise("or", of=BITS, arity=2, host=np.bitwise_or, hlo="or")
+xor_p = elementwise("xor", of=BITS, arity=2, host=np.bitwise_xor, hlo="xor")
+not_p = elementwise("not", of=BITS, host=np.invert, hlo="not")
+shift_left_p = elementwise("shift_left", of=INTEGER, arity=2, host=host.shift_left, hlo="shift_left")
+shift_right_logical_p = elementwise(
+    "shift_right_logical", of=INTEGER, arity=2, host=host.shift_right_logical, hlo="shift_right_logical"
+)
+shift_right_arithmetic_p = elementwise(
+    "shift_right_arithmetic", of=INTEGER, arity=2, host=host.shift_right_arithmetic, hlo="shift_right_arithmetic"
+)
+population_count_p = elementwise("population_count", of=INTEGER, host=host.population_count, hlo="popcnt")
+clz_p = elementwise("clz", of=INTEGER, host=host.count_leading_zeros, hlo="count_leading_zeros")
+
+
+# Choice ------------------------------------------------------------------------------------------------------------
+
+
+def where(which: Any, x: Any, y: Any) -> Any:
+    """``x`` where ``which`` is true, else ``y``; all broadcast, and one of ``x`` and ``y`` may be a Python number."""
+    return select_n(which, y, x)
+
+
+def select_n(which: Any, *cases: Any) -> Any:
+    """For each element that of the case which ``which``, booleans or int32, selects."""
+    return select_n_p.bind(which, *cases)
+
+
+select_n_p = Primitive("select_n")
+select_n_p.host_rule = host.select_n
+select_n_p.batch_rule = batch_broadcasting(select_n_p)
+
+
+@select_n_p.shape
+def _select_n_shape(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
+    check_dtype("select_n", BITS, which.dtype)
+    dtype = same_dtype("select_n", cases)
+    return ShapedArray(broadcast_shape("select_n", [which.shape, *(c.shape for c in cases)]), dtype)
+
+
+@select_n_p.jvp
+def _select_n_jvp(primals: Any, tangents: Any) -> Any:
+    which, *cases = primals
+    ans = select_n(which, *cases)
+    if all(t is ZERO for t in tangents[1:]):
+        return ans, ZERO
+    t = select_n(which, *[0 if t is ZERO else t for t in tangents[1:]])
+    whole = broadcast_shape("select_n", [which.shape, *(shape_of(c) for c, t in zip(cases, tangents[1:], strict=True) if t is not ZERO)])  # fmt: skip
+    return ans, t if whole == ans.shape else shapes.broadcast_to(t, ans.shape)
+
+
+@select_n_p.transpose
+def _select_n_transpose(ct: Any, which: Any, *cases: Any) -> Any:
+    def share(i: int) -> Any:
+        return select_n(which, *[ct if j == i else 0 for j in range(len(cases))])
+
+    return None, *(sum_to(share(i), c) if type(c) is Linear else None for i, c in enumerate(cases))
+
+
+clamp_p = elementwise(
+    "clamp", of=ANY, arity=3, host=host.clamp, hlo="clamp",
+    jvp=(
+        lambda t, low, x, high, ans: where(gt(low, x), t, 0),
+        lambda t, low, x, high, ans: where(and_p.bind(gt(x, low), lt(x, high)), t, 0),
+        lambda t, low, x, high, ans: where(gt(x, high), t, 0),
+    ),
+)  # fmt: skip
+
+
+# Types -------------------------------------------------------------------------------------------------------------
+
+
+def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """``x`` in another dtype; ``x`` itself where it has that dtype already."""
+    if x.dtype == dtype and x.weak_type == weak_type:
+        return x
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
+
+
+convert_element_type_p = Primitive("convert_element_type", keeps_weak_type=None)
+convert_element_type_p.host_rule = host.convert
+convert_element_type_p.batch_rule = batch_unary(convert_element_type_p)
+
+
+@convert_element_type_p.shape
+def _convert_shape(x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool) -> ShapedArray:
+    return ShapedArray(x.shape, new_dtype, weak_type)
+
+
+@convert_element_type_p.jvp
+def _convert_jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any], weak_type: bool) -> Any:
+    (x,), (t,) = primals, tangents
+    ans = convert_element_type_p.bind(x, new_dtype=new_dtype, weak_type=weak_type)
+    if not dtypes.is_inexact(new_dtype):
+        return ans, ZERO
+    return ans, convert_element_type_p.bind(t, new_dtype=new_dtype, weak_type=weak_type)
+
+
+@convert_element_type_p.transpose
+def _convert_transpose(ct: Any, x: Linear, *, new_dtype: np.dtype[Any], weak_type: bool) -> Any:
+    old = x.dtype
+    if dtypes.is_complex(ct.dtype) and not dtypes.is_complex(old):
+        ct = real(ct)
+    elif dtypes.is_complex(old) and not dtypes.is_complex(ct.dtype):
+        ct = complex(ct, shapes.zeros_like(ct))
+    return (convert_element_type(ct, old, False),)
+
+
+copy_p = elementwise("copy", of=ANY, host=lambda x: x)
+copy_p.jvp_rule = jvp_linear(copy_p)
+copy_p.transpose(lambda ct, x: (ct,))
+
+stop_gradient_p = elementwise("stop_gradient", of=ANY, host=lambda x: x)
+stop_gradient_p.jvp_rule = jvp_zero(stop_gradient_p)

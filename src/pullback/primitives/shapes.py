@@ -1,0 +1,212 @@
+"""Operations that move elements without changing them: broadcasting, reshaping, permuting axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core.array import SCALARS, ArrayImpl, shape_of
+from pullback.core.errors import ShapeError
+from pullback.core.linear import Linear
+from pullback.core.trace import Primitive, state
+from pullback.core.types import MappedAxis, Shape, ShapedArray
+from pullback.primitives import reductions
+from pullback.primitives.declare import jvp_linear
+
+# Broadcasting ------------------------------------------------------------------------------------------------------
+
+
+def broadcast_in_dim(x: Any, shape: Shape, dims: Sequence[int]) -> Any:
+    """``x`` broadcast to ``shape``, where axis ``i`` of ``x`` becomes axis ``dims[i]``."""
+    return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=tuple(dims))
+
+
+def broadcast_to(x: Any, shape: Shape) -> Any:
+    """``x`` broadcast to ``shape`` as NumPy does it."""
+    have = shape_of(x)
+    if have == shape and type(x) not in SCALARS:
+        return x
+    return broadcast_in_dim_p.bind(
+        x, shape=shape, broadcast_dimensions=tuple(range(len(shape) - len(have), len(shape)))
+    )
+
+
+broadcast_in_dim_p = Primitive("broadcast_in_dim")
+broadcast_in_dim_p.jvp_rule = jvp_linear(broadcast_in_dim_p)
+
+
+@broadcast_in_dim_p.host
+def _broadcast_host(x: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
+    rank = len(shape)
+    if broadcast_dimensions != tuple(range(rank - len(broadcast_dimensions), rank)):
+        have = [1] * rank
+        for n, d in zip(x.shape, broadcast_dimensions, strict=True):
+            have[d] = n
+        x = x.reshape(have)
+    if math.prod(shape) <= _SMALL:
+        out = np.empty(shape, x.dtype)
+        out[...] = x
+        return out
+    return np.broadcast_to(x, shape)
+
+
+_SMALL = 4096  # Below this many elements a copy is quicker than np.broadcast_to, which is written in Python.
+
+
+@broadcast_in_dim_p.shape
+def _broadcast_shape(x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape) -> ShapedArray:
+    dims = broadcast_dimensions
+    if len(dims) != x.ndim or list(dims) != sorted(set(dims)) or any(not 0 <= d < len(shape) for d in dims):
+        raise ShapeError(
+            f"broadcast_in_dim: broadcast_dimensions must be {x.ndim} increasing axes of {shape} for an operand of "
+            f"shape {x.shape}, got {dims}"
+        )
+    if any(n not in (1, shape[d]) for n, d in zip(x.shape, dims, strict=True)):
+        raise ShapeError(f"broadcast_in_dim: an operand of shape {x.shape} does not fit {shape} along the axes {dims}")
+    return ShapedArray(shape, x.dtype)
+
+
+@broadcast_in_dim_p.transpose
+def _broadcast_transpose(ct: Any, x: Linear, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
+    kept = [d for n, d in zip(x.shape, broadcast_dimensions, strict=True) if n != 1 or shape[d] == 1]
+    out = reductions.reduce_sum(ct, [d for d in range(len(shape)) if d not in kept])
+    return (reshape(out, x.shape),)
+
+
+@broadcast_in_dim_p.batch
+def _broadcast_batch(axis: MappedAxis, args: Any, dims: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
+    x = moveaxis(args[0], dims[0], 0)
+    return broadcast_in_dim(x, (axis.size, *shape), (0, *(d + 1 for d in broadcast_dimensions))), 0
+
+
+def unbroadcast(x: Any, shape: Shape) -> Any:
+    """``x`` summed to ``shape``, from which it was broadcast as NumPy does it."""
+    extra = len(x.shape) - len(shape)
+    summed = [*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and x.shape[i + extra] != 1)]
+    return reshape(reductions.reduce_sum(x, summed), shape)
+
+
+def full(shape: Shape, value: Any, dtype: Any) -> ArrayImpl:
+    """A constant array."""
+    if shape == ():
+        return ArrayImpl(np.asarray(value).astype(dtype)[()])
+    return ArrayImpl(np.broadcast_to(np.asarray(value).astype(dtype), shape))
+
+
+def zeros_like(x: Any) -> ArrayImpl:
+    return full(x.shape, 0, x.dtype)
+
+
+# Reshaping ---------------------------------------------------------------------------------------------------------
+
+
+def reshape(x: Any, shape: Sequence[int]) -> Any:
+    """The elements of ``x``, in row-major order, in another shape of as many elements."""
+    shape = tuple(shape)
+    return x if shape == shape_of(x) else reshape_p.bind(x, new_sizes=shape)
+
+
+def expand_dims(x: Any, axes: Sequence[int]) -> Any:
+    """``x`` with axes of size one inserted, at the given positions of the result."""
+    if not axes:
+        return x
+    sizes = iter(x.shape)
+    rank = len(x.shape) + len(axes)
+    where = {a % rank for a in axes}
+    return reshape(x, [1 if i in where else next(sizes) for i in range(rank)])
+
+
+def squeeze(x: Any, axes: Sequence[int]) -> Any:
+    """``x`` without the given axes, which are of size one."""
+    return squeeze_p.bind(x, dimensions=tuple(a % len(x.shape) for a in axes)) if axes else x
+
+
+reshape_p = Primitive("reshape")
+reshape_p.host_rule = lambda x, *, new_sizes: x.reshape(new_sizes)
+reshape_p.jvp_rule = jvp_linear(reshape_p)
+reshape_p.transpose(lambda ct, x, *, new_sizes: (reshape(ct, x.shape),))
+
+
+@reshape_p.shape
+def _reshape_shape(x: ShapedArray, *, new_sizes: Shape) -> ShapedArray:
+    if math.prod(new_sizes) != x.size or any(n < 0 for n in new_sizes):
+        raise ShapeError(f"cannot reshape an array of shape {x.shape} (size {x.size}) into shape {new_sizes}")
+    return ShapedArray(new_sizes, x.dtype)
+
+
+@reshape_p.batch
+def _reshape_batch(axis: MappedAxis, args: Any, dims: Any, *, new_sizes: Shape) -> Any:
+    return reshape(moveaxis(args[0], dims[0], 0), (axis.size, *new_sizes)), 0
+
+
+squeeze_p = Primitive("squeeze")
+squeeze_p.host_rule = lambda x, *, dimensions: x.squeeze(dimensions)
+squeeze_p.jvp_rule = jvp_linear(squeeze_p)
+squeeze_p.transpose(lambda ct, x, *, dimensions: (reshape(ct, x.shape),))
+
+
+@squeeze_p.shape
+def _squeeze_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
+    if any(not 0 <= d < x.ndim or x.shape[d] != 1 for d in dimensions) or len(set(dimensions)) != len(dimensions):
+        raise ShapeError(f"cannot squeeze the axes {dimensions} of an array of shape {x.shape}: they must be of size 1")
+    return ShapedArray(tuple(n for i, n in enumerate(x.shape) if i not in dimensions), x.dtype)
+
+
+@squeeze_p.batch
+def _squeeze_batch(axis: MappedAxis, args: Any, dims: Any, *, dimensions: Shape) -> Any:
+    return squeeze(moveaxis(args[0], dims[0], 0), [d + 1 for d in dimensions]), 0
+
+
+# Permuting axes ----------------------------------------------------------------------------------------------------
+
+
+def transpose(x: Any, permutation: Sequence[int]) -> Any:
+    """``x`` with its axes permuted: axis ``i`` of the result is axis ``permutation[i]`` of ``x``."""
+    permutation = tuple(permutation)
+    return x if permutation == tuple(range(len(permutation))) else transpose_p.bind(x, permutation=permutation)
+
+
+def moveaxis(x: Any, source: int, destination: int) -> Any:
+    """``x`` with one axis moved."""
+    if source == destination:
+        return x
+    order = [i for i in range(len(x.shape)) if i != source]
+    order.insert(destination, source)
+    return transpose_p.bind(x, permutation=tuple(order))
+
+
+def front_aligned(x: Any, dim: int, rank: int) -> Any:
+    """A batched operand with its mapped axis first, then axes of size one, so that it broadcasts to ``rank`` others."""
+    x = moveaxis(x, dim, 0)
+    shape = x.shape
+    missing = rank - (len(shape) - 1)
+    return reshape(x, (shape[0], *(1,) * missing, *shape[1:])) if missing else x
+
+
+transpose_p = Primitive("transpose")
+transpose_p.host_rule = lambda x, *, permutation: x.transpose(permutation)
+transpose_p.jvp_rule = jvp_linear(transpose_p)
+
+
+@transpose_p.shape
+def _transpose_shape(x: ShapedArray, *, permutation: Shape) -> ShapedArray:
+    if sorted(permutation) != list(range(x.ndim)):
+        raise ShapeError(f"transpose: {permutation} is not a permutation of the axes of an array of shape {x.shape}")
+    return ShapedArray(tuple(x.shape[i] for i in permutation), x.dtype)
+
+
+@transpose_p.transpose
+def _transpose_transpose(ct: Any, x: Linear, *, permutation: Shape) -> Any:
+    inverse = [0] * len(permutation)
+    for i, p in enumerate(permutation):
+        inverse[p] = i
+    return (transpose(ct, inverse),)
+
+
+@transpose_p.batch
+def _transpose_batch(axis: MappedAxis, args: Any, dims: Any, *, permutation: Shape) -> Any:
+    (d,) = dims
+    return transpose(args[0], [d, *(p + (p >= d) for p in permutation)]), 0

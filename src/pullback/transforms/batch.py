@@ -1,0 +1,119 @@
+"""Vectorisation: a function of one example becomes a function of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core import source
+from pullback.core.array import typeof
+from pullback.core.trace import Primitive, Trace, Tracer, missing_rule, state
+from pullback.core.types import MappedAxis, ShapedArray
+
+
+class BatchTracer(Tracer):
+    """A batch of values, seen as one of them."""
+
+    __slots__ = ("dim", "value")
+
+    def __init__(self, trace: Trace, value: Any, dim: int, made_at: source.Location | None) -> None:
+        self._trace = trace
+        self.value = value
+        self.dim = dim
+        self.made_at = made_at
+
+    @property
+    def aval(self) -> ShapedArray:
+        aval = typeof(self.value)
+        return aval.update(shape=self.shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The size of each axis, without the mapped one."""
+        shape = self.value.shape
+        return shape[: self.dim] + shape[self.dim + 1 :]  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:  # type: ignore[override]
+        """The type of an element."""
+        return self.value.dtype
+
+    @property
+    def weak_type(self) -> bool:  # type: ignore[override]
+        """Whether the type gives way to that of other operands."""
+        return self.value.weak_type  # type: ignore[no-any-return]
+
+
+class BatchTrace(Trace):
+    """Applies each primitive's batching rule to values and the positions of their mapped axes."""
+
+    __slots__ = ("axis",)
+    transformation = "vmap"
+
+    def __init__(self, parent: Trace, axis: MappedAxis, function: Any) -> None:
+        super().__init__(parent, function)
+        self.axis = axis
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        dims: list[int | None] | None = None
+        for i, x in enumerate(args):
+            if type(x) is BatchTracer and x._trace is self:
+                if dims is None:
+                    values = list(args)
+                    dims = [None] * len(args)
+                values[i] = x.value
+                dims[i] = x.dim
+        if dims is None:
+            return self.parent.process(primitive, args, params)
+        rule = primitive.batch_rule
+        if rule is None:
+            raise missing_rule(primitive, "batch", "vmap")
+        previous = state.trace
+        state.trace = self.parent
+        try:
+            out, dim = rule(self.axis, values, dims, **params)
+        finally:
+            state.trace = previous
+        made_at = source.here() if previous is self else None
+        if primitive.multiple_results:
+            return [o if d is None else BatchTracer(self, o, d, made_at) for o, d in zip(out, dim, strict=True)]
+        return out if dim is None else BatchTracer(self, out, dim, made_at)
+
+
+def batch_flat(
+    function: Any,
+    run: Callable[..., Sequence[Any]],
+    axis: MappedAxis,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+) -> tuple[list[Any], list[int | None]]:
+    """The results of ``run`` mapped over an axis, and where the mapped axis is in each (None: nowhere).
+
+    Args:
+      function: the user's function, for error messages.
+      run: takes and returns flat sequences of arrays.
+      axis: the name and size of the axis.
+      args: the operands.
+      dims: the position of the mapped axis in each operand, not negative, or None.
+    """
+    trace = BatchTrace(state.trace, axis, function)
+    location = source.here()
+    tracers = [x if d is None else BatchTracer(trace, x, d, location) for x, d in zip(args, dims, strict=True)]
+    outer_axes = state.axes
+    if axis.name is not None:
+        state.axes = {**outer_axes, axis.name: axis.size}
+    state.trace = trace
+    try:
+        results = run(*tracers)
+    finally:
+        state.trace = trace.parent
+        state.axes = outer_axes
+        trace.live = False
+    outs: list[Any] = []
+    out_dims: list[int | None] = []
+    for x in results:
+        own = type(x) is BatchTracer and x._trace is trace
+        outs.append(x.value if own else x)
+        out_dims.append(x.dim if own else None)
+    return outs, out_dims
+

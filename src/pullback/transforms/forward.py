@@ -1,0 +1,192 @@
+"""Forward mode: values and tangents together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from pullback.core import source, tree
+from pullback.core.array import typeof
+from pullback.core.errors import ArgumentError, TangentMismatchError
+from pullback.core.trace import Primitive, Trace, Tracer, missing_rule, state
+from pullback.core.types import ZERO, ShapedArray
+from pullback.transforms.arguments import (
+    check_callable,
+    dense,
+    flatten_one,
+    name_of,
+    out_leaf,
+    split_aux,
+    to_array,
+    to_tangent,
+    unflatten_one,
+)
+
+
+class JVPTracer(Tracer):
+    """A value with its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: Trace, primal: Any, tangent: Any, made_at: source.Location | None) -> None:
+        self._trace = trace
+        self.primal = primal
+        self.tangent = tangent
+        self.made_at = made_at
+
+    @property
+    def aval(self) -> ShapedArray:
+        return typeof(self.primal)
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The size of each axis."""
+        return self.primal.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:  # type: ignore[override]
+        """The type of an element."""
+        return self.primal.dtype
+
+    @property
+    def weak_type(self) -> bool:  # type: ignore[override]
+        """Whether the type gives way to that of other operands."""
+        return self.primal.weak_type  # type: ignore[no-any-return]
+
+    def concrete(self) -> Any:
+        primal = self.primal
+        return primal.concrete() if isinstance(primal, Tracer) else primal
+
+
+class JVPTrace(Trace):
+    """Applies each primitive's derivative rule to values and tangents."""
+
+    __slots__ = ()
+    transformation = "forward differentiation (jvp)"
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        tangents: list[Any] | None = None
+        for i, x in enumerate(args):
+            if type(x) is JVPTracer and x._trace is self:
+                if tangents is None:
+                    primals = list(args)
+                    tangents = [ZERO] * len(args)
+                primals[i] = x.primal
+                tangents[i] = x.tangent
+        if tangents is None:
+            return self.parent.process(primitive, args, params)
+        rule = primitive.jvp_rule
+        if rule is None:
+            raise missing_rule(primitive, "jvp", "differentiation")
+        previous = state.trace
+        state.trace = self.parent
+        try:
+            out, tangent = rule(primals, tangents, **params)
+        finally:
+            state.trace = previous
+        made_at = source.here() if previous is self else None
+        if primitive.multiple_results:
+            return [o if t is ZERO else JVPTracer(self, o, t, made_at) for o, t in zip(out, tangent, strict=True)]
+        return out if tangent is ZERO else JVPTracer(self, out, tangent, made_at)
+
+
+def jvp_flat(
+    function: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """The values of ``run(*primals)`` and their tangents, ``ZERO`` where a value does not depend on the inputs.
+
+    Args:
+      function: the user's function, for error messages.
+      run: takes and returns flat sequences of arrays.
+      primals: the point, as arrays.
+      tangents: one for each primal; ``ZERO`` is allowed.
+    """
+    trace = JVPTrace(state.trace, function)
+    location = source.here()
+    args = [x if t is ZERO else JVPTracer(trace, x, t, location) for x, t in zip(primals, tangents, strict=True)]
+    state.trace = trace
+    try:
+        results = run(*args)
+    finally:
+        state.trace = trace.parent
+        trace.live = False
+    outs: list[Any] = []
+    out_tangents: list[Any] = []
+    for x in results:
+        own = type(x) is JVPTracer and x._trace is trace
+        outs.append(x.primal if own else x)
+        out_tangents.append(x.tangent if own else ZERO)
+    return outs, out_tangents
+
+
+def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+    """The value of a function and the tangent of its output.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      primals: a tuple or list of the arguments.
+      tangents: a tuple or list of their tangents: the same trees, shapes and dtypes (``float0`` for integers and
+        booleans).
+      has_aux: whether ``fun`` returns a pair of an output and anything else.
+
+    Returns:
+      ``(out, tangent_out)``, or ``(out, tangent_out, aux)``.
+
+    Raises:
+      TangentMismatchError: a tangent of another tree, shape or dtype; the message names the argument (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> out, tangent = jvp(pnp.sin, (0.0,), (1.0,))
+    >>> print(out, tangent)
+    0.0 1.0
+    """
+    check_callable(fun, "jvp")
+    arrays, ts, in_tree = _pairs(fun, primals, tangents)
+    out_tree: Any = None
+    aux_tree: Any = None
+    count = 0
+
+    def run(*tracers: Any) -> list[Any]:
+        nonlocal out_tree, aux_tree, count
+        out = fun(*(tracers if in_tree is None else tree.unflatten(in_tree, tracers)))
+        aux_leaves: list[Any] = []
+        if has_aux:
+            out, aux = split_aux(out, fun)
+            aux_leaves, aux_tree = tree.flatten(aux)
+        out_leaves, out_tree = flatten_one(out)
+        count = len(out_leaves)
+        return [out_leaf(x, fun) for x in out_leaves] + aux_leaves
+
+    outs, out_ts = jvp_flat(fun, run, arrays, ts)
+    dense_ts = [dense(t, x) for t, x in zip(out_ts[:count], outs[:count], strict=True)]
+    aux = (tree.unflatten(aux_tree, outs[count:]),) if has_aux else ()
+    return (unflatten_one(out_tree, outs[:count]), unflatten_one(out_tree, dense_ts), *aux)
+
+
+def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
+    """The leaves of the arguments and of their tangents, checked; the tree is None if each argument is a leaf."""
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise ArgumentError(
+                f"jvp takes {what} as a tuple or list, one entry for each argument of {name_of(fun)}, "
+                f"got {given!r} of type {type(given).__name__}"
+            )
+    leaves, in_tree = tree.flatten(tuple(primals))
+    t_leaves, t_tree = tree.flatten(tuple(tangents))
+    if in_tree != t_tree:
+        raise TangentMismatchError(
+            f"jvp of {name_of(fun)}: primals and tangents must be of one tree, got primals {in_tree} and tangents {t_tree}"
+        )
+    arrays = [to_array(x, fun, "jvp") for x in leaves]
+    ts = []
+    for i, (x, t) in enumerate(zip(arrays, t_leaves, strict=True)):
+        place = partial(_place, fun, primals, i)
+        ts.append(to_tangent(t, typeof(x), "tangent", place))
+    return arrays, ts, in_tree
+
+
+def _place(fun: Any, primals: Any, index: int) -> str:
+    """Where leaf ``index`` of the arguments is."""
+    path, _ = tree.leaves_with_path(tuple(primals))[index]
+    return f"jvp of {name_of(fun)}, argument {path[0].idx}{tree.keystr(path[1:])}"

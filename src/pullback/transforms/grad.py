@@ -1,0 +1,393 @@
+"""Reverse mode: gradients, vector-Jacobian products, and linearisation as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes, tree
+from pullback.core.array import Array, ArrayImpl, typeof
+from pullback.core.errors import NotDifferentiableError, NotLinearError, TangentMismatchError
+from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer
+from pullback.core.trace import state
+from pullback.core.types import ZERO, ShapedArray
+from pullback.primitives.elementwise import add
+from pullback.primitives.shapes import full
+from pullback.transforms.arguments import (
+    Argnums,
+    check_argnums,
+    check_callable,
+    check_differentiable,
+    dense,
+    flatten_one,
+    name_of,
+    out_leaf,
+    positions,
+    split_aux,
+    to_array,
+    to_tangent,
+    unflatten_one,
+    wraps,
+    zero_cotangent,
+)
+from pullback.transforms.linearize import linearize_flat
+from pullback.transforms.stage import abstractify
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """The gradient of a function with a scalar result.
+
+    Args:
+      fun: takes arrays, numbers or trees of them, and returns a scalar (shape ``()``), or with ``has_aux`` a pair
+        of a scalar and anything.
+      argnums: which positional arguments to differentiate with respect to; a tuple gives a tuple of gradients.
+        Arguments given by keyword pass through undifferentiated.
+      has_aux: whether ``fun`` returns a pair, whose second part is returned beside the gradient.
+      holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex, and the result
+        is its complex derivative.
+      allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
+
+    Returns:
+      A function of the same arguments that gives the gradient, with the shapes and dtypes of the arguments chosen
+      by ``argnums``. For a real function of complex arguments it is the transpose of the real derivative, without
+      conjugation: its conjugate is the direction of steepest ascent.
+
+    Raises:
+      NotDifferentiableError: the result is not a real scalar, or an input is neither real nor complex (a TypeError).
+      ArgumentError: ``argnums`` does not fit the arguments (a TypeError).
+
+    Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, chapter 3.
+
+    >>> import pullback.numpy as pnp
+    >>> print(grad(pnp.tanh)(2.0))
+    0.070650816
+    """
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, result = both(*args, **kwargs)
+        return (result, value[1]) if has_aux else result
+
+    return wraps(fun, gradient, "grad")
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """A function's value and its gradient, computed together. See :func:`grad` for the arguments.
+
+    Returns:
+      A function that gives ``(value, gradient)``, or ``((value, aux), gradient)`` with ``has_aux``.
+
+    >>> value, gradient = value_and_grad(lambda x: x**2)(3.0)
+    >>> print(value, gradient)
+    9.0 6.0
+    """
+    check_callable(fun, "grad")
+    chosen = check_argnums(argnums, "grad")
+    single = isinstance(chosen, int)
+
+    def both(*args: Any, **kwargs: Any) -> Any:
+        where = positions(chosen, len(args), "grad", fun)
+        if single:
+            leaves, treedef = flatten_one(args[where[0]])
+        else:
+            leaves, treedef = tree.flatten(tuple(args[i] for i in where))
+        primals = [to_array(x, fun, "grad") for x in leaves]
+        for x in primals:
+            if holomorphic or not dtypes.is_inexact(x.dtype):
+                _check_input(primals, x, fun, holomorphic, allow_int)
+        aux_tree: Any = None
+
+        def run(*tracers: Any) -> Any:
+            nonlocal aux_tree
+            inner = list(args)
+            if single:
+                inner[where[0]] = unflatten_one(treedef, tracers)
+            else:
+                for i, x in zip(where, tree.unflatten(treedef, tracers), strict=True):
+                    inner[i] = x
+            out = fun(*inner, **kwargs)
+            if not has_aux:
+                return (out,)
+            out, aux = split_aux(out, fun)
+            aux_leaves, aux_tree = tree.flatten(aux)
+            return [out, *aux_leaves]
+
+        outs, program = linearize_flat(fun, run, primals)
+        value = outs[0]
+        seed = _seed(value, fun, holomorphic)
+        cts = program.transpose([seed] + [ZERO] * (len(outs) - 1), add, consume=True)
+        result = unflatten_one(treedef, [dense(ct, x) for ct, x in zip(cts, primals, strict=True)])
+        if not isinstance(value, Array):
+            value = out_leaf(value, fun)
+        return ((value, tree.unflatten(aux_tree, outs[1:])) if has_aux else value), result
+
+    return wraps(fun, both, "value_and_grad")
+
+
+def _check_input(primals: Sequence[Any], x: Any, fun: Any, holomorphic: bool, allow_int: bool) -> None:
+    where = f"leaf {next(i for i, p in enumerate(primals) if p is x)} of the arguments chosen by argnums"
+    check_differentiable(typeof(x), "grad", fun, holomorphic, allow_int, where)
+
+
+def _seed(value: Any, fun: Any, holomorphic: bool) -> Any:
+    """The cotangent of a scalar result: one, in its dtype."""
+    if type(value) is not ArrayImpl and not isinstance(value, Array):
+        if not hasattr(value, "dtype") and type(value) not in (int, float, complex, bool):
+            leaves, treedef = tree.flatten(value)
+            if len(leaves) != 1 or leaves[0] is not value:
+                raise NotDifferentiableError(
+                    f"grad needs a function with a scalar result, but {name_of(fun)} returned a tree with {len(leaves)} "
+                    f"leaves: {treedef}. Return one scalar; has_aux=True returns more beside it."
+                )
+        value = out_leaf(value, fun)
+    dtype = value.dtype
+    if value.shape != ():
+        raise NotDifferentiableError(
+            f"gradients are for scalar outputs, but {name_of(fun)} gave an output of shape {value.shape}. Sum it, or use "
+            "jacrev, jacfwd or vjp."
+        )
+    if holomorphic:
+        if not dtypes.is_complex(dtype):
+            raise NotDifferentiableError(
+                f"grad with holomorphic=True needs a complex output, but {name_of(fun)} gave {typeof(value)}"
+            )
+    elif dtypes.is_complex(dtype):
+        raise NotDifferentiableError(
+            f"grad needs a real output, but {name_of(fun)} gave {typeof(value)}. If the function is holomorphic, say so "
+            "with holomorphic=True; otherwise use vjp, or take the real part."
+        )
+    elif not dtypes.is_float(dtype):
+        raise NotDifferentiableError(f"grad needs a real output, but {name_of(fun)} gave {typeof(value)}")
+    return ArrayImpl(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
+
+
+class LinearFunction:
+    """The derivative of a function at a point, as ``linearize`` gives it: a pytree whose leaves are its residuals."""
+
+    __slots__ = ("in_avals", "in_tree", "name", "out_avals", "out_tree", "program")
+
+    def __init__(
+        self,
+        program: LinearProgram,
+        in_tree: Any,
+        out_tree: Any,
+        in_avals: Sequence[ShapedArray],
+        out_avals: Sequence[ShapedArray],
+        name: str,
+    ) -> None:
+        self.program = program
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.in_avals = in_avals
+        self.out_avals = out_avals
+        self.name = name
+
+    def __call__(self, *tangents: Any) -> Any:
+        leaves, treedef = tree.flatten(tangents)
+        ts = _checked(leaves, treedef, self.in_tree, self.in_avals, "tangent", f"the linearised {self.name}")
+        outs = self.program.run(ts)
+        return tree.unflatten(self.out_tree, [_dense(t, a) for t, a in zip(outs, self.out_avals, strict=True)])
+
+    def __repr__(self) -> str:
+        return f"<derivative of {self.name}: {_types(self.in_avals)} -> {_types(self.out_avals)}>"
+
+
+class VJPFunction(LinearFunction):
+    """The pullback of a function at a point, as ``vjp`` gives it: a pytree whose leaves are its residuals."""
+
+    __slots__ = ()
+
+    def __call__(self, *cotangents: Any) -> Any:
+        if len(cotangents) != 1:
+            raise TangentMismatchError(
+                f"the function returned by vjp takes one argument, the cotangent of the output of {self.name}, "
+                f"got {len(cotangents)}"
+            )
+        ct = cotangents[0]
+        if self.out_tree is None and isinstance(ct, Array):
+            leaves, treedef = [ct], None
+        else:
+            leaves, treedef = tree.flatten(ct)
+        cts = _checked(leaves, treedef, self.out_tree, self.out_avals, "cotangent", f"the vjp function of {self.name}")
+        outs = self.program.transpose(cts, add)
+        return tree.unflatten(self.in_tree, [_dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
+
+    def __repr__(self) -> str:
+        return f"<pullback of {self.name}: {_types(self.out_avals)} -> {_types(self.in_avals)}>"
+
+
+def _types(avals: Sequence[ShapedArray]) -> str:
+    return f"({', '.join(map(str, avals))})"
+
+
+def _dense(t: Any, aval: ShapedArray) -> Any:
+    return zero_cotangent(aval) if t is ZERO else t
+
+
+def _checked(
+    leaves: Sequence[Any], treedef: Any, expected: Any, avals: Sequence[ShapedArray], what: str, who: str
+) -> list[Any]:
+    """Tangents or cotangents as arrays, checked against the types of the values that they belong to."""
+    if treedef != expected and not (expected is None and len(leaves) == 1 and treedef == tree.structure(0)):
+        raise TangentMismatchError(
+            f"{who} expected a {what} of the tree {expected if expected is not None else tree.structure(0)}, got {treedef}"
+        )
+    return [
+        t
+        if type(t) is ArrayImpl and t._value.shape == a.shape and t._value.dtype is a.dtype
+        else to_tangent(t, a, what, lambda i=i: f"{who}, leaf {i}")
+        for i, (t, a) in enumerate(zip(leaves, avals, strict=True))
+    ]
+
+
+def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
+    residuals, structure = f.program.split()
+    return residuals, (structure, f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name)
+
+
+def _linear_function_unflatten(kind: type[LinearFunction], aux: Any, residuals: Sequence[Any]) -> LinearFunction:
+    structure, in_tree, out_tree, in_avals, out_avals, name = aux
+    program = LinearProgram.join(structure, residuals)
+    return kind(program, in_tree, out_tree, in_avals, out_avals, name)
+
+
+for _kind in (LinearFunction, VJPFunction):
+    tree.register_pytree_node(_kind, _linear_function_flatten, partial(_linear_function_unflatten, _kind))
+
+
+def _linearize(
+    fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str
+) -> tuple[Any, ...]:
+    """The output (and aux) of a function, and what is needed to make a linear function of its derivative."""
+    check_callable(fun, transformation)
+    leaves, in_tree = tree.flatten(primals)
+    arrays = [to_array(x, fun, transformation) for x in leaves]
+    out_tree: Any = None
+    aux_tree: Any = None
+    count = 0
+
+    def run(*tracers: Any) -> list[Any]:
+        nonlocal out_tree, aux_tree, count
+        out = fun(*tree.unflatten(in_tree, tracers))
+        aux_leaves: list[Any] = []
+        if has_aux:
+            out, aux = split_aux(out, fun)
+            aux_leaves, aux_tree = tree.flatten(aux)
+        out_leaves, out_tree = flatten_one(out)
+        count = len(out_leaves)
+        return [out_leaf(x, fun) for x in out_leaves] + aux_leaves
+
+    outs, program = linearize_flat(fun, run, arrays)
+    out, aux_leaves = outs[:count], outs[count:]
+    program.outputs = program.outputs[:count]
+    aux = (tree.unflatten(aux_tree, aux_leaves),) if has_aux else ()
+    return out, aux, program, in_tree, out_tree, [typeof(x) for x in arrays], [typeof(x) for x in out]
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of a function, and the function that maps cotangents of its output to cotangents of its inputs.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      primals: the point: one tree for each argument.
+      has_aux: whether ``fun`` returns a pair of an output and anything else.
+
+    Returns:
+      ``(out, vjp_fun)``, or ``(out, vjp_fun, aux)``. ``vjp_fun(ct)`` takes a tree like ``out`` and gives a tuple of
+      one cotangent for each argument. It may be called many times, and is a pytree: it passes through the other
+      transformations as an argument or a result.
+
+    Raises:
+      TangentMismatchError: from ``vjp_fun``, for a cotangent of another tree, shape or dtype (a TypeError and ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> out, pull = vjp(pnp.sin, 0.0)
+    >>> print(pull(pnp.ones(()))[0])
+    1.0
+    """
+    out, aux, program, in_tree, out_tree, in_avals, out_avals = _linearize(fun, primals, has_aux, "vjp")
+    pull = VJPFunction(program, in_tree, out_tree, in_avals, out_avals, name_of(fun))
+    return (unflatten_one(out_tree, out), pull, *aux)
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of a function at a point, and its derivative there as a function of tangents.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      primals: the point: one tree for each argument.
+      has_aux: whether ``fun`` returns a pair of an output and anything else.
+
+    Returns:
+      ``(out, f_jvp)``, or ``(out, f_jvp, aux)``. ``f_jvp(*tangents)`` takes trees like the arguments and gives the
+      tangent of the output without evaluating ``fun`` again. It is a pytree, and may be called many times.
+
+    Raises:
+      TangentMismatchError: from ``f_jvp``, for a tangent of another tree, shape or dtype (a TypeError and ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> out, f_jvp = linearize(lambda x: 3.0 * pnp.sin(x), 0.0)
+    >>> print(out, f_jvp(2.0))
+    0.0 6.0
+    """
+    out, aux, program, in_tree, out_tree, in_avals, out_avals = _linearize(fun, primals, has_aux, "linearize")
+    whole = tree.structure(0) if out_tree is None else out_tree
+    derivative = LinearFunction(program, in_tree, whole, in_avals, out_avals, name_of(fun))
+    return (unflatten_one(out_tree, out), derivative, *aux)
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """The transpose of a function that is linear.
+
+    Args:
+      fun: linear in all of its arguments together.
+      primals: arrays, or anything with ``shape`` and ``dtype``, that show the types of the arguments.
+
+    Returns:
+      A function that takes a cotangent like the output of ``fun`` and gives a tuple of one cotangent for each argument.
+
+    Raises:
+      NotLinearError: ``fun`` is not linear; the message names the operation and its line (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(linear_transpose(lambda x: 3.0 * x, pnp.ones(2))(pnp.ones(2))[0])
+    [3. 3.]
+    """
+    check_callable(fun, "linear_transpose")
+    leaves, in_tree = tree.flatten(primals)
+    avals = [abstractify(x) for x in leaves]
+    trace = LinearTrace(state.trace, fun)
+    inputs = [trace.input(a) for a in avals]
+    state.trace = trace
+    try:
+        out_leaves, out_tree = flatten_one(fun(*tree.unflatten(in_tree, inputs)))
+    finally:
+        state.trace = trace.parent
+        trace.live = False
+    ends: list[Any] = []
+    for x in out_leaves:
+        if type(x) is LinearTracer and x._trace is trace:
+            ends.append(x.var)
+        elif np.any(np.asarray(out_leaf(x, fun))):
+            raise NotLinearError(f"{name_of(fun)} is not linear: it returned {x!r}, which does not depend on its arguments")
+        else:
+            ends.append(ZERO)
+    program = LinearProgram(trace.nodes, [t.var for t in inputs], ends, trace.count)
+    out_avals = [x.aval if e is ZERO else e.aval for e, x in zip(ends, out_leaves, strict=True)]
+    return VJPFunction(program, in_tree, out_tree, avals, out_avals, name_of(fun))
+

@@ -1,0 +1,271 @@
+"""Staging: a function becomes a jaxpr, without being run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core import dtypes, source, tree
+from pullback.core.array import SCALARS, Array, as_array, typeof
+from pullback.core.config import config
+from pullback.core.errors import ArgumentError, OperandError
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, check_jaxpr, infer, is_literal
+from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, state
+from pullback.core.types import Shape, ShapedArray
+from pullback.transforms.arguments import check_callable, name_of, out_leaf, wraps
+
+
+class StageTracer(Tracer):
+    """A variable of a jaxpr under construction."""
+
+    __slots__ = ("var",)
+
+    def __init__(self, trace: Trace, var: Var, made_at: source.Location | None) -> None:
+        self._trace = trace
+        self.var = var
+        self.made_at = made_at
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self.var.aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The size of each axis."""
+        return self.var.aval.shape
+
+    @property
+    def dtype(self) -> Any:  # type: ignore[override]
+        """The type of an element."""
+        return self.var.aval.dtype
+
+    @property
+    def weak_type(self) -> bool:  # type: ignore[override]
+        """Whether the type gives way to that of other operands."""
+        return self.var.aval.weak_type
+
+
+class StageTrace(Trace):
+    """Records every operation as an equation."""
+
+    __slots__ = ("consts", "constvars", "eqns")
+    transformation = "staging (make_jaxpr, eval_shape)"
+
+    def __init__(self, parent: Trace, function: Any) -> None:
+        super().__init__(parent, function)
+        self.eager = False
+        self.eqns: list[Eqn] = []
+        self.consts: list[Any] = []
+        self.constvars: dict[int, Var] = {}
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if primitive.shape_rule is None:
+            raise missing_rule(primitive, "shape", "tracing")
+        invars: list[Any] = []
+        scalars = False
+        for x in args:
+            if type(x) is StageTracer and x._trace is self:
+                invars.append(x.var)
+            elif type(x) in SCALARS:
+                invars.append(Literal(x, typeof(x)))
+                scalars = True
+            else:
+                invars.append(self.atom(x))
+        if scalars:
+            _settle_literals(invars, args)
+        aval = infer(primitive, [a.aval for a in invars], params)
+        made_at = source.here()
+        if primitive.multiple_results:
+            outvars = [Var(a) for a in aval]
+            self.eqns.append(Eqn(primitive, invars, params, outvars, made_at))
+            return [StageTracer(self, v, made_at) for v in outvars]
+        var = Var(aval)
+        self.eqns.append(Eqn(primitive, invars, params, [var], made_at))
+        return StageTracer(self, var, made_at)
+
+    def atom(self, x: Any) -> Var | Literal:
+        """The variable or literal for a value, from this trace or from outside."""
+        if type(x) is StageTracer and x._trace is self:
+            return x.var
+        if not isinstance(x, Array):
+            x = as_array(x)
+        if isinstance(x, Tracer):
+            if not x._trace.live:
+                raise leaked(x)
+        elif is_literal(x):
+            return Literal(x, typeof(x))
+        var = self.constvars.get(id(x))
+        if var is None:
+            var = self.constvars[id(x)] = Var(typeof(x))
+            self.consts.append(x)  # which also keeps the id from being reused
+        return var
+
+
+def _settle_literals(atoms: list[Any], args: Sequence[Any]) -> None:
+    """Give Python numbers the dtype of the first array beside them."""
+    dtype = next((a.aval.dtype for a, x in zip(atoms, args, strict=True) if type(x) not in SCALARS), None)
+    if dtype is not None:
+        for atom, x in zip(atoms, args, strict=True):
+            if type(x) in SCALARS and atom.aval.dtype != dtype:
+                atom.aval = atom.aval.update(dtype=dtype)
+                atom.val = dtype.type(x)
+
+
+def stage_flat(function: Any, run: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The jaxpr of ``run`` at some abstract inputs.
+
+    Args:
+      function: the user's function, for error messages.
+      run: takes and returns flat sequences of arrays.
+      avals: the abstract inputs.
+    """
+    trace = StageTrace(state.trace, function)
+    location = source.here()
+    invars = [Var(aval) for aval in avals]
+    state.trace = trace
+    try:
+        results = run(*[StageTracer(trace, v, location) for v in invars])
+        outvars = [trace.atom(x) for x in results]
+    finally:
+        state.trace = trace.parent
+        trace.live = False
+    jaxpr = Jaxpr(list(trace.constvars.values()), invars, trace.eqns, outvars)
+    if config.enable_checks:
+        check_jaxpr(jaxpr)
+    return ClosedJaxpr(jaxpr, trace.consts)
+
+
+class ShapeDtypeStruct:
+    """A shape and a dtype, standing for an array that need not exist.
+
+    Args:
+      shape: the size of each axis.
+      dtype: the type of an element.
+      weak_type: whether the type gives way to that of other operands.
+
+    >>> ShapeDtypeStruct((2, 3), "float32").size
+    6
+    """
+
+    __slots__ = ("dtype", "shape", "weak_type")
+
+    def __init__(self, shape: Sequence[int], dtype: Any, *, weak_type: bool = False) -> None:
+        self.shape: Shape = tuple(shape)
+        self.dtype = dtypes.canonicalize_dtype(dtype)
+        self.weak_type = weak_type
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return ShapedArray(self.shape, self.dtype).size
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a ShapeDtypeStruct without axes has no length")
+        return self.shape[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak_type))
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}{weak})"
+
+
+def abstractify(x: Any) -> ShapedArray:
+    """The type of an array, a number, or anything that has a shape and a dtype."""
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, Array):
+        return ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype), getattr(x, "weak_type", False))
+    return typeof(x)
+
+
+def make_jaxpr(
+    fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), return_shape: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the program of ``fun`` instead of running it.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      static_argnums: positional arguments that are passed to ``fun`` as they are.
+      return_shape: whether to give the types of the results too.
+
+    Returns:
+      A function of the same arguments (arrays, numbers, or anything with ``shape`` and ``dtype``) that gives a
+      ``ClosedJaxpr``, or with ``return_shape`` a pair of it and a tree of ``ShapeDtypeStruct``.
+
+    Raises:
+      ArgumentError: ``static_argnums`` does not fit the arguments (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> make_jaxpr(lambda x: pnp.sin(x) * 2.0)(1.0)
+    { lambda ; a:f32[]. let
+        b:f32[] = sin a
+        c:f32[] = mul b 2.0:f32[]
+      in (c,) }
+    """
+    check_callable(fun, "make_jaxpr")
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+
+    def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
+        for i in static:
+            if not -len(args) <= i < len(args):
+                raise ArgumentError(
+                    f"make_jaxpr: static_argnums={static_argnums} does not fit the {len(args)} arguments given to {name_of(fun)}"
+                )
+        fixed = {i % len(args) for i in static} if static else set()
+        dynamic = [None if i in fixed else x for i, x in enumerate(args)]
+        closed, out_tree = _stage_tree(
+            fun, lambda xs, kw: fun(*[args[i] if i in fixed else x for i, x in enumerate(xs)], **kw), (dynamic, kwargs)
+        )
+        if not return_shape:
+            return closed
+        return closed, tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
+
+    return wraps(fun, jaxpr_of, "make_jaxpr")
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The types of a function's results, without computing them.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      args, kwargs: trees of arrays, numbers, or anything with ``shape`` and ``dtype``.
+
+    Returns:
+      A tree of ``ShapeDtypeStruct``, like the result of ``fun``.
+
+    >>> import pullback.numpy as pnp
+    >>> eval_shape(pnp.matmul, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3, 4), "float32")).shape
+    (2, 4)
+    """
+    check_callable(fun, "eval_shape")
+    closed, out_tree = _stage_tree(fun, lambda xs, kw: fun(*xs, **kw), (list(args), kwargs))
+    return tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
+
+
+def _stage_tree(fun: Any, call: Callable[..., Any], inputs: Any) -> tuple[ClosedJaxpr, Any]:
+    leaves, in_tree = tree.flatten(inputs)
+    try:
+        avals = [abstractify(x) for x in leaves]
+    except OperandError as error:
+        raise OperandError(f"an argument of {name_of(fun)}: {error}") from None
+    out_tree: Any = None
+
+    def run(*tracers: Any) -> list[Any]:
+        nonlocal out_tree
+        out_leaves, out_tree = tree.flatten(call(*tree.unflatten(in_tree, tracers)))
+        return [out_leaf(x, fun) for x in out_leaves]
+
+    return stage_flat(fun, run, avals), out_tree
+
+
+def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)

@@ -1,0 +1,205 @@
+"""``vmap``: map a function over axes of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core import tree
+from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
+from pullback.core.types import MappedAxis
+from pullback.primitives import shapes
+from pullback.primitives.slicing import concatenate, slice_in_dim
+from pullback.transforms.arguments import check_callable, flatten_one, name_of, out_leaf, to_array, unflatten_one, wraps
+from pullback.transforms.batch import batch_flat
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Map a function over axes of its arguments, all at once instead of in a loop.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      in_axes: which axis of each argument to map over: an int (negative counts from the end), None for an argument
+        that is not mapped, or a tuple with one entry for each argument; an entry may be a tree that is a prefix of
+        its argument. Arguments given by keyword are mapped over axis 0.
+      out_axes: where the mapped axis goes in each result: an int or None, or a tree that is a prefix of the result.
+      axis_name: a name for the axis, for collective operations.
+      axis_size: its size, which is needed only if nothing is mapped.
+      spmd_axis_name: accepted for compatibility.
+      chunk_size: how many examples to compute at a time, which bounds the memory that is used; all by default.
+
+    Returns:
+      A function of the same arguments, with one more axis in those that are mapped.
+
+    Raises:
+      BatchSizeError: the sizes of the mapped axes disagree, or nothing is mapped (a ValueError).
+      BatchAxisError: ``in_axes`` or ``out_axes`` does not fit (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(vmap(pnp.dot, in_axes=(0, None))(pnp.eye(2), pnp.array([1.0, 2.0])))
+    [1. 2.]
+    """
+    check_callable(fun, "vmap")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not isinstance(in_axes, (int, tuple, type(None))):
+        raise ArgumentError(
+            f"vmap: in_axes must be an int, None or a tuple with an entry for each argument, got {in_axes!r}"
+        )
+    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
+        raise ArgumentError(f"vmap: chunk_size must be a positive int, got {chunk_size!r}")
+
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, in_tree = tree.flatten((args, kwargs))
+        arrays = [to_array(x, fun, "vmap") for x in leaves]
+        dims = _in_dims(fun, in_axes, args, kwargs, arrays)
+        size = _size(fun, arrays, dims, axis_size, args, kwargs)
+        out_tree: Any = None
+
+        def run(*tracers: Any) -> list[Any]:
+            nonlocal out_tree
+            inner_args, inner_kwargs = tree.unflatten(in_tree, tracers)
+            out_leaves, out_tree = flatten_one(fun(*inner_args, **inner_kwargs))
+            return [out_leaf(x, fun) for x in out_leaves]
+
+        def rows(part: Sequence[Any], count: int) -> list[Any]:
+            outs, out_dims = batch_flat(fun, run, MappedAxis(axis_name, count), part, dims)
+            ends = _out_dims(fun, out_axes, out_tree, outs)
+            return [_place(fun, x, d, e, count) for x, d, e in zip(outs, out_dims, ends, strict=True)]
+
+        if chunk_size is None or chunk_size >= size:
+            whole = rows(arrays, size)
+            return unflatten_one(out_tree, whole)
+        chunks = []
+        for start in range(0, size, chunk_size):
+            stop = min(start + chunk_size, size)
+            part = [x if d is None else slice_in_dim(x, start, stop, d) for x, d in zip(arrays, dims, strict=True)]
+            chunks.append(rows(part, stop - start))
+        ends = _out_dims(fun, out_axes, out_tree, chunks[0])
+        joined = [
+            parts[0] if e is None else concatenate(parts, e % len(parts[0].shape))
+            for parts, e in zip(zip(*chunks, strict=True), ends, strict=True)
+        ]
+        return unflatten_one(out_tree, joined)
+
+    return wraps(fun, mapped, "vmap")
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, arrays: Sequence[Any]) -> list[int | None]:
+    """The mapped axis of each leaf of the arguments, not negative, or None."""
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise BatchAxisError(
+            f"vmap: in_axes has {len(in_axes)} entries, {in_axes!r}, but {name_of(fun)} was called with {len(args)} "
+            "positional arguments; it needs one entry for each"
+        )
+    axes: list[Any]
+    if isinstance(in_axes, int) or in_axes is None:
+        axes = [in_axes] * (len(arrays) - (len(tree.leaves(kwargs)) if kwargs else 0))
+    else:
+        try:
+            axes = tree.broadcast_prefix(in_axes, args, is_leaf=_is_none)
+        except ValueError as error:
+            raise BatchAxisError(f"vmap: in_axes must be a prefix of the arguments of {name_of(fun)}: {error}") from None
+    axes = axes + [0] * (len(arrays) - len(axes))
+    dims: list[int | None] = []
+    for i, (x, axis) in enumerate(zip(arrays, axes, strict=True)):
+        if axis is None:
+            dims.append(None)
+            continue
+        if not isinstance(axis, int):
+            raise BatchAxisError(f"vmap: in_axes must hold ints and None, got {axis!r} in {in_axes!r}")
+        rank = len(x.shape)
+        if not -rank <= axis < rank:
+            raise BatchAxisError(
+                f"vmap of {name_of(fun)} was asked to map over axis {axis} of {_where(args, kwargs, i)}, "
+                f"which has shape {x.shape}"
+            )
+        dims.append(axis % rank)
+    return dims
+
+
+def _where(args: Any, kwargs: Any, index: int) -> str:
+    """Where leaf ``index`` of the arguments is."""
+    path, _ = tree.leaves_with_path((args, kwargs))[index]
+    if path[0].idx == 0:
+        return f"argument {path[1].idx}{tree.keystr(path[2:])}"
+    return f"argument {path[1].key!r}{tree.keystr(path[2:])}"
+
+
+def _size(
+    fun: Any, arrays: Sequence[Any], dims: Sequence[int | None], axis_size: int | None, args: Any, kwargs: Any
+) -> int:
+    """The size that all mapped axes share."""
+    size = axis_size
+    for x, d in zip(arrays, dims, strict=True):
+        if d is not None:
+            n = x.shape[d]
+            if size is None:
+                size = n
+            elif n != size:
+                raise _sizes_disagree(fun, arrays, dims, axis_size, args, kwargs)
+    if size is None:
+        raise BatchSizeError(
+            f"vmap of {name_of(fun)}: nothing is mapped (in_axes is None for every argument), so the size of the axis is "
+            "not known; map over an argument, or give axis_size"
+        )
+    return size
+
+
+def _sizes_disagree(
+    fun: Any, arrays: Sequence[Any], dims: Sequence[int | None], axis_size: int | None, args: Any, kwargs: Any
+) -> BatchSizeError:
+    lines = [f"  axis_size is {axis_size}"] if axis_size is not None else []
+    for i, (x, d) in enumerate(zip(arrays, dims, strict=True)):
+        if d is not None:
+            lines.append(f"  {_where(args, kwargs, i)} of shape {x.shape} has size {x.shape[d]} along axis {d}")
+    return BatchSizeError(
+        f"vmap of {name_of(fun)}: the mapped axes must have one size, but\n" + "\n".join(lines)
+    )
+
+
+def _out_dims(fun: Any, out_axes: Any, out_tree: Any, outs: Sequence[Any]) -> list[int | None]:
+    """Where the mapped axis goes in each leaf of the results."""
+    if isinstance(out_axes, int) or out_axes is None:
+        return [out_axes] * len(outs)
+    try:
+        axes: list[Any] = tree.broadcast_prefix(out_axes, unflatten_one(out_tree, outs), is_leaf=_is_none)
+    except ValueError as error:
+        raise BatchAxisError(f"vmap: out_axes must be a prefix of the results of {name_of(fun)}: {error}") from None
+    return axes
+
+
+def _place(fun: Any, x: Any, dim: int | None, end: int | None, size: int) -> Any:
+    """A result with its mapped axis where ``out_axes`` says."""
+    if end is None:
+        if dim is not None:
+            raise BatchAxisError(
+                f"vmap of {name_of(fun)}: out_axes is None for a result that does depend on the mapped arguments; "
+                "say where its mapped axis goes"
+            )
+        return x
+    rank = len(x.shape) + (dim is None)
+    if not isinstance(end, int) or not -rank <= end < rank:
+        shape = x.shape if dim is None else x.shape[:dim] + x.shape[dim + 1 :]
+        raise BatchAxisError(
+            f"vmap of {name_of(fun)}: out_axes puts the mapped axis at {end!r} of a result of shape {shape}"
+        )
+    end %= rank
+    if dim is None:
+        shape = (*x.shape[:end], size, *x.shape[end:])
+        return shapes.broadcast_in_dim(x, shape, [i for i in range(rank) if i != end])
+    return shapes.moveaxis(x, dim, end)
+
+
