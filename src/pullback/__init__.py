@@ -1,6 +1,91 @@
-"""Pullback: composable transformations of numerical functions."""
-from pullback.transforms.grad import grad, linear_transpose, linearize, value_and_grad, vjp
-from pullback.transforms.forward import jvp
-from pullback.transforms.vmap import vmap
-from pullback.transforms.jacobian import hessian, jacfwd, jacobian, jacrev
-from pullback.transforms.stage import ShapeDtypeStruct, eval_shape, make_jaxpr
+"""Pullback: composable transformations of numerical functions.
+
+``grad``, ``jvp``, ``vjp``, ``linearize``, ``vmap`` and ``make_jaxpr`` take a Python function of arrays and give
+another. Functions run on NumPy; ``pullback.numpy`` has the operations.
+
+>>> import pullback.numpy as pnp
+>>> from pullback import grad
+>>> print(grad(lambda x: pnp.sin(x) * x)(2.0))
+0.07700375
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from pullback import numpy as numpy
+from pullback.core.array import Array as Array
+from pullback.core.array import typeof as typeof
+from pullback.core.config import config as config
+from pullback.core.config import disable_x64 as disable_x64
+from pullback.core.config import enable_x64 as enable_x64
+from pullback.core.config import numpy_rank_promotion as numpy_rank_promotion
+from pullback.core.config import threefry_partitionable as threefry_partitionable
+from pullback.core.dtypes import float0 as float0
+from pullback.transforms.forward import jvp as jvp
+from pullback.transforms.grad import grad as grad
+from pullback.transforms.grad import linear_transpose as linear_transpose
+from pullback.transforms.grad import linearize as linearize
+from pullback.transforms.grad import value_and_grad as value_and_grad
+from pullback.transforms.grad import vjp as vjp
+from pullback.transforms.jacobian import hessian as hessian
+from pullback.transforms.jacobian import jacfwd as jacfwd
+from pullback.transforms.jacobian import jacobian as jacobian
+from pullback.transforms.jacobian import jacrev as jacrev
+from pullback.transforms.stage import ShapeDtypeStruct as ShapeDtypeStruct
+from pullback.transforms.stage import eval_shape as eval_shape
+from pullback.transforms.stage import make_jaxpr as make_jaxpr
+from pullback.transforms.vmap import vmap as vmap
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from pullback import core as core
+    from pullback import dtypes as dtypes
+    from pullback import errors as errors
+    from pullback import extend as extend
+    from pullback import flatten_util as flatten_util
+    from pullback import lax as lax
+    from pullback import random as random
+    from pullback import test_util as test_util
+    from pullback import tree as tree
+    from pullback import tree_util as tree_util
+    from pullback import typing as typing
+
+_MODULES = frozenset(
+    "core dtypes errors extend flatten_util lax random test_util tree tree_util typing".split()
+)  # imported when they are first used, for a short start
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"pullback.{name}")
+    raise AttributeError(f"module 'pullback' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULES])
+
+
+def block_until_ready(x: Any) -> Any:
+    """``x`` once it is computed: here at once, since what is not compiled is not asynchronous.
+
+    >>> block_until_ready(3.0)
+    3.0
+    """
+    return x
+
+
+def device_get(x: Any) -> Any:
+    """A tree of arrays as NumPy arrays.
+
+    >>> import pullback.numpy as pnp
+    >>> device_get({"a": pnp.ones(2)})
+    {'a': array([1., 1.], dtype=float32)}
+    """
+    from numpy import asarray
+
+    from pullback.core import tree
+
+    return tree.tree_map(lambda leaf: asarray(leaf) if isinstance(leaf, Array) else leaf, x)

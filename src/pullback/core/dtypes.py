@@ -70,7 +70,6 @@ class _ByDtype(dict[DType, _T], Generic[_T]):
 
     def __init__(self, compute: Callable[[DType], _T]) -> None:
         self.compute = compute
-        self.update((np.dtype(code), compute(np.dtype(code))) for code in _BUILTIN_CODES)
 
     def __missing__(self, dtype: Any) -> _T:
         value = self.compute(_parse(dtype))
@@ -174,6 +173,15 @@ def short_name(dtype: DType) -> str:
     ('f32', 'bool', 'key<fry>')
     """
     return _short_names[dtype]
+
+
+def dtype_name(dtype: DType) -> str:
+    """The name of a dtype for users to read.
+
+    >>> dtype_name(np.dtype("float32")), dtype_name(key_dtype)
+    ('float32', 'key<fry>')
+    """
+    return short_name(dtype) if _kinds[dtype] in ("0", "k") else dtype.name
 
 
 # Canonical dtypes

@@ -7,7 +7,7 @@ from typing import Any, Union
 
 from pullback.core import source
 from pullback.core.array import Array, ArrayImpl, typeof
-from pullback.core.errors import JaxprError
+from pullback.core.errors import JaxprError, PullbackError
 from pullback.core.trace import Primitive, missing_rule
 from pullback.core.types import ShapedArray
 
@@ -148,6 +148,9 @@ class _Names:
         return text
 
 
+_WIDTH = 80  # A program that fits into one line is printed in one.
+
+
 def _show_literal(literal: Literal) -> str:
     value = literal.val._value if isinstance(literal.val, ArrayImpl) else literal.val
     number = value.item() if hasattr(value, "item") else value
@@ -171,15 +174,18 @@ def _show_jaxpr(jaxpr: Jaxpr, names: _Names, indent: str) -> list[str]:
     used = _used_variables(jaxpr)
     consts = _show_binders(jaxpr.constvars, names)
     inputs = _show_binders(jaxpr.invars, names)
-    lines = [f"{{ lambda {consts + ' ' if consts else ''}; {inputs}. let"]
+    head = f"{{ lambda {consts}; {inputs}. let"
+    lines = []
     for eqn in jaxpr.eqns:
         binders = " ".join(f"{names(v) if v in used else '_'}:{v.aval}" for v in eqn.outvars)
         lines += _show_eqn(eqn, names, binders, indent + "    ")
     results = ", ".join(_show_atom(a, names) for a in jaxpr.outvars)
-    results += "," if len(jaxpr.outvars) == 1 else ""
-    if not jaxpr.eqns:
-        return [f"{lines[0]}  in ({results}) }}"]
-    return [*lines, f"{indent}  in ({results}) }}"]
+    tail = f"in ({results + ',' if len(jaxpr.outvars) == 1 else results}) }}"
+    if len(lines) == len(jaxpr.eqns):
+        whole = f"{head} {'; '.join(line.strip() for line in lines)} {tail}"
+        if len(indent) + len(whole) <= _WIDTH:
+            return [whole]
+    return [head, *lines, f"{indent}  {tail}"] if lines else [f"{head}  {tail}"]
 
 
 def _show_eqn(eqn: Eqn, names: _Names, binders: str, indent: str) -> list[str]:
@@ -216,7 +222,11 @@ def _typing_errors(eqn: Eqn) -> Iterator[str]:
     primitive = eqn.primitive
     if primitive.shape_rule is None:
         raise missing_rule(primitive, "shape", "the jaxpr checker")
-    found = infer(primitive, [a.aval for a in eqn.invars], eqn.params)
+    try:
+        found = infer(primitive, [a.aval for a in eqn.invars], eqn.params)
+    except (PullbackError, TypeError, ValueError) as error:
+        yield f"does not fit its operands: {error}"
+        return
     expected = found if isinstance(found, list) else [found]
     if len(expected) != len(eqn.outvars):
         yield f"binds {len(eqn.outvars)} variables, but has {len(expected)} results"

@@ -72,11 +72,12 @@ class Linear:
 
 
 def operand_avals(args: Sequence[Any]) -> list[ShapedArray]:
-    """The abstract operands of an operation; Python numbers among them take the dtype of the first array."""
+    """The abstract operands of an operation; Python numbers among them take the dtype of the last array."""
     avals = [x.aval if type(x) is Linear else typeof(x) for x in args]
-    dtype = next((a.dtype for a, x in zip(avals, args, strict=True) if type(x) not in SCALARS), None)
-    if dtype is None:
+    arrays = [a for a, x in zip(avals, args, strict=True) if type(x) not in SCALARS]
+    if not arrays:
         return avals
+    dtype = arrays[-1].dtype
     return [a.update(dtype=dtype) if type(x) in SCALARS else a for a, x in zip(avals, args, strict=True)]
 
 
@@ -107,7 +108,7 @@ class LinearTrace(Trace):
     transformation = "linear_transpose"
 
     def __init__(self, parent: Trace, function: Any = None) -> None:
-        super().__init__(parent, function)
+        Trace.__init__(self, parent, function)
         self.nodes: list[Linear] = []
         self.count = 0
 
@@ -118,19 +119,18 @@ class LinearTrace(Trace):
         return LinearTracer(self, var)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        own = None
-        for i, x in enumerate(args):
+        for x in args:
             if type(x) is LinearTracer and x._trace is self:
-                if own is None:
-                    own = list(args)
-                own[i] = x.var
-        if own is None:
+                break
+        else:
             return self.parent.process(primitive, args, params)
-        if primitive.transpose_rule is None or (primitive.linear_in is not None and not _fits(primitive.linear_in, own)):
+        own = tuple([x.var if type(x) is LinearTracer and x._trace is self else x for x in args])
+        linear_in = primitive.linear_in
+        if primitive.transpose_rule is None or (linear_in is not None and not _fits(linear_in, own)):
             raise self.not_linear(primitive)
         if primitive.multiple_results:
-            return self._record_many(primitive, tuple(own), params)
-        var = Linear(self.count, primitive, tuple(own), params)
+            return self._record_many(primitive, own, params)
+        var = Linear(self.count, primitive, own, params)
         self.count += 1
         self.nodes.append(var)
         return LinearTracer(self, var)
@@ -150,10 +150,11 @@ class LinearTrace(Trace):
         )
 
 
-def _fits(linear_in: str | tuple[int, ...], args: list[Any]) -> bool:
+def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
     """Whether an operation is linear in the operands that are."""
-    linear = [i for i, x in enumerate(args) if type(x) is Linear]
-    return len(linear) == 1 if linear_in == "each" else all(i in linear_in for i in linear)
+    if linear_in == "each":
+        return len([x for x in args if type(x) is Linear]) == 1
+    return all(i in linear_in for i, x in enumerate(args) if type(x) is Linear)
 
 
 Accumulate = Callable[[Any, Any], Any]

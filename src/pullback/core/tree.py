@@ -10,18 +10,82 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from pullback.core import tree_nodes as nodes
 from pullback.core.tree_nodes import (
     NAMESPACE,
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    KeyEntry,
+    KeyPath,
+    SequenceKey,
+    flatten_one_level,
+    flatten_one_level_with_keys,
+    is_tree_node,
+    keyed_children,
+    keystr,
+    leaf_types,
+    native_flatten,
+    optree,
+    register_dataclass,
+    register_leaf_type,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
+    register_static,
 )
 
 if TYPE_CHECKING:
     from optree import PyTreeSpec as PyTreeDef
 
+__all__ = [
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "IsLeaf",
+    "KeyEntry",
+    "KeyPath",
+    "Partial",
+    "PyTreeDef",
+    "SequenceKey",
+    "all",
+    "all_leaves",
+    "broadcast",
+    "broadcast_prefix",
+    "flatten",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
+    "flatten_with_path",
+    "is_tree_node",
+    "keystr",
+    "leaf_types",
+    "leaves",
+    "leaves_with_path",
+    "map_with_path",
+    "reduce",
+    "reduce_associative",
+    "register_dataclass",
+    "register_leaf_type",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "register_pytree_with_keys",
+    "register_pytree_with_keys_class",
+    "register_static",
+    "structure",
+    "transpose",
+    "tree_map",
+    "treedef_children",
+    "treedef_is_leaf",
+    "treedef_tuple",
+    "unflatten",
+]
+
 IsLeaf = Callable[[Any], bool] | None
+_MISSING: Any = object()
 
 
 def __getattr__(name: str) -> Any:
@@ -33,9 +97,13 @@ def __getattr__(name: str) -> Any:
 # Flattening and unflattening
 
 
-def _flatten(tree: Any, is_leaf: IsLeaf, none_is_leaf: bool, namespace: str) -> Any:
-    _optree()  # puts optree's function in place of this one
-    return _flatten(tree, is_leaf, none_is_leaf, namespace)
+def _first_flatten(*args: Any) -> Any:
+    global _flatten
+    _flatten = native_flatten()
+    return _flatten(*args)
+
+
+_flatten: Callable[..., Any] = _first_flatten
 
 
 class _Treedefs(dict[int, Any]):
@@ -65,7 +133,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
       The leaves from left to right, and the structure, which is hashable.
 
     >>> flatten({"b": 1, "a": (2, None)})
-    ([2, 1], PyTreeSpec({'a': (*, None), 'b': *}, namespace='pullback'))
+    ([2, 1], PyTreeSpec({'a': (*, None), 'b': *}))
     """
     if is_leaf is None:
         kind = type(tree)
@@ -125,13 +193,11 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     >>> all_leaves([1, 2]), all_leaves([1, (2,)]), all_leaves([None])
     (True, False, False)
     """
-    return builtins.all(_is_leaf(element, is_leaf) for element in iterable)
+    return builtins.all(_stops(element, is_leaf) for element in iterable)
 
 
-def _is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
-    if type(tree) in leaf_types or (is_leaf is not None and is_leaf(tree)):
-        return True
-    return bool(_optree().tree_is_leaf(tree, namespace=NAMESPACE))
+def _stops(node: Any, is_leaf: IsLeaf) -> bool:
+    return nodes.is_leaf(node) or (is_leaf is not None and bool(is_leaf(node)))
 
 
 # Working on trees
@@ -162,7 +228,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
 
 
 def reduce(
-    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = ..., is_leaf: IsLeaf = None
+    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf = None
 ) -> Any:
     """Combine the leaves of a tree, from left to right.
 
@@ -179,15 +245,13 @@ def reduce(
     6
     """
     flat = leaves(tree, is_leaf)
-    return (
-        functools.reduce(function, flat)
-        if initializer is ...
-        else functools.reduce(function, flat, initializer)
-    )
+    if initializer is _MISSING:
+        return functools.reduce(function, flat)
+    return functools.reduce(function, flat, initializer)
 
 
 def reduce_associative(
-    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = ..., is_leaf: IsLeaf = None
+    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _MISSING, is_leaf: IsLeaf = None
 ) -> Any:
     """Combine the leaves of a tree by an associative operation, in a balanced order.
 
@@ -199,7 +263,7 @@ def reduce_associative(
     """
     flat = leaves(tree, is_leaf)
     if not flat:
-        if identity is ...:
+        if identity is _MISSING:
             raise TypeError("a tree without leaves can be reduced only if an identity is given")
         return identity
 
@@ -273,6 +337,8 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -
     >>> broadcast_prefix({"a": 0, "b": 1}, {"a": (10, 20), "b": 30})
     [0, 0, 1]
     """
+    if type(prefix_tree) in leaf_types:
+        return [prefix_tree] * structure(full_tree).num_leaves
     flat, treedef = flatten(prefix_tree, is_leaf)
     message = "the tree is not a prefix of the values"
     broadcast: list[Any] = []
@@ -311,13 +377,13 @@ def _first_disagreement(
     tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath
 ) -> tuple[KeyPath, str, str] | None:
     """The path at which ``other`` lacks a node of ``tree``, with descriptions of what each has there."""
-    if _is_leaf(tree, is_leaf):
+    if _stops(tree, is_leaf):
         return None
-    children = _keyed_children(tree)
-    same = not _is_leaf(other) and _outline(tree) == _outline(other)
-    if not same:
+    if nodes.is_leaf(other) or _outline(tree) != _outline(other):
         return path, _describe(tree), _describe(other)
-    for (key, child), (_, counterpart) in zip(children, _keyed_children(other)):
+    for i, (key, child) in enumerate(keyed_children(tree)):
+        by_key = isinstance(other, dict) and isinstance(key, DictKey)
+        counterpart = other[key.key] if by_key else keyed_children(other)[i][1]
         found = _first_disagreement(child, counterpart, is_leaf, (*path, key))
         if found is not None:
             return found
@@ -325,27 +391,25 @@ def _first_disagreement(
 
 
 def _outline(node: Any) -> tuple[Any, ...]:
-    """What two nodes must share to be matched: type, number of children, keys or auxiliary data."""
-    kind = type(node)
-    children, aux = flatten_one_level(node)
-    if kind in (dict, OrderedDict, defaultdict):
+    """What two nodes must share to match: type and number of children, and keys or auxiliary data."""
+    if isinstance(node, dict) and not nodes.is_registered(type(node)):
         return dict, frozenset(node)
-    return kind, len(list(children)), aux if kind in _nodes else None
+    children, aux = flatten_one_level(node)
+    return type(node), len(list(children)), aux if nodes.is_registered(type(node)) else None
 
 
 def _describe(node: Any) -> str:
     if node is None:
         return "None"
     kind = type(node).__name__
-    if _is_leaf(node):
+    if nodes.is_leaf(node):
         return f"a leaf of type {kind}"
-    if isinstance(node, dict):
-        return f"a {kind} with the keys {', '.join(map(repr, node))}" if node else f"a {kind} without keys"
     children, aux = flatten_one_level(node)
-    count = len(list(children))
-    if type(node) in _nodes:
-        return f"a node of type {kind} with {count} children and auxiliary data {aux!r}"
-    return f"a {kind} of length {count}"
+    if nodes.is_registered(type(node)):
+        return f"a {kind} with {len(list(children))} children and auxiliary data {aux!r}"
+    if isinstance(node, dict):
+        return f"a {kind} with the keys {list(node)}"
+    return f"a {kind} of length {len(list(children))}"
 
 
 # Paths
@@ -370,10 +434,10 @@ def flatten_with_path(
     def visit(path: KeyPath, node: Any) -> None:
         stop = is_leaf is not None and bool(is_leaf(path, node) if is_leaf_takes_path else is_leaf(node))
         decisions.append(stop)
-        if stop or _is_leaf(node):
+        if stop or nodes.is_leaf(node):
             found.append((path, node))
         else:
-            for key, child in _keyed_children(node):
+            for key, child in keyed_children(node):
                 visit((*path, key), child)
 
     visit((), tree)
@@ -443,7 +507,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     >>> treedef_tuple([structure(1), structure([2])]) == structure((1, [2]))
     True
     """
-    treedef: PyTreeDef = _optree().treespec_tuple(list(treedefs), namespace=NAMESPACE)
+    treedef: PyTreeDef = optree().treespec_tuple(list(treedefs), namespace=NAMESPACE)
     return treedef
 
 

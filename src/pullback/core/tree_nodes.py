@@ -1,7 +1,7 @@
 """What a node of a tree is: the built-in containers, the classes registered here, and the keys of children.
 
-Trees are the work of ``optree``, in a namespace of our own. It is imported when the first tree comes that needs
-it, since importing it takes longer than all of a small gradient.
+Trees are the work of ``optree``, in a namespace of our own. It is imported when the first tree comes that
+needs it, since importing it takes longer than all of a small gradient.
 """
 
 from __future__ import annotations
@@ -23,20 +23,23 @@ NAMESPACE = "pullback"
 
 
 class _Key:
-    """A step of a path. Each kind has one attribute, named by its first slot, and its own spelling."""
+    """A step of a path. Each kind has one attribute, and its own spelling."""
 
     __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def _value(self) -> Any:
+        return getattr(self, self.__match_args__[0])
 
     def __repr__(self) -> str:
-        name = self.__slots__[0]
-        return f"{type(self).__name__}({name}={getattr(self, name)!r})"
+        return f"{type(self).__name__}({self.__match_args__[0]}={self._value!r})"
 
     def __eq__(self, other: object) -> bool:
-        name = self.__slots__[0]
-        return type(self) is type(other) and bool(getattr(self, name) == getattr(other, name))
+        return type(self) is type(other) and bool(self._value == getattr(other, self.__match_args__[0]))
 
     def __hash__(self) -> int:
-        return hash((type(self).__name__, getattr(self, self.__slots__[0])))
+        return hash((type(self).__name__, self._value))
 
 
 class SequenceKey(_Key):
@@ -125,27 +128,34 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """
     if not simple:
         return separator.join(map(str, keys))
-    return separator.join(
-        str(getattr(key, key.__slots__[0])) if isinstance(key, _Key) else str(key) for key in keys
-    )
+    return separator.join(str(key._value if isinstance(key, _Key) else key) for key in keys)
 
 
-# The registry, and the import of optree
+# The registry
 
 
-class _Node(NamedTuple):
-    flatten: Callable[[Any], tuple[Iterable[Any], Any]]
-    unflatten: Callable[[Any, Any], Any]
-    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None
+class _Node:
+    """How a registered class is taken apart and put together."""
+
+    __slots__ = ("flatten", "flatten_with_keys", "unflatten")
+
+    def __init__(
+        self,
+        flatten: Callable[[Any], tuple[Iterable[Any], Any]],
+        unflatten: Callable[[Any, Any], Any],
+        flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None,
+    ) -> None:
+        self.flatten = flatten
+        self.unflatten = unflatten
+        self.flatten_with_keys = flatten_with_keys
 
 
-_BUILTIN_NODES: frozenset[type] = frozenset(
-    (tuple, list, dict, OrderedDict, defaultdict, deque, type(None)),
-)
+_BUILTIN_NODES = frozenset((tuple, list, dict, OrderedDict, defaultdict, deque, type(None)))
 _nodes: dict[type, _Node] = {}
 _registry_lock = threading.RLock()
 _module: Any = None
 
+# Types whose instances are leaves for certain: looking here first saves most calls of optree.
 leaf_types: set[type] = {bool, int, float, complex, np.ndarray, *np.sctypeDict.values()}
 
 
@@ -157,37 +167,37 @@ def register_leaf_type(*classes: type) -> None:
     leaf_types.update(classes)
 
 
-def _optree() -> Any:
-    """The module ``optree``, with our classes registered in it."""
-    global _module, _flatten
+def optree() -> Any:
+    """The module ``optree``, with the registered classes in it."""
+    global _module
     if _module is None:
         with _registry_lock:
-            import optree
+            import optree as module
 
             if _module is None:
                 for cls in _nodes:
-                    _register_in(optree, cls)
-                _flatten = _native_flatten(optree)
-                _module = optree
+                    _register_in(module, cls)
+                _module = module
     return _module
 
 
-def _native_flatten(optree: Any) -> Callable[..., Any]:
+def native_flatten() -> Callable[..., Any]:
     """The function beneath ``optree.tree_flatten``, which is a tenth faster than it; or else that one."""
+    module = optree()
     try:
-        native: Callable[..., Any] = optree._C.flatten
+        native: Callable[..., Any] = module._C.flatten
         native((), None, False, NAMESPACE)
     except (AttributeError, TypeError):
-        return lambda tree, is_leaf, none_is_leaf, namespace: optree.tree_flatten(
+        return lambda tree, is_leaf, none_is_leaf, namespace: module.tree_flatten(
             tree, is_leaf, none_is_leaf=none_is_leaf, namespace=namespace
         )
     return native
 
 
-def _register_in(optree: Any, cls: type) -> None:
+def _register_in(module: Any, cls: type) -> None:
     node = _nodes[cls]
     register = functools.partial(
-        optree.register_pytree_node, cls, node.flatten, node.unflatten, namespace=NAMESPACE
+        module.register_pytree_node, cls, node.flatten, node.unflatten, namespace=NAMESPACE
     )
     if issubclass(cls, tuple):  # optree warns that a named tuple would do without being registered
         import warnings
@@ -216,11 +226,12 @@ def register_pytree_node(
     Raises:
       ValueError: the class is registered already.
 
+    >>> from pullback.core import tree
     >>> class Interval:
     ...     def __init__(self, low, high):
     ...         self.low, self.high = low, high
     >>> register_pytree_node(Interval, lambda x: ((x.low, x.high), None), lambda _, xs: Interval(*xs))
-    >>> leaves({"a": Interval(1, 2)})
+    >>> tree.leaves({"a": Interval(1, 2)})
     [1, 2]
     """
     if not isinstance(nodetype, type):
@@ -247,6 +258,7 @@ def register_pytree_node_class(cls: _Class) -> _Class:
     Raises:
       ValueError: the class is registered already.
 
+    >>> from pullback.core import tree
     >>> @register_pytree_node_class
     ... class Pair:
     ...     def __init__(self, a, b):
@@ -258,10 +270,11 @@ def register_pytree_node_class(cls: _Class) -> _Class:
     ...     @classmethod
     ...     def tree_unflatten(cls, aux, children):
     ...         return cls(*children)
-    >>> tree_map(lambda x: 10 * x, Pair(1, 2)).b
+    >>> tree.tree_map(lambda x: 10 * x, Pair(1, 2)).b
     20
     """
-    register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)
+    methods: Any = cls
+    register_pytree_node(cls, operator.methodcaller("tree_flatten"), methods.tree_unflatten)
     return cls
 
 
@@ -282,13 +295,14 @@ def register_pytree_with_keys(
     Raises:
       ValueError: the class is registered already.
 
+    >>> from pullback.core import tree
     >>> class Box:
     ...     def __init__(self, inside):
     ...         self.inside = inside
     >>> register_pytree_with_keys(
     ...     Box, lambda box: ([(GetAttrKey("inside"), box.inside)], None), lambda _, xs: Box(*xs)
     ... )
-    >>> [(keystr(path), leaf) for path, leaf in leaves_with_path([Box(3)])]
+    >>> [(keystr(path), leaf) for path, leaf in tree.leaves_with_path([Box(3)])]
     [('[0].inside', 3)]
     """
 
@@ -300,7 +314,10 @@ def register_pytree_with_keys(
 
 
 def register_pytree_with_keys_class(cls: _Class) -> _Class:
-    """Register a class by its methods ``tree_flatten_with_keys``, ``tree_unflatten``, perhaps ``tree_flatten``.
+    """Register a class by its methods ``tree_flatten_with_keys`` and ``tree_unflatten``.
+
+    Args:
+      cls: the class; its method ``tree_flatten`` is used, too, if it has one.
 
     Returns:
       The class, so that this serves as a decorator.
@@ -308,6 +325,7 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
     Raises:
       ValueError: the class is registered already.
 
+    >>> from pullback.core import tree
     >>> @register_pytree_with_keys_class
     ... class Named:
     ...     def __init__(self, value):
@@ -319,12 +337,13 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
     ...     @classmethod
     ...     def tree_unflatten(cls, aux, children):
     ...         return cls(*children)
-    >>> leaves(Named(3))
+    >>> tree.leaves(Named(3))
     [3]
     """
     flatten_func = operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
     with_keys = operator.methodcaller("tree_flatten_with_keys")
-    register_pytree_with_keys(cls, with_keys, cls.tree_unflatten, flatten_func)
+    methods: Any = cls
+    register_pytree_with_keys(cls, with_keys, methods.tree_unflatten, flatten_func)
     return cls
 
 
@@ -337,10 +356,11 @@ def register_static(cls: _Class) -> _Class:
     Raises:
       ValueError: the class is registered already.
 
+    >>> from pullback.core import tree
     >>> @register_static
     ... class Mode(str):
     ...     pass
-    >>> leaves((1.0, Mode("train")))
+    >>> tree.leaves((1.0, Mode("train")))
     [1.0]
     """
     register_pytree_node(cls, lambda node: ((), node), lambda node, _: node)
@@ -370,12 +390,13 @@ def register_dataclass(
       ValueError: the fields are not those of the dataclass, or the class is registered already.
 
     >>> import dataclasses
+    >>> from pullback.core import tree
     >>> @register_dataclass
     ... @dataclasses.dataclass
     ... class Layer:
     ...     weight: float
     ...     name: str = dataclasses.field(metadata={"static": True})
-    >>> tree_map(lambda w: 2 * w, Layer(3.0, "first"))
+    >>> tree.tree_map(lambda w: 2 * w, Layer(3.0, "first"))
     Layer(weight=6.0, name='first')
     """
     data, meta = _dataclass_fields(nodetype, data_fields, meta_fields, drop_fields)
@@ -439,6 +460,15 @@ def _dataclass_fields(
     return tuple(data_fields), tuple(meta_fields)
 
 
+def is_leaf(tree: Any) -> bool:
+    """Whether an object is a leaf; None is not, but an empty tree.
+
+    >>> is_leaf(1), is_leaf([]), is_leaf(None)
+    (True, False, False)
+    """
+    return type(tree) in leaf_types or bool(optree().tree_is_leaf(tree, namespace=NAMESPACE))
+
+
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
     """The children of a node and its auxiliary data.
 
@@ -450,9 +480,9 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
     """
     if tree is None:
         return (), None
-    if _is_leaf(tree):
+    if is_leaf(tree):
         raise ValueError(f"expected a node of a tree, got a leaf of type {type(tree).__name__}")
-    children, aux = _optree().tree_flatten_one_level(tree, namespace=NAMESPACE)[:2]
+    children, aux = optree().tree_flatten_one_level(tree, namespace=NAMESPACE)[:2]
     return children, aux
 
 
@@ -465,7 +495,13 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], A
     >>> flatten_one_level_with_keys([3])
     ([(SequenceKey(idx=0), 3)], None)
     """
-    return _keyed_children(tree), flatten_one_level(tree)[1]
+    _, aux = flatten_one_level(tree)
+    return keyed_children(tree), aux
+
+
+def is_registered(cls: type) -> bool:
+    """Whether a class was registered as a node, as opposed to the built-in containers."""
+    return cls in _nodes
 
 
 def is_tree_node(cls: type) -> bool:
@@ -474,23 +510,22 @@ def is_tree_node(cls: type) -> bool:
     >>> is_tree_node(list), is_tree_node(int)
     (True, False)
     """
-    return cls in _BUILTIN_NODES or cls in _nodes or bool(_optree().is_namedtuple_class(cls))
+    return cls in _BUILTIN_NODES or cls in _nodes or bool(optree().is_namedtuple_class(cls))
 
 
-def _keyed_children(node: Any) -> list[tuple[Any, Any]]:
+def keyed_children(node: Any) -> list[tuple[Any, Any]]:
     """The children of a node, each with its key."""
     kind = type(node)
-    if kind is tuple or kind is list or kind is deque:
+    if kind is tuple or kind is list or kind is deque or optree().is_structseq_class(kind):
         return [(SequenceKey(i), child) for i, child in enumerate(node)]
     registered = _nodes.get(kind)
     if registered is not None and registered.flatten_with_keys is not None:
         return [(key, child) for key, child in registered.flatten_with_keys(node)[0]]
     if node is None:
         return []
-    children, _, entries = _optree().tree_flatten_one_level(node, namespace=NAMESPACE)[:3]
+    children, _, entries = optree().tree_flatten_one_level(node, namespace=NAMESPACE)[:3]
     if registered is not None:
         return [(FlattenedIndexKey(i), child) for i, child in enumerate(children)]
-    make = DictKey if isinstance(node, dict) else GetAttrKey if hasattr(node, "_fields") else SequenceKey
-    return [(make(entry), child) for entry, child in zip(entries, children)]
-
-
+    if isinstance(node, dict):
+        return [(DictKey(entry), child) for entry, child in zip(entries, children)]
+    return [(GetAttrKey(name), child) for name, child in zip(optree().namedtuple_fields(kind), children)]

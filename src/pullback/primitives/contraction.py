@@ -1,13 +1,18 @@
-"""Contraction of two arrays: batched matrix products with any axes."""
+"""Contraction of two arrays: batched matrix products with any axes.
+
+Which axes go where depends on ranks and dimension numbers alone: it is worked out once, and looked up.
+"""
 
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.core import dtypes
 from pullback.core.errors import ShapeError
 from pullback.core.linear import Linear
 from pullback.core.trace import Primitive
@@ -19,7 +24,7 @@ Dims = tuple[tuple[Shape, Shape], tuple[Shape, Shape]]
 """((contracted axes of x, of y), (batch axes of x, of y))."""
 
 
-def dot_general(x: Any, y: Any, dimension_numbers: Dims) -> Any:
+def dot_general(x: Any, y: Any, dimension_numbers: Any) -> Any:
     """Sum of products over the contracted axes, for each index of the batch axes.
 
     The result has the batch axes first, then the free axes of ``x``, then those of ``y``.
@@ -32,38 +37,83 @@ dot_general_p = Primitive("dot_general")
 dot_general_p.jvp_rule = jvp_bilinear(dot_general_p)
 
 
-def _free(rank: int, *taken: Shape) -> list[int]:
+def _free(rank: int, *taken: Sequence[int]) -> list[int]:
     return [i for i in range(rank) if not any(i in t for t in taken)]
+
+
+def _permutation(order: Sequence[int]) -> Shape | None:
+    """What ``transpose`` takes, None for nothing to do."""
+    return None if all(i == a for i, a in enumerate(order)) else tuple(order)
+
+
+# Evaluation --------------------------------------------------------------------------------------------------------
+
+_BLAS = "fdFD"
 
 
 @dot_general_p.host
 def _dot_host(x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
-    (xc, yc), (xb, yb) = dimension_numbers
-    if not xb and len(xc) == 1:
-        if xc == (x.ndim - 1,) and x.ndim <= 2 and y.ndim <= 2 and x.dtype.kind in "fc":
+    (xc, yc), (xb, _) = dimension_numbers
+    if not xb and len(xc) == 1 and x.dtype.char in _BLAS:
+        rank = x.ndim
+        if rank <= 2 and y.ndim <= 2:
             # np.dot contracts the last axis of x with the last but one of y (its only one if it is a vector).
-            return np.dot(x, y if y.ndim == 1 or yc == (0,) else y.T)
-        if xc == (0,) and x.ndim == 2 and y.ndim <= 2 and x.dtype.kind in "fc":
-            return np.dot(x.T, y if y.ndim == 1 or yc == (0,) else y.T)
-    return _dot_by_matmul(x, y, dimension_numbers)
+            return np.dot(x if xc[0] == rank - 1 else x.T, y if yc[0] == 0 else y.T)
+    plan = _plan(x.ndim, y.ndim, dimension_numbers)
+    # Narrow floats and integers are summed in wider ones, and rounded or wrapped at the end.
+    wide = _wide(x.dtype)
+    if wide is not None:
+        return _contract(x.astype(wide), y.astype(wide), plan).astype(x.dtype)
+    return _contract(np.asarray(x), np.asarray(y), plan)
 
 
-def _dot_by_matmul(x: Any, y: Any, dimension_numbers: Dims) -> Any:
-    """Any contraction as a batch of matrix products."""
-    (xc, yc), (xb, yb) = dimension_numbers
-    x, y = np.asarray(x), np.asarray(y)
-    xf, yf = _free(x.ndim, xc, xb), _free(y.ndim, yc, yb)
-    batch = [x.shape[i] for i in xb]
-    free = [x.shape[i] for i in xf], [y.shape[i] for i in yf]
-    inner = math.prod(x.shape[i] for i in xc)
-    left = x.transpose([*xb, *xf, *xc]).reshape([*batch, math.prod(free[0]), inner])
-    right = y.transpose([*yb, *yc, *yf]).reshape([*batch, inner, math.prod(free[1])])
-    dtype = x.dtype
-    if dtype.kind == "V" or dtype == np.float16:
-        out = np.matmul(left.astype(np.float32), right.astype(np.float32)).astype(dtype)
-    else:
-        out = np.matmul(left, right)
-    return out.reshape([*batch, *free[0], *free[1]])
+def _wide(dtype: np.dtype[Any]) -> Any:
+    """The dtype to compute in, if not the operands' own."""
+    if dtype == np.float16 or dtype.isbuiltin != 1:
+        return np.int32 if dtypes.is_integer(dtype) else np.float32
+    return None
+
+
+class _Plan(NamedTuple):
+    """A contraction as a batch of matrix products."""
+
+    left: Shape | None  # the order of the axes of x: batch, free, contracted
+    right: Shape | None  # the order of the axes of y: batch, contracted, free
+    batch: int  # how many batch axes
+    contracted: int  # how many contracted axes
+
+
+@lru_cache(maxsize=4096)
+def _plan(x_rank: int, y_rank: int, dims: Dims) -> _Plan:
+    (xc, yc), (xb, yb) = dims
+    pairs = sorted(zip(xc, yc, strict=True))  # in the order in which x holds them, so that x need not be copied
+    xs, ys = [a for a, _ in pairs], [b for _, b in pairs]
+    left, right = [*xb, *_free(x_rank, xc, xb), *xs], [*yb, *ys, *_free(y_rank, yc, yb)]
+    return _Plan(_permutation(left), _permutation(right), len(xb), len(xc))
+
+
+def _contract(x: Any, y: Any, plan: _Plan) -> Any:
+    left, right, n, k = plan
+    if left is not None:
+        x = x.transpose(left)
+    if right is not None:
+        y = y.transpose(right)
+    batch, x_free, y_free = x.shape[:n], x.shape[n : x.ndim - k], y.shape[n + k :]
+    if k == 0:
+        x = x.reshape((*batch, *x_free, *(1,) * len(y_free)))
+        return np.multiply(x, y.reshape((*batch, *(1,) * len(x_free), *y_free)))
+    inner = math.prod(x.shape[x.ndim - k :])
+    if not x_free and not y_free and x.dtype.kind != "c":  # np.vecdot would conjugate
+        return np.vecdot(x.reshape((*batch, inner)), y.reshape((*batch, inner)))
+    if len(x_free) != 1 or k != 1:
+        x = x.reshape((*batch, math.prod(x_free), inner))
+    if len(y_free) != 1 or k != 1:
+        y = y.reshape((*batch, inner, math.prod(y_free)))
+    out = np.matmul(x, y)
+    return out if len(x_free) == len(y_free) == 1 else out.reshape(batch + x_free + y_free)
+
+
+# Types -------------------------------------------------------------------------------------------------------------
 
 
 @dot_general_p.shape
@@ -71,13 +121,16 @@ def _dot_shape(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims) -> Sh
     (xc, yc), (xb, yb) = dimension_numbers
     dtype = same_dtype("dot_general", [x, y])
     for what, xs, ys in (("contracting", xc, yc), ("batch", xb, yb)):
-        if len(xs) != len(ys) or any(not 0 <= i < x.ndim for i in xs) or any(not 0 <= i < y.ndim for i in ys):
-            raise ShapeError(f"dot_general: {what} axes {xs} and {ys} do not fit shapes {x.shape} and {y.shape}")
-        if [x.shape[i] for i in xs] != [y.shape[i] for i in ys]:
-            sizes = [x.shape[i] for i in xs], [y.shape[i] for i in ys]
+        if len(xs) != len(ys) or not _are_axes(x, xc + xb) or not _are_axes(y, yc + yb):
             raise ShapeError(
-                f"dot_general requires {what} dimensions to have the same size, got {sizes[0]} and {sizes[1]} "
-                f"(shapes {x.shape} and {y.shape})"
+                f"dot_general: the {what} axes {xs} and {ys} must be equally many distinct axes of operands of shapes "
+                f"{x.shape} and {y.shape}"
+            )
+        sizes = tuple(x.shape[i] for i in xs), tuple(y.shape[i] for i in ys)
+        if sizes[0] != sizes[1]:
+            raise ShapeError(
+                f"dot_general requires {what} dimensions to have the same shape, got {sizes[0]} and {sizes[1]}, in "
+                f"operands of shapes {x.shape} and {y.shape}"
             )
     batch = tuple(x.shape[i] for i in xb)
     x_free = tuple(x.shape[i] for i in _free(x.ndim, xc, xb))
@@ -85,54 +138,80 @@ def _dot_shape(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims) -> Sh
     return ShapedArray(batch + x_free + y_free, dtype)
 
 
+def _are_axes(x: ShapedArray, axes: Shape) -> bool:
+    return len(set(axes)) == len(axes) and all(0 <= a < x.ndim for a in axes)
+
+
+# Transposition -----------------------------------------------------------------------------------------------------
+
+
 @partial(dot_general_p.transpose, linear_in="each")
 def _dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
-    (xc, yc), (xb, yb) = dimension_numbers
     if type(x) is Linear:
-        return _cotangent_of(ct, x, y, (xc, xb), (yc, yb), ct_is_first=True), None
-    return None, _cotangent_of(ct, y, x, (yc, yb), (xc, xb), ct_is_first=False)
+        numbers, order = _left_cotangent(len(ct.shape), len(y.shape), dimension_numbers)
+        return _permuted(dot_general_p.bind(ct, y, dimension_numbers=numbers), order), None
+    numbers, order = _right_cotangent(len(ct.shape), len(x.shape), dimension_numbers)
+    return None, _permuted(dot_general_p.bind(x, ct, dimension_numbers=numbers), order)
 
 
-def _cotangent_of(ct: Any, x: Linear, y: Any, x_axes: Any, y_axes: Any, ct_is_first: bool) -> Any:
-    """The cotangent of the operand ``x``, whose other operand is ``y``.
+def _permuted(x: Any, order: Shape | None) -> Any:
+    return x if order is None else shapes.transpose_p.bind(x, permutation=order)
 
-    ``ct`` has the batch axes, then the free axes of the first operand, then those of the second; contracting it
-    with ``y`` over the free axes of ``y`` leaves batch axes, free axes of ``x``, contracted axes in y's order.
-    """
-    (xc, xb), (yc, yb) = x_axes, y_axes
-    x_free, y_free = _free(x.ndim, xc, xb), _free(len(y.shape), yc, yb)
-    batch = tuple(range(len(xb)))
-    start = len(xb) + (len(x_free) if ct_is_first else 0)
-    ct_free = tuple(range(start, start + len(y_free)))
-    y_remaining = [i for i in range(len(y.shape)) if i in yc]
-    contracted_x = [xc[yc.index(i)] for i in y_remaining]
-    if ct_is_first:
-        out = dot_general(ct, y, ((ct_free, tuple(y_free)), (batch, yb)))
-        order = [*xb, *x_free, *contracted_x]
-    else:
-        out = dot_general(y, ct, ((tuple(y_free), ct_free), (yb, batch)))
-        order = [*xb, *contracted_x, *x_free]
+
+def _inverse(order: Sequence[int]) -> Shape | None:
     inverse = [0] * len(order)
     for position, a in enumerate(order):
         inverse[a] = position
-    return shapes.transpose(out, inverse)
+    return _permutation(inverse)
+
+
+@lru_cache(maxsize=4096)
+def _left_cotangent(ct_rank: int, y_rank: int, dims: Dims) -> tuple[Dims, Shape | None]:
+    """How to contract ``ct`` with ``y`` over the free axes of ``y``, and to permute the result, to a cotangent of x.
+
+    The contraction gives the batch axes, the free axes of x, and its contracted axes in y's order.
+    """
+    (xc, yc), (xb, yb) = dims
+    y_free = _free(y_rank, yc, yb)
+    x_rank = ct_rank - len(y_free) + len(xc)
+    numbers = ((tuple(range(ct_rank - len(y_free), ct_rank)), tuple(y_free)), (tuple(range(len(xb))), yb))
+    return numbers, _inverse([*xb, *_free(x_rank, xc, xb), *(xc[yc.index(i)] for i in sorted(yc))])
+
+
+@lru_cache(maxsize=4096)
+def _right_cotangent(ct_rank: int, x_rank: int, dims: Dims) -> tuple[Dims, Shape | None]:
+    """How to contract ``x`` with ``ct`` over the free axes of ``x``, and to permute the result, to a cotangent of y."""
+    (xc, yc), (xb, yb) = dims
+    x_free = _free(x_rank, xc, xb)
+    y_rank = ct_rank - len(x_free) + len(yc)
+    start = len(xb)
+    numbers = ((tuple(x_free), tuple(range(start, start + len(x_free)))), (xb, tuple(range(start))))
+    return numbers, _inverse([*yb, *(yc[xc.index(i)] for i in sorted(xc)), *_free(y_rank, yc, yb)])
+
+
+# Batching ----------------------------------------------------------------------------------------------------------
 
 
 @dot_general_p.batch
 def _dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: Dims) -> Any:
-    (x, y), (dx, dy) = args, dims
-    (xc, yc), (xb, yb) = dimension_numbers
+    x, y = args
+    numbers, dim = _batched(len(x.shape), len(y.shape), dims[0], dims[1], dimension_numbers)
+    return dot_general_p.bind(x, y, dimension_numbers=numbers), dim
+
+
+@lru_cache(maxsize=4096)
+def _batched(x_rank: int, y_rank: int, dx: int | None, dy: int | None, dims: Dims) -> tuple[Dims, int]:
+    """The dimension numbers for operands with a mapped axis, and where it is in the result."""
+    (xc, yc), (xb, yb) = dims
 
     def shift(axes: Shape, d: int | None) -> Shape:
         return axes if d is None else tuple(a + (a >= d) for a in axes)
 
     xc, xb, yc, yb = shift(xc, dx), shift(xb, dx), shift(yc, dy), shift(yb, dy)
     if dx is not None and dy is not None:
-        return dot_general(x, y, ((xc, yc), ((dx, *xb), (dy, *yb)))), 0
-    out = dot_general(x, y, ((xc, yc), (xb, yb)))
+        return ((xc, yc), ((dx, *xb), (dy, *yb))), 0
+    numbers = ((xc, yc), (xb, yb))
     if dx is not None:
-        return out, len(xb) + _free(len(x.shape), xc, xb).index(dx)
-    x_free = len(x.shape) - len(xc) - len(xb)
-    return out, len(yb) + x_free + _free(len(y.shape), yc, yb).index(dy)
-
-
+        return numbers, len(xb) + _free(x_rank, xc, xb).index(dx)
+    assert dy is not None
+    return numbers, x_rank - len(xc) + _free(y_rank, yc, yb).index(dy)

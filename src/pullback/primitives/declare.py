@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import shape_of
+from pullback.core.array import SCALARS, shape_of
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.linear import Linear
 from pullback.core.trace import Primitive
@@ -108,8 +108,8 @@ def elementwise(
       of: which dtypes it takes.
       host: the NumPy function.
       jvp: for one operand ``rule(t, x, ans) -> tangent``; for several a sequence of
-        ``rule(t, *operands, ans) -> tangent``, one an operand, None where the derivative is zero. None where the
-        operation is constant almost everywhere.
+        ``rule(t, *operands, ans) -> tangent`` of the shape of ``ans``, one an operand, None where the derivative is
+        zero. None where the operation is constant almost everywhere.
       out: the dtype of the result, from that of the operands; the same by default.
       arity: the number of operands.
       hlo: the operation of StableHLO.
@@ -129,9 +129,9 @@ def elementwise(
     if jvp is None:
         p.jvp_rule = jvp_zero(p)
     elif arity == 1:
-        p.jvp_rule = _jvp_unary(p, jvp)  # type: ignore[arg-type]
+        p.tangent(lambda ans, primals, tangents: jvp(tangents[0], primals[0], ans))  # type: ignore[operator]
     else:
-        p.jvp_rule = _jvp_each(p, tuple(jvp))  # type: ignore[arg-type]
+        p.tangent(_tangent_of_each(tuple(jvp)))  # type: ignore[arg-type]
     return p
 
 
@@ -145,24 +145,16 @@ def jvp_zero(p: Primitive) -> Callable[..., Any]:
     return rule
 
 
-def _jvp_unary(p: Primitive, each: JVP) -> Callable[..., Any]:
-    def rule(primals: Any, tangents: Any) -> Any:
-        (x,) = primals
-        ans = p.bind(x)
-        return ans, each(tangents[0], x, ans)
+def _tangent_of_each(each: tuple[JVP | None, ...]) -> Callable[..., Any]:
+    """The sum of what the operands contribute."""
 
-    return rule
-
-
-def _jvp_each(p: Primitive, each: tuple[JVP | None, ...]) -> Callable[..., Any]:
-    def rule(primals: Any, tangents: Any) -> Any:
-        ans = p.bind(*primals)
+    def rule(ans: Any, primals: Any, tangents: Any) -> Any:
         total: Any = ZERO
         for one, t in zip(each, tangents):  # noqa: B905  (the hot path)
             if t is not ZERO and one is not None:
                 term = one(t, *primals, ans)
-                total = term if total is ZERO else ops.add_p.bind(total, term)
-        return ans, total
+                total = term if total is ZERO else ops.add_any_p.bind(total, term)
+        return total
 
     return rule
 
@@ -187,7 +179,7 @@ def jvp_bilinear(p: Primitive) -> Callable[..., Any]:
             return ans, p.bind(tx, y, **params)
         if tx is ZERO:
             return ans, p.bind(x, ty, **params)
-        return ans, ops.add_p.bind(p.bind(tx, y, **params), p.bind(x, ty, **params))
+        return ans, ops.add_any_p.bind(p.bind(tx, y, **params), p.bind(x, ty, **params))
 
     return rule
 
@@ -205,19 +197,33 @@ def batch_broadcasting(p: Primitive) -> Callable[..., Any]:
     """The rule of an operation whose operands broadcast against each other."""
 
     def rule(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
-        ranks = [len(shape_of(x)) for x in args]
-        mapped = {(d, r) for d, r in zip(dims, ranks, strict=True) if d is not None}
-        if len(mapped) == 1:
-            ((dim, rank),) = mapped
-            if all(d is not None or r == 0 or (dim == 0 and r < rank) for d, r in zip(dims, ranks, strict=True)):
-                return p.bind(*args, **params), dim
-        rank = max(r - (d is not None) for d, r in zip(dims, ranks, strict=True))
-        aligned = [
-            x if d is None else shapes.front_aligned(x, d, rank) for x, d in zip(args, dims, strict=True)
-        ]
+        dim = _common_axis(args, dims)
+        if dim is not None:
+            return p.bind(*args, **params), dim
+        rank = max(len(shape_of(x)) - (d is not None) for x, d in zip(args, dims, strict=True))
+        aligned = [x if d is None else shapes.front_aligned(x, d, rank) for x, d in zip(args, dims, strict=True)]
         return p.bind(*aligned, **params), 0
 
     return rule
+
+
+def _common_axis(args: Any, dims: Any) -> int | None:
+    """The position of the mapped axis if the operands broadcast as they are, or None if they must be aligned."""
+    dim = None
+    rank = 0
+    for x, d in zip(args, dims):  # noqa: B905  (the hot path)
+        if d is not None:
+            r = len(x.shape)
+            if dim is None:
+                dim, rank = d, r
+            elif d != dim or r != rank:
+                return None
+    for x, d in zip(args, dims):  # noqa: B905
+        if d is None and type(x) not in SCALARS:
+            r = len(x.shape)
+            if r and (dim != 0 or r >= rank):
+                return None
+    return dim
 
 
 def spread(t: Any, x: Any, ans: Any) -> Any:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import shape_of, typeof
+from pullback.core.array import SCALARS, shape_of, typeof
+from pullback.core.errors import DtypeError
 from pullback.core.linear import Linear
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -81,16 +82,30 @@ mul_p = elementwise("mul", of=ANY, arity=2, host=np.multiply, hlo="multiply")
 div_p = elementwise("div", of=NUMBER, arity=2, host=host.div, hlo="divide")
 
 
-@add_p.jvp
-def _add_jvp(primals: Any, tangents: Any) -> Any:
-    x, y = primals
+# The sum of two terms of a derivative, which have one shape: nothing broadcasts, so nothing needs to be summed.
+add_any_p = elementwise("add_any", of=INEXACT, arity=2, host=np.add, hlo="add")
+add_any_p.transpose(lambda ct, x, y: (ct if type(x) is Linear else None, ct if type(y) is Linear else None))
+
+
+def add_any(x: Any, y: Any) -> Any:
+    """The sum of two tangents, or two cotangents, of one value."""
+    return add_any_p.bind(x, y)
+
+
+@add_any_p.tangent
+def _add_any_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     tx, ty = tangents
-    ans = add_p.bind(x, y)
+    return ty if tx is ZERO else tx if ty is ZERO else add_any(tx, ty)
+
+
+@add_p.tangent
+def _add_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
+    tx, ty = tangents
     if ty is ZERO:
-        return ans, spread(tx, x, ans)
+        return spread(tx, primals[0], ans)
     if tx is ZERO:
-        return ans, spread(ty, y, ans)
-    return ans, add_p.bind(tx, ty)
+        return spread(ty, primals[1], ans)
+    return add_p.bind(tx, ty)
 
 
 @add_p.transpose
@@ -98,16 +113,14 @@ def _add_transpose(ct: Any, x: Any, y: Any) -> Any:
     return sum_to(ct, x) if type(x) is Linear else None, sum_to(ct, y) if type(y) is Linear else None
 
 
-@sub_p.jvp
-def _sub_jvp(primals: Any, tangents: Any) -> Any:
-    x, y = primals
+@sub_p.tangent
+def _sub_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     tx, ty = tangents
-    ans = sub_p.bind(x, y)
     if ty is ZERO:
-        return ans, spread(tx, x, ans)
+        return spread(tx, primals[0], ans)
     if tx is ZERO:
-        return ans, spread(neg(ty), y, ans)
-    return ans, sub_p.bind(tx, ty)
+        return spread(neg(ty), primals[1], ans)
+    return sub_p.bind(tx, ty)
 
 
 @sub_p.transpose
@@ -115,18 +128,17 @@ def _sub_transpose(ct: Any, x: Any, y: Any) -> Any:
     return sum_to(ct, x) if type(x) is Linear else None, sum_to(neg(ct), y) if type(y) is Linear else None
 
 
-@mul_p.jvp
-def _mul_jvp(primals: Any, tangents: Any) -> Any:
+@mul_p.tangent
+def _mul_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     x, y = primals
     tx, ty = tangents
-    ans = mul_p.bind(x, y)
     if ty is ZERO:
-        return ans, mul_p.bind(tx, y)
+        return mul_p.bind(tx, y)
     if tx is ZERO:
-        return ans, mul_p.bind(x, ty)
-    if x is y:
-        return ans, mul_p.bind(tx, mul_p.bind(2, x)) if tx is ty else mul_p.bind(add_p.bind(tx, ty), x)
-    return ans, add_p.bind(mul_p.bind(tx, y), mul_p.bind(x, ty))
+        return mul_p.bind(x, ty)
+    if tx is ty and x is y:
+        return mul_p.bind(tx, mul_p.bind(2, x))
+    return add_any_p.bind(mul_p.bind(tx, y), mul_p.bind(x, ty))
 
 
 @partial(mul_p.transpose, linear_in="each")
@@ -136,15 +148,14 @@ def _mul_transpose(ct: Any, x: Any, y: Any) -> Any:
     return None, sum_to(mul_p.bind(x, ct), y)
 
 
-@div_p.jvp
-def _div_jvp(primals: Any, tangents: Any) -> Any:
+@div_p.tangent
+def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     x, y = primals
     tx, ty = tangents
-    ans = div_p.bind(x, y)
     if ty is ZERO:
-        return ans, div_p.bind(tx, y)
+        return div_p.bind(tx, y)
     by_y = mul(ty, neg(div(ans, y)))
-    return ans, by_y if tx is ZERO else add(div(tx, y), by_y)
+    return by_y if tx is ZERO else add_any(div(tx, y), by_y)
 
 
 @partial(div_p.transpose, linear_in=(0,))
@@ -222,18 +233,41 @@ def _integer_pow_jvp(primals: Any, tangents: Any, *, y: int) -> Any:
     return ans, mul(t, mul(2, x) if y == 2 else mul(y, integer_pow(x, y - 1))) if y != 1 else t
 
 
-def _log_or_zero(x: Any) -> Any:
-    """log(x), and 0 where x is 0: there the derivative of x**y by y is 0 for y > 0."""
+def _pow_by_x(t: Any, x: Any, y: Any, ans: Any) -> Any:
+    if type(y) in SCALARS:
+        return ZERO if y == 0 else mul(t, mul(y, pow(x, y - 1)))
+    return mul(t, mul(y, pow(x, where(eq(y, 0), 1, sub(y, 1)))))
+
+
+def _pow_by_y(t: Any, x: Any, y: Any, ans: Any) -> Any:
+    """With 0 for the logarithm of 0, as x**y is 0 there for all y > 0."""
+    if type(x) in SCALARS:
+        x = shapes.full((), x, ans.dtype)
     zero = eq(x, 0)
-    return where(zero, 0, log(where(zero, 1, x)))
+    return mul(t, mul(where(zero, 0, log(where(zero, 1, x))), ans))
 
 
-pow_p = elementwise(
-    "pow", of=NUMBER, arity=2, host=host.power, hlo="power",
-    jvp=(
-        lambda t, x, y, ans: mul(t, mul(y, pow(x, where(eq(y, 0), 1, sub(y, 1))))),
-        lambda t, x, y, ans: mul(t, mul(_log_or_zero(x), ans)),
-    ),
+pow_p = elementwise("pow", of=NUMBER, arity=2, host=host.power, hlo="power", jvp=(_pow_by_x, _pow_by_y))
+
+
+def _hypot_jvp(t: Any, x: Any, ans: Any) -> Any:
+    return mul(t, div(x, where(eq(ans, 0), 1, ans)))
+
+
+hypot_p = elementwise(
+    "hypot", of=FLOAT, arity=2, host=np.hypot,
+    jvp=(lambda t, x, y, ans: _hypot_jvp(t, x, ans), lambda t, x, y, ans: _hypot_jvp(t, y, ans)),
+)  # fmt: skip
+
+
+def _logaddexp_jvp(t: Any, x: Any, y: Any) -> Any:
+    """exp(x) / (exp(x) + exp(y)) without overflow: one half where both are equal, be they infinite."""
+    return mul(t, logistic(where(eq(x, y), 0, sub(x, y))))
+
+
+logaddexp_p = elementwise(
+    "logaddexp", of=FLOAT, arity=2, host=np.logaddexp,
+    jvp=(lambda t, x, y, ans: _logaddexp_jvp(t, x, y), lambda t, x, y, ans: _logaddexp_jvp(t, y, x)),
 )  # fmt: skip
 
 
@@ -484,6 +518,7 @@ shift_right_arithmetic_p = elementwise(
     "shift_right_arithmetic", of=INTEGER, arity=2, host=host.shift_right_arithmetic, hlo="shift_right_arithmetic"
 )
 population_count_p = elementwise("population_count", of=INTEGER, host=host.population_count, hlo="popcnt")
+gcd_p = elementwise("gcd", of=INTEGER, arity=2, host=np.gcd)
 clz_p = elementwise("clz", of=INTEGER, host=host.count_leading_zeros, hlo="count_leading_zeros")
 
 
@@ -578,6 +613,27 @@ def _convert_transpose(ct: Any, x: Linear, *, new_dtype: np.dtype[Any], weak_typ
     elif dtypes.is_complex(old) and not dtypes.is_complex(ct.dtype):
         ct = complex(ct, shapes.zeros_like(ct))
     return (convert_element_type(ct, old, False),)
+
+
+def bitcast_convert_type(x: Any, dtype: Any) -> Any:
+    """The bits of ``x`` read as another dtype of the same width."""
+    return bitcast_convert_type_p.bind(x, new_dtype=dtype)
+
+
+bitcast_convert_type_p = Primitive("bitcast_convert_type", keeps_weak_type=False)
+bitcast_convert_type_p.host_rule = lambda x, *, new_dtype: x.view(new_dtype)
+bitcast_convert_type_p.jvp_rule = jvp_zero(bitcast_convert_type_p)
+bitcast_convert_type_p.batch_rule = batch_unary(bitcast_convert_type_p)
+
+
+@bitcast_convert_type_p.shape
+def _bitcast_shape(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
+    if x.dtype.itemsize != new_dtype.itemsize:
+        raise DtypeError(
+            f"bitcast_convert_type needs dtypes of one width, got {dtypes.short_name(x.dtype)} and "
+            f"{dtypes.short_name(new_dtype)}"
+        )
+    return ShapedArray(x.shape, new_dtype)
 
 
 copy_p = elementwise("copy", of=ANY, host=lambda x: x)

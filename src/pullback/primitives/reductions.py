@@ -1,18 +1,38 @@
-"""Operations that combine the elements along axes."""
+"""Operations that combine the elements along axes: to one (reductions), or to all partial results (cumulative)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.core.errors import ShapeError
+from pullback.backends import host_reductions as host
+from pullback.core import dtypes
+from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.linear import Linear
 from pullback.core.trace import Primitive
-from pullback.core.types import MappedAxis, Shape, ShapedArray
+from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives.declare import ANY, NUMBER, Of, check_dtype, jvp_linear
+from pullback.primitives.declare import (
+    ANY,
+    BITS,
+    FLOAT,
+    NUMBER,
+    ORDERED,
+    Of,
+    broadcast_shape,
+    check_dtype,
+    jvp_linear,
+    jvp_zero,
+    same_dtype,
+    sum_to,
+)
+
+# Reductions --------------------------------------------------------------------------------------------------------
 
 
 def reduced_shape(name: str, shape: Shape, axes: Shape) -> Shape:
@@ -22,23 +42,27 @@ def reduced_shape(name: str, shape: Shape, axes: Shape) -> Shape:
     return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
-def reduction(name: str, *, of: Of, host: Any) -> Primitive:
+def reduction(name: str, *, of: Of, host: Callable[..., Any]) -> Primitive:
     """Declare an operation that reduces over ``axes`` and keeps the dtype."""
     p = Primitive(name)
     p.host_rule = host
+    p.batch_rule = _batch_over_axes(p)
 
     @p.shape
     def shape(x: ShapedArray, *, axes: Shape) -> ShapedArray:
         check_dtype(name, of, x.dtype)
         return ShapedArray(reduced_shape(name, x.shape, axes), x.dtype)
 
-    @p.batch
-    def batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Shape) -> Any:
+    return p
+
+
+def _batch_over_axes(p: Primitive) -> Callable[..., Any]:
+    def rule(axis: MappedAxis, args: Any, dims: Any, *, axes: Shape, **params: Any) -> Any:
         (d,) = dims
         shifted = tuple(a + (a >= d) for a in axes)
-        return p.bind(args[0], axes=shifted), d - sum(a < d for a in shifted)
+        return p.bind(args[0], axes=shifted, **params), d - sum(a < d for a in shifted)
 
-    return p
+    return rule
 
 
 def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
@@ -46,12 +70,69 @@ def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
     return reduce_sum_p.bind(x, axes=tuple(axes)) if axes else x
 
 
-def _sum(x: Any, *, axes: Shape) -> Any:
-    return np.add.reduce(x, axis=axes, dtype=x.dtype)
+def reduce_prod(x: Any, axes: Sequence[int]) -> Any:
+    """The product over some axes."""
+    return reduce_prod_p.bind(x, axes=tuple(axes)) if axes else x
 
 
-reduce_sum_p = reduction("reduce_sum", of=NUMBER, host=_sum)
+def reduce_max(x: Any, axes: Sequence[int]) -> Any:
+    """The largest element along some axes; NaN if there is one; complex numbers in lexicographic order."""
+    return reduce_max_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+def reduce_min(x: Any, axes: Sequence[int]) -> Any:
+    """The smallest element along some axes; NaN if there is one; complex numbers in lexicographic order."""
+    return reduce_min_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+def reduce_and(x: Any, axes: Sequence[int]) -> Any:
+    """The conjunction over some axes, bit by bit."""
+    return reduce_and_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+def reduce_or(x: Any, axes: Sequence[int]) -> Any:
+    """The disjunction over some axes, bit by bit."""
+    return reduce_or_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+def _reduce_bits(ufunc: np.ufunc) -> Callable[..., Any]:
+    return lambda x, *, axes: ufunc.reduce(x, axes, x.dtype)
+
+
+def _reduce_extreme(ufunc: np.ufunc, largest: bool) -> Callable[..., Any]:
+    def rule(x: Any, *, axes: Shape) -> Any:
+        if x.size:
+            return ufunc.reduce(x, axes)
+        return ufunc.reduce(x, axes, initial=extreme(x.dtype, largest=not largest))
+
+    return rule
+
+
+reduce_sum_p = reduction("reduce_sum", of=NUMBER, host=host.reduce_sum)
+reduce_prod_p = reduction("reduce_prod", of=NUMBER, host=host.reduce_prod)
+reduce_max_p = reduction("reduce_max", of=ANY, host=_reduce_extreme(np.maximum, largest=True))
+reduce_min_p = reduction("reduce_min", of=ANY, host=_reduce_extreme(np.minimum, largest=False))
+reduce_and_p = reduction("reduce_and", of=BITS, host=_reduce_bits(np.bitwise_and))
+reduce_or_p = reduction("reduce_or", of=BITS, host=_reduce_bits(np.bitwise_or))
+reduce_xor_p = reduction("reduce_xor", of=BITS, host=_reduce_bits(np.bitwise_xor))
+
+
+def extreme(dtype: np.dtype[Any], *, largest: bool) -> Any:
+    """The value above (or below) all others of a dtype: what a minimum (or maximum) over nothing is."""
+    if dtypes.is_bool(dtype):
+        return np.bool_(largest)
+    if dtypes.is_integer(dtype):
+        info = dtypes.iinfo(dtype)
+        return dtype.type(info.max if largest else info.min)
+    if dtypes.is_complex(dtype):
+        return dtype.type(complex(math.inf, math.inf) if largest else complex(-math.inf, -math.inf))
+    infinite = dtype.type(math.inf if largest else -math.inf)
+    return infinite if np.isinf(np.float32(infinite)) else dtypes.finfo(dtype).max * (1 if largest else -1)
+
+
 reduce_sum_p.jvp_rule = jvp_linear(reduce_sum_p)
+for _p in (reduce_and_p, reduce_or_p, reduce_xor_p):
+    _p.jvp_rule = jvp_zero(_p)
 
 
 @reduce_sum_p.transpose
@@ -59,3 +140,242 @@ def _reduce_sum_transpose(ct: Any, x: Linear, *, axes: Shape) -> Any:
     shape = x.shape
     kept = tuple(i for i in range(len(shape)) if i not in axes)
     return (shapes.broadcast_in_dim(ct, shape, kept),)
+
+
+def _extreme_jvp(p: Primitive) -> Callable[..., Any]:
+    def rule(primals: Any, tangents: Any, *, axes: Shape) -> Any:
+        """The mean of the tangents of those elements that are extreme."""
+        (x,), (t,) = primals, tangents
+        ans = p.bind(x, axes=axes)
+        hit = ops.eq(x, shapes.expand_dims(ans, axes))
+        count = reduce_sum_p.bind(ops.convert_element_type(hit, x.dtype), axes=axes)
+        return ans, ops.div(reduce_sum_p.bind(ops.where(hit, t, 0), axes=axes), count)
+
+    return rule
+
+
+reduce_max_p.jvp_rule = _extreme_jvp(reduce_max_p)
+reduce_min_p.jvp_rule = _extreme_jvp(reduce_min_p)
+
+
+@reduce_prod_p.jvp
+def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Shape) -> Any:
+    (x,), (t,) = primals, tangents
+    ans = reduce_prod_p.bind(x, axes=axes)
+    if not axes or x.size == 0:
+        return ans, reduce_sum(t, axes)
+    return ans, reduce_sum_p.bind(ops.mul(t, _product_of_others(x, axes)), axes=axes)
+
+
+def _product_of_others(x: Any, axes: Shape) -> Any:
+    """For each element the product of all others along ``axes``, without a division, so that zeros do no harm."""
+    shape = x.shape
+    if len(axes) == 1:
+        (axis,) = axes
+        before = shift(cumprod(x, axis), axis, 1)
+        after = shift(cumprod(x, axis, reverse=True), axis, 1, reverse=True)
+        return ops.mul(before, after)
+    order = [*(i for i in range(len(shape)) if i not in axes), *axes]
+    moved = shapes.transpose(x, order)
+    kept = moved.shape[: len(shape) - len(axes)]
+    flat = shapes.reshape(moved, (*kept, math.prod(shape[a] for a in axes)))
+    others = _product_of_others(flat, (len(kept),))
+    inverse = sorted(range(len(order)), key=order.__getitem__)
+    return shapes.transpose(shapes.reshape(others, moved.shape), inverse)
+
+
+# Positions of extremes ---------------------------------------------------------------------------------------------
+
+
+def argmax(x: Any, axis: int, index_dtype: Any) -> Any:
+    """The position of the first largest element along an axis; of the first NaN if there is one."""
+    return argmax_p.bind(x, axes=(axis,), index_dtype=np.dtype(index_dtype))
+
+
+def argmin(x: Any, axis: int, index_dtype: Any) -> Any:
+    """The position of the first smallest element along an axis; of the first NaN if there is one."""
+    return argmin_p.bind(x, axes=(axis,), index_dtype=np.dtype(index_dtype))
+
+
+def _argument_of_extreme(name: str, find: Callable[..., Any]) -> Primitive:
+    p = Primitive(name, keeps_weak_type=False)
+    p.jvp_rule = jvp_zero(p)
+    p.batch_rule = _batch_over_axes(p)
+
+    @p.host
+    def host_rule(x: Any, *, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
+        return find(x if x.dtype.kind != "V" else x.astype(np.float32), *axes).astype(index_dtype)
+
+    @p.shape
+    def shape(x: ShapedArray, *, axes: Shape, index_dtype: np.dtype[Any]) -> ShapedArray:
+        check_dtype(name, ORDERED, x.dtype)
+        if not dtypes.is_integer(index_dtype):
+            raise DtypeError(f"{name}: index_dtype must be an integer type, got {dtypes.short_name(index_dtype)}")
+        if len(axes) != 1:
+            raise ShapeError(f"{name} takes one axis, got {axes}")
+        out = reduced_shape(name, x.shape, axes)
+        if x.shape[axes[0]] == 0:
+            raise ShapeError(f"{name}: axis {axes[0]} of an array of shape {x.shape} is empty")
+        return ShapedArray(out, index_dtype)
+
+    return p
+
+
+argmax_p = _argument_of_extreme("argmax", np.argmax)
+argmin_p = _argument_of_extreme("argmin", np.argmin)
+
+
+# Cumulative operations ---------------------------------------------------------------------------------------------
+
+
+def cumsum(x: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The sums of the elements up to each one along an axis; from each one on if ``reverse``."""
+    return cumsum_p.bind(x, axis=axis, reverse=reverse)
+
+
+def cumprod(x: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The products of the elements up to each one along an axis; from each one on if ``reverse``."""
+    return cumprod_p.bind(x, axis=axis, reverse=reverse)
+
+
+def cummax(x: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The largest of the elements up to each one along an axis; from each one on if ``reverse``."""
+    return cummax_p.bind(x, axis=axis, reverse=reverse)
+
+
+def cummin(x: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The smallest of the elements up to each one along an axis; from each one on if ``reverse``."""
+    return cummin_p.bind(x, axis=axis, reverse=reverse)
+
+
+def cumlogsumexp(x: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """log(sum(exp(...))) of the elements up to each one along an axis; from each one on if ``reverse``."""
+    return cumlogsumexp_p.bind(x, axis=axis, reverse=reverse)
+
+
+def cumulative(name: str, *, of: Of, ufunc: np.ufunc) -> Primitive:
+    """Declare the operation that gives all partial results of a reduction along one axis."""
+    p = Primitive(name)
+    p.host_rule = partial(host.accumulate, ufunc)
+
+    @p.shape
+    def shape(x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
+        check_dtype(name, of, x.dtype)
+        if not 0 <= axis < x.ndim:
+            raise ShapeError(f"{name}: axis {axis} is out of bounds for an array of shape {x.shape}")
+        return ShapedArray(x.shape, x.dtype)
+
+    @p.batch
+    def batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
+        (d,) = dims
+        return p.bind(args[0], axis=axis + (axis >= d), reverse=reverse), d
+
+    return p
+
+
+cumsum_p = cumulative("cumsum", of=NUMBER, ufunc=np.add)
+cumprod_p = cumulative("cumprod", of=NUMBER, ufunc=np.multiply)
+cummax_p = cumulative("cummax", of=ANY, ufunc=np.maximum)
+cummin_p = cumulative("cummin", of=ANY, ufunc=np.minimum)
+cumlogsumexp_p = cumulative("cumlogsumexp", of=FLOAT, ufunc=np.logaddexp)
+
+cumsum_p.jvp_rule = jvp_linear(cumsum_p)
+cumsum_p.transpose(lambda ct, x, *, axis, reverse: (cumsum(ct, axis, not reverse),))
+
+
+@cumprod_p.jvp
+def _cumprod_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
+    """y[k] = x[k] y[k-1], hence y'[k] = x[k] y'[k-1] + x'[k] y[k-1]."""
+    (x,), (t,) = primals, tangents
+    y = cumprod(x, axis, reverse)
+    return y, linear_recurrence(x, ops.mul(t, shift(y, axis, 1, reverse)), axis, reverse)
+
+
+def _cumulative_extreme_jvp(p: Primitive) -> Callable[..., Any]:
+    def rule(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
+        """The mean of the tangents of those elements so far that are extreme."""
+        (x,), (t,) = primals, tangents
+        y = p.bind(x, axis=axis, reverse=reverse)
+        hit = ops.eq(x, y)
+        still = ops.convert_element_type(ops.eq(y, shift(y, axis, 0, reverse)), x.dtype)
+        count = linear_recurrence(still, ops.convert_element_type(hit, x.dtype), axis, reverse)
+        return y, ops.div(linear_recurrence(still, ops.where(hit, t, 0), axis, reverse), count)
+
+    return rule
+
+
+cummax_p.jvp_rule = _cumulative_extreme_jvp(cummax_p)
+cummin_p.jvp_rule = _cumulative_extreme_jvp(cummin_p)
+
+
+@cumlogsumexp_p.jvp
+def _cumlogsumexp_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
+    """y'[k] = exp(y[k-1] - y[k]) y'[k-1] + exp(x[k] - y[k]) x'[k], in which nothing overflows."""
+    (x,), (t,) = primals, tangents
+    y = cumlogsumexp(x, axis, reverse)
+    kept = _exp_of_difference(shift(y, axis, 0, reverse), y)
+    added = _exp_of_difference(x, y)
+    return y, linear_recurrence(kept, ops.mul(t, added), axis, reverse)
+
+
+def _exp_of_difference(x: Any, y: Any) -> Any:
+    """exp(x - y), and 1 where both are the same infinity."""
+    return ops.exp(ops.where(ops.eq(x, y), 0, ops.sub(x, y)))
+
+
+def shift(x: Any, axis: int, value: Any, reverse: bool = False) -> Any:
+    """``x`` moved by one place to the right along an axis (to the left if ``reverse``), ``value`` where it came from."""
+    from pullback.primitives.slicing import pad
+
+    config = [(0, 0, 0)] * len(x.shape)
+    config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
+    return x if x.shape[axis] == 0 else pad(x, value, config)
+
+
+# Linear recurrences ------------------------------------------------------------------------------------------------
+
+
+def linear_recurrence(a: Any, b: Any, axis: int, reverse: bool = False) -> Any:
+    """``y[k] = a[k] y[k-1] + b[k]`` along an axis, from ``y[0] = b[0]``; backwards if ``reverse``."""
+    return linear_recurrence_p.bind(a, b, axis=axis, reverse=reverse)
+
+
+linear_recurrence_p = Primitive("linear_recurrence")
+linear_recurrence_p.host_rule = host.linear_recurrence
+
+
+@linear_recurrence_p.shape
+def _recurrence_shape(a: ShapedArray, b: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
+    dtype = same_dtype("linear_recurrence", [a, b])
+    if a.ndim != b.ndim or not 0 <= axis < a.ndim or a.shape[axis] != b.shape[axis]:
+        raise ShapeError(f"linear_recurrence: shapes {a.shape} and {b.shape} do not fit along axis {axis}")
+    return ShapedArray(broadcast_shape("linear_recurrence", [a.shape, b.shape]), dtype)
+
+
+@linear_recurrence_p.jvp
+def _recurrence_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
+    (a, b), (ta, tb) = primals, tangents
+    y = linear_recurrence(a, b, axis, reverse)
+    if ta is not ZERO:
+        by_a = ops.mul(ta, shift(y, axis, 0, reverse))
+        tb = by_a if tb is ZERO else ops.add(tb, by_a)
+    return y, linear_recurrence(a, tb, axis, reverse)
+
+
+@partial(linear_recurrence_p.transpose, linear_in=(1,))
+def _recurrence_transpose(ct: Any, a: Any, b: Linear, *, axis: int, reverse: bool) -> Any:
+    return None, sum_to(linear_recurrence(shift(a, axis, 0, not reverse), ct, axis, not reverse), b)
+
+
+@linear_recurrence_p.batch
+def _recurrence_batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
+    a, b = mapped_first(args, dims)
+    return linear_recurrence(a, b, axis + 1, reverse), 0
+
+
+def mapped_first(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """Operands with their mapped axis first; an axis of size one for those that are not mapped."""
+    return [
+        shapes.expand_dims(x, (0,)) if d is None else shapes.moveaxis(x, d, 0)
+        for x, d in zip(args, dims, strict=True)
+    ]

@@ -22,12 +22,11 @@ def name_of(fun: Any) -> str:
     return source.describe_function(fun)
 
 
-def wraps(fun: Any, wrapper: Callable[..., Any], transformation: str) -> Callable[..., Any]:
+def wraps(fun: Any, wrapper: Callable[..., Any]) -> Callable[..., Any]:
     """Give a transformed function the name, documentation and signature of the original (quickly)."""
     name = getattr(fun, "__name__", None)
     if name is not None:
         wrapper.__name__ = name
-        wrapper.__qualname__ = f"{transformation}({name})"
     wrapper.__wrapped__ = fun  # type: ignore[attr-defined]
     doc = getattr(fun, "__doc__", None)
     if doc is not None:
@@ -61,7 +60,12 @@ def check_argnums(argnums: Any, transformation: str) -> int | tuple[int, ...]:
 
 def positions(argnums: int | tuple[int, ...], count: int, transformation: str, fun: Any) -> tuple[int, ...]:
     """``argnums`` as positions that are not negative, checked against the number of arguments."""
-    nums = (argnums,) if isinstance(argnums, int) else argnums
+    if isinstance(argnums, int):
+        if 0 <= argnums < count:
+            return (argnums,)
+        nums: tuple[int, ...] = (argnums,)
+    else:
+        nums = argnums
     for i in nums:
         if not -count <= i < count:
             raise ArgumentError(

@@ -55,15 +55,18 @@ class BatchTrace(Trace):
         self.axis = axis
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        dims: list[int | None] | None = None
-        for i, x in enumerate(args):
+        values: list[Any] = []
+        dims: list[int | None] = []
+        constant = True
+        for x in args:
             if type(x) is BatchTracer and x._trace is self:
-                if dims is None:
-                    values = list(args)
-                    dims = [None] * len(args)
-                values[i] = x.value
-                dims[i] = x.dim
-        if dims is None:
+                constant = False
+                values.append(x.value)
+                dims.append(x.dim)
+            else:
+                values.append(x)
+                dims.append(None)
+        if constant:
             return self.parent.process(primitive, args, params)
         rule = primitive.batch_rule
         if rule is None:
@@ -97,8 +100,7 @@ def batch_flat(
       dims: the position of the mapped axis in each operand, not negative, or None.
     """
     trace = BatchTrace(state.trace, axis, function)
-    location = source.here()
-    tracers = [x if d is None else BatchTracer(trace, x, d, location) for x, d in zip(args, dims, strict=True)]
+    tracers = [x if d is None else BatchTracer(trace, x, d, None) for x, d in zip(args, dims, strict=True)]
     outer_axes = state.axes
     if axis.name is not None:
         state.axes = {**outer_axes, axis.name: axis.size}

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pullback.core import source, tree
-from pullback.core.array import typeof
+from pullback.core import dtypes, source, tree
+from pullback.core.array import Array, typeof
 from pullback.core.errors import ArgumentError, TangentMismatchError
 from pullback.core.trace import Primitive, Trace, Tracer, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
@@ -60,34 +60,57 @@ class JVPTracer(Tracer):
 
 
 class JVPTrace(Trace):
-    """Applies each primitive's derivative rule to values and tangents."""
+    """Applies each primitive's derivative rule to values and tangents.
 
-    __slots__ = ()
+    Attributes:
+      rules: the trace that is current while a rule runs: the parent, or in linearisation the tape above it.
+    """
+
+    __slots__ = ("rules",)
     transformation = "forward differentiation (jvp)"
 
+    rules: Trace
+
+    def __init__(self, parent: Trace, function: Any) -> None:
+        Trace.__init__(self, parent, function)
+        self.rules = parent
+
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        tangents: list[Any] | None = None
-        for i, x in enumerate(args):
+        primals: list[Any] = []
+        tangents: list[Any] = []
+        constant = True
+        for x in args:
             if type(x) is JVPTracer and x._trace is self:
-                if tangents is None:
-                    primals = list(args)
-                    tangents = [ZERO] * len(args)
-                primals[i] = x.primal
-                tangents[i] = x.tangent
-        if tangents is None:
+                constant = False
+                primals.append(x.primal)
+                tangents.append(x.tangent)
+            else:
+                primals.append(x)
+                tangents.append(ZERO)
+        if constant:
             return self.parent.process(primitive, args, params)
-        rule = primitive.jvp_rule
-        if rule is None:
-            raise missing_rule(primitive, "jvp", "differentiation")
         previous = state.trace
-        state.trace = self.parent
         try:
-            out, tangent = rule(primals, tangents, **params)
+            rule = primitive.tangent_rule
+            if rule is not None:
+                out = self.parent.process(primitive, tuple(primals), params)
+                state.trace = self.rules
+                tangent = rule(out, primals, tangents)
+            else:
+                rule = primitive.jvp_rule
+                if rule is None:
+                    raise missing_rule(primitive, "jvp", "differentiation")
+                state.trace = self.rules
+                out, tangent = rule(primals, tangents, **params)
         finally:
             state.trace = previous
         made_at = source.here() if previous is self else None
         if primitive.multiple_results:
-            return [o if t is ZERO else JVPTracer(self, o, t, made_at) for o, t in zip(out, tangent, strict=True)]
+            return [self.with_tangent(o, t, primitive, made_at) for o, t in zip(out, tangent, strict=True)]
+        return self.with_tangent(out, tangent, primitive, made_at)
+
+    def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
+        """A result as a tracer, or as it is if its tangent is zero."""
         return out if tangent is ZERO else JVPTracer(self, out, tangent, made_at)
 
 
@@ -103,8 +126,7 @@ def jvp_flat(
       tangents: one for each primal; ``ZERO`` is allowed.
     """
     trace = JVPTrace(state.trace, function)
-    location = source.here()
-    args = [x if t is ZERO else JVPTracer(trace, x, t, location) for x, t in zip(primals, tangents, strict=True)]
+    args = [x if t is ZERO else JVPTracer(trace, x, t, None) for x, t in zip(primals, tangents, strict=True)]
     state.trace = trace
     try:
         results = run(*args)
@@ -172,6 +194,18 @@ def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any],
                 f"jvp takes {what} as a tuple or list, one entry for each argument of {name_of(fun)}, "
                 f"got {given!r} of type {type(given).__name__}"
             )
+    for x, t in zip(primals, tangents):  # noqa: B905  (the hot path: arrays that match need no trees)
+        if not (isinstance(x, Array) and isinstance(t, Array) and x.shape == t.shape and x.dtype is t.dtype):
+            break
+        if not dtypes.is_inexact(x.dtype):
+            break
+    else:
+        if len(primals) == len(tangents):
+            return list(primals), list(tangents), None
+    return _flat_pairs(fun, primals, tangents)
+
+
+def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
     leaves, in_tree = tree.flatten(tuple(primals))
     t_leaves, t_tree = tree.flatten(tuple(tangents))
     if in_tree != t_tree:

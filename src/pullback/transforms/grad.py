@@ -14,14 +14,13 @@ from pullback.core.errors import NotDifferentiableError, NotLinearError, Tangent
 from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer
 from pullback.core.trace import state
 from pullback.core.types import ZERO, ShapedArray
-from pullback.primitives.elementwise import add
+from pullback.primitives.elementwise import add_any
 from pullback.primitives.shapes import full
 from pullback.transforms.arguments import (
     Argnums,
     check_argnums,
     check_callable,
     check_differentiable,
-    dense,
     flatten_one,
     name_of,
     out_leaf,
@@ -71,13 +70,14 @@ def grad(
     >>> print(grad(pnp.tanh)(2.0))
     0.070650816
     """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+    check_callable(fun, "grad")
+    options = check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, result = both(*args, **kwargs)
-        return (result, value[1]) if has_aux else result
+        _, aux, result = _value_aux_grad(fun, options, args, kwargs)
+        return (result, aux) if has_aux else result
 
-    return wraps(fun, gradient, "grad")
+    return wraps(fun, gradient)
 
 
 def value_and_grad(
@@ -96,47 +96,61 @@ def value_and_grad(
     >>> print(value, gradient)
     9.0 6.0
     """
-    check_callable(fun, "grad")
-    chosen = check_argnums(argnums, "grad")
-    single = isinstance(chosen, int)
+    check_callable(fun, "value_and_grad")
+    options = check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
 
     def both(*args: Any, **kwargs: Any) -> Any:
-        where = positions(chosen, len(args), "grad", fun)
+        value, aux, result = _value_aux_grad(fun, options, args, kwargs)
+        return ((value, aux) if has_aux else value), result
+
+    return wraps(fun, both)
+
+
+_Options = tuple[int | tuple[int, ...], bool, bool, bool]
+"""The arguments of ``grad`` after ``fun``."""
+
+
+def _value_aux_grad(fun: Any, options: _Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """The value of a function, its auxiliary output (or None) and its gradient."""
+    argnums, has_aux, holomorphic, allow_int = options
+    where = positions(argnums, len(args), "grad", fun)
+    single = isinstance(argnums, int)
+    leaves, treedef = flatten_one(args[where[0]] if single else tuple(args[i] for i in where))
+    primals = [x if type(x) is ArrayImpl else to_array(x, fun, "grad") for x in leaves]
+    for x in primals:
+        if holomorphic or not dtypes.is_inexact(x.dtype):
+            _check_input(primals, x, fun, holomorphic, allow_int)
+    aux_tree: Any = None
+
+    def run(*tracers: Any) -> Any:
+        nonlocal aux_tree
+        inner = list(args)
+        chosen = tracers[0] if treedef is None else tree.unflatten(treedef, tracers)
         if single:
-            leaves, treedef = flatten_one(args[where[0]])
+            inner[where[0]] = chosen
         else:
-            leaves, treedef = tree.flatten(tuple(args[i] for i in where))
-        primals = [to_array(x, fun, "grad") for x in leaves]
-        for x in primals:
-            if holomorphic or not dtypes.is_inexact(x.dtype):
-                _check_input(primals, x, fun, holomorphic, allow_int)
-        aux_tree: Any = None
+            for i, x in zip(where, chosen, strict=True):
+                inner[i] = x
+        out = fun(*inner, **kwargs)
+        if not has_aux:
+            return (out,)
+        out, aux = split_aux(out, fun)
+        aux_leaves, aux_tree = tree.flatten(aux)
+        return [out, *aux_leaves]
 
-        def run(*tracers: Any) -> Any:
-            nonlocal aux_tree
-            inner = list(args)
-            if single:
-                inner[where[0]] = unflatten_one(treedef, tracers)
-            else:
-                for i, x in zip(where, tree.unflatten(treedef, tracers), strict=True):
-                    inner[i] = x
-            out = fun(*inner, **kwargs)
-            if not has_aux:
-                return (out,)
-            out, aux = split_aux(out, fun)
-            aux_leaves, aux_tree = tree.flatten(aux)
-            return [out, *aux_leaves]
-
-        outs, program = linearize_flat(fun, run, primals)
-        value = outs[0]
-        seed = _seed(value, fun, holomorphic)
-        cts = program.transpose([seed] + [ZERO] * (len(outs) - 1), add, consume=True)
-        result = unflatten_one(treedef, [dense(ct, x) for ct, x in zip(cts, primals, strict=True)])
-        if not isinstance(value, Array):
-            value = out_leaf(value, fun)
-        return ((value, tree.unflatten(aux_tree, outs[1:])) if has_aux else value), result
-
-    return wraps(fun, both, "value_and_grad")
+    outs, program = linearize_flat(fun, run, primals)
+    value = outs[0]
+    seed = _seed(value, fun, holomorphic)
+    if has_aux:
+        program.outputs = program.outputs[:1]
+    cts = program.transpose((seed,), add_any, consume=True)
+    for i, ct in enumerate(cts):
+        if ct is ZERO:
+            cts[i] = zero_cotangent(typeof(primals[i]))
+    if not isinstance(value, Array):
+        value = out_leaf(value, fun)
+    aux = tree.unflatten(aux_tree, outs[1:]) if has_aux else None
+    return value, aux, cts[0] if treedef is None else tree.unflatten(treedef, cts)
 
 
 def _check_input(primals: Sequence[Any], x: Any, fun: Any, holomorphic: bool, allow_int: bool) -> None:
@@ -146,7 +160,7 @@ def _check_input(primals: Sequence[Any], x: Any, fun: Any, holomorphic: bool, al
 
 def _seed(value: Any, fun: Any, holomorphic: bool) -> Any:
     """The cotangent of a scalar result: one, in its dtype."""
-    if type(value) is not ArrayImpl and not isinstance(value, Array):
+    if not isinstance(value, Array):
         if not hasattr(value, "dtype") and type(value) not in (int, float, complex, bool):
             leaves, treedef = tree.flatten(value)
             if len(leaves) != 1 or leaves[0] is not value:
@@ -224,7 +238,7 @@ class VJPFunction(LinearFunction):
         else:
             leaves, treedef = tree.flatten(ct)
         cts = _checked(leaves, treedef, self.out_tree, self.out_avals, "cotangent", f"the vjp function of {self.name}")
-        outs = self.program.transpose(cts, add)
+        outs = self.program.transpose(cts, add_any)
         return tree.unflatten(self.in_tree, [_dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from pullback.core.array import ArrayImpl, typeof
 from pullback.core.errors import NotDifferentiableError
 from pullback.core.types import ShapedArray
 from pullback.primitives import shapes
-from pullback.primitives.elementwise import add
+from pullback.primitives.elementwise import add_any
 from pullback.primitives.slicing import slice_in_dim
 from pullback.transforms.arguments import (
     Argnums,
@@ -117,7 +117,7 @@ def jacfwd(
         rows = [unflatten_one(point.in_tree, _split(c, avals, c.shape[:-1], last=True)) for c in columns]
         return point.result(unflatten_one(point.out_tree, rows), outs)
 
-    return wraps(fun, jacobian_of, "jacfwd")
+    return wraps(fun, jacobian_of)
 
 
 def jacrev(
@@ -161,7 +161,7 @@ def jacrev(
         _check_real(values, holomorphic, "jacrev", "output", fun)
 
         def pull(*cts: Any) -> list[Any]:
-            return [dense(t, x) for t, x in zip(program.transpose(cts, add), point.primals, strict=True)]
+            return [dense(t, x) for t, x in zip(program.transpose(cts, add_any), point.primals, strict=True)]
 
         if len(values) == 1 and values[0].size == 1:
             # One row needs no batch.
@@ -173,7 +173,7 @@ def jacrev(
         jacobian = [unflatten_one(point.in_tree, leaf) for leaf in zip(*by_input, strict=True)]
         return point.result(unflatten_one(point.out_tree, jacobian), outs)
 
-    return wraps(fun, jacobian_of, "jacrev")
+    return wraps(fun, jacobian_of)
 
 
 jacobian = jacrev

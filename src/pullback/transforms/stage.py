@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import SCALARS, Array, as_array, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, check_jaxpr, infer, is_literal
@@ -102,13 +102,14 @@ class StageTrace(Trace):
 
 
 def _settle_literals(atoms: list[Any], args: Sequence[Any]) -> None:
-    """Give Python numbers the dtype of the first array beside them."""
-    dtype = next((a.aval.dtype for a, x in zip(atoms, args, strict=True) if type(x) not in SCALARS), None)
-    if dtype is not None:
+    """Give Python numbers the dtype of the last array beside them (the first may be the condition of a choice)."""
+    arrays = [a for a, x in zip(atoms, args, strict=True) if type(x) not in SCALARS]
+    if arrays:
+        dtype = arrays[-1].aval.dtype
         for atom, x in zip(atoms, args, strict=True):
             if type(x) in SCALARS and atom.aval.dtype != dtype:
-                atom.aval = atom.aval.update(dtype=dtype)
-                atom.val = dtype.type(x)
+                atom.aval = ShapedArray((), dtype, dtype.kind != "b")
+                atom.val = ArrayImpl(dtype.type(x), dtype.kind != "b")
 
 
 def stage_flat(function: Any, run: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray]) -> ClosedJaxpr:
@@ -120,11 +121,10 @@ def stage_flat(function: Any, run: Callable[..., Sequence[Any]], avals: Sequence
       avals: the abstract inputs.
     """
     trace = StageTrace(state.trace, function)
-    location = source.here()
     invars = [Var(aval) for aval in avals]
     state.trace = trace
     try:
-        results = run(*[StageTracer(trace, v, location) for v in invars])
+        results = run(*[StageTracer(trace, v, None) for v in invars])
         outvars = [trace.atom(x) for x in results]
     finally:
         state.trace = trace.parent
@@ -206,10 +206,7 @@ def make_jaxpr(
 
     >>> import pullback.numpy as pnp
     >>> make_jaxpr(lambda x: pnp.sin(x) * 2.0)(1.0)
-    { lambda ; a:f32[]. let
-        b:f32[] = sin a
-        c:f32[] = mul b 2.0:f32[]
-      in (c,) }
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
     """
     check_callable(fun, "make_jaxpr")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
@@ -229,7 +226,7 @@ def make_jaxpr(
             return closed
         return closed, tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
 
-    return wraps(fun, jaxpr_of, "make_jaxpr")
+    return wraps(fun, jaxpr_of)
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -90,7 +90,7 @@ def vmap(
         ]
         return unflatten_one(out_tree, joined)
 
-    return wraps(fun, mapped, "vmap")
+    return wraps(fun, mapped)
 
 
 def _is_none(x: Any) -> bool:

@@ -1,0 +1,70 @@
+# Everything starts here; a machine with Python, make and pip is enough. `make help` lists the targets.
+#
+# Environments are made on first use and remade when a pinned version changes; each keeps a stamp file, so
+# that a repeated call goes straight to work.
+
+PYTHON ?= $(or $(shell .ci/find-python),python3)
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+OTHER_PYTHONS ?= 3.12 3.13
+
+PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help cookbook examples test test-all-pythons lint bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
+
+cookbook: .venv/runtime.stamp ## run the main job: the autodiff cookbook, every figure checked
+	.venv/bin/python examples/autodiff_cookbook.py
+
+examples: .venv/runtime.stamp ## run every example
+	@set -e; for example in examples/*.py; do echo "== $$example"; .venv/bin/python "$$example"; done
+
+test: .venv/dev.stamp ## run the tests and doctests, with coverage (PYTEST_ARGS adds options)
+	.venv/bin/python -m pytest -n 2 --cov --cov-report=term $(PYTEST_ARGS)
+
+test-all-pythons: test $(OTHER_PYTHONS:%=test-python-%) ## the tests on 3.12 and 3.13 too, where they are installed
+
+# Where the interpreter is missing this says so and succeeds: not every machine has them all.
+test-python-%:
+	@if python=$$(.ci/find-python $*); then \
+	    $(MAKE) --no-print-directory .venv-$*/dev.stamp PYTHON="$$python" && \
+	    .venv-$*/bin/python -m pytest -n 2 $(PYTEST_ARGS); \
+	else \
+	    echo "Python $* is not installed here: its tests are skipped"; \
+	fi
+
+lint: .venv/dev.stamp ## ruff, mypy, the floors of the house, sizes of functions and files
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports --no-cache
+	.venv/bin/python .ci/check_sizes.py src benchmarks examples
+
+bench: .venv-bench/bench.stamp ## measure against JAX, PyTorch and autograd (BENCH_ARGS="--quick")
+	.venv-bench/bin/python -m benchmarks $(BENCH_ARGS)
+
+clean: ## remove environments, caches and build products
+	rm -rf .venv .venv-* build dist src/*.egg-info .coverage .coverage.* htmlcov
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+# An environment without pip of its own: the interpreter's pip fills it, which is quicker, and works where
+# the interpreter comes without ensurepip.
+%/runtime.stamp: requirements/runtime.txt pyproject.toml
+	$(PYTHON) -m venv --clear --without-pip $(@D)
+	$(PIP_INSTALL) -r requirements/runtime.txt
+	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+%/dev.stamp: requirements/dev.txt %/runtime.stamp
+	$(PIP_INSTALL) -r requirements/dev.txt
+	@touch $@
+
+.venv-bench/bench.stamp: requirements/bench.txt .venv-bench/runtime.stamp
+	$(PIP_INSTALL) -r requirements/bench.txt
+	@touch $@
+
+.PRECIOUS: %/runtime.stamp %/dev.stamp

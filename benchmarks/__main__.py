@@ -1,0 +1,46 @@
+"""Measure, print the table, and, after a full run, rewrite ``results.json`` and ``ratios.png``."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks import chart, measure, report
+from benchmarks.libraries import OURS, TITLES
+from benchmarks.workloads import WORKLOADS
+
+HERE = Path(__file__).parent
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """The command line's options."""
+    names = ", ".join(workload.name for workload in WORKLOADS)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, epilog=f"Workloads: {names}"
+    )
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", help="workloads whose name starts so; repeatable"
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter blocks: a first impression")
+    parser.add_argument("--libraries", nargs="+", choices=list(TITLES), default=list(TITLES))
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what the command line asks for; the exit status is 1 if Pullback failed at any of it."""
+    options = parse(arguments)
+    prefixes = tuple(options.only or [""])
+    workloads = [workload for workload in WORKLOADS if workload.name.startswith(prefixes)]
+    settings = measure.QUICK if options.quick else measure.FULL
+    results = {}
+    for workload in workloads:
+        print(f"measuring {workload.name} ...", file=sys.stderr, flush=True)
+        results[workload.name] = measure.measure(workload, options.libraries, settings)
+    print(report.table(workloads, results))
+    if not options.quick and len(workloads) == len(WORKLOADS) and len(options.libraries) == len(TITLES):
+        report.write_json(HERE / "results.json", report.as_json(workloads, results, settings))
+        chart.draw(HERE / "ratios.png", workloads, results)
+    return int(any(measured[OURS].failed for measured in results.values() if OURS in measured))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""The libraries under measurement, each behind the same few names.
+
+JAX's public names serve Pullback, JAX and ``torch.func`` as they are; autograd gets adapters of one line.
+"""
+
+import dataclasses
+import importlib
+import importlib.metadata
+import operator
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+OURS = "pullback"
+TITLES = {OURS: "Pullback", "jax": "JAX", "torch": "torch.func", "autograd": "autograd"}
+PEERS = tuple(name for name in TITLES if name != OURS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Library:
+    """What a workload may use.
+
+    ``transforms`` holds ``grad``, ``jvp``, ``vjp``, ``vmap``, ``jacrev``, ``hessian`` and ``make_jaxpr``, as
+    far as the library has them; ``np`` its NumPy functions; ``array`` makes its array of a NumPy array, and
+    ``scalar`` of a Python float the scalar that its functions take; ``add`` is its addition. ``cold_start``
+    is a program that prints the gradient of tanh at 2. A library that returns before its result is computed
+    gives in ``wait_for`` the function that waits for results like the one that it is shown.
+    """
+
+    version: str
+    transforms: Any
+    np: Any
+    array: Callable[[Any], Any]
+    cold_start: str
+    scalar: Callable[[float], Any] = float
+    add: Callable[[Any, Any], Any] = operator.add
+    wait_for: Callable[[Any], Callable[[Any], Any] | None] = lambda result: None
+
+
+def _jax_like(package: str) -> Library:
+    """Pullback or JAX: the same code runs, only the import differs."""
+    library = importlib.import_module(package)
+    jnp = importlib.import_module(f"{package}.numpy")
+    return Library(
+        version=getattr(library, "__version__", ""),
+        transforms=library,
+        np=jnp,
+        array=jnp.asarray,
+        cold_start=f"import {package} as jax, {package}.numpy as jnp; print(jax.grad(jnp.tanh)(2.))",
+    )
+
+
+def _jax() -> Library:
+    """JAX computes asynchronously: every timed call waits for its result."""
+    import jax
+
+    def wait_for(result: Any) -> Callable[[Any], Any]:
+        # The method itself is the quickest way to wait, but only an array has it.
+        return type(result).block_until_ready if isinstance(result, jax.Array) else jax.block_until_ready
+
+    return dataclasses.replace(_jax_like("jax"), wait_for=wait_for)
+
+
+def _torch() -> Library:
+    """PyTorch's function transformations; on a processor they return finished results."""
+    import torch
+
+    return Library(
+        version=torch.__version__,
+        transforms=torch.func,
+        np=torch,
+        array=torch.from_numpy,
+        cold_start="import torch; print(torch.func.grad(torch.tanh)(torch.tensor(2.)).item())",
+        scalar=torch.tensor,
+    )
+
+
+def _autograd() -> Library:
+    """HIPS autograd, which has no ``vmap`` and stages nothing."""
+    import autograd
+    import autograd.numpy as anp
+    from autograd.differential_operators import make_jvp, make_vjp
+
+    def vjp(function: Callable[..., Any], point: Any) -> tuple[Any, Callable[[Any], tuple[Any]]]:
+        pullback, value = make_vjp(function)(point)
+        return value, lambda cotangent: (pullback(cotangent),)
+
+    return Library(
+        version=importlib.metadata.version("autograd"),
+        transforms=SimpleNamespace(
+            grad=autograd.grad,
+            hessian=autograd.hessian,
+            jacrev=autograd.jacobian,
+            jvp=lambda function, primals, tangents: make_jvp(function)(*primals)(*tangents),
+            vjp=vjp,
+        ),
+        np=anp,
+        array=anp.asarray,
+        add=anp.add,  # its arrays are NumPy's, whose + it never sees outside a derivative
+        cold_start="import autograd, autograd.numpy as np; print(autograd.grad(np.tanh)(2.))",
+    )
+
+
+LOADERS: Mapping[str, Callable[[], Library]] = {
+    OURS: lambda: _jax_like(OURS),
+    "jax": _jax,
+    "torch": _torch,
+    "autograd": _autograd,
+}

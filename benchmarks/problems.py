@@ -1,0 +1,180 @@
+"""What is measured: each function takes a ``Library`` and returns the call to time.
+
+Inputs are made outside the call, by NumPy from a fixed seed, so that all libraries compute the same numbers.
+"""
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from benchmarks.libraries import Library
+
+Call = Callable[[], Any]
+
+
+def _normal(library: Library, *shape: int, scale: float = 1.0, seed: int = 0) -> Any:
+    """An array of float32 normal random numbers, the same for every library."""
+    numbers = numpy.random.default_rng(seed).normal(size=shape, scale=scale)
+    return library.array(numbers.astype(numpy.float32))
+
+
+def add(library: Library) -> Call:
+    """One operation, the smallest there is: what dispatch costs."""
+    x, plus = _normal(library, 3), library.add
+    return lambda: plus(x, x)
+
+
+def tanh_derivative(library: Library, order: int) -> Call:
+    """The derivative of tanh at 2, to any order."""
+    function, x = library.np.tanh, library.scalar(2.0)
+    for _ in range(order):
+        function = library.transforms.grad(function)
+    return lambda: function(x)
+
+
+def _mlp(library: Library, width: int, batch: int, layers: int) -> tuple[Callable[..., Any], Any, Any]:
+    """A tanh network with a scalar loss: the loss function, parameters and a batch of inputs."""
+    np = library.np
+
+    def loss(parameters: Any, x: Any) -> Any:
+        for weight, bias in parameters:
+            x = np.tanh(x @ weight + bias)
+        return np.sum(x**2)
+
+    parameters = [
+        (
+            _normal(library, width, width, scale=1 / math.sqrt(width), seed=2 * layer),
+            _normal(library, width, scale=0.1, seed=2 * layer + 1),
+        )
+        for layer in range(layers)
+    ]
+    return loss, parameters, _normal(library, batch, width, seed=2 * layers)
+
+
+def mlp_gradient(library: Library, width: int, batch: int, layers: int = 10) -> Call:
+    """The gradient of the network's loss with respect to all its parameters."""
+    loss, parameters, x = _mlp(library, width, batch, layers)
+    grad = library.transforms.grad
+    return lambda: grad(loss)(parameters, x)
+
+
+def mlp_gradient_staged(library: Library, layers: int) -> Call:
+    """The same gradient, recorded as a jaxpr instead of computed."""
+    loss, parameters, x = _mlp(library, width=10, batch=4, layers=layers)
+    transforms = library.transforms
+    return lambda: transforms.make_jaxpr(transforms.grad(loss))(parameters, x)
+
+
+def _sum_of_tanh_squared(library: Library) -> tuple[Callable[[Any], Any], Any, Any]:
+    """The function of the Hessian-vector products, a point and a direction."""
+    np = library.np
+    return (
+        lambda x: np.sum(np.tanh(x) ** 2),
+        _normal(library, 30, 40),
+        _normal(library, 30, 40, seed=1),
+    )
+
+
+def hvp_forward_over_reverse(library: Library) -> Call:
+    """Hessian-vector product as the derivative of the gradient along the direction."""
+    f, x, v = _sum_of_tanh_squared(library)
+    grad, jvp = library.transforms.grad, library.transforms.jvp
+    return lambda: jvp(grad(f), (x,), (v,))[1]
+
+
+def hvp_reverse_over_forward(library: Library) -> Call:
+    """Hessian-vector product as the gradient of the derivative along the direction."""
+    f, x, v = _sum_of_tanh_squared(library)
+    grad, jvp = library.transforms.grad, library.transforms.jvp
+    return lambda: grad(lambda x: jvp(f, (x,), (v,))[1])(x)
+
+
+def hvp_reverse_over_reverse(library: Library) -> Call:
+    """Hessian-vector product as the gradient of the gradient's inner product with the direction."""
+    f, x, v = _sum_of_tanh_squared(library)
+    np, grad = library.np, library.transforms.grad
+    return lambda: grad(lambda x: np.sum(grad(f)(x) * v))(x)
+
+
+def hvp_dense(library: Library) -> Call:
+    """Hessian-vector product by the whole Hessian, contracted with the direction."""
+    f, x, v = _sum_of_tanh_squared(library)
+    np, hessian = library.np, library.transforms.hessian
+    return lambda: np.tensordot(hessian(f)(x), v, 2)
+
+
+def _logistic_regression(library: Library) -> tuple[Callable[[Any], Any], Any]:
+    """The prediction for four inputs as a function of three weights, and the weights."""
+    np = library.np
+    rows = [[0.52, 1.12, 0.77], [0.88, -1.08, 0.15], [0.52, 0.06, -1.30], [0.74, -2.49, 1.39]]
+    inputs = library.array(numpy.array(rows, numpy.float32))
+    bias = _normal(library, seed=1)
+
+    def predict(weights: Any) -> Any:
+        return 0.5 * (np.tanh((inputs @ weights + bias) / 2) + 1)
+
+    return predict, _normal(library, 3)
+
+
+def matrix_jacobian_loop(library: Library) -> Call:
+    """128 rows times the Jacobian, one after another."""
+    f, weights = _logistic_regression(library)
+    matrix = _normal(library, 128, 4)
+    np, vjp = library.np, library.transforms.vjp
+
+    def call() -> Any:
+        _, pullback = vjp(f, weights)
+        return np.vstack([pullback(row)[0] for row in matrix])
+
+    return call
+
+
+def matrix_jacobian_vectorised(library: Library) -> Call:
+    """128 rows times the Jacobian, at once."""
+    f, weights = _logistic_regression(library)
+    matrix = _normal(library, 128, 4)
+    vjp, vmap = library.transforms.vjp, library.transforms.vmap
+
+    def call() -> Any:
+        _, pullback = vjp(f, weights)
+        (products,) = vmap(pullback)(matrix)
+        return products
+
+    return call
+
+
+def jacobian_matrix_loop(library: Library) -> Call:
+    """The Jacobian times 128 columns, one after another."""
+    f, weights = _logistic_regression(library)
+    matrix = _normal(library, 128, 3)
+    np, jvp = library.np, library.transforms.jvp
+    return lambda: np.vstack([jvp(f, (weights,), (column,))[1] for column in matrix])
+
+
+def jacobian_matrix_vectorised(library: Library) -> Call:
+    """The Jacobian times 128 columns, at once."""
+    f, weights = _logistic_regression(library)
+    matrix = _normal(library, 128, 3)
+    jvp, vmap = library.transforms.jvp, library.transforms.vmap
+    return lambda: vmap(lambda column: jvp(f, (weights,), (column,))[1])(matrix)
+
+
+def rosenbrock(library: Library, derivative: str) -> Call:
+    """``jacrev`` or ``hessian`` of Rosenbrock's function of 100 variables."""
+    np = library.np
+
+    def f(x: Any) -> Any:
+        return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+    x, transform = _normal(library, 100), getattr(library.transforms, derivative)
+    return lambda: transform(f)(x)
+
+
+def cold_process(library: Library) -> Call:
+    """A whole process that imports the library and evaluates one gradient."""
+    command = [sys.executable, "-c", library.cold_start]
+    return lambda: float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -1,0 +1,130 @@
+"""The results as a table for people and as JSON for programs."""
+
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.libraries import OURS, PEERS, TITLES
+from benchmarks.measure import Measurement, Settings
+from benchmarks.workloads import ORDER_OF_COST, Workload
+
+Results = Mapping[str, Mapping[str, Measurement]]
+
+
+def ratio(measurements: Mapping[str, Measurement], peer: str) -> float | None:
+    """Our median time over the peer's; ``None`` if either has none."""
+    ours, theirs = measurements.get(OURS), measurements.get(peer)
+    if ours is None or theirs is None or ours.failed or theirs.failed:
+        return None
+    return ours.median / theirs.median
+
+
+def _time(measurement: Measurement | None) -> str:
+    """Median and minimum in microseconds, or what went wrong."""
+    if measurement is None:
+        return "-"
+    if measurement.failed:
+        return f"failed: {measurement.failed[:60]}"
+    median, minimum = (1e6 * seconds for seconds in (measurement.median, measurement.minimum))
+    digits = 2 if median < 10 else 1 if median < 100 else 0
+    return f"{median:,.{digits}f} ({minimum:,.{digits}f})"
+
+
+def _verdict(workload: Workload, measurements: Mapping[str, Measurement], peer: str) -> str:
+    """The ratio, and whether it is within its bound."""
+    value = ratio(measurements, peer)
+    if value is None:
+        return "-"
+    bound = workload.peers[peer]
+    if bound is None:
+        return f"{value:.3f}"
+    return f"{value:.3f} (<= {bound:g} {'met' if value <= bound else 'MISSED'})"
+
+
+def _order_of_cost(results: Results) -> list[str]:
+    """Whether the ways to a Hessian-vector product cost what they should, in order."""
+    ours = [results[name][OURS] for name in ORDER_OF_COST if name in results and OURS in results[name]]
+    if len(ours) < len(ORDER_OF_COST) or any(measurement.failed for measurement in ours):
+        return []
+    medians = [measurement.median for measurement in ours]
+    verdict = "met" if medians == sorted(medians) else "MISSED"
+    return ["", f"Order of cost {' < '.join(ORDER_OF_COST)}: {verdict}"]
+
+
+def table(workloads: Sequence[Workload], results: Results) -> str:
+    """A Markdown table: median (minimum) microseconds a call, and ratios of medians with their bounds."""
+    names = [name for name in TITLES if any(name in measured for measured in results.values())]
+    peers = [name for name in names if name in PEERS]
+    header = ["microseconds: median (min)", *(TITLES[name] for name in names)]
+    header += [f"ours / {TITLES[name]}" for name in peers if OURS in names]
+    rows = [header]
+    for workload in workloads:
+        measured = results[workload.name]
+        row = [workload.title, *(_time(measured.get(name)) for name in names)]
+        row += [_verdict(workload, measured, name) for name in peers if OURS in names]
+        rows.append(row)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+    rows.insert(1, ["-" * width for width in widths])
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in rows]
+    return "\n".join(lines + _order_of_cost(results))
+
+
+def as_json(workloads: Sequence[Workload], results: Results, settings: Settings) -> dict[str, Any]:
+    """Everything that was measured, with what is needed to read it later. Times are in seconds."""
+    versions = {name: m.version for measured in results.values() for name, m in measured.items() if m.version}
+    return {
+        "machine": {
+            "cores": os.cpu_count(),
+            "processor": _processor(),
+            "python": platform.python_version(),
+            "system": platform.system(),
+        },
+        "versions": versions,
+        "rounds": settings.rounds,
+        "workloads": [
+            {
+                "name": workload.name,
+                "title": workload.title,
+                "libraries": {name: _as_json(m) for name, m in results[workload.name].items()},
+                "ratios": {
+                    peer: {"ratio": ratio(results[workload.name], peer), "bound": bound}
+                    for peer, bound in workload.peers.items()
+                },
+            }
+            for workload in workloads
+        ],
+    }
+
+
+def _as_json(measurement: Measurement) -> dict[str, Any]:
+    if measurement.failed:
+        return {"failed": measurement.failed}
+    return {
+        "median": _rounded(measurement.median),
+        "minimum": _rounded(measurement.minimum),
+        "calls_a_block": measurement.calls,
+        "blocks": [_rounded(seconds) for seconds in measurement.seconds],
+    }
+
+
+def _rounded(seconds: float) -> float:
+    """More digits than these are noise."""
+    return float(f"{seconds:.4g}")
+
+
+def _processor() -> str:
+    """The processor's name, where the system tells it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write the results so that a change shows as a readable difference."""
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

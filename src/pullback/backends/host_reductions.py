@@ -1,0 +1,115 @@
+"""Reductions, cumulative operations and linear recurrences on the host, with care for rounding.
+
+Floats of fewer than 32 bits are accumulated in float32, as the compiled backend does.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.core.dtypes import is_float
+
+_LARGE = 8192  # The number of elements from which the order of summation is worth a look.
+_BLOCK = 128  # The number of elements that are summed one by one, as in NumPy's pairwise summation.
+
+
+def is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Whether values of a dtype are accumulated in float32."""
+    return dtype.itemsize < 4 and is_float(dtype)
+
+
+def reduce_sum(x: Any, *, axes: tuple[int, ...]) -> Any:
+    dtype = x.dtype
+    if x.size < _LARGE and dtype.itemsize >= 4:
+        return np.add.reduce(x, axes, dtype)
+    if is_narrow(dtype):
+        return reduce_sum(x.astype(np.float32), axes=axes).astype(dtype)
+    return _sum_of_many(x, axes) if dtype.kind in "fc" else np.add.reduce(x, axes, dtype)
+
+
+def _sum_of_many(x: Any, axes: tuple[int, ...]) -> Any:
+    """A sum whose error does not grow with the number of terms.
+
+    NumPy sums pairwise along the axis that is contiguous, and one by one along all others; these are done in blocks.
+    """
+    if len(axes) < x.ndim or not (x.flags.c_contiguous or x.flags.f_contiguous):
+        innermost = min((abs(s) for s, n in zip(x.strides, x.shape, strict=True) if n > 1), default=0)
+        for axis in axes:
+            while x.shape[axis] > 4 * _BLOCK and abs(x.strides[axis]) != innermost:
+                x = _sum_blocks(x, axis)
+    return np.add.reduce(x, axes, x.dtype)
+
+
+def _sum_blocks(x: Any, axis: int) -> Any:
+    """The sums of blocks of consecutive elements along an axis."""
+    count, rest = divmod(x.shape[axis], _BLOCK)
+    before = (slice(None),) * axis
+    whole = x[(*before, slice(count * _BLOCK))] if rest else x
+    out = np.add.reduce(whole.reshape(*x.shape[:axis], count, _BLOCK, *x.shape[axis + 1 :]), axis + 1, x.dtype)
+    if rest:
+        last = np.add.reduce(x[(*before, slice(count * _BLOCK, None))], axis, x.dtype, keepdims=True)
+        out = np.concatenate([out, last], axis)
+    return out
+
+
+def reduce_prod(x: Any, *, axes: tuple[int, ...]) -> Any:
+    dtype = x.dtype
+    if is_narrow(dtype):
+        return np.multiply.reduce(x, axes, np.float32).astype(dtype)
+    return np.multiply.reduce(x, axes, dtype)
+
+
+_WIDER = {"f": np.float64, "F": np.complex128}
+
+
+def accumulate(ufunc: np.ufunc, x: Any, *, axis: int, reverse: bool) -> Any:
+    """All partial results; those of long sums, and of logarithms of them, with twice the precision."""
+    dtype = wide = x.dtype
+    if is_narrow(dtype):
+        wide = np.dtype(np.float32)
+    elif ufunc is np.add and x.shape[axis] > 2 * _BLOCK and dtype.char in _WIDER:
+        wide = np.dtype(_WIDER[dtype.char])
+    if reverse:
+        x = np.flip(x, axis)
+    out = ufunc.accumulate(x, axis, wide).astype(dtype, copy=False)
+    return np.flip(out, axis) if reverse else out
+
+
+def linear_recurrence(a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
+    """``y[k] = a[k] y[k-1] + b[k]`` along an axis."""
+    dtype = b.dtype
+    wide = np.float32 if is_narrow(dtype) else dtype
+    a, b = (np.moveaxis(v, axis, 0).astype(wide, copy=False) for v in np.broadcast_arrays(a, b))
+    if reverse:
+        a, b = a[::-1], b[::-1]
+    out = np.empty(b.shape, wide)
+    n = len(b)
+    # Python's loop is over elements, or over blocks side by side if there are many elements and little else.
+    count = math.isqrt(n) if n > 4 * _BLOCK and out.size < n * n else 0
+    length = n // count if count else 0
+    start = count * length
+    if count:
+        blocks = (count, length, *b.shape[1:])
+        out[:start] = _in_blocks(a[:start].reshape(blocks), b[:start].reshape(blocks)).reshape(b[:start].shape)
+    for k in range(start, n):
+        out[k] = a[k] * out[k - 1] + b[k] if k else b[k]
+    if reverse:
+        out = out[::-1]
+    return np.moveaxis(out, 0, axis).astype(dtype, copy=False)
+
+
+def _in_blocks(a: Any, b: Any) -> Any:
+    """The recurrence along the first two axes of ``a`` and ``b``, taken as one, all blocks at once."""
+    out, product = np.empty_like(b), np.empty_like(a)
+    out[:, 0], product[:, 0] = b[:, 0], a[:, 0]
+    for k in range(1, b.shape[1]):
+        out[:, k] = a[:, k] * out[:, k - 1] + b[:, k]
+        product[:, k] = a[:, k] * product[:, k - 1]
+    for i in range(1, len(b)):
+        carried = out[i - 1, -1:]
+        # A product over a block may overflow where what it multiplies has been zero all along.
+        out[i] += np.where(carried == 0, 0, product[i] * carried)
+    return out

@@ -1,0 +1,500 @@
+"""Products of arrays: vectors, matrices, tensors, and what is defined by them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from pullback.core import dtypes
+from pullback.core.array import Array
+from pullback.core.errors import ShapeError
+from pullback.core.types import Shape
+from pullback.numpy.einstein import contract, diagonal, einsum, einsum_path
+from pullback.numpy.promotion import axis_index, operand, promote_all
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.primitives.contraction import Dims, dot_general_p
+from pullback.primitives.declare import broadcast_shape
+from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.reductions import reduce_sum
+
+__all__ = [
+    "convolve", "correlate", "cross", "dot", "einsum", "einsum_path", "inner", "kron", "matmul", "matvec", "outer",
+    "polyval", "tensordot", "trace", "vdot", "vecdot", "vecmat",
+]  # fmt: skip
+
+# The products of vectors and matrices, by their ranks.
+_PRODUCTS: dict[tuple[int, int], Dims] = {
+    (p, q): (((p - 1,), (0,)), ((), ())) for p in (1, 2) for q in (1, 2)
+}  # fmt: skip
+
+
+def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The inner product of vectors, the product of matrices.
+
+    Args:
+      a, b: arrays. Where one is a scalar they are multiplied; otherwise the last axis of ``a`` is contracted with
+        the last but one of ``b`` (its only one, if it is a vector).
+      precision: accepted for compatibility; products are computed in full precision.
+      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+
+    Raises:
+      ShapeError: the contracted axes differ in size (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.dot(pnp.array([1.0, 2.0]), pnp.array([3.0, 4.0])))
+    11.0
+    """
+    if preferred_element_type is None and isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:
+        numbers = _PRODUCTS.get((len(a.shape), len(b.shape)))
+        if numbers is not None:
+            return dot_general_p.bind(a, b, dimension_numbers=numbers)
+    a, b, dtype = _operands("dot", a, b, preferred_element_type)
+    return _as(_dot(a, b, max(len(b.shape) - 2, 0)), dtype)
+
+
+def _dot(a: Any, b: Any, axis: int) -> Any:
+    """The contraction of the last axis of ``a`` with one of ``b``, or the product with a scalar."""
+    if not a.shape or not b.shape:
+        return ops.mul(a, b)
+    return dot_general_p.bind(a, b, dimension_numbers=(((len(a.shape) - 1,), (axis,)), ((), ())))
+
+
+def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Any, Any, Any]:
+    """Two operands as arrays of the dtype to compute in, and the dtype of the result if it is to be another."""
+    a, b = promote_all(name, (a, b))
+    if preferred is None:
+        return a, b, None
+    result = dtypes.canonicalize_dtype(preferred)
+    wide = dtypes.promote_types(a.dtype, result)
+    return convert_element_type(a, wide), convert_element_type(b, wide), result
+
+
+def _as(x: Any, dtype: Any) -> Any:
+    return x if dtype is None else convert_element_type(x, dtype)
+
+
+def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The product of matrices, in the last two axes; the axes before them broadcast.
+
+    Args:
+      a, b: arrays of shapes (..., m, k) and (..., k, n); a vector stands for one row, or one column, which the result
+        is without.
+      precision: accepted for compatibility; products are computed in full precision.
+      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+
+    Raises:
+      ShapeError: the shapes do not fit, or an operand is a scalar (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.matmul(pnp.eye(2), pnp.array([3.0, 4.0])))
+    [3. 4.]
+    """
+    if preferred_element_type is None and isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:
+        numbers = _PRODUCTS.get((len(a.shape), len(b.shape)))
+        if numbers is not None:
+            return dot_general_p.bind(a, b, dimension_numbers=numbers)
+    a, b, dtype = _operands("matmul", a, b, preferred_element_type)
+    formula = _matmul_formula(a.shape, b.shape)
+    return _as(contract(formula, (a, b)), dtype)
+
+
+@lru_cache(maxsize=4096)
+def _matmul_formula(a: Shape, b: Shape) -> str:
+    if not a or not b:
+        raise ShapeError(f"matmul needs operands of at least one axis, got shapes {a} and {b}")
+    left, right = ("k" if len(a) == 1 else "...mk"), ("k" if len(b) == 1 else "...kn")
+    _check_core("matmul", (a, b), a[-1], b[0] if len(b) == 1 else b[-2], (a[:-2], b[:-2]))
+    out = ("..." if max(len(a), len(b)) > 2 else "") + ("m" if len(a) > 1 else "") + ("n" if len(b) > 1 else "")
+    return f"{left},{right}->{out}"
+
+
+def _check_core(name: str, operands: tuple[Shape, Shape], k: int, l: int, batch: tuple[Shape, Shape]) -> None:
+    """Refuse operands whose contracted axes differ in size, or whose other axes do not broadcast."""
+    if k != l:
+        raise ShapeError(
+            f"{name} requires contracting dimensions to have the same shape, got {k} and {l}, in operands of shapes "
+            f"{operands[0]} and {operands[1]}"
+        )
+    try:
+        broadcast_shape(name, batch)
+    except ShapeError:
+        raise ShapeError(f"{name}: incompatible shapes for broadcasting: {operands[0]} and {operands[1]}") from None
+
+
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The inner product of all elements, those of ``a`` conjugated.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.vdot(pnp.array([1j, 2.0]), pnp.array([1j, 1.0])))
+    (3+0j)
+    """
+    a, b, dtype = _operands("vdot", a, b, preferred_element_type)
+    return _as(_dot(_ravel(ops.conj(a)), _ravel(b), 0), dtype)
+
+
+def _ravel(x: Any) -> Any:
+    return shapes.reshape(x, (math.prod(x.shape),))
+
+
+def vecdot(
+    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """The inner products of vectors along an axis, the first ones conjugated; the other axes broadcast.
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.vecdot(pnp.ones((2, 3)), pnp.array([1.0, 2.0, 3.0])))
+    [6. 6.]
+    """
+    a, b, dtype = _operands("vecdot", x1, x2, preferred_element_type)
+    if not a.shape or not b.shape:
+        raise ShapeError(f"vecdot needs operands of at least one axis, got shapes {a.shape} and {b.shape}")
+    a, b = (shapes.moveaxis(x, axis_index(axis, len(x.shape), "vecdot"), len(x.shape) - 1) for x in (a, b))
+    _check_core("vecdot", (a.shape, b.shape), a.shape[-1], b.shape[-1], (a.shape[:-1], b.shape[:-1]))
+    return _as(contract("...k,...k->...", (ops.conj(a), b)), dtype)
+
+
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """The products of matrices with vectors; the axes before them broadcast.
+
+    Args:
+      x1: of shape (..., m, k).
+      x2: of shape (..., k).
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.matvec(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([1.0, 10.0])))
+    [21. 43.]
+    """
+    a, b = promote_all("matvec", (x1, x2))
+    if len(a.shape) < 2 or not b.shape:
+        raise ShapeError(f"matvec needs shapes (..., m, k) and (..., k), got {a.shape} and {b.shape}")
+    _check_core("matvec", (a.shape, b.shape), a.shape[-1], b.shape[-1], (a.shape[:-2], b.shape[:-1]))
+    return contract("...mk,...k->...m", (a, b))
+
+
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """The products of vectors, conjugated, with matrices; the axes before them broadcast.
+
+    Args:
+      x1: of shape (..., k).
+      x2: of shape (..., k, n).
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.vecmat(pnp.array([1.0, 10.0]), pnp.array([[1.0, 2.0], [3.0, 4.0]])))
+    [31. 42.]
+    """
+    a, b = promote_all("vecmat", (x1, x2))
+    if len(b.shape) < 2 or not a.shape:
+        raise ShapeError(f"vecmat needs shapes (..., k) and (..., k, n), got {a.shape} and {b.shape}")
+    _check_core("vecmat", (a.shape, b.shape), a.shape[-1], b.shape[-2], (a.shape[:-1], b.shape[:-2]))
+    return contract("...k,...kn->...n", (ops.conj(a), b))
+
+
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The contraction of the last axes; the product where one operand is a scalar.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.inner(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([1.0, 10.0])))
+    [21. 43.]
+    """
+    a, b, dtype = _operands("inner", a, b, preferred_element_type)
+    return _as(_dot(a, b, len(b.shape) - 1), dtype)
+
+
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """The products of all pairs of elements, of shape (size of ``a``, size of ``b``).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.outer(pnp.array([1.0, 2.0]), pnp.array([1.0, 10.0])))
+    [[ 1. 10.]
+     [ 2. 20.]]
+    """
+    if out is not None:
+        raise ShapeError("outer: arrays are immutable, so that out must be None")
+    a, b = promote_all("outer", (a, b))
+    return ops.mul(shapes.reshape(a, (math.prod(a.shape), 1)), _ravel(b))
+
+
+def tensordot(
+    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """The contraction of several axes of two arrays.
+
+    Args:
+      a, b: arrays.
+      axes: how many of the last axes of ``a`` to contract with as many of the first of ``b``; or a pair of axes, or of
+        sequences of axes, of ``a`` and of ``b``.
+      precision: accepted for compatibility; products are computed in full precision.
+      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+
+    Returns:
+      An array with the axes of ``a`` that remain, then those of ``b``.
+
+    Raises:
+      ShapeError: the axes do not fit the operands or each other (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.tensordot(pnp.ones((2, 3, 4)), pnp.ones((4, 3, 5)), ([1, 2], [1, 0])).shape
+    (2, 5)
+    """
+    a, b, dtype = _operands("tensordot", a, b, preferred_element_type)
+    xs, ys = _tensordot_axes(axes, len(a.shape), len(b.shape))
+    sizes = tuple(a.shape[i] for i in xs), tuple(b.shape[i] for i in ys)
+    if sizes[0] != sizes[1]:
+        raise ShapeError(
+            f"tensordot requires contracting dimensions to have the same shape, got {sizes[0]} and {sizes[1]}, in "
+            f"operands of shapes {a.shape} and {b.shape} with axes {axes!r}"
+        )
+    return _as(dot_general_p.bind(a, b, dimension_numbers=((xs, ys), ((), ()))), dtype)
+
+
+def _tensordot_axes(axes: Any, p: int, q: int) -> tuple[Shape, Shape]:
+    if not isinstance(axes, (tuple, list)):
+        n = operator.index(axes)
+        if not 0 <= n <= min(p, q):
+            raise ShapeError(f"tensordot: axes={n} does not fit operands of {p} and {q} axes")
+        return tuple(range(p - n, p)), tuple(range(n))
+    if len(axes) != 2:
+        raise ShapeError(f"tensordot: axes must be an int or a pair of axes or of sequences of axes, got {axes!r}")
+    xs, ys = (
+        tuple(axis_index(i, rank, "tensordot") for i in (each if isinstance(each, (tuple, list)) else (each,)))
+        for each, rank in zip(axes, (p, q), strict=True)
+    )
+    if len(xs) != len(ys) or len(set(xs)) != len(xs) or len(set(ys)) != len(ys):
+        raise ShapeError(f"tensordot: axes must name equally many distinct axes of each operand, got {axes!r}")
+    return xs, ys
+
+
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product: each element of ``a`` times the whole of ``b``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.kron(pnp.array([1.0, 10.0]), pnp.array([1.0, 2.0])))
+    [ 1.  2. 10. 20.]
+    """
+    a, b = promote_all("kron", (a, b))
+    rank = max(len(a.shape), len(b.shape))
+    p, q = ((1,) * (rank - len(x.shape)) + x.shape for x in (a, b))
+    product = ops.mul(
+        shapes.reshape(a, [m for n in p for m in (n, 1)]), shapes.reshape(b, [m for n in q for m in (1, n)])
+    )
+    return shapes.reshape(product, [m * n for m, n in zip(p, q, strict=True)])
+
+
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
+    """The cross product of vectors of two or three elements.
+
+    Args:
+      a, b: arrays whose vectors lie along ``axisa`` and ``axisb``; the other axes broadcast.
+      axisa, axisb: the axes of the vectors.
+      axisc: the axis of the vectors of the result; of vectors of two elements it is the third component alone.
+      axis: all three at once.
+
+    Raises:
+      ShapeError: vectors of another length (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.cross(pnp.array([1.0, 0.0, 0.0]), pnp.array([0.0, 1.0, 0.0])))
+    [0. 0. 1.]
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = promote_all("cross", (a, b))
+    parts = []
+    for x, at in ((a, axisa), (b, axisb)):
+        i = axis_index(at, len(x.shape), "cross")
+        if x.shape[i] not in (2, 3):
+            raise ShapeError(f"cross: vectors must have 2 or 3 elements, got shapes {a.shape} and {b.shape}")
+        parts.append([shapes.squeeze(slicing.slice_in_dim(x, j, j + 1, i), (i,)) for j in range(x.shape[i])])
+    us, vs = parts
+
+    def component(i: int, j: int) -> Any:
+        """u_i v_j - u_j v_i, where a third element that is missing is zero."""
+        if max(i, j) >= len(vs) or max(i, j) >= len(us):
+            k = min(i, j)
+            term = ops.mul(us[k], vs[2]) if len(vs) == 3 else ops.mul(us[2], vs[k])
+            return term if (i == k) == (len(vs) == 3) else ops.neg(term)
+        return ops.sub(ops.mul(us[i], vs[j]), ops.mul(us[j], vs[i]))
+
+    third = component(0, 1)
+    if len(us) == len(vs) == 2:
+        return third
+    components = [component(1, 2), component(2, 0), third]
+    last = len(third.shape)
+    stacked = slicing.concatenate([shapes.reshape(c, (*third.shape, 1)) for c in components], last)
+    return shapes.moveaxis(stacked, last, axis_index(axisc, last + 1, "cross"))
+
+
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+) -> Any:
+    """The sum of the elements on a diagonal.
+
+    Args:
+      a: an array of at least two axes.
+      offset: how far above the main diagonal (below it, if negative).
+      axis1, axis2: the axes of the matrices; the others remain.
+      dtype: the dtype to sum in and to return; integers narrower than the default one are widened to it.
+      out: must be None.
+
+    Raises:
+      ShapeError: there are no such axes, or they are the same (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.trace(pnp.array([[1.0, 2.0], [3.0, 4.0]])), pnp.trace(pnp.eye(3), offset=1))
+    5.0 0.0
+    """
+    if out is not None:
+        raise ShapeError("trace: arrays are immutable, so that out must be None")
+    x = operand("trace", a)
+    rank = len(x.shape)
+    if rank < 2:
+        raise ShapeError(f"trace needs an array of at least two axes, got shape {x.shape}")
+    i, j = axis_index(axis1, rank, "trace"), axis_index(axis2, rank, "trace")
+    if i == j:
+        raise ShapeError(f"trace: axis1 and axis2 must be different axes, got {axis1} and {axis2}")
+    if dtype is not None:
+        x = convert_element_type(x, dtypes.canonicalize_dtype(dtype))
+    elif x.dtype.itemsize < dtypes.default_int().itemsize and (dtypes.is_integer(x.dtype) or dtypes.is_bool(x.dtype)):
+        x = convert_element_type(x, dtypes.default_int())
+    offset = operator.index(offset)
+    rows, columns = max(-offset, 0), max(offset, 0)
+    n = max(min(x.shape[i] - rows, x.shape[j] - columns), 0)
+    if n == 0:
+        rows = columns = 0
+    x = slicing.slice_in_dim(slicing.slice_in_dim(x, rows, rows + n, i), columns, columns + n, j)
+    return reduce_sum(diagonal(x, i, j), (rank - 2,))
+
+
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """The value of a polynomial, by Horner's scheme.
+
+    Args:
+      p: its coefficients along the first axis, from the highest power to the constant; other axes broadcast with ``x``.
+      x: where to evaluate it.
+      unroll: accepted for compatibility.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.polyval(pnp.array([1.0, 2.0, 3.0]), pnp.array([0.0, 1.0, 2.0])))
+    [ 3.  6. 11.]
+    """
+    p, x = promote_all("polyval", (p, x))
+    if not p.shape:
+        raise ShapeError("polyval: the coefficients must be an array of at least one axis, got a scalar")
+    shape = broadcast_shape("polyval", (p.shape[1:], x.shape))
+    value: Any = shapes.full(shape, 0, x.dtype)
+    for i in range(p.shape[0]):
+        coefficient = shapes.squeeze(slicing.slice_in_dim(p, i, i + 1, 0), (0,))
+        value = ops.add(ops.mul(value, x), coefficient)
+    return value
+
+
+# Convolution -------------------------------------------------------------------------------------------------------
+
+_WINDOW = 1 << 22  # how many elements of windows to lay out at once,
+_TAPS = 1 << 11  # and for how many elements of the shorter vector
+
+
+def convolve(
+    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """The discrete convolution of two vectors.
+
+    Args:
+      a, v: vectors, of n and m elements.
+      mode: ``"full"`` for all n + m - 1 sums, ``"same"`` for max(n, m) of them from the middle, ``"valid"`` for those
+        in which the vectors overlap completely.
+      precision: accepted for compatibility; products are computed in full precision.
+      preferred_element_type: the dtype to sum in and to return; that of the operands, as floats, by default.
+
+    Raises:
+      ShapeError: the operands are no vectors, or are empty, or there is no such mode (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.convolve(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])))
+    [ 1. 12. 23. 30.]
+    """
+    a, v, dtype = _vectors("convolve", a, v, mode, preferred_element_type)
+    if len(a.shape) and a.shape[0] < v.shape[0]:
+        a, v = v, a
+    m = v.shape[0]
+    return _as(_correlate(a, slicing.rev(v, (0,)), mode, (m - 1) // 2), dtype)
+
+
+def correlate(
+    a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """The cross-correlation of two vectors: the convolution of ``a`` with the reversed conjugate of ``v``.
+
+    Args:
+      a, v: vectors.
+      mode: as of :func:`convolve`.
+      precision: accepted for compatibility; products are computed in full precision.
+      preferred_element_type: the dtype to sum in and to return; that of the operands, as floats, by default.
+
+    Raises:
+      ShapeError: the operands are no vectors, or are empty, or there is no such mode (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.correlate(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])))
+    [21. 32.]
+    """
+    a, v, dtype = _vectors("correlate", a, v, mode, preferred_element_type)
+    v = ops.conj(v)
+    if a.shape[0] < v.shape[0]:
+        return _as(_correlate(slicing.rev(v, (0,)), slicing.rev(a, (0,)), mode, a.shape[0] // 2), dtype)
+    m = v.shape[0]
+    return _as(_correlate(a, v, mode, (m - 1) - m // 2), dtype)
+
+
+def _vectors(name: str, a: Any, v: Any, mode: str, preferred: Any) -> tuple[Any, Any, Any]:
+    a, v, dtype = _operands(name, a, v, preferred)
+    if preferred is None:
+        a, v = (convert_element_type(x, dtypes.to_inexact(x.dtype), x.weak_type) for x in (a, v))
+    if len(a.shape) != 1 or len(v.shape) != 1 or not a.shape[0] or not v.shape[0]:
+        raise ShapeError(f"{name} takes two vectors that are not empty, got shapes {a.shape} and {v.shape}")
+    if mode not in ("full", "same", "valid"):
+        raise ShapeError(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}")
+    return a, v, dtype
+
+
+def _correlate(a: Any, v: Any, mode: str, before: int) -> Any:
+    """The sums over j of a[i + j] v[j], where ``a`` is the longer; ``before`` is where those of "same" begin in all."""
+    n, m = a.shape[0], v.shape[0]
+    if mode == "valid":
+        count = n - m + 1
+    else:
+        start, count = (0, n + m - 1) if mode == "full" else (before, n)
+        a = slicing.pad(a, 0, [(m - 1 - start, count - n + start, 0)])
+    chunk = min(_WINDOW // (count + _TAPS) + 1, _TAPS)
+    total = None
+    for first in range(0, m, chunk):
+        size = min(chunk, m - first)
+        part = _windows(slicing.slice_in_dim(a, first, first + count + size - 1, 0), size)
+        taps = slicing.slice_in_dim(v, first, first + size, 0)
+        term = dot_general_p.bind(taps, part, dimension_numbers=_PRODUCTS[1, 2])
+        total = term if total is None else ops.add(total, term)
+    return total
+
+
+def _windows(x: Any, count: int) -> Any:
+    """``x[j], x[j + 1], ...`` as row j of ``count`` equally long rows: copies of ``x`` in rows that are longer by one."""
+    n = x.shape[0]
+    copies = shapes.broadcast_in_dim(x, (count + 1, n), (1,))
+    flat = slicing.slice_in_dim(shapes.reshape(copies, ((count + 1) * n,)), 0, count * (n + 1), 0)
+    rows = shapes.reshape(flat, (count, n + 1))
+    return slicing.slice_in_dim(rows, 0, n - count + 1, 1)

@@ -1,0 +1,111 @@
+"""How the elementwise functions are declared: one line each for those that are one primitive.
+
+A declared function checks and promotes its operands and hands them to the current trace. On concrete arrays of one of
+NumPy's own float types, where nothing is to be promoted, it calls NumPy directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import SCALARS, Array, ArrayImpl, from_scalar
+from pullback.core.trace import Primitive, state
+from pullback.numpy.promotion import inexact_operand, operand, promote, promote_all, promote_inexact
+from pullback.primitives.elementwise import convert_element_type
+
+REAL = frozenset(map(np.dtype, ("float16", "float32", "float64")))
+COMPLEX = REAL | frozenset(map(np.dtype, ("complex64", "complex128")))
+
+Unary = Callable[[Any], Any]
+Binary = Callable[[Any, Any], Any]
+
+
+def document(function: Any, name: str, sentence: str, example: str, result: str, module: str) -> Any:
+    """Name a function and give it a docstring with an example."""
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module
+    shown = result.replace("\n", "\n    ")
+    function.__doc__ = (
+        f"{sentence}\n\n    As :data:`numpy.{name}`.\n\n    >>> import pullback.numpy as pnp\n"
+        f"    >>> print(pnp.{name}({example}))\n    {shown}\n    "
+    )
+    return function
+
+
+def inexact_unary(
+    name: str, primitive: Primitive, sentence: str, example: str, result: str, module: str,
+    fast: frozenset[np.dtype[Any]] = COMPLEX,
+) -> Unary:  # fmt: skip
+    """A function of floats and complex numbers; integers and booleans are converted."""
+    host: Any = primitive.host_rule
+
+    def function(x: Any, /) -> Any:
+        if type(x) is ArrayImpl and state.trace.eager:
+            value = x._value
+            if value.dtype in fast:
+                try:
+                    return ArrayImpl(state.silently(host, value), x.weak_type)
+                except Exception:
+                    return primitive.bind(x)
+        if not isinstance(x, Array) or not dtypes.is_inexact(x.dtype):
+            x = inexact_operand(name, x)
+        return state.trace.process(primitive, (x,), {})
+
+    return document(function, name, sentence, example, result, module)  # type: ignore[no-any-return]
+
+
+def binary(name: str, primitive: Primitive, sentence: str, example: str, result: str, module: str) -> Binary:
+    """A function of two operands of one dtype."""
+
+    def function(x: Any, y: Any, /) -> Any:
+        a, b = promote(name, x, y)
+        try:
+            return state.trace.process(primitive, (a, b), {})
+        except OverflowError:  # a Python integer that does not fit the array's dtype wraps
+            return state.trace.process(primitive, tuple(promote_all(name, (x, y))), {})
+
+    return document(function, name, sentence, example, result, module)  # type: ignore[no-any-return]
+
+
+def inexact_binary(
+    name: str, primitive: Primitive, sentence: str, example: str, result: str, module: str
+) -> Binary:
+    """A function of two floats or complex numbers; integers and booleans are converted."""
+
+    def function(x: Any, y: Any, /) -> Any:
+        return state.trace.process(primitive, inexact_pair(name, x, y), {})
+
+    return document(function, name, sentence, example, result, module)  # type: ignore[no-any-return]
+
+
+def inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands as arrays of their common dtype of floats or complex numbers."""
+    return no_numbers(*promote_inexact(name, x, y))
+
+
+def no_numbers(a: Any, b: Any) -> tuple[Any, Any]:
+    """Promoted operands with a Python number among them as an array of the other's dtype."""
+    if type(a) in SCALARS:
+        return convert_element_type(from_scalar(a), b.dtype, True), b
+    if type(b) in SCALARS:
+        return a, convert_element_type(from_scalar(b), a.dtype, True)
+    return a, b
+
+
+def numeric(name: str, x: Any) -> Any:
+    """An operand as an array of numbers: booleans become integers."""
+    x = operand(name, x)
+    return convert_element_type(x, dtypes.default_int(), x.weak_type) if dtypes.is_bool(x.dtype) else x
+
+
+def numeric_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands as arrays of their common dtype of numbers: two booleans become integers."""
+    try:
+        a, b = no_numbers(*promote(name, x, y))
+    except OverflowError:
+        a, b = promote_all(name, (x, y))
+    return (numeric(name, a), numeric(name, b)) if dtypes.is_bool(a.dtype) else (a, b)

@@ -1,0 +1,349 @@
+"""Einstein summation: a formula becomes a list of pairwise contractions, planned once for its shapes.
+
+Each pair is one ``dot_general``, or a multiplication where nothing is contracted, of operands from which repeated
+indices (diagonals) and indices that occur nowhere else (sums) have been removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ShapeError
+from pullback.core.types import Shape
+from pullback.numpy.promotion import operand, promote_all
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.primitives.contraction import dot_general_p
+from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.reductions import reduce_sum
+
+__all__ = ["einsum", "einsum_path"]
+
+Action = Callable[[Any], Any]
+Shapes = tuple[Shape, ...]
+
+
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Sums of products over named indices.
+
+    Args:
+      subscripts: a formula such as ``"ij,jk->ik"``, where ``...`` stands for any leading axes, and without ``->`` the
+        result has the indices that occur once, in alphabetical order. Or operands and their lists of indices in turn,
+        as in ``einsum(x, [0, 1], y, [1, 2], [0, 2])``.
+      operands: an array for each term.
+      out: must be None.
+      optimize: how the order of contraction is chosen: True, the name of an algorithm of ``opt_einsum``, a path as a
+        list of pairs of positions, or False for from left to right.
+      precision: accepted for compatibility; products are computed in full precision.
+      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+
+    Returns:
+      An array with the axes that the formula names.
+
+    Raises:
+      ShapeError: the formula is ill-formed, or does not fit the operands (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.einsum("ij,j->i", pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([1.0, 10.0])))
+    [21. 43.]
+    """
+    if out is not None:
+        raise ShapeError("einsum: arrays are immutable, so that out must be None")
+    formula, operands = _formula("einsum", subscripts, operands)
+    if not operands:
+        raise ShapeError("einsum needs at least one operand")
+    arrays = promote_all("einsum", operands)
+    result = None
+    if preferred_element_type is not None:
+        result = dtypes.canonicalize_dtype(preferred_element_type)
+        wide = dtypes.promote_types(arrays[0].dtype, result)
+        arrays = [convert_element_type(x, wide) for x in arrays]
+    value = contract(formula, arrays, optimize)
+    return value if result is None else convert_element_type(value, result)
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], Any]:
+    """The order in which ``einsum`` would contract its operands, and what it would cost.
+
+    Args:
+      subscripts, operands, optimize: as of :func:`einsum`.
+
+    Returns:
+      The path, a list of tuples of positions, and a description of it by ``opt_einsum``.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.einsum_path("ij,jk,k", pnp.ones((9, 9)), pnp.ones((9, 9)), pnp.ones(9))[0]
+    [(1, 2), (0, 1)]
+    """
+    import opt_einsum
+
+    formula, operands = _formula("einsum_path", subscripts, operands)
+    sizes = tuple(operand("einsum_path", x).shape for x in operands)
+    terms, output = parse(formula, sizes)
+    path, info = opt_einsum.contract_path(
+        f"{','.join(terms)}->{output}", *sizes, shapes=True, optimize=optimize
+    )
+    return list(path), info
+
+
+def contract(formula: str, arrays: Sequence[Any], optimize: Any = "auto") -> Any:
+    """The sum of products for arrays of one dtype."""
+    terms = list(arrays)
+    for step in _plan(formula, tuple([x.shape for x in terms]), _hashable(optimize)):
+        args = [terms.pop(i) for i in step.positions][::-1]
+        for j, actions in enumerate(step.prepare):
+            for action in actions:
+                args[j] = action(args[j])
+        value = args[0] if step.combine is None else step.combine(*args)
+        for action in step.finish:
+            value = action(value)
+        terms.append(value)
+    return terms[0]
+
+
+# Formulas ----------------------------------------------------------------------------------------------------------
+
+
+def _formula(name: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    """The formula as text, of either calling convention."""
+    if isinstance(subscripts, str):
+        return subscripts.replace(" ", ""), operands
+    rest = [subscripts, *operands]
+    output = "->" + _symbols(name, rest.pop()) if len(rest) % 2 else ""
+    return ",".join(_symbols(name, s) for s in rest[1::2]) + output, rest[::2]
+
+
+def _symbols(name: str, sublist: Any) -> str:
+    """A list of integers and Ellipsis as text; the order of characters is that of the integers."""
+    try:
+        return "".join("..." if i is Ellipsis else chr(65 + i if i < 26 else 71 + i if i < 52 else 140 + i) for i in sublist)
+    except TypeError:
+        raise ShapeError(
+            f"{name}: the indices of an operand must be a formula in front, or a list of ints after it, got {sublist!r}"
+        ) from None
+
+
+def parse(formula: str, sizes: Shapes) -> tuple[list[str], str]:
+    """The indices of each operand, one character an axis, and of the result.
+
+    Raises:
+      ShapeError: the formula is ill-formed, or does not fit operands of these shapes.
+    """
+    left, arrow, output = formula.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(sizes):
+        raise ShapeError(f"einsum: the formula {formula!r} has {len(terms)} terms, but there are {len(sizes)} operands")
+    for term in [*terms, output]:
+        odd = [c for c in term.replace("...", "", 1) if c in ".->,"]
+        if odd:
+            raise ShapeError(f"einsum: unexpected {odd[0]!r} in the formula {formula!r}")
+    extra = [len(s) - len(t.replace("...", "")) for s, t in zip(sizes, terms, strict=True)]
+    for i, (term, n) in enumerate(zip(terms, extra, strict=True)):
+        if n < 0 or (n > 0 and "..." not in term):
+            raise ShapeError(f"einsum: the indices {term!r} do not fit operand {i}, of shape {sizes[i]}, in {formula!r}")
+    # The axes of an ellipsis get characters of a private area, aligned at their ends.
+    deepest = max((n for n, t in zip(extra, terms, strict=True) if "..." in t), default=0)
+    hidden = "".join(chr(0xE000 + i) for i in range(deepest))
+    full = [t.replace("...", hidden[deepest - n :]) for t, n in zip(terms, extra, strict=True)]
+    joined = "".join(full)
+    if not arrow:
+        output = hidden + "".join(sorted(c for c in set(joined) if joined.count(c) == 1 and c not in hidden))
+    output = output.replace("...", hidden)
+    for c in output:
+        if c not in joined:
+            raise ShapeError(f"einsum: the index {c!r} of the result is not in any operand, in {formula!r}")
+        if output.count(c) > 1:
+            raise ShapeError(f"einsum: the index {c!r} occurs more than once in the result, in {formula!r}")
+    return full, output
+
+
+def _sizes(formula: str, terms: Sequence[str], shapes_: Shapes) -> dict[str, int]:
+    """The size of each index; an axis of size one fits any other."""
+    sizes: dict[str, int] = {}
+    for i, (term, shape) in enumerate(zip(terms, shapes_, strict=True)):
+        for c, n in zip(term, shape, strict=True):
+            known = sizes.get(c, 1)
+            own = {m for a, m in zip(term, shape, strict=True) if a == c}
+            if len(own) > 1 or (n != known and n != 1 and known != 1):
+                name = "..." if c >= "\ue000" else c
+                shown = ", ".join(map(str, shapes_))
+                raise ShapeError(
+                    f"einsum: the sizes of the index {name!r} disagree, in operand {i} of {formula!r} with shapes {shown}"
+                )
+            sizes[c] = n if known == 1 else known
+    return sizes
+
+
+# Plans -------------------------------------------------------------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """One contraction of one or two operands, whose result goes to the end of the list."""
+
+    positions: Shape  # in decreasing order; they are removed
+    prepare: list[list[Action]]  # for each of them, the leftmost first
+    combine: Callable[[Any, Any], Any] | None
+    finish: list[Action]
+
+
+@lru_cache(maxsize=4096)
+def _plan(formula: str, shapes_: Shapes, optimize: Any) -> list[_Step]:
+    terms, output = parse(formula, shapes_)
+    sizes = _sizes(formula, terms, shapes_)
+    steps = []
+    present = [_Term(t, s) for t, s in zip(terms, shapes_, strict=True)]
+    for pair in _pairs(terms, output, shapes_, optimize):
+        positions = tuple(sorted(pair, reverse=True))
+        taken = [present.pop(i) for i in positions]
+        kept = set(output).union(*(t.indices for t in present))
+        last = not present
+        if len(taken) == 1:
+            (x,) = taken
+            x.reduce(sizes, kept)
+            steps.append(_Step(positions, [x.actions], None, x.reordered(output)))
+            continue
+        x, y = taken[1], taken[0]  # the one further left first
+        x.reduce(sizes, kept | set(y.indices))
+        y.reduce(sizes, kept | set(x.indices))
+        x.reduce(sizes, kept | set(y.indices))
+        combine, indices = _combine(x, y, kept, output if last else None)
+        finish = _Term(indices, ()).reordered(output) if last else []
+        steps.append(_Step(positions, [x.actions, y.actions], combine, finish))
+        result = output if last else indices
+        present.append(_Term(result, tuple(sizes[c] for c in result)))
+    return steps
+
+
+class _Term:
+    """What a plan knows of an operand: the index of each axis, its shape, and what is done to it before it is combined."""
+
+    def __init__(self, indices: str, shape: Shape) -> None:
+        self.indices = indices
+        self.shape = shape
+        self.actions: list[Action] = []
+
+    def reduce(self, sizes: dict[str, int], kept: set[str]) -> None:
+        """Remove repeated indices, axes of size one that stand for a longer index, and indices that are not kept."""
+        for c in self.indices:
+            while self.indices.count(c) > 1:
+                first = self.indices.index(c)
+                second = self.indices.index(c, first + 1)
+                self._apply(partial(diagonal, axis1=first, axis2=second), (first, second), c)
+        short = tuple(i for i, c in enumerate(self.indices) if self.shape[i] != sizes[c])
+        if short:
+            self._apply(partial(shapes.squeeze, axes=short), short)
+        summed = tuple(i for i, c in enumerate(self.indices) if c not in kept)
+        if summed:
+            self._apply(partial(_sum, axes=summed), summed)
+
+    def _apply(self, action: Action, removed: Shape, added: str = "") -> None:
+        """Note an action that removes some axes and puts one with the index ``added`` at the end."""
+        size = tuple(self.shape[self.indices.index(c)] for c in added)
+        self.actions.append(action)
+        self.shape = tuple(n for i, n in enumerate(self.shape) if i not in removed) + size
+        self.indices = "".join(c for i, c in enumerate(self.indices) if i not in removed) + added
+
+    def reordered(self, indices: str) -> list[Action]:
+        """The actions that bring the axes into another order."""
+        if self.indices == indices:
+            return []
+        return [partial(shapes.transpose, permutation=tuple(map(self.indices.index, indices)))]
+
+    def spread(self, indices: str) -> None:
+        """Bring the axes into the order of ``indices``, with axes of size one for those that are missing."""
+        own = "".join(c for c in indices if c in self.indices)
+        self.actions += self.reordered(own)
+        shape = [self.shape[self.indices.index(c)] if c in own else 1 for c in indices[indices.find(own[:1]) :]]
+        if own and len(shape) != len(own):
+            self.actions.append(partial(shapes.reshape, shape=tuple(shape)))
+
+
+def _combine(x: _Term, y: _Term, kept: set[str], output: str | None) -> tuple[Callable[[Any, Any], Any], str]:
+    """The operation on two prepared operands, and the indices of its result; it gives ``output`` itself if it can."""
+    common = [c for c in x.indices if c in y.indices]
+    summed = [c for c in common if c not in kept]
+    batch = [c for c in common if c in kept]
+    x_free = [c for c in x.indices if c not in common]
+    y_free = [c for c in y.indices if c not in common]
+    indices = "".join([*batch, *x_free, *y_free])
+    if not summed:
+        indices = output if output is not None else indices
+        x.spread(indices)
+        y.spread(indices)
+        return ops.mul, indices
+
+    def axes(term: _Term, of: list[str]) -> Shape:
+        return tuple(map(term.indices.index, of))
+
+    swapped = "".join([*batch, *y_free, *x_free])
+    if indices != output and swapped == output:
+        numbers = ((axes(y, summed), axes(x, summed)), (axes(y, batch), axes(x, batch)))
+        return (lambda a, b: dot_general_p.bind(b, a, dimension_numbers=numbers)), swapped
+    numbers = ((axes(x, summed), axes(y, summed)), (axes(x, batch), axes(y, batch)))
+    return partial(dot_general_p.bind, dimension_numbers=numbers), indices
+
+
+def _pairs(terms: Sequence[str], output: str, shapes_: Shapes, optimize: Any) -> Iterator[Shape]:
+    """The positions of the operands to contract next, at most two at a time, until one is left."""
+    count = len(terms)
+    if count <= 2:
+        yield tuple(range(count))
+        return
+    if optimize is False:
+        path: Any = ()
+    elif isinstance(optimize, tuple):
+        path = optimize
+    else:
+        import opt_einsum
+
+        formula = f"{','.join(terms)}->{output}"
+        path, _ = opt_einsum.contract_path(formula, *shapes_, shapes=True, optimize=optimize)
+    for together in path:
+        group = sorted(together)
+        if group and not 0 <= group[0] <= group[-1] < count:
+            raise ShapeError(f"einsum: the path {optimize!r} does not fit {len(terms)} operands")
+        while len(group) > 1:
+            yield group[0], group[1]
+            count -= 1
+            group = [*(i - 2 for i in group[2:]), count - 1] if len(group) > 2 else []
+    for _ in range(count - 1):  # what the path has left
+        yield 0, 1
+
+
+def _hashable(optimize: Any) -> Any:
+    """A path as a tuple, without the word that NumPy puts in front of it; anything else as it is."""
+    if not isinstance(optimize, (list, tuple)):
+        return optimize
+    return tuple(tuple(together) for together in optimize if together != "einsum_path")
+
+
+# Parts of the sums -------------------------------------------------------------------------------------------------
+
+
+def diagonal(x: Any, axis1: int, axis2: int) -> Any:
+    """The elements with equal indices along two axes of one size, as the last axis: a stride through both together."""
+    rank = len(x.shape)
+    n = x.shape[axis1]
+    moved = shapes.transpose(x, (*(i for i in range(rank) if i not in (axis1, axis2)), axis1, axis2))
+    flat = shapes.reshape(moved, (*moved.shape[:-2], n * n))
+    return slicing.slice_in_dim(flat, 0, n * n, rank - 2, n + 1)
+
+
+def _sum(x: Any, axes: Shape) -> Any:
+    """The sum over some axes; of booleans, whether any is true."""
+    if not dtypes.is_bool(x.dtype):
+        return reduce_sum(x, axes)
+    return ops.ne_p.bind(reduce_sum(convert_element_type(x, np.dtype(np.int32)), axes), 0)

@@ -1,0 +1,466 @@
+"""Comparisons, logic, bits, kinds of numbers, and choice, element by element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import Array
+from pullback.core.errors import DtypeError, ShapeError
+from pullback.numpy import declare
+from pullback.numpy.declare import inexact_pair, numeric_pair
+from pullback.numpy.promotion import inexact_operand, operand, promote, promote_all
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+
+_binary = partial(declare.binary, module=__name__)
+_bool = np.dtype(bool)
+
+# Comparisons -------------------------------------------------------------------------------------------------------
+
+equal = _binary("equal", ops.eq_p, "Whether ``x == y``.", "1, 1.0", "True")
+not_equal = _binary("not_equal", ops.ne_p, "Whether ``x != y``.", "1, 1.0", "False")
+
+
+def _comparison(name: str, primitive: Any, symbol: str, result: str) -> Any:
+    def function(x: Any, y: Any, /) -> Any:
+        a, b = promote(name, x, y)
+        dtype = a.dtype if isinstance(a, Array) else b.dtype
+        if dtypes.is_complex(dtype):
+            return _lexicographic(primitive, *declare.no_numbers(a, b))
+        try:
+            return primitive.bind(a, b)
+        except OverflowError:
+            return primitive.bind(*promote_all(name, (x, y)))
+
+    sentence = f"Whether ``x {symbol} y``; complex numbers are compared by their real, then imaginary, parts."
+    return declare.document(function, name, sentence, "1, 2.0", result, __name__)
+
+
+def _lexicographic(primitive: Any, a: Any, b: Any) -> Any:
+    by_imag = primitive.bind(ops.imag(a), ops.imag(b))
+    real_a, real_b = ops.real(a), ops.real(b)
+    strict = ops.lt_p if primitive in (ops.lt_p, ops.le_p) else ops.gt_p
+    return ops.where(ops.eq(real_a, real_b), by_imag, strict.bind(real_a, real_b))
+
+
+less = _comparison("less", ops.lt_p, "<", "True")
+less_equal = _comparison("less_equal", ops.le_p, "<=", "True")
+greater = _comparison("greater", ops.gt_p, ">", "False")
+greater_equal = _comparison("greater_equal", ops.ge_p, ">=", "False")
+
+# Logic -------------------------------------------------------------------------------------------------------------
+
+
+def truth(name: str, x: Any) -> Any:
+    """An operand as booleans: whether it is not zero."""
+    x = operand(name, x)
+    return x if dtypes.is_bool(x.dtype) else ops.ne_p.bind(x, 0)
+
+
+def _logical(name: str, primitive: Any, sentence: str, result: str) -> Any:
+    def function(x: Any, y: Any, /) -> Any:
+        return primitive.bind(truth(name, x), truth(name, y))
+
+    return declare.document(function, name, sentence, "True, 0.0", result, __name__)
+
+
+logical_and = _logical("logical_and", ops.and_p, "Whether both operands are not zero.", "False")
+logical_or = _logical("logical_or", ops.or_p, "Whether one of the operands is not zero.", "True")
+logical_xor = _logical("logical_xor", ops.xor_p, "Whether exactly one of the operands is not zero.", "True")
+
+
+def logical_not(x: Any, /) -> Any:
+    """Whether ``x`` is zero.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.logical_not(0.0))
+    True
+    """
+    return ops.not_p.bind(truth("logical_not", x))
+
+
+# Bits --------------------------------------------------------------------------------------------------------------
+
+bitwise_and = _binary("bitwise_and", ops.and_p, "The conjunction of the bits, or of booleans.", "6, 3", "2")
+bitwise_or = _binary("bitwise_or", ops.or_p, "The disjunction of the bits, or of booleans.", "6, 3", "7")
+bitwise_xor = _binary("bitwise_xor", ops.xor_p, "The exclusive disjunction of the bits, or of booleans.", "6, 3", "5")
+
+
+def invert(x: Any, /) -> Any:
+    """The complement of the bits, or of booleans.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.invert(0))
+    -1
+    """
+    return ops.not_p.bind(operand("invert", x))
+
+
+bitwise_not = bitwise_invert = invert
+
+
+def left_shift(x: Any, y: Any, /) -> Any:
+    """``x`` with its bits shifted by ``y`` places to the left; zero if that is too far.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.left_shift(3, 2))
+    12
+    """
+    return ops.shift_left_p.bind(*numeric_pair("left_shift", x, y))
+
+
+def right_shift(x: Any, y: Any, /) -> Any:
+    """``x`` with its bits shifted by ``y`` places to the right; the sign is kept.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.right_shift(-8, 1))
+    -4
+    """
+    a, b = numeric_pair("right_shift", x, y)
+    unsigned = np.issubdtype(a.dtype, np.unsignedinteger)
+    return (ops.shift_right_logical_p if unsigned else ops.shift_right_arithmetic_p).bind(a, b)
+
+
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+
+
+def bitwise_count(x: Any, /) -> Any:
+    """The number of bits that are set in the absolute value of ``x``, as uint8.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.bitwise_count(-7))
+    3
+    """
+    x = operand("bitwise_count", x)
+    magnitude = ops.abs(x) if np.issubdtype(x.dtype, np.signedinteger) else x
+    return ops.convert_element_type(ops.population_count_p.bind(magnitude), np.dtype("uint8"))
+
+
+def gcd(x: Any, y: Any, /) -> Any:
+    """The greatest common divisor of integers.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.gcd(12, -18))
+    6
+    """
+    return ops.gcd_p.bind(*_integers("gcd", x, y))
+
+
+def lcm(x: Any, y: Any, /) -> Any:
+    """The least common multiple of integers.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.lcm(4, 6))
+    12
+    """
+    a, b = _integers("lcm", x, y)
+    a, b = (a, b) if np.issubdtype(a.dtype, np.unsignedinteger) else (ops.abs(a), ops.abs(b))
+    divisor = ops.gcd_p.bind(a, b)
+    return ops.mul(a, ops.div(b, ops.where(ops.eq(divisor, 0), 1, divisor)))
+
+
+def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    a, b = declare.no_numbers(*promote(name, x, y))
+    if not dtypes.is_integer(a.dtype):
+        raise DtypeError(f"{name} takes integers, got {dtypes.short_name(a.dtype)}")
+    return a, b
+
+
+# Kinds of numbers --------------------------------------------------------------------------------------------------
+
+
+def isfinite(x: Any, /) -> Any:
+    """Whether ``x`` is neither infinite nor NaN.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.isfinite(1.0))
+    True
+    """
+    x = operand("isfinite", x)
+    return ops.is_finite_p.bind(x) if dtypes.is_inexact(x.dtype) else _all(x, True)
+
+
+def isinf(x: Any, /) -> Any:
+    """Whether ``x`` is infinite.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.isinf(-pnp.inf))
+    True
+    """
+    x = operand("isinf", x)
+    if dtypes.is_complex(x.dtype):
+        return ops.or_p.bind(isinf(ops.real(x)), isinf(ops.imag(x)))
+    return ops.eq(ops.abs(x), math.inf) if dtypes.is_inexact(x.dtype) else _all(x, False)
+
+
+def isnan(x: Any, /) -> Any:
+    """Whether ``x`` is NaN.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.isnan(pnp.nan))
+    True
+    """
+    x = operand("isnan", x)
+    return ops.ne_p.bind(x, x) if dtypes.is_inexact(x.dtype) else _all(x, False)
+
+
+def _signed_infinity(name: str, value: float, sentence: str, example: str) -> Any:
+    def function(x: Any, /, out: None = None) -> Any:
+        x = operand(name, x)
+        if out is not None:
+            raise NotImplementedError(f"{name}: out= is not possible, arrays are immutable; use the result")
+        if dtypes.is_complex(x.dtype):
+            raise DtypeError(f"{name} is not defined for complex numbers")
+        return ops.eq(x, value) if dtypes.is_inexact(x.dtype) else _all(x, False)
+
+    return declare.document(function, name, sentence, example, "True", __name__)
+
+
+isposinf = _signed_infinity("isposinf", math.inf, "Whether ``x`` is infinity.", "pnp.inf")
+isneginf = _signed_infinity("isneginf", -math.inf, "Whether ``x`` is minus infinity.", "-pnp.inf")
+
+
+def isreal(x: Any, /) -> Any:
+    """Whether the imaginary part is zero.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.isreal(1 + 0j))
+    True
+    """
+    x = operand("isreal", x)
+    return ops.eq(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else _all(x, True)
+
+
+def iscomplex(x: Any, /) -> Any:
+    """Whether the imaginary part is not zero.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.iscomplex(1 + 0j))
+    False
+    """
+    x = operand("iscomplex", x)
+    return ops.ne_p.bind(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else _all(x, False)
+
+
+def isrealobj(x: Any, /) -> bool:
+    """Whether the dtype is not complex.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.isrealobj(1 + 0j)
+    False
+    """
+    return not iscomplexobj(x)
+
+
+def iscomplexobj(x: Any, /) -> bool:
+    """Whether the dtype is complex.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.iscomplexobj(1 + 0j)
+    True
+    """
+    return x is not None and dtypes.is_complex(operand("iscomplexobj", x).dtype)
+
+
+def _all(x: Any, value: bool) -> Any:
+    return shapes.full(x.shape, value, _bool)
+
+
+# Choice ------------------------------------------------------------------------------------------------------------
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """``x`` where the condition holds, else ``y``; without them the indices where it holds.
+
+    No derivative flows through an element that is not chosen.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.where(pnp.array([True, False]), 1.0, 2.0))
+    [1. 2.]
+    """
+    if x is None and y is None:
+        from pullback import numpy as pnp
+
+        return pnp.nonzero(condition)
+    if x is None or y is None:
+        raise ShapeError("where takes both or neither of x and y")
+    which = truth("where", condition)
+    a, b = promote("where", x, y)
+    try:
+        return ops.select_n(which, b, a)
+    except OverflowError:
+        a, b = promote_all("where", (x, y))
+        return ops.select_n(which, b, a)
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """For each element the choice whose condition holds first, else ``default``.
+
+    >>> import pullback.numpy as pnp
+    >>> x = pnp.arange(4)
+    >>> print(pnp.select([x < 1, x < 3], [x, 10 * x], -1))
+    [ 0 10 20 -1]
+    """
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ShapeError(
+            f"select takes as many conditions as choices, at least one; got {len(condlist)} and {len(choicelist)}"
+        )
+    *choices, result = promote_all("select", (*choicelist, default))
+    for condition, choice in zip(reversed(condlist), reversed(choices)):
+        condition = operand("select", condition)
+        if not dtypes.is_bool(condition.dtype):
+            raise DtypeError(f"select takes boolean conditions, got {dtypes.short_name(condition.dtype)}")
+        result = ops.where(condition, choice, result)
+    return result
+
+
+def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
+    """The values of ``arr`` limited to the interval from ``min`` to ``max``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.clip(pnp.array([-1.0, 0.5, 2.0]), 0, 1))
+    [0.  0.5 1. ]
+    """
+    out = operand("clip", arr)
+    for bound, primitive in ((min, ops.max_p), (max, ops.min_p)):
+        if bound is None:
+            continue
+        a, b = declare.no_numbers(*promote("clip", out, bound))
+        if dtypes.is_complex(a.dtype):
+            raise DtypeError("clip takes real numbers, for complex numbers have no order")
+        out = primitive.bind(a, b)
+    return out
+
+
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """``x`` with numbers in place of NaN and the infinities: by default zero and the extreme values of the dtype.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nan_to_num(pnp.array([pnp.nan, 1.0]), nan=-1.0))
+    [-1.  1.]
+    """
+    x = operand("nan_to_num", x)
+    dtype = x.dtype
+    if not dtypes.is_inexact(dtype):
+        return x
+    if dtypes.is_complex(dtype):
+        parts = [nan_to_num(part, copy, nan, posinf, neginf) for part in (ops.real(x), ops.imag(x))]
+        return ops.complex(*parts)
+    info = dtypes.finfo(dtype)
+    x = where(isnan(x), nan, x)
+    x = where(isposinf(x), float(info.max) if posinf is None else posinf, x)
+    return where(isneginf(x), float(info.min) if neginf is None else neginf, x)
+
+
+# Closeness ---------------------------------------------------------------------------------------------------------
+
+
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether ``abs(a - b) <= atol + rtol * abs(b)``, or both are the same infinity.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.isclose(1.0, 1.000001))
+    True
+    """
+    x, y = inexact_pair("isclose", a, b)
+    bound = ops.add(_like(x, atol), ops.mul(_like(x, rtol), ops.abs(y)))
+    close = ops.le_p.bind(ops.abs(ops.sub(x, y)), bound)
+    finite = ops.and_p.bind(isfinite(x), isfinite(y))
+    result = ops.or_p.bind(ops.and_p.bind(finite, close), ops.eq(x, y))
+    return ops.or_p.bind(result, ops.and_p.bind(isnan(x), isnan(y))) if equal_nan else result
+
+
+def _like(x: Any, value: Any) -> Any:
+    return ops.convert_element_type(inexact_operand("isclose", value), dtypes.to_real(x.dtype))
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether all elements are close; see :func:`isclose`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.allclose(pnp.ones(2), 1.0))
+    True
+    """
+    return _every(isclose(a, b, rtol, atol, equal_nan))
+
+
+def _every(x: Any) -> Any:
+    from pullback import numpy as pnp
+
+    return pnp.all(x)
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether two arrays have one shape and equal elements.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.array_equal(pnp.arange(2), pnp.array([0, 1])))
+    True
+    """
+    from pullback.numpy.creation import asarray
+
+    x, y = asarray(a1), asarray(a2)
+    return shapes.full((), False, _bool) if x.shape != y.shape else _every(_same(x, y, equal_nan))
+
+
+def _same(x: Any, y: Any, equal_nan: bool) -> Any:
+    same = equal(x, y)
+    return ops.or_p.bind(same, ops.and_p.bind(isnan(x), isnan(y))) if equal_nan else same
+
+
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether two arrays broadcast to one shape, with equal elements.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.array_equiv(pnp.ones((2, 2)), 1))
+    True
+    """
+    from pullback.numpy.creation import asarray
+
+    x, y = asarray(a1), asarray(a2)
+    try:
+        np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        return shapes.full((), False, _bool)
+    return _every(equal(x, y))
+
+
+def _of_numbers(x: Any, y: Any) -> Any:
+    return where(isnan(x), y, x), where(isnan(y), x, y)
+
+
+def fmax(x: Any, y: Any, /) -> Any:
+    """The larger of ``x`` and ``y``; where one is NaN, the other.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.fmax(pnp.nan, 1.0))
+    1.0
+    """
+    return ops.max_p.bind(*_of_numbers(*declare.no_numbers(*promote("fmax", x, y))))
+
+
+def fmin(x: Any, y: Any, /) -> Any:
+    """The smaller of ``x`` and ``y``; where one is NaN, the other.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.fmin(pnp.nan, 1.0))
+    1.0
+    """
+    return ops.min_p.bind(*_of_numbers(*declare.no_numbers(*promote("fmin", x, y))))
+
+
+__all__ = [
+    "allclose", "array_equal", "array_equiv", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
+    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "clip", "equal", "fmax", "fmin", "gcd",
+    "greater", "greater_equal", "invert", "isclose", "iscomplex", "iscomplexobj", "isfinite", "isinf", "isnan",
+    "isneginf", "isposinf", "isreal", "isrealobj", "lcm", "left_shift", "less", "less_equal", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "nan_to_num", "not_equal", "right_shift", "select", "where",
+]  # fmt: skip

@@ -1,0 +1,271 @@
+"""Python's operators on arrays.
+
+On traced values an operator is the function of ``pullback.numpy``. On concrete arrays it computes at once where that
+is sure to be right: Python's own operator on the two NumPy values, if it gives a result of the operands' dtype. All
+else (mixed dtypes, errors) goes the way of all functions.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core.array import SCALARS, Array, ArrayImpl
+from pullback.core.dtypes import python_scalar_kind
+from pullback.core.errors import OperandError
+from pullback.core.trace import state
+from pullback.numpy import logic, ufuncs
+
+__all__: list[str] = []
+
+Method = Callable[[Any, Any], Any]
+_new = object.__new__  # and attributes: a third quicker than a call of the class
+_PLAIN = (Array, np.ndarray, np.generic, *python_scalar_kind)
+
+
+def _matmul(x: Any, y: Any) -> Any:
+    from pullback.numpy.contraction import matmul
+
+    return matmul(x, y)
+
+
+# Operands ----------------------------------------------------------------------------------------------------------
+
+
+def _deferring(name: str, symbol: str, function: Method, *, reflected: bool = False) -> Method:
+    """The operator for any operands: a function of ``pullback.numpy``, or a refusal.
+
+    Operands of types that are not Python's own, and that have the other half of the operator, get their turn.
+    """
+    other_half = _REFLECTED.get(name, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if type(other) not in SCALARS and not isinstance(other, _PLAIN):
+            kind = type(other)
+            if kind.__module__ != "builtins" and not hasattr(kind, "__jax_array__"):
+                if hasattr(kind, other_half) or not hasattr(kind, "__array__"):
+                    return NotImplemented
+            elif name in ("__eq__", "__ne__") and not isinstance(other, (list, tuple, dict, set)):
+                return NotImplemented
+            raise _refusal(symbol, self, other)
+        return function(other, self) if reflected else function(self, other)
+
+    return _named(method, name)
+
+
+def _refusal(symbol: str, x: Any, other: Any) -> OperandError:
+    hint = " Convert it with pullback.numpy.asarray first." if isinstance(other, (list, tuple)) else ""
+    return OperandError(
+        f"unsupported operand for {symbol}: an array of {x.aval} and {_quote(other)} of type {type(other).__name__}.{hint}"
+    )
+
+
+def _quote(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _named(method: Any, name: str) -> Any:
+    method.__name__ = name
+    method.__qualname__ = f"Array.{name}"
+    method.__doc__ = None
+    return method
+
+
+# Concrete arrays ---------------------------------------------------------------------------------------------------
+
+
+def _eager(name: str, compute: Method, general: Method) -> Method:
+    """The operator on a concrete array, where the result has the dtype of the operands."""
+
+    def method(self: Any, other: Any) -> Any:
+        kind = type(other)
+        if kind is ArrayImpl:
+            a = self._value
+            b = other._value
+            dtype = a.dtype
+            if dtype is b.dtype and state.trace.eager:
+                try:
+                    out = state.silently(compute, a, b)
+                except Exception:
+                    return general(self, other)
+                if out.dtype is dtype:
+                    result = _new(ArrayImpl)
+                    result._value = out
+                    result.weak_type = self.weak_type and other.weak_type
+                    return result
+        elif kind in _NUMBERS and state.trace.eager:
+            a = self._value
+            try:
+                out = state.silently(compute, a, other)
+            except Exception:
+                return general(self, other)
+            if out.dtype is a.dtype:
+                result = _new(ArrayImpl)
+                result._value = out
+                result.weak_type = self.weak_type
+                return result
+        return general(self, other)
+
+    return _named(method, name)
+
+
+def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
+    """The operator on a number and a concrete array."""
+
+    def method(self: Any, other: Any) -> Any:
+        if type(other) in _NUMBERS and state.trace.eager:
+            a = self._value
+            try:
+                out = state.silently(compute, other, a)
+            except Exception:
+                return general(self, other)
+            if out.dtype is a.dtype:
+                result = _new(ArrayImpl)
+                result._value = out
+                result.weak_type = self.weak_type
+                return result
+        return general(self, other)
+
+    return _named(method, name)
+
+
+def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
+    """A comparison of concrete arrays; complex numbers, which NumPy orders, go the general way."""
+
+    def method(self: Any, other: Any) -> Any:
+        kind = type(other)
+        if kind is ArrayImpl:
+            a = self._value
+            b = other._value
+            dtype = a.dtype
+            if dtype is b.dtype and dtype in _ORDERED and state.trace.eager:
+                try:
+                    return ArrayImpl(state.silently(compute, a, b))
+                except Exception:
+                    return general(self, other)
+        elif kind in _NUMBERS and state.trace.eager:
+            a = self._value
+            if a.dtype in _TAKES[kind]:
+                return ArrayImpl(state.silently(compute, a, other))
+        return general(self, other)
+
+    return _named(method, name)
+
+
+def _eager_matmul(general: Method) -> Method:
+    def method(self: Any, other: Any) -> Any:
+        if type(other) is ArrayImpl:
+            a = self._value
+            b = other._value
+            if a.dtype is b.dtype and a.dtype in _BLAS and state.trace.eager:
+                try:
+                    return ArrayImpl(state.silently(operator.matmul, a, b), self.weak_type and other.weak_type)
+                except Exception:
+                    return general(self, other)
+        return general(self, other)
+
+    return _named(method, "__matmul__")
+
+
+def _eager_power(general: Method) -> Method:
+    """Squares, the commonest of powers."""
+    square = _eager("__mul__", operator.mul, ufuncs.multiply)
+
+    def method(self: Any, other: Any) -> Any:
+        return square(self, self) if type(other) is int and other == 2 else general(self, other)
+
+    return _named(method, "__pow__")
+
+
+def _eager_neg(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def method(self: Any) -> Any:
+        if state.trace.eager:
+            try:
+                return ArrayImpl(state.silently(operator.neg, self._value), self.weak_type)
+            except Exception:
+                return general(self)
+        return general(self)
+
+    return _named(method, "__neg__")
+
+
+# bool is an int to Python and a dtype to us.
+_NUMBERS = frozenset((float, int, complex))
+_FLOATS = frozenset(map(np.dtype, ("float16", "float32", "float64")))
+_INTEGERS = frozenset(map(np.dtype, ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")))
+_ORDERED = _FLOATS | _INTEGERS | {np.dtype(bool)}
+_TAKES: dict[type, frozenset[np.dtype[Any]]] = {float: _FLOATS, int: _FLOATS, complex: frozenset()}
+_BLAS = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
+
+
+# The table ---------------------------------------------------------------------------------------------------------
+
+# name, symbol, function, Python's operator where NumPy's values may take it.
+_BINARY: tuple[tuple[str, str, Method, Method | None], ...] = (
+    ("add", "+", ufuncs.add, operator.add),
+    ("sub", "-", ufuncs.subtract, operator.sub),
+    ("mul", "*", ufuncs.multiply, operator.mul),
+    ("truediv", "/", ufuncs.true_divide, operator.truediv),
+    ("floordiv", "//", ufuncs.floor_divide, None),
+    ("mod", "%", ufuncs.remainder, None),
+    ("divmod", "divmod", ufuncs.divmod, None),
+    ("pow", "**", ufuncs.power, None),
+    ("matmul", "@", _matmul, None),
+    ("and", "&", logic.bitwise_and, operator.and_),
+    ("or", "|", logic.bitwise_or, operator.or_),
+    ("xor", "^", logic.bitwise_xor, operator.xor),
+    ("lshift", "<<", logic.left_shift, None),
+    ("rshift", ">>", logic.right_shift, None),
+)
+_COMPARISONS: tuple[tuple[str, str, Method, Method], ...] = (
+    ("eq", "==", logic.equal, operator.eq),
+    ("ne", "!=", logic.not_equal, operator.ne),
+    ("lt", "<", logic.less, operator.lt),
+    ("le", "<=", logic.less_equal, operator.le),
+    ("gt", ">", logic.greater, operator.gt),
+    ("ge", ">=", logic.greater_equal, operator.ge),
+)
+_REFLECTED = {f"__{name}__": f"__r{name}__" for name, *_ in _BINARY}
+_REFLECTED |= {reflected: name for name, reflected in _REFLECTED.items()}
+_REFLECTED |= {"__lt__": "__gt__", "__gt__": "__lt__", "__le__": "__ge__", "__ge__": "__le__"}
+
+
+def _round(self: Any, ndigits: int | None = None) -> Any:
+    return ufuncs.round(self, ndigits or 0).astype(int) if ndigits is None else ufuncs.round(self, ndigits)
+
+
+def attach() -> None:
+    """Give ``Array`` its operators."""
+    for name, symbol, function, compute in _BINARY:
+        slot, reflected = f"__{name}__", f"__r{name}__"
+        general = _deferring(slot, symbol, function)
+        swapped = _deferring(reflected, symbol, function, reflected=True)
+        setattr(Array, slot, general)
+        setattr(Array, reflected, swapped)
+        if compute is not None:
+            setattr(ArrayImpl, slot, _eager(slot, compute, general))
+            setattr(ArrayImpl, reflected, _eager_reflected(reflected, compute, swapped))
+    for name, symbol, function, compute in _COMPARISONS:
+        slot = f"__{name}__"
+        general = _deferring(slot, symbol, function)
+        setattr(Array, slot, general)
+        setattr(ArrayImpl, slot, _eager_comparison(slot, compute, general))
+    array: Any = Array
+    concrete: Any = ArrayImpl
+    array.__hash__ = None
+    concrete.__hash__ = None
+    concrete.__pow__ = _eager_power(array.__pow__)
+    concrete.__matmul__ = _eager_matmul(array.__matmul__)
+    concrete.__neg__ = _eager_neg(ufuncs.negative)
+    array.__neg__ = _named(lambda self: ufuncs.negative(self), "__neg__")
+    array.__pos__ = _named(lambda self: ufuncs.positive(self), "__pos__")
+    array.__abs__ = _named(lambda self: ufuncs.absolute(self), "__abs__")
+    array.__invert__ = _named(lambda self: logic.invert(self), "__invert__")
+    array.__round__ = _named(_round, "__round__")
+
+
+attach()

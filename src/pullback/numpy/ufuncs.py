@@ -1,0 +1,625 @@
+"""Arithmetic, exponentials, trigonometry, rounding and the parts of numbers, element by element."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import SCALARS, Array
+from pullback.core.errors import DtypeError
+from pullback.core.trace import state
+from pullback.numpy import declare
+from pullback.numpy.declare import inexact_pair, no_numbers, numeric, numeric_pair
+from pullback.numpy.promotion import inexact_operand, operand, promote, promote_inexact
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.elementwise import convert_element_type
+
+_unary = partial(declare.inexact_unary, module=__name__)
+_binary = partial(declare.binary, module=__name__)
+_inexact_binary = partial(declare.inexact_binary, module=__name__)
+
+# One primitive each ------------------------------------------------------------------------------------------------
+
+exp = _unary("exp", ops.exp_p, "The exponential.", "0.0", "1.0")
+exp2 = _unary("exp2", ops.exp2_p, "Two to the power of ``x``.", "3.0", "8.0", fast=declare.REAL)
+expm1 = _unary("expm1", ops.expm1_p, "``exp(x) - 1``, accurate near zero.", "1e-10", "1e-10")
+log = _unary("log", ops.log_p, "The natural logarithm.", "1.0", "0.0")
+log1p = _unary("log1p", ops.log1p_p, "``log(1 + x)``, accurate near zero.", "1e-10", "1e-10")
+sqrt = _unary("sqrt", ops.sqrt_p, "The square root.", "9.0", "3.0")
+cbrt = _unary("cbrt", ops.cbrt_p, "The real cube root.", "-8.0", "-2.0", fast=declare.REAL)
+sin = _unary("sin", ops.sin_p, "The sine of an angle in radians.", "0.0", "0.0")
+cos = _unary("cos", ops.cos_p, "The cosine of an angle in radians.", "0.0", "1.0")
+tan = _unary("tan", ops.tan_p, "The tangent of an angle in radians.", "0.0", "0.0")
+arcsin = _unary("arcsin", ops.asin_p, "The angle in radians whose sine is ``x``.", "0.0", "0.0")
+arccos = _unary("arccos", ops.acos_p, "The angle in radians whose cosine is ``x``.", "1.0", "0.0")
+arctan = _unary("arctan", ops.atan_p, "The angle in radians whose tangent is ``x``.", "0.0", "0.0")
+sinh = _unary("sinh", ops.sinh_p, "The hyperbolic sine.", "0.0", "0.0")
+cosh = _unary("cosh", ops.cosh_p, "The hyperbolic cosine.", "0.0", "1.0")
+tanh = _unary("tanh", ops.tanh_p, "The hyperbolic tangent.", "0.0", "0.0")
+arcsinh = _unary("arcsinh", ops.asinh_p, "The inverse of the hyperbolic sine.", "0.0", "0.0")
+arccosh = _unary("arccosh", ops.acosh_p, "The inverse of the hyperbolic cosine.", "1.0", "0.0")
+arctanh = _unary("arctanh", ops.atanh_p, "The inverse of the hyperbolic tangent.", "0.0", "0.0")
+asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
+
+add = _binary("add", ops.add_p, "The sum ``x + y``; of booleans their disjunction.", "1, 2.5", "3.5")
+subtract = _binary("subtract", ops.sub_p, "The difference ``x - y``.", "1, 2.5", "-1.5")
+multiply = _binary("multiply", ops.mul_p, "The product ``x * y``; of booleans their conjunction.", "2, 2.5", "5.0")
+maximum = _binary("maximum", ops.max_p, "The larger of ``x`` and ``y``; NaN if one is.", "1, 2.5", "2.5")
+minimum = _binary("minimum", ops.min_p, "The smaller of ``x`` and ``y``; NaN if one is.", "1, 2.5", "1.0")
+true_divide = declare.inexact_binary(
+    "true_divide", ops.div_p, "The quotient ``x / y``, as a float even of integers.", "1, 2", "0.5", __name__
+)
+divide = true_divide
+nextafter = _inexact_binary("nextafter", ops.nextafter_p, "The float next to ``x`` towards ``y``.", "0.0, 1.0", "1e-45")
+
+
+# Signs and simple products -----------------------------------------------------------------------------------------
+
+
+def absolute(x: Any, /) -> Any:
+    """The absolute value, of a complex number its modulus. At zero its derivative is zero.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.absolute(-2.0), pnp.absolute(3 + 4j))
+    2.0 5.0
+    """
+    x = operand("absolute", x)
+    return x if dtypes.is_bool(x.dtype) or np.issubdtype(x.dtype, np.unsignedinteger) else ops.abs(x)
+
+
+abs = absolute
+
+
+def fabs(x: Any, /) -> Any:
+    """The absolute value of real numbers, as a float.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.fabs(-2))
+    2.0
+    """
+    x = inexact_operand("fabs", x)
+    if dtypes.is_complex(x.dtype):
+        raise DtypeError("fabs takes real numbers, got complex ones: use abs")
+    return ops.abs(x)
+
+
+def negative(x: Any, /) -> Any:
+    """``-x``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.negative(2.0))
+    -2.0
+    """
+    return ops.neg(operand("negative", x))
+
+
+def positive(x: Any, /) -> Any:
+    """``x`` as it is.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.positive(2.0))
+    2.0
+    """
+    return operand("positive", x)
+
+
+def sign(x: Any, /) -> Any:
+    """-1, 0 or 1; of a complex number ``x / abs(x)``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.sign(-2.0), pnp.sign(0.0))
+    -1.0 0.0
+    """
+    return ops.sign(operand("sign", x))
+
+
+def square(x: Any, /) -> Any:
+    """``x * x``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.square(3.0))
+    9.0
+    """
+    return ops.square(numeric("square", x))
+
+
+def reciprocal(x: Any, /) -> Any:
+    """``1 / x``, as a float.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.reciprocal(4))
+    0.25
+    """
+    return ops.div(1, inexact_operand("reciprocal", x))
+
+
+def _scaled(name: str, factor: float, sentence: str, example: str, result: str) -> Any:
+    return declare.document(
+        lambda x, /: ops.mul(inexact_operand(name, x), factor), name, sentence, example, result, __name__
+    )
+
+
+deg2rad = _scaled("deg2rad", math.pi / 180, "Degrees as radians.", "180", "3.1415927")
+rad2deg = _scaled("rad2deg", 180 / math.pi, "Radians as degrees.", "0.0", "0.0")
+radians = _scaled("radians", math.pi / 180, "Degrees as radians.", "180", "3.1415927")
+degrees = _scaled("degrees", 180 / math.pi, "Radians as degrees.", "0.0", "0.0")
+
+
+def log2(x: Any, /) -> Any:
+    """The logarithm to base 2.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.log2(8.0))
+    3.0
+    """
+    return ops.div(ops.log(inexact_operand("log2", x)), math.log(2))
+
+
+def log10(x: Any, /) -> Any:
+    """The logarithm to base 10.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.log10(100.0))
+    2.0
+    """
+    return ops.div(ops.log(inexact_operand("log10", x)), math.log(10))
+
+
+# Division with remainder -------------------------------------------------------------------------------------------
+
+
+def floor_divide(x: Any, y: Any, /) -> Any:
+    """The largest integer not above ``x / y``, in the dtype of the operands.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.floor_divide(-7, 2), pnp.floor_divide(7.5, 2))
+    -4 3.0
+    """
+    a, b = numeric_pair("floor_divide", x, y)
+    return _floor_quotient(a, b, ops.rem_p.bind(a, b))
+
+
+def _floor_quotient(a: Any, b: Any, rest: Any) -> Any:
+    dtype = a.dtype
+    if dtypes.is_complex(dtype):
+        raise DtypeError(f"floor_divide takes real numbers, got {dtypes.short_name(dtype)}")
+    if np.issubdtype(dtype, np.unsignedinteger):
+        return ops.div(a, b)
+    if dtypes.is_integer(dtype):
+        quotient = ops.div(a, b)
+        return ops.where(_needs_shift(ops.ne_p.bind(ops.sign(a), ops.sign(b)), rest), ops.sub(quotient, 1), quotient)
+    quotient = ops.div(ops.sub(a, rest), b)
+    lower = ops.where(_needs_shift(_opposite(rest, b), rest), ops.sub(quotient, 1), quotient)
+    return ops.round_p.bind(ops.where(ops.eq(b, 0), ops.div(a, b), lower))
+
+
+def _opposite(rest: Any, b: Any) -> Any:
+    return ops.ne_p.bind(ops.lt(rest, 0), ops.lt(b, 0))
+
+
+def _needs_shift(opposite: Any, rest: Any) -> Any:
+    return ops.and_p.bind(opposite, ops.ne_p.bind(rest, 0))
+
+
+def remainder(x: Any, y: Any, /) -> Any:
+    """``x - floor(x / y) * y``, with the sign of ``y``; of an integer by zero, zero.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.remainder(-7, 3), pnp.remainder(5.5, -2))
+    2 -0.5
+    """
+    a, b = numeric_pair("remainder", x, y)
+    return _floor_rest(a, b)[0]
+
+
+def _floor_rest(a: Any, b: Any) -> tuple[Any, Any]:
+    """The remainder of floored and of truncated division."""
+    if dtypes.is_complex(a.dtype):
+        raise DtypeError(f"remainder takes real numbers, got {dtypes.short_name(a.dtype)}")
+    if dtypes.is_integer(a.dtype):
+        b = ops.where(ops.eq(b, 0), 1, b)
+    rest = ops.rem_p.bind(a, b)
+    if np.issubdtype(a.dtype, np.unsignedinteger):
+        return rest, rest
+    return ops.where(_needs_shift(_opposite(rest, b), rest), ops.add(rest, b), rest), rest
+
+
+mod = remainder
+
+
+def fmod(x: Any, y: Any, /) -> Any:
+    """The remainder of division towards zero, with the sign of ``x``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.fmod(-7, 3))
+    -1
+    """
+    a, b = numeric_pair("fmod", x, y)
+    return ops.rem_p.bind(a, ops.where(ops.eq(b, 0), 1, b) if dtypes.is_integer(b.dtype) else b)
+
+
+def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
+    """The pair of :func:`floor_divide` and :func:`remainder`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(*pnp.divmod(-7, 3))
+    -3 2
+    """
+    a, b = numeric_pair("divmod", x, y)
+    rest, truncated = _floor_rest(a, b)
+    return _floor_quotient(a, b, truncated), rest
+
+
+# Powers ------------------------------------------------------------------------------------------------------------
+
+
+def power(x: Any, y: Any, /) -> Any:
+    """``x`` to the power ``y``; a Python integer ``y`` is taken by multiplication.
+
+    Raises:
+      DtypeError: integers to a negative Python integer (a TypeError): convert ``x`` to floats.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.power(2.0, 3), pnp.power(9.0, 0.5))
+    8.0 3.0
+    """
+    if type(y) is int:
+        x = numeric("power", x)
+        if y < 0 and not dtypes.is_inexact(x.dtype):
+            raise DtypeError(f"integers cannot be raised to negative powers: got {x.aval} and {y}; use floats")
+        return state.trace.process(ops.integer_pow_p, (x,), {"y": y})
+    a, b = promote("power", x, y)
+    if not (type(a) in SCALARS or type(b) in SCALARS) or not dtypes.is_inexact((b if type(a) in SCALARS else a).dtype):
+        a, b = numeric_pair("power", a, b)
+    return ops.pow(a, b)
+
+
+pow = power
+
+
+def float_power(x: Any, y: Any, /) -> Any:
+    """``x`` to the power ``y``, as floats.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.float_power(2, -1))
+    0.5
+    """
+    return ops.pow(*inexact_pair("float_power", x, y))
+
+
+def hypot(x: Any, y: Any, /) -> Any:
+    """``sqrt(x**2 + y**2)`` without overflow.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.hypot(3.0, 4.0))
+    5.0
+    """
+    return ops.hypot_p.bind(*_real_pair("hypot", x, y))
+
+
+def arctan2(x: Any, y: Any, /) -> Any:
+    """The angle of the point with ordinate ``x`` and abscissa ``y``, from -pi to pi.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.arctan2(0.0, 1.0))
+    0.0
+    """
+    return ops.atan2_p.bind(*_real_pair("arctan2", x, y))
+
+
+atan2 = arctan2
+
+
+def _real_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    a, b = inexact_pair(name, x, y)
+    if dtypes.is_complex(a.dtype):
+        raise DtypeError(f"{name} takes real numbers, got {dtypes.short_name(a.dtype)}")
+    return a, b
+
+
+def logaddexp(x: Any, y: Any, /) -> Any:
+    """``log(exp(x) + exp(y))`` without overflow.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.logaddexp(1000.0, 0.0))
+    1000.0
+    """
+    a, b = inexact_pair("logaddexp", x, y)
+    if not dtypes.is_complex(a.dtype):
+        return ops.logaddexp_p.bind(a, b)
+    first = ops.gt(ops.real(a), ops.real(b))
+    larger, smaller = ops.where(first, a, b), ops.where(first, b, a)
+    difference = ops.where(ops.eq(a, b), 0, ops.sub(smaller, larger))
+    return ops.add(larger, ops.log1p_p.bind(ops.exp(difference)))
+
+
+def logaddexp2(x: Any, y: Any, /) -> Any:
+    """``log2(2**x + 2**y)`` without overflow.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.logaddexp2(1000.0, 1000.0))
+    1001.0
+    """
+    a, b = inexact_pair("logaddexp2", x, y)
+    log_two = math.log(2)
+    return ops.div(logaddexp(ops.mul(a, log_two), ops.mul(b, log_two)), log_two)
+
+
+def sinc(x: Any, /) -> Any:
+    """``sin(pi x) / (pi x)``, and 1 at zero, with all its derivatives there.
+
+    Near zero it is the Taylor polynomial, so that derivatives of any order are right.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.sinc(0.0), pnp.sinc(0.5))
+    1.0 0.63661975
+    """
+    u = ops.mul(inexact_operand("sinc", x), math.pi)
+    near = ops.lt(ops.abs(u), 1)
+    small, large = ops.where(near, u, 0), ops.where(near, 1, u)
+    minus_square = ops.neg(ops.square(small))
+    polynomial: Any = 1.0 / math.factorial(25)
+    for k in range(23, 0, -2):
+        polynomial = ops.add(ops.mul(minus_square, polynomial), 1.0 / math.factorial(k))
+    return ops.where(near, polynomial, ops.div(ops.sin(large), large))
+
+
+# Rounding ----------------------------------------------------------------------------------------------------------
+
+
+def _rounding(name: str, primitive: Any, sentence: str, result: str) -> Any:
+    def function(x: Any, /) -> Any:
+        x = operand(name, x)
+        return primitive.bind(x) if dtypes.is_inexact(x.dtype) else x
+
+    return declare.document(function, name, sentence, "-2.5", result, __name__)
+
+
+floor = _rounding("floor", ops.floor_p, "The largest integer not above ``x``; integers as they are.", "-3.0")
+ceil = _rounding("ceil", ops.ceil_p, "The smallest integer not below ``x``; integers as they are.", "-2.0")
+
+
+def trunc(x: Any, /) -> Any:
+    """The integer next to ``x`` towards zero; integers as they are.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.trunc(-2.5))
+    -2.0
+    """
+    x = operand("trunc", x)
+    if not dtypes.is_inexact(x.dtype):
+        return x
+    return ops.where(ops.lt(x, 0), ops.ceil_p.bind(x), ops.floor_p.bind(x))
+
+
+fix = trunc
+
+
+def rint(x: Any, /) -> Any:
+    """The nearest integer, as a float; halves go to the even one.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.rint(2.5))
+    2.0
+    """
+    return _round_parts(inexact_operand("rint", x))
+
+
+def _round_parts(x: Any) -> Any:
+    if dtypes.is_complex(x.dtype):
+        return ops.complex(ops.round_p.bind(ops.real(x)), ops.round_p.bind(ops.imag(x)))
+    return ops.round_p.bind(x)
+
+
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """``a`` rounded to ``decimals`` places, halves to the even neighbour; integers keep their dtype.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.round(2.345, 2), pnp.round(1250, -2))
+    2.34 1200
+    """
+    no_out("round", out)
+    a, places = operand("round", a), operator.index(decimals)
+    if dtypes.is_bool(a.dtype):
+        raise DtypeError("round takes numbers, got bool")
+    if not dtypes.is_inexact(a.dtype):
+        return a if places >= 0 else _round_integers(a, 10**-places)
+    if places == 0:
+        return _round_parts(a)
+    factor = 10.0 ** builtins.abs(places)
+    if places > 0:
+        return ops.div(_round_parts(ops.mul(a, factor)), factor)
+    return ops.mul(_round_parts(ops.div(a, factor)), factor)
+
+
+around = round
+
+
+def _round_integers(a: Any, unit: int) -> Any:
+    quotient, rest = divmod(a, unit)
+    twice = ops.mul(rest, 2)
+    odd = ops.eq(ops.and_p.bind(quotient, 1), 1)
+    up = ops.or_p.bind(ops.gt(twice, unit), ops.and_p.bind(ops.eq(twice, unit), odd))
+    return ops.mul(ops.add(quotient, convert_element_type(up, a.dtype)), unit)
+
+
+def modf(x: Any, /) -> tuple[Any, Any]:
+    """The fractional and the integral part, both with the sign of ``x``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(*pnp.modf(-2.5))
+    -0.5 -2.0
+    """
+    x = inexact_operand("modf", x)
+    whole = trunc(x)
+    infinite = ops.eq(ops.abs(x), math.inf)
+    return ops.where(infinite, 0, ops.sub(x, whole)), whole
+
+
+def no_out(name: str, out: Any) -> None:
+    """Refuse NumPy's ``out=``, for arrays are immutable."""
+    if out is not None:
+        raise NotImplementedError(f"{name}: out= is not possible, arrays are immutable; use the result")
+
+
+# Parts of complex numbers ------------------------------------------------------------------------------------------
+
+
+def real(val: Any, /) -> Any:
+    """The real part; a real value as it is.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.real(1 + 2j))
+    1.0
+    """
+    val = operand("real", val)
+    return ops.real(val) if dtypes.is_complex(val.dtype) else val
+
+
+def imag(val: Any, /) -> Any:
+    """The imaginary part; zeros for real values.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.imag(1 + 2j))
+    2.0
+    """
+    val = operand("imag", val)
+    return ops.imag(val) if dtypes.is_complex(val.dtype) else shapes.zeros_like(val)
+
+
+def conjugate(x: Any, /) -> Any:
+    """The complex conjugate; a real value as it is.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.conjugate(1 + 2j))
+    (1-2j)
+    """
+    return ops.conj(operand("conjugate", x))
+
+
+conj = conjugate
+
+
+def angle(z: Any, deg: bool = False) -> Any:
+    """The argument of a complex number, from -pi to pi, or in degrees.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.angle(1j, deg=True))
+    90.0
+    """
+    z = inexact_operand("angle", z)
+    if dtypes.is_complex(z.dtype):
+        result = ops.atan2_p.bind(ops.imag(z), ops.real(z))
+    else:
+        result = ops.atan2_p.bind(shapes.zeros_like(z), z)
+    return rad2deg(result) if deg else result
+
+
+# Floats taken apart ------------------------------------------------------------------------------------------------
+
+
+def signbit(x: Any, /) -> Any:
+    """Whether the sign bit is set: true of -0.0.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.signbit(-0.0))
+    True
+    """
+    x = operand("signbit", x)
+    if dtypes.is_complex(x.dtype):
+        raise DtypeError("signbit takes real numbers, got complex ones")
+    if dtypes.is_float(x.dtype):
+        x = ops.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
+    elif not np.issubdtype(x.dtype, np.signedinteger):
+        return shapes.full(x.shape, False, np.dtype(bool))
+    return ops.lt(x, 0)
+
+
+def copysign(x: Any, y: Any, /) -> Any:
+    """``x`` with the sign of ``y``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.copysign(2.0, -0.0))
+    -2.0
+    """
+    a, b = _real_pair("copysign", x, y)
+    return ops.where(ops.ne_p.bind(signbit(a), signbit(b)), ops.neg(a), a)
+
+
+def heaviside(x: Any, y: Any, /) -> Any:
+    """0 for negative ``x``, ``y`` at zero, 1 for positive ``x``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.heaviside(0.0, 0.5))
+    0.5
+    """
+    a, b = _real_pair("heaviside", x, y)
+    step = ops.where(ops.lt(a, 0), 0, ops.where(ops.gt(a, 0), _one(a), a))
+    return ops.where(ops.eq(a, 0), b, step)
+
+
+def _one(x: Any) -> Any:
+    return shapes.full((), 1, x.dtype)
+
+
+def ldexp(x1: Any, x2: Any, /) -> Any:
+    """``x1 * 2**x2`` for integers ``x2``, without overflow on the way.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.ldexp(0.75, 2))
+    3.0
+    """
+    mantissa, exponent = inexact_operand("ldexp", x1), operand("ldexp", x2)
+    if not dtypes.is_integer(exponent.dtype) and not dtypes.is_bool(exponent.dtype):
+        raise DtypeError(f"ldexp takes integer exponents, got {dtypes.short_name(exponent.dtype)}")
+    exponent = convert_element_type(exponent, dtypes.default_int())
+    # Three factors, each of which is a normal number.
+    limit = -int(np.log2(float(dtypes.finfo(mantissa.dtype).tiny)))
+    for _ in range(3):
+        part = ops.clamp_p.bind(-limit, exponent, limit)
+        mantissa = ops.mul(mantissa, ops.exp2_p.bind(convert_element_type(part, mantissa.dtype)))
+        exponent = ops.sub(exponent, part)
+    return mantissa
+
+
+def frexp(x: Any, /) -> tuple[Any, Any]:
+    """A mantissa from 0.5 to 1, and an integer exponent of 2, whose product is ``x``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(*pnp.frexp(3.0))
+    0.75 2
+    """
+    x = inexact_operand("frexp", x)
+    if dtypes.is_complex(x.dtype):
+        raise DtypeError("frexp takes real numbers, got complex ones")
+    info = dtypes.finfo(x.dtype)
+    subnormal = ops.lt(ops.abs(x), float(info.tiny))
+    lifted = ops.where(subnormal, ops.mul(x, 2.0**info.nmant), x)
+    bits = np.dtype(f"int{8 * x.dtype.itemsize}")
+    exponents = ops.and_p.bind(
+        ops.shift_right_arithmetic_p.bind(ops.bitcast_convert_type(lifted, bits), shapes.full((), info.nmant, bits)),
+        2**info.iexp - 1,
+    )
+    exponent = ops.sub(convert_element_type(exponents, dtypes.default_int()), 2 ** (info.iexp - 1) - 2)
+    exponent = ops.sub(exponent, ops.where(subnormal, shapes.full((), info.nmant, exponent.dtype), 0))
+    plain = ops.or_p.bind(ops.eq(x, 0), ops.not_p.bind(ops.is_finite_p.bind(x)))
+    exponent = ops.where(plain, 0, exponent)
+    return ldexp(x, ops.neg(exponent)), exponent
+
+
+__all__ = [
+    "abs", "absolute", "acos", "acosh", "add", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "around", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "conj", "conjugate", "copysign",
+    "cos", "cosh", "deg2rad", "degrees", "divide", "divmod", "exp", "exp2", "expm1", "fabs", "fix", "float_power",
+    "floor", "floor_divide", "fmod", "frexp", "heaviside", "hypot", "imag", "ldexp", "log", "log10", "log1p", "log2",
+    "logaddexp", "logaddexp2", "maximum", "minimum", "mod", "modf", "multiply", "negative", "nextafter", "positive",
+    "pow", "power", "rad2deg", "radians", "real", "reciprocal", "remainder", "rint", "round", "sign", "signbit", "sin",
+    "sinc", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "true_divide", "trunc",
+]  # fmt: skip

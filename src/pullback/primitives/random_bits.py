@@ -1,0 +1,303 @@
+"""Random bits: the counter-based generator Threefry-2x32, and what keys are made of.
+
+The generator is a keyed bijection of pairs of 32-bit words (Salmon, Moraes, Dror and Shaw, *Parallel random
+numbers: as easy as 1, 2, 3*, SC 2011, section 4.2): the n-th pair of random words is the image of the n-th
+counter, so that any of them can be computed by itself, and a key is never changed.
+
+How counters are laid out over an array is JAX's convention, of which there are two. In the *original* one the
+words 0, 1, ..., n - 1 of an array are n counters, and counter i is hashed together with counter i + n/2, the
+first half of the results coming from the first words of the pairs and the second half from the second words.
+In the *partitionable* one element i is hashed from the 64-bit counter i alone.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
+from pullback.core.config import config
+from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.trace import Primitive, state
+from pullback.core.types import MappedAxis, Shape, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.primitives.declare import batch_broadcasting, broadcast_shape, jvp_zero
+
+Words = tuple[Any, Any]
+"""The two words of a key, each a uint32 scalar."""
+
+_word = np.dtype(np.uint32)
+
+# The hash ----------------------------------------------------------------------------------------------------------
+
+
+def threefry2x32(k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
+    """The pair of words that the key ``k0, k1`` gives for the counter ``x0, x1``; all broadcast."""
+    return threefry2x32_p.bind(k0, k1, x0, x1)  # type: ignore[no-any-return]
+
+
+threefry2x32_p = Primitive("threefry2x32", multiple_results=True, keeps_weak_type=False)
+threefry2x32_p.jvp_rule = jvp_zero(threefry2x32_p)
+
+_ODD, _EVEN = (tuple((r, 32 - r) for r in rotations) for rotations in ((13, 15, 26, 6), (17, 29, 16, 24)))
+_SCHEDULE = (_ODD, _EVEN, _ODD, _EVEN, _ODD)  # 20 rounds: how far each rotates left, that is to say, right.
+_PARITY = 0x1BD11BDA
+_FEW = 256  # Up to so many counters Python's integers are quicker than 112 operations of NumPy.
+_CHUNK = 16384  # So many counters at a time stay in the processor's cache.
+
+
+@threefry2x32_p.host
+def _threefry_host(*operands: Any) -> list[Any]:
+    k0, k1, x0, x1 = [np.asarray(x, _word) for x in operands]
+    if k0.ndim == k1.ndim == 0 and (x0.shape == x1.shape or x0.ndim == 0):
+        shape = x1.shape
+    else:
+        shape = np.broadcast_shapes(k0.shape, k1.shape, x0.shape, x1.shape)
+    flat = [x if x.ndim == 0 or x.shape == shape else np.broadcast_to(x, shape) for x in (k0, k1, x0, x1)]
+    flat = [x.ravel() if x.ndim > 1 else x for x in flat]
+    size = math.prod(shape)
+    y0, y1 = (_hash_few if size <= _FEW else _hash_many)(*flat, size)
+    return [y0, y1] if len(shape) == 1 else [y0.reshape(shape)[()], y1.reshape(shape)[()]]
+
+
+def _hash_few(k0: Any, k1: Any, x0: Any, x1: Any, size: int) -> tuple[Any, Any]:
+    """The hash of all counters at once, as one Python integer with 64 bits for each.
+
+    What a word's rotation or sum spills over stays in the upper half of its 64 bits, or falls into the upper half
+    of its neighbour's, and is masked out.
+    """
+    ones, mask = _lanes(size)
+    a, b, k, m = _pack(x0, ones), _pack(x1, ones), _pack(k0, ones), _pack(k1, ones)
+    schedule = (k, m, k ^ m ^ _PARITY * ones)
+    a, b = a + k, b + m & mask
+    for i, rotations in enumerate(_SCHEDULE):
+        for left, right in rotations:
+            a += b
+            b = ((b << left | b >> right) ^ a) & mask
+        a += schedule[(i + 1) % 3]
+        b = b + schedule[(i + 2) % 3] + (i + 1) * ones & mask
+    return _unpack(a & mask, size), _unpack(b, size)
+
+
+@lru_cache(maxsize=None)
+def _lanes(size: int) -> tuple[int, int]:
+    ones = sum(1 << 64 * i for i in range(size))
+    return ones, ones * 0xFFFFFFFF
+
+
+def _pack(x: Any, ones: int) -> int:
+    return int(x) * ones if x.ndim == 0 else int.from_bytes(x.astype("<u8").tobytes(), "little")
+
+
+def _unpack(x: int, size: int) -> Any:
+    return np.frombuffer(x.to_bytes(8 * size, "little"), "<u8").astype(_word)
+
+
+def _hash_many(k0: Any, k1: Any, x0: Any, x1: Any, size: int) -> tuple[Any, Any]:
+    """The hash of many counters, a piece at a time."""
+    y0, y1 = np.empty(size, _word), np.empty(size, _word)
+    scratch = np.empty(_CHUNK, _word)
+    for start in range(0, size, _CHUNK):
+        stop = min(start + _CHUNK, size)
+        piece = [x if x.ndim == 0 else x[start:stop] for x in (k0, k1, x0, x1)]
+        _hash_piece(*piece, y0[start:stop], y1[start:stop], scratch[: stop - start])
+    return y0, y1
+
+
+def _hash_piece(k0: Any, k1: Any, x0: Any, x1: Any, a: Any, b: Any, scratch: Any) -> None:
+    """The hash, into ``a`` and ``b``."""
+    schedule = (k0, k1, k0 ^ k1 ^ np.uint32(_PARITY))
+    np.add(x0, k0, a)
+    np.add(x1, k1, b)
+    for i, rotations in enumerate(_SCHEDULE):
+        for left, right in rotations:
+            np.add(a, b, a)
+            np.left_shift(b, left, scratch)
+            np.right_shift(b, right, b)
+            np.bitwise_or(b, scratch, b)
+            np.bitwise_xor(b, a, b)
+        np.add(a, schedule[(i + 1) % 3], a)
+        np.add(b, schedule[(i + 2) % 3], b)
+        np.add(b, i + 1, b)
+
+
+@threefry2x32_p.shape
+def _threefry_shape(*operands: ShapedArray) -> list[ShapedArray]:
+    if any(x.dtype != _word for x in operands):
+        raise DtypeError(f"threefry2x32 takes operands of uint32, got {', '.join(map(str, operands))}")
+    shape = broadcast_shape("threefry2x32", [x.shape for x in operands])
+    return [ShapedArray(shape, _word), ShapedArray(shape, _word)]
+
+
+_batch_threefry = batch_broadcasting(threefry2x32_p)
+
+
+@threefry2x32_p.batch
+def _threefry_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
+    out, dim = _batch_threefry(axis, args, dims)
+    return out, [dim, dim]
+
+
+# Typed keys --------------------------------------------------------------------------------------------------------
+
+
+def random_wrap(words: Any) -> Any:
+    """Typed keys of shape ``S`` from uint32 words of shape ``S + (2,)``."""
+    return random_wrap_p.bind(words)
+
+
+def random_unwrap(keys: Any) -> Any:
+    """The uint32 words of shape ``S + (2,)`` of typed keys of shape ``S``."""
+    return random_unwrap_p.bind(keys)
+
+
+random_wrap_p = Primitive("random_wrap", keeps_weak_type=False)
+random_wrap_p.host_rule = lambda x: np.ascontiguousarray(x).view(dtypes.key_dtype).reshape(x.shape[:-1])
+random_wrap_p.jvp_rule = jvp_zero(random_wrap_p)
+random_unwrap_p = Primitive("random_unwrap", keeps_weak_type=False)
+random_unwrap_p.host_rule = lambda x: x["fry"]
+random_unwrap_p.jvp_rule = jvp_zero(random_unwrap_p)
+
+
+@random_wrap_p.shape
+def _wrap_shape(words: ShapedArray) -> ShapedArray:
+    if words.dtype != _word or words.shape[-1:] != (2,):
+        raise ShapeError(f"the words of keys must be uint32 of a shape that ends with 2, got {words}")
+    return ShapedArray(words.shape[:-1], dtypes.key_dtype)
+
+
+@random_unwrap_p.shape
+def _unwrap_shape(keys: ShapedArray) -> ShapedArray:
+    if keys.dtype != dtypes.key_dtype:
+        raise DtypeError(f"expected typed random keys, got {keys}")
+    return ShapedArray((*keys.shape, 2), _word)
+
+
+@random_wrap_p.batch
+def _wrap_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
+    return random_wrap(shapes.moveaxis(args[0], dims[0], 0)), 0
+
+
+@random_unwrap_p.batch
+def _unwrap_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
+    return random_unwrap(args[0]), dims[0]
+
+
+# Keys from seeds and from keys -------------------------------------------------------------------------------------
+
+
+def words_at(words: Any, *index: int) -> Words:
+    """The two words of one key, from uint32 words of shape ``S + (2,)``."""
+    if type(words) is ArrayImpl:
+        pair = words._value[index]
+        return ArrayImpl(pair[0]), ArrayImpl(pair[1])
+    for i in index:
+        words = shapes.squeeze(slicing.slice_in_dim(words, i, i + 1, 0), (0,))
+    first, second = (shapes.squeeze(slicing.slice_in_dim(words, i, i + 1, 0), (0,)) for i in range(2))
+    return first, second
+
+
+def random_seed(seed: Any) -> Any:
+    """The words, of shape (2,), of the key of a seed: an array of integers without axes.
+
+    The seed is split into its upper and lower 32 bits; one of 32 bits or fewer has no upper ones.
+    """
+    low = ops.convert_element_type(seed, _word)
+    if seed.dtype.itemsize < 8:
+        high: Any = shapes.full((), 0, _word)
+    else:
+        high = ops.convert_element_type(ops.shift_right_logical_p.bind(seed, 32), _word)
+    return _stack(high, low)
+
+
+def random_split(key: Words, shape: Shape) -> Any:
+    """The words of new keys: an array of shape ``shape + (2,)``."""
+    if config.threefry_partitionable:
+        return _stack(*threefry2x32(*key, 0, _counters(shape)))
+    return random_bits(key, 32, (*shape, 2))
+
+
+def subkeys(key: Words, count: int) -> list[Words]:
+    """Some new keys, to draw from each of them."""
+    words = random_split(key, (count,))
+    return [words_at(words, i) for i in range(count)]
+
+
+def random_fold_in(key: Words, data: Any) -> Any:
+    """The words, of shape (2,), of the key that a key and a uint32 number determine."""
+    return _stack(*threefry2x32(*key, 0, data))
+
+
+def _stack(first: Any, second: Any) -> Any:
+    """Two arrays of one shape, along a new last axis."""
+    rank = len(first.shape)
+    return slicing.concatenate([shapes.expand_dims(x, (rank,)) for x in (first, second)], rank)
+
+
+# Bits --------------------------------------------------------------------------------------------------------------
+
+
+def random_bits(key: Words, bit_width: int, shape: Shape) -> Any:
+    """Random unsigned integers of 8, 16, 32 or 64 bits."""
+    size = math.prod(shape)
+    if size * bit_width >= 1 << 37:
+        raise ShapeError(
+            f"cannot draw {size} numbers of {bit_width} bits from one key: it has 2**32 words; split it into several"
+        )
+    if config.threefry_partitionable:
+        y0, y1 = threefry2x32(*key, 0, _counters(shape))
+        return _join(y0, y1) if bit_width == 64 else _narrow(ops.xor_p.bind(y0, y1), bit_width)
+    if bit_width == 64:
+        return shapes.reshape(_join(*_halves(key, 2 * size)), shape)
+    words = _words(key, -(-size * bit_width // 32))
+    if bit_width < 32:
+        shifts = ops.mul(_counters((32 // bit_width,)), bit_width)
+        shifted = ops.shift_right_logical_p.bind(shapes.expand_dims(words, (1,)), shifts)
+        words = shapes.reshape(_narrow(shifted, bit_width), (math.prod(shifted.shape),))
+        words = slicing.slice(words, (0,), (size,)) if size != words.shape[0] else words
+    return shapes.reshape(words, shape)
+
+
+def _words(key: Words, count: int) -> Any:
+    """The first words of a key in the original layout."""
+    words = slicing.concatenate(_halves(key, count), 0)
+    return slicing.slice(words, (0,), (count,)) if count % 2 else words
+
+
+def _halves(key: Words, count: int) -> list[Any]:
+    """The first and the second half of a key's words in the original layout; an odd last counter goes with 0."""
+    half = -(-count // 2)
+    lower = _counters((half,))
+    if state.trace.eager:
+        upper: Any = ArrayImpl(np.arange(half, 2 * half, dtype=_word))
+        if count % 2:
+            upper._value[-1] = 0
+    else:
+        upper = ops.add(lower, half)
+        upper = ops.where(ops.eq(upper, count), 0, upper) if count % 2 else upper
+    return threefry2x32(*key, lower, upper)
+
+
+def _counters(shape: Shape) -> Any:
+    """0, 1, 2, ... in row-major order."""
+    size = math.prod(shape)
+    if state.trace.eager:
+        return ArrayImpl(np.arange(size, dtype=_word).reshape(shape))
+    return shapes.reshape(slicing.iota(_word, (size,), 0), shape)
+
+
+def _join(high: Any, low: Any) -> Any:
+    """64-bit numbers from their upper and lower words."""
+    wide = np.dtype(np.uint64)
+    high, low = (ops.convert_element_type(x, wide) for x in (high, low))
+    return ops.or_p.bind(ops.shift_left_p.bind(high, 32), low)
+
+
+def _narrow(words: Any, bit_width: int) -> Any:
+    """The lowest bits of words."""
+    return ops.convert_element_type(words, np.dtype(f"u{bit_width // 8}"))

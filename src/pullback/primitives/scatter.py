@@ -1,0 +1,409 @@
+"""Operations that put windows into arrays at places that are values: the transposes of gathers, and their kin.
+
+The dimension numbers are XLA's, as for ``gather``, with the operand's windows in the updates.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.backends import host_indexing
+from pullback.core import dtypes
+from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.linear import Linear
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives import indexing, shapes
+from pullback.primitives.declare import same_dtype
+from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, zeros
+
+Mode = GatherScatterMode | str | None
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """How the axes of a scatter's operand, indices and updates belong together.
+
+    Attributes:
+      update_window_dims: the positions of the window's axes in the updates; the others are those of the indices.
+      inserted_window_dims: the axes of the operand that the updates lack.
+      scatter_dims_to_operand_dims: the axis of the operand that each component of an index vector indexes.
+      operand_batching_dims: axes of the operand that go along with axes of the indices.
+      scatter_indices_batching_dims: these axes of the indices.
+    """
+
+    update_window_dims: tuple[int, ...]
+    inserted_window_dims: tuple[int, ...]
+    scatter_dims_to_operand_dims: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    scatter_indices_batching_dims: tuple[int, ...] = ()
+
+
+def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers) -> Shape:
+    """The size of a window along each axis of the operand."""
+    windows = iter([updates_shape[i] for i in numbers.update_window_dims])
+    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    return tuple(min(n, 1) if d in dropped else next(windows) for d, n in enumerate(shape))
+
+
+def _scatter(name: str, combine: Any) -> Primitive:
+    """Declare a scatter that combines old and new elements with a ufunc (None: replaces them)."""
+    p = Primitive(name, keeps_weak_type=False)
+
+    @p.host
+    def host(
+        x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
+    ) -> Any:  # fmt: skip
+        sizes = _sizes(x.shape, updates.shape, dimension_numbers)
+        plan = indexing.gather_layout(x.shape, indices.shape, GatherDimensionNumbers(*dimension_numbers), sizes)
+        if plan.shape != updates.shape:
+            raise ValueError("updates that do not fit")
+        clip = mode is GatherScatterMode.CLIP
+        return host_indexing.scatter(x, indices, updates, plan, combine, clip, unique_indices)
+
+    @p.shape
+    def shape(
+        x: ShapedArray, indices: ShapedArray, updates: ShapedArray, *, dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
+    ) -> ShapedArray:  # fmt: skip
+        dtype = same_dtype(name, [x, updates])
+        if combine is not None and not (dtypes.is_inexact(dtype) or dtypes.is_integer(dtype) or dtypes.is_bool(dtype)):
+            raise DtypeError(f"{name} takes numbers or booleans, got {dtypes.short_name(dtype)}")
+        _check_shapes(name, x, indices, updates, dimension_numbers)
+        return ShapedArray(x.shape, dtype)
+
+    p.batch_rule = partial(batch, p)
+    return p
+
+
+def _check_shapes(
+    name: str, x: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers
+) -> None:
+    indexing.check_indices(name, indices)
+    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    indexed = numbers.scatter_dims_to_operand_dims
+    indexing.check_numbers(name, numbers, x.ndim, indices.shape, dropped, indexed, numbers[3:])
+    windows = numbers.update_window_dims
+    indexing.check_windows(f"{name}: update_window_dims", windows, x.ndim - len(dropped), updates.ndim)
+    sizes = _sizes(x.shape, updates.shape, numbers)
+    batch_sizes = tuple(n for i, n in enumerate(updates.shape) if i not in windows)
+    if batch_sizes != indices.shape[:-1]:
+        raise ShapeError(
+            f"{name}: updates of shape {updates.shape}, with windows in the axes {windows}, do not fit indices of shape "
+            f"{indices.shape}: the other axes must be {indices.shape[:-1]}"
+        )
+    if any(s > n for s, n in zip(sizes, x.shape, strict=True)):
+        raise ShapeError(f"{name}: windows of sizes {sizes} do not fit into an operand of shape {x.shape}")
+    if any(x.shape[d] != indices.shape[b] for d, b in zip(*numbers[3:], strict=True)):
+        raise ShapeError(
+            f"{name}: the batching axes {numbers[3]} of the operand, of shape {x.shape}, and {numbers[4]} of the "
+            f"indices, of shape {indices.shape}, differ in size"
+        )
+
+
+def batch(p: Primitive, axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
+    """The batching rule of every scatter: the mapped axis is a window's if the indices are not mapped, else its own."""
+    (x, indices, updates), (dx, di, du) = args, dims
+    x, updates = indexing.front(x, dx, axis), indexing.front(updates, du, axis)
+    if di is not None:
+        indices = shapes.moveaxis(indices, di, 0)
+        params["indices_are_sorted"] = False
+    params["dimension_numbers"] = indexing.batched_numbers(params["dimension_numbers"], True, di is not None)
+    return p.bind(x, indices, updates, **params), 0
+
+
+scatter_p = _scatter("scatter", None)
+scatter_add_p = _scatter("scatter_add", np.add)
+scatter_mul_p = _scatter("scatter_mul", np.multiply)
+scatter_min_p = _scatter("scatter_min", np.minimum)
+scatter_max_p = _scatter("scatter_max", np.maximum)
+
+# The operations ----------------------------------------------------------------------------------------------------
+
+
+def _bind(
+    p: Primitive, x: Any, indices: Any, updates: Any, numbers: ScatterDimensionNumbers, sorted_: bool, unique: bool, mode: Mode
+) -> Any:  # fmt: skip
+    return p.bind(
+        x,
+        indices,
+        updates,
+        dimension_numbers=numbers,
+        indices_are_sorted=sorted_,
+        unique_indices=unique,
+        mode=GatherScatterMode.from_any(mode),
+    )
+
+
+def scatter(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Mode = None,
+) -> Any:
+    """``x`` with the windows at ``indices`` replaced by ``updates``; see XLA's operation semantics.
+
+    Args:
+      x: the operand.
+      indices: integers; the last axis is the index vector, the position where a window starts.
+      updates: the windows, in an array with the batch axes of the indices and the axes of a window. Of several
+        updates of one element the last one stays.
+      dimension_numbers: how the axes belong together.
+      indices_are_sorted: a promise that the index vectors are in order.
+      unique_indices: a promise that the windows do not overlap.
+      mode: what becomes of windows that are not inside the operand.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    >>> import pullback.numpy as pnp
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(scatter(pnp.zeros(3), pnp.array([[2], [0]]), pnp.array([1.0, 2.0]), numbers))
+    [2. 0. 1.]
+    """
+    return _bind(scatter_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_add(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Mode = None,
+) -> Any:
+    """``x`` with ``updates`` added to the windows at ``indices``; the arguments are those of :func:`scatter`.
+
+    >>> import pullback.numpy as pnp
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(scatter_add(pnp.zeros(3), pnp.array([[2], [2]]), pnp.array([1.0, 2.0]), numbers))
+    [0. 0. 3.]
+    """
+    return _bind(scatter_add_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_sub(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Mode = None,
+) -> Any:
+    """``x`` with ``updates`` subtracted from the windows at ``indices``; the arguments are those of :func:`scatter`.
+
+    >>> import pullback.numpy as pnp
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(scatter_sub(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([1.0, 2.0]), numbers))
+    [ 1.  1. -2.]
+    """
+    less = ops.neg(updates)
+    return _bind(scatter_add_p, x, indices, less, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_mul(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Mode = None,
+) -> Any:
+    """``x`` with the windows at ``indices`` multiplied by ``updates``; the arguments are those of :func:`scatter`.
+
+    >>> import pullback.numpy as pnp
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(scatter_mul(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([3.0, 2.0]), numbers))
+    [1. 1. 6.]
+    """
+    return _bind(scatter_mul_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_min(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Mode = None,
+) -> Any:
+    """The minimum of the windows at ``indices`` and ``updates``; the arguments are those of :func:`scatter`.
+
+    >>> import pullback.numpy as pnp
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(scatter_min(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([3.0, -2.0]), numbers))
+    [ 1.  1. -2.]
+    """
+    return _bind(scatter_min_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_max(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Mode = None,
+) -> Any:
+    """The maximum of the windows at ``indices`` and ``updates``; the arguments are those of :func:`scatter`.
+
+    >>> import pullback.numpy as pnp
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(scatter_max(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([3.0, -2.0]), numbers))
+    [1. 1. 3.]
+    """
+    return _bind(scatter_max_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+# Derivatives -------------------------------------------------------------------------------------------------------
+
+
+def take_back(x: Any, indices: Any, shape: Shape, updates_shape: Shape, params: dict[str, Any]) -> Any:
+    """The windows of ``x`` that a scatter writes to, in the shape of its updates; zeros for those it drops."""
+    numbers = params["dimension_numbers"]
+    clip = params["mode"] is GatherScatterMode.CLIP
+    return indexing.gather_p.bind(
+        x,
+        indices,
+        dimension_numbers=GatherDimensionNumbers(*numbers),
+        slice_sizes=_sizes(shape, updates_shape, numbers),
+        indices_are_sorted=params["indices_are_sorted"],
+        unique_indices=params["unique_indices"],
+        mode=GatherScatterMode.CLIP if clip else GatherScatterMode.FILL_OR_DROP,
+        fill_value=0,
+    )
+
+
+@scatter_add_p.jvp
+def _scatter_add_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    x, indices, updates = primals
+    tx, _, tu = tangents
+    ans = scatter_add_p.bind(x, indices, updates, **params)
+    if tu is ZERO:
+        return ans, tx
+    tx = zeros(x.shape, x.dtype) if tx is ZERO else tx
+    return ans, scatter_add_p.bind(tx, indices, tu, **params)
+
+
+@partial(scatter_add_p.transpose, linear_in=(0, 2))
+def _scatter_add_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Any) -> Any:
+    part = take_back(ct, indices, ct.shape, updates.shape, params) if type(updates) is Linear else None
+    return ct if type(x) is Linear else None, None, part
+
+
+@scatter_p.jvp
+def _scatter_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    x, indices, updates = primals
+    tx, _, tu = tangents
+    ans = scatter_p.bind(x, indices, updates, **params)
+    if tx is ZERO and tu is ZERO:
+        return ans, ZERO
+    tx = zeros(x.shape, x.dtype) if tx is ZERO else tx
+    tu = zeros(updates.shape, x.dtype) if tu is ZERO else tu
+    return ans, scatter_p.bind(tx, indices, tu, **params)
+
+
+@partial(scatter_p.transpose, linear_in=(0, 2))
+def _scatter_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Any) -> Any:
+    rest = part = None
+    if type(x) is Linear:
+        rest = scatter_p.bind(ct, indices, zeros(updates.shape, ct.dtype), **params)
+    if type(updates) is Linear:
+        part = take_back(ct, indices, ct.shape, updates.shape, params)
+        if not params["unique_indices"]:
+            part = ops.where(_stays(ct.shape, indices, updates.shape, params), part, 0)
+    return rest, None, part
+
+
+def _stays(shape: Shape, indices: Any, updates_shape: Shape, params: dict[str, Any]) -> Any:
+    """Which of the updates, where several are of one element, is the one that stays: number them and look."""
+    count = int(np.prod(updates_shape, dtype=np.int64))
+    dtype = np.dtype(np.int32 if count < 2**31 else np.int64)
+    numbers = shapes.reshape(indexing.counting(1, count + 1, dtype), updates_shape)
+    written = scatter_p.bind(zeros(shape, dtype), indices, numbers, **params)
+    return ops.eq(take_back(written, indices, shape, updates_shape, params), numbers)
+
+
+@scatter_mul_p.jvp
+def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    x, indices, updates = primals
+    tx, _, tu = tangents
+    ans = scatter_mul_p.bind(x, indices, updates, **params)
+    by_x = ZERO if tx is ZERO else scatter_mul_p.bind(tx, indices, updates, **params)
+    if tu is ZERO:
+        return ans, by_x
+    if params["unique_indices"]:
+        others = take_back(x, indices, x.shape, updates.shape, params)
+    else:
+        others = _product_of_others(x, indices, updates, params)
+    start = zeros(x.shape, x.dtype) if by_x is ZERO else by_x
+    return ans, scatter_add_p.bind(start, indices, ops.mul(tu, others), **params)
+
+
+def _product_of_others(x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
+    """For each update the element of ``x`` that it is of, times all other updates of that element.
+
+    A product without one factor is a quotient, unless that factor is zero: so zeros are counted, and left out.
+    """
+    zero = ops.eq(updates, 0)
+    factors = ops.where(zero, 1, updates)
+    product = scatter_mul_p.bind(x, indices, factors, **params)
+    count = scatter_add_p.bind(
+        zeros(x.shape, np.dtype(np.int32)), indices, ops.convert_element_type(zero, np.dtype(np.int32)), **params
+    )
+    other_zeros = ops.sub(
+        take_back(count, indices, x.shape, updates.shape, params),
+        ops.convert_element_type(zero, np.dtype(np.int32)),
+    )
+    quotient = ops.div(take_back(product, indices, x.shape, updates.shape, params), factors)
+    return ops.where(ops.gt(other_zeros, 0), 0, quotient)
+
+
+@partial(scatter_mul_p.transpose, linear_in=(0,))
+def _scatter_mul_transpose(ct: Any, x: Linear, indices: Any, updates: Any, **params: Any) -> Any:
+    return scatter_mul_p.bind(ct, indices, updates, **params), None, None
+
+
+def _extremum_jvp(p: Primitive) -> Any:
+    """The tangent of the element that wins; the mean of the tangents of all that are equal to it."""
+
+    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        x, indices, updates = primals
+        tx, _, tu = tangents
+        ans = p.bind(x, indices, updates, **params)
+        if tx is ZERO and tu is ZERO:
+            return ans, ZERO
+        old = ops.convert_element_type(ops.eq(x, ans), x.dtype)
+        new = ops.convert_element_type(
+            ops.eq(updates, take_back(ans, indices, x.shape, updates.shape, params)), x.dtype
+        )
+        share = ops.div(1, scatter_add_p.bind(old, indices, new, **params))
+        total = zeros(x.shape, x.dtype) if tx is ZERO else ops.mul(tx, ops.mul(old, share))
+        if tu is not ZERO:
+            weight = ops.mul(new, take_back(share, indices, x.shape, updates.shape, params))
+            total = scatter_add_p.bind(total, indices, ops.mul(tu, weight), **params)
+        return ans, total
+
+    return rule
+
+
+scatter_min_p.jvp_rule = _extremum_jvp(scatter_min_p)
+scatter_max_p.jvp_rule = _extremum_jvp(scatter_max_p)

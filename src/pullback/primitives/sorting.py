@@ -1,0 +1,254 @@
+"""Sorting, searching sorted arrays, and taking elements by their positions along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.backends import host_sorting as host
+from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.linear import Linear
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.declare import (
+    INTEGER,
+    ORDERED,
+    broadcast_shape,
+    check_dtype,
+    jvp_zero,
+    same_dtype,
+    sum_to,
+)
+from pullback.primitives.reductions import mapped_first
+from pullback.primitives.slicing import iota
+
+# Sorting -----------------------------------------------------------------------------------------------------------
+
+
+def sort(operands: Sequence[Any], dimension: int, is_stable: bool = True, num_keys: int = 1) -> list[Any]:
+    """All operands in the order, along an axis, of the first ``num_keys`` of them, the first most significant."""
+    out: list[Any] = sort_p.bind(*operands, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
+    return out
+
+
+def argsort(keys: Sequence[Any], axis: int, index_dtype: Any) -> list[Any]:
+    """The keys in order along an axis, the first most significant, and at last the positions where they were."""
+    positions = iota(index_dtype, keys[0].shape, axis)
+    return sort([*keys, positions], axis, num_keys=len(keys))
+
+
+sort_p = Primitive("sort", multiple_results=True)
+sort_p.host_rule = host.sort
+
+
+@sort_p.shape
+def _sort_shape(*operands: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
+    if not 0 < num_keys <= len(operands):
+        raise ShapeError(f"sort: num_keys={num_keys} must be from 1 to the number of operands, {len(operands)}")
+    if len({x.shape for x in operands}) > 1:
+        raise ShapeError(f"sort takes operands of one shape, got {', '.join(str(x.shape) for x in operands)}")
+    if not 0 <= dimension < operands[0].ndim:
+        raise ShapeError(f"sort: axis {dimension} is out of bounds for an array of shape {operands[0].shape}")
+    return [ShapedArray(x.shape, x.dtype) for x in operands]
+
+
+@sort_p.jvp
+def _sort_jvp(primals: Any, tangents: Any, *, dimension: int, is_stable: bool, num_keys: int) -> Any:
+    if all(t is ZERO for t in tangents):
+        outs = sort(primals, dimension, is_stable, num_keys)
+        return outs, [ZERO] * len(outs)
+    *outs, order = sort([*primals, iota(np.int32, primals[0].shape, dimension)], dimension, is_stable, num_keys)
+    return outs, [t if t is ZERO else take_along_axis(t, order, dimension, unique=True) for t in tangents]
+
+
+@sort_p.batch
+def _sort_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int, is_stable: bool, num_keys: int) -> Any:
+    rank = max(len(x.shape) - (d is not None) for x, d in zip(args, dims, strict=True))
+    moved = [
+        shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, rank + 1)) if d is None else shapes.moveaxis(x, d, 0)
+        for x, d in zip(args, dims, strict=True)
+    ]
+    return sort(moved, dimension + 1, is_stable, num_keys), [0] * len(moved)
+
+
+# The largest elements ----------------------------------------------------------------------------------------------
+
+
+def top_k(x: Any, k: int, axis: int) -> list[Any]:
+    """The ``k`` largest elements along an axis, in descending order, and their positions (int32).
+
+    Of equal elements the first comes first; NaN is above all numbers, and 0 above -0.
+    """
+    out: list[Any] = top_k_p.bind(x, k=k, axis=axis)
+    return out
+
+
+top_k_p = Primitive("top_k", multiple_results=True, keeps_weak_type=False)
+top_k_p.host_rule = host.top_k
+
+
+@top_k_p.shape
+def _top_k_shape(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
+    check_dtype("top_k", ORDERED, x.dtype)
+    if not 0 <= axis < x.ndim:
+        raise ShapeError(f"top_k: axis {axis} is out of bounds for an array of shape {x.shape}")
+    if not 0 <= k <= x.shape[axis]:
+        raise ShapeError(f"top_k: k={k} must be from 0 to {x.shape[axis]}, the size of axis {axis} of shape {x.shape}")
+    shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
+    return [ShapedArray(shape, x.dtype), ShapedArray(shape, np.dtype(np.int32))]
+
+
+@top_k_p.jvp
+def _top_k_jvp(primals: Any, tangents: Any, *, k: int, axis: int) -> Any:
+    (x,), (t,) = primals, tangents
+    values, indices = top_k(x, k, axis)
+    return [values, indices], [take_along_axis(t, indices, axis, unique=True), ZERO]
+
+
+@top_k_p.batch
+def _top_k_batch(mapped: MappedAxis, args: Any, dims: Any, *, k: int, axis: int) -> Any:
+    (d,) = dims
+    return top_k(args[0], k, axis + (axis >= d)), [d, d]
+
+
+# Searching ---------------------------------------------------------------------------------------------------------
+
+
+def searchsorted(x: Any, values: Any, side: str, index_dtype: Any) -> Any:
+    """How many elements of ``x``, sorted, are below each value (``side="left"``), or not above it (``"right"``).
+
+    Both have the same leading axes: each row of values is sought in the same row of ``x``.
+    """
+    return searchsorted_p.bind(x, values, side=side, index_dtype=np.dtype(index_dtype))
+
+
+searchsorted_p = Primitive("searchsorted", keeps_weak_type=False)
+searchsorted_p.host_rule = host.searchsorted
+searchsorted_p.jvp_rule = jvp_zero(searchsorted_p)
+
+
+@searchsorted_p.shape
+def _searchsorted_shape(x: ShapedArray, values: ShapedArray, *, side: str, index_dtype: np.dtype[Any]) -> ShapedArray:
+    same_dtype("searchsorted", [x, values])
+    if x.ndim < 1 or values.ndim != x.ndim or x.shape[:-1] != values.shape[:-1]:
+        raise ShapeError(f"searchsorted: the rows of shapes {x.shape} and {values.shape} do not correspond")
+    return ShapedArray(values.shape, index_dtype)
+
+
+@searchsorted_p.batch
+def _searchsorted_batch(axis: MappedAxis, args: Any, dims: Any, *, side: str, index_dtype: np.dtype[Any]) -> Any:
+    (x, values), (dx, dv) = args, dims
+    if dx is None and len(x.shape) == 1:
+        moved = shapes.moveaxis(values, dv, 0)
+        flat = searchsorted(x, shapes.reshape(moved, (axis.size * moved.shape[1],)), side, index_dtype)
+        return shapes.reshape(flat, moved.shape), 0
+    x, values = (
+        shapes.broadcast_to(v, (axis.size, *v.shape[1:])) for v in mapped_first((x, values), (dx, dv))
+    )
+    return searchsorted(x, values, side, index_dtype), 0
+
+
+# Elements by their positions along an axis -------------------------------------------------------------------------
+
+
+def take_along_axis(x: Any, indices: Any, axis: int, unique: bool = False) -> Any:
+    """The elements of ``x`` at ``indices`` along an axis; in all other axes both broadcast.
+
+    Args:
+      x: an array.
+      indices: integers of the same rank, within bounds and not negative.
+      axis: along which axis, not negative.
+      unique: a promise that no index comes twice, which makes the derivative cheaper.
+    """
+    return take_along_axis_p.bind(x, indices, axis=axis, unique=unique)
+
+
+def add_along_axis(x: Any, indices: Any, axis: int, size: int, unique: bool = False) -> Any:
+    """Zeros, of ``size`` along an axis, to which the elements of ``x`` are added at ``indices`` along the axis.
+
+    The transpose of ``take_along_axis``: in all other axes ``x`` and ``indices`` broadcast.
+    """
+    return add_along_axis_p.bind(x, indices, axis=axis, size=size, unique=unique)
+
+
+def _along_axis_shape(name: str, x: ShapedArray, indices: ShapedArray, axis: int) -> Shape:
+    """The shape to which all axes but one broadcast, of the size of the indices along that one."""
+    check_dtype(f"{name} at indices", INTEGER, indices.dtype)
+    if x.ndim != indices.ndim or not 0 <= axis < x.ndim:
+        raise ShapeError(f"{name}: {x.shape} and indices of shape {indices.shape} do not fit along axis {axis}")
+    rest = broadcast_shape(name, [(*a.shape[:axis], 1, *a.shape[axis + 1 :]) for a in (x, indices)])
+    return (*rest[:axis], indices.shape[axis], *rest[axis + 1 :])
+
+
+take_along_axis_p = Primitive("take_along_axis", keeps_weak_type=False)
+
+
+@take_along_axis_p.host
+def _take_host(x: Any, indices: Any, *, axis: int, unique: bool) -> Any:
+    return host.take_along_axis(x, indices, axis=axis)
+
+
+@take_along_axis_p.shape
+def _take_shape(x: ShapedArray, indices: ShapedArray, *, axis: int, unique: bool) -> ShapedArray:
+    return ShapedArray(_along_axis_shape("take_along_axis", x, indices, axis), x.dtype)
+
+
+@take_along_axis_p.jvp
+def _take_jvp(primals: Any, tangents: Any, *, axis: int, unique: bool) -> Any:
+    x, indices = primals
+    t, _ = tangents
+    return take_along_axis(x, indices, axis, unique), t if t is ZERO else take_along_axis(t, indices, axis, unique)
+
+
+@partial(take_along_axis_p.transpose, linear_in=(0,))
+def _take_transpose(ct: Any, x: Linear, indices: Any, *, axis: int, unique: bool) -> Any:
+    return sum_to(add_along_axis(ct, indices, axis, x.shape[axis], unique), x), None
+
+
+@take_along_axis_p.batch
+def _take_batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, unique: bool) -> Any:
+    x, indices = mapped_first(args, dims)
+    return take_along_axis(x, indices, axis + 1, unique), 0
+
+
+add_along_axis_p = Primitive("add_along_axis", keeps_weak_type=False)
+add_along_axis_p.host_rule = host.add_along_axis
+
+
+@add_along_axis_p.shape
+def _add_shape(x: ShapedArray, indices: ShapedArray, *, axis: int, size: int, unique: bool) -> ShapedArray:
+    shape = _along_axis_shape("add_along_axis", x, indices, axis)
+    if x.shape[axis] != indices.shape[axis]:
+        raise ShapeError(f"add_along_axis: {x.shape} and indices of shape {indices.shape} differ along axis {axis}")
+    if x.dtype == np.bool_:
+        raise DtypeError("add_along_axis takes numbers, got bool")
+    return ShapedArray((*shape[:axis], size, *shape[axis + 1 :]), x.dtype)
+
+
+@add_along_axis_p.jvp
+def _add_jvp(primals: Any, tangents: Any, *, axis: int, size: int, unique: bool) -> Any:
+    x, indices = primals
+    t, _ = tangents
+    ans = add_along_axis(x, indices, axis, size, unique)
+    return ans, t if t is ZERO else add_along_axis(t, indices, axis, size, unique)
+
+
+@partial(add_along_axis_p.transpose, linear_in=(0,))
+def _add_transpose(ct: Any, x: Linear, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
+    return sum_to(take_along_axis(ct, indices, axis, unique), x), None
+
+
+@add_along_axis_p.batch
+def _add_batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, size: int, unique: bool) -> Any:
+    x, indices = mapped_first(args, dims)
+    return add_along_axis(x, indices, axis + 1, size, unique), 0
+
+
+def clip_indices(indices: Any, size: int) -> Any:
+    """Indices forced within an axis of a size."""
+    return ops.clamp_p.bind(0, indices, max(size - 1, 0))

@@ -1,0 +1,14 @@
+"""Random numbers from explicit keys, bit for bit those of JAX's default generator."""
+
+from pullback.random.continuous import (
+    bits,
+    cauchy,
+    exponential,
+    gumbel,
+    laplace,
+    logistic,
+    normal,
+    truncated_normal,
+    uniform,
+)
+from pullback.random.keys import PRNGKey, clone, fold_in, key, key_data, key_impl, split, wrap_key_data

@@ -1,0 +1,70 @@
+"""What the arguments of random functions mean: dtypes, shapes and parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError
+from pullback.core.types import Shape
+from pullback.numpy.promotion import operand, shape_tuple
+from pullback.primitives.elementwise import convert_element_type
+
+DType = np.dtype[Any]
+
+
+def float_dtype(name: str, dtype: Any) -> DType:
+    """The floating-point dtype that is asked for; None asks for the default."""
+    if dtype is None:
+        return dtypes.default_float()
+    found = dtypes.canonicalize_dtype(dtype)
+    if not dtypes.is_float(found):
+        raise ArgumentError(f"{name} gives floats: its dtype must be floating-point, got {dtypes.short_name(found)}")
+    return found
+
+
+def integer_dtype(name: str, dtype: Any) -> DType:
+    """The integer dtype that is asked for; None asks for the default."""
+    if dtype is None:
+        return dtypes.default_int()
+    found = dtypes.canonicalize_dtype(dtype)
+    if not dtypes.is_integer(found):
+        raise ArgumentError(f"{name} gives integers: its dtype must be one of them, got {dtypes.short_name(found)}")
+    return found
+
+
+def parameter(name: str, what: str, x: Any, dtype: DType) -> Any:
+    """A parameter of a distribution, as an array of ``dtype``."""
+    array = operand(f"{name}: {what}", x)
+    if dtypes.is_complex(array.dtype) or not dtypes.is_inexact(array.dtype) and not _counts(array.dtype):
+        raise DtypeError(f"{name}: {what} must be a real number, got {dtypes.short_name(array.dtype)}")
+    return convert_element_type(array, dtype)
+
+
+def _counts(dtype: DType) -> bool:
+    return dtypes.is_integer(dtype) or dtypes.is_bool(dtype)
+
+
+def drawn_shape(name: str, shape: Any, **parameters: Shape) -> Shape:
+    """The shape of what is drawn: that which is asked for, or if that is None, that of the parameters together.
+
+    Raises:
+      ShapeError: the parameters do not broadcast to it.
+    """
+    try:
+        together = np.broadcast_shapes(*parameters.values())
+    except ValueError:
+        together = None
+    if shape is None and together is not None:
+        return together
+    asked = None if shape is None else shape_tuple(shape, name)
+    try:
+        fits = together is not None and asked is not None and np.broadcast_shapes(asked, together) == asked
+    except ValueError:
+        fits = False
+    if not fits or asked is None:
+        shown = ", ".join(f"{what} of shape {s}" for what, s in parameters.items())
+        raise ShapeError(f"{name}: {shown} must broadcast to the shape of the result, which is {asked or 'not given'}")
+    return asked

@@ -1,0 +1,347 @@
+"""Random floats: uniform numbers, and those that are functions of them.
+
+All but the uniform ones are quantile functions of uniform numbers (Devroye, *Non-Uniform Random Variate
+Generation*, 1986, chapter II.2), so that they are differentiable in the parameters of their distributions.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import SCALARS
+from pullback.core.errors import ArgumentError
+from pullback.core.types import Shape
+from pullback.numpy.promotion import shape_tuple
+from pullback.primitives import elementwise as ops
+from pullback.primitives import slicing
+from pullback.primitives.random_bits import Words, random_bits, subkeys, words_at
+from pullback.primitives.shapes import squeeze
+from pullback.random.arguments import DType, drawn_shape, float_dtype, parameter
+from pullback.random.keys import words_of
+
+# Uniform numbers ---------------------------------------------------------------------------------------------------
+
+
+def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Random bits, as unsigned integers.
+
+    Args:
+      key: a key.
+      shape: the shape of the result.
+      dtype: an unsigned integer dtype, which says how many bits; uint32 (or uint64) by default.
+
+    Returns:
+      An array of ``shape`` and ``dtype``, of which all values are equally likely.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no unsigned integer.
+      ShapeError: ``shape`` is not a shape.
+
+    >>> from pullback import random
+    >>> random.bits(random.key(0), (2,), "uint8")
+    Array([ 65, 169], dtype=uint8)
+    """
+    words = words_of("bits", key)
+    found = dtypes.canonicalize_dtype("uint64" if dtype is None else dtype)
+    if found.kind != "u":
+        raise ArgumentError(f"bits gives unsigned integers: its dtype must be one of them, got {dtypes.short_name(found)}")
+    return random_bits(words, found.itemsize * 8, shape_tuple(shape, "bits"))
+
+
+def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
+    """Uniformly distributed numbers.
+
+    Args:
+      key: a key.
+      shape: the shape of the result.
+      dtype: a floating-point dtype.
+      minval, maxval: the bounds, arrays that broadcast to ``shape``; the upper one is excluded. The result is
+        differentiable in them.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      ShapeError: the bounds do not fit the shape.
+
+    >>> from pullback import random
+    >>> random.uniform(random.key(0), (2,))
+    Array([0.21629536, 0.8041241 ], dtype=float32)
+    """
+    words = words_of("uniform", key)
+    found = float_dtype("uniform", dtype)
+    size = shape_tuple(shape, "uniform")
+    if type(minval) in SCALARS and type(maxval) in SCALARS and minval == 0 and maxval == 1:
+        return unit(words, size, found)
+    low, high = parameter("uniform", "minval", minval, found), parameter("uniform", "maxval", maxval, found)
+    if low.shape or high.shape:
+        drawn_shape("uniform", size, minval=low.shape, maxval=high.shape)
+    return _between(unit(words, size, found), low, high)
+
+
+def unit(words: Words, shape: Shape, dtype: DType) -> Any:
+    """Uniform numbers from 0 to 1: as many random bits as the mantissa of ``dtype`` holds, behind the point."""
+    width, mask, scale = _fraction(dtype)
+    kept = ops.and_p.bind(random_bits(words, width, shape), mask)
+    if dtype.itemsize > 1:
+        return ops.mul(ops.convert_element_type(kept, dtype), scale)
+    wide = ops.mul(ops.convert_element_type(kept, np.dtype(np.float32)), scale)
+    return ops.convert_element_type(wide, dtype)
+
+
+@lru_cache
+def _fraction(dtype: DType) -> tuple[int, int, float]:
+    """How many random bits to draw for a fraction, the mask of those that count, and the unit of the lowest one."""
+    info = dtypes.finfo(dtype)
+    if info.bits not in (8, 16, 32, 64):
+        raise ArgumentError(f"there are random floats of 8, 16, 32 and 64 bits, and none of {dtypes.short_name(dtype)}")
+    width = info.bits if info.nmant >= 8 else 8
+    return width, (1 << width) - (1 << width - info.nmant), 2.0**-width
+
+
+def _between(u: Any, low: Any, high: Any) -> Any:
+    """Numbers between two bounds, for uniform ones from 0 to 1; ``low`` where ``high`` is below it."""
+    return ops.max_p.bind(low, ops.add(ops.mul(u, ops.sub(high, low)), low))
+
+
+def _above(words: Words, shape: Shape, dtype: DType, low: float) -> Any:
+    """Uniform numbers between a constant and 1."""
+    bottom, span = _range(dtype, low)
+    return ops.add(ops.mul(unit(words, shape, dtype), span), bottom)
+
+
+@lru_cache
+def _range(dtype: DType, low: float) -> tuple[float, float]:
+    """A constant in ``dtype``, and its distance from 1 in ``dtype``."""
+    bottom = np.asarray(low).astype(dtype)
+    return float(bottom), float(np.asarray(1).astype(dtype) - bottom)
+
+
+# Normal numbers ----------------------------------------------------------------------------------------------------
+
+
+def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Numbers of the standard normal distribution.
+
+    Args:
+      key: a key.
+      shape: the shape of the result.
+      dtype: a floating-point or complex dtype; complex numbers have variance 1, half of it in each part.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` is not inexact.
+      ShapeError: ``shape`` is not a shape.
+
+    >>> from pullback import random
+    >>> random.normal(random.key(0), (2,))
+    Array([-0.7847661 ,  0.85643775], dtype=float32)
+    """
+    words = words_of("normal", key)
+    size = shape_tuple(shape, "normal")
+    found = dtypes.default_float() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    if dtypes.is_complex(found):
+        real, imag = (_normal(k, size, dtypes.to_real(found)) for k in subkeys(words, 2))
+        return ops.mul(ops.complex(real, imag), math.sqrt(0.5))
+    if not dtypes.is_float(found):
+        raise ArgumentError(
+            f"normal gives floats or complex numbers: its dtype must be inexact, got {dtypes.short_name(found)}"
+        )
+    return _normal(words, size, found)
+
+
+def _normal(words: Words, shape: Shape, dtype: DType) -> Any:
+    return ops.mul(math.sqrt(2), ops.erf_inv_p.bind(_above(words, shape, dtype, _next_to_minus_one(dtype))))
+
+
+@lru_cache
+def _next_to_minus_one(dtype: DType) -> float:
+    return float(np.nextafter(np.asarray(-1).astype(dtype), np.asarray(0).astype(dtype)))
+
+
+def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of the standard normal distribution under the condition that they are between two bounds.
+
+    Args:
+      key: a key.
+      lower, upper: the bounds, arrays that broadcast to ``shape``; both are excluded. The result is differentiable
+        in them.
+      shape: the shape of the result; that of the bounds by default.
+      dtype: a floating-point dtype.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      ShapeError: the bounds do not fit the shape.
+
+    >>> from pullback import random
+    >>> random.truncated_normal(random.key(0), 1.0, 2.0, (2,))
+    Array([1.1388745, 1.638621 ], dtype=float32)
+    """
+    words = words_of("truncated_normal", key)
+    found = float_dtype("truncated_normal", dtype)
+    low = parameter("truncated_normal", "lower", lower, found)
+    high = parameter("truncated_normal", "upper", upper, found)
+    size = drawn_shape("truncated_normal", shape, lower=low.shape, upper=high.shape)
+    root = math.sqrt(2)
+    ends = [ops.erf_p.bind(ops.div(x, root)) for x in (low, high)]
+    out = ops.mul(root, ops.erf_inv_p.bind(_between(unit(words, size, found), *ends)))
+    inside = ops.max_p.bind(out, ops.nextafter_p.bind(low, math.inf))
+    return ops.min_p.bind(inside, ops.nextafter_p.bind(high, -math.inf))
+
+
+# Other distributions -----------------------------------------------------------------------------------------------
+
+
+def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Numbers of the exponential distribution of mean 1.
+
+    Args:
+      key: a key.
+      shape: the shape of the result.
+      dtype: a floating-point dtype.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+
+    >>> from pullback import random
+    >>> random.exponential(random.key(0), (2,))
+    Array([0.24372302, 1.6302742 ], dtype=float32)
+    """
+    u = _unit("exponential", key, shape, dtype)
+    return ops.neg(ops.log1p_p.bind(ops.neg(u)))
+
+
+def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None) -> Any:
+    """Numbers of the standard Gumbel distribution.
+
+    Args:
+      key: a key.
+      shape: the shape of the result.
+      dtype: a floating-point dtype.
+      mode: ``"high"`` draws twice the bits, for the sake of the upper tail; ``"low"``, the default, does not.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, ``dtype`` no floating-point dtype, or there is no such
+        mode.
+
+    >>> from pullback import random
+    >>> random.gumbel(random.key(0), (2,))
+    Array([-0.42632467,  1.5234606 ], dtype=float32)
+    """
+    words = words_of("gumbel", key)
+    found, size = float_dtype("gumbel", dtype), shape_tuple(shape, "gumbel")
+    return _gumbel(words, size, found, mode)
+
+
+def _gumbel(words: Words, shape: Shape, dtype: DType, mode: str | None) -> Any:
+    info = dtypes.finfo(dtype)
+    tiny = float(info.tiny)
+    if mode is None or mode == "low":
+        exponential = ops.neg(ops.log(_above(words, shape, dtype, tiny)))
+    elif mode == "high":
+        coarse, fine = _pair(unit(words, (2, *shape), dtype))
+        refined = ops.add(ops.add(coarse, ops.mul(fine, 2.0**-info.nmant)), tiny)
+        upper = ops.where(ops.ge_p.bind(coarse, 0.5), coarse, refined)
+        exponential = ops.neg(ops.log1p_p.bind(ops.neg(upper)))
+    else:
+        raise ArgumentError(f"gumbel: mode must be 'low' or 'high', got {mode!r}")
+    return ops.neg(ops.log(exponential))
+
+
+def _pair(x: Any) -> list[Any]:
+    """The two elements along the first axis."""
+    return [squeeze(slicing.slice_in_dim(x, i, i + 1, 0), (0,)) for i in range(2)]
+
+
+def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Numbers of the Laplace distribution of mean 0 and scale 1.
+
+    Args:
+      key: a key.
+      shape: the shape of the result.
+      dtype: a floating-point dtype.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+
+    >>> from pullback import random
+    >>> random.laplace(random.key(0), (2,))
+    Array([-0.8379636,  0.937127 ], dtype=float32)
+    """
+    words = words_of("laplace", key)
+    found = float_dtype("laplace", dtype)
+    low = -1.0 + float(dtypes.finfo(found).epsneg)
+    u = _above(words, shape_tuple(shape, "laplace"), found, low)
+    return ops.mul(ops.sign(u), ops.log1p_p.bind(ops.neg(ops.abs(u))))
+
+
+def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Numbers of the standard logistic distribution.
+
+    Args:
+      key: a key.
+      shape: the shape of the result.
+      dtype: a floating-point dtype.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+
+    >>> from pullback import random
+    >>> random.logistic(random.key(0), (2,))
+    Array([-1.287391 ,  1.4122998], dtype=float32)
+    """
+    words = words_of("logistic", key)
+    found = float_dtype("logistic", dtype)
+    u = _above(words, shape_tuple(shape, "logistic"), found, float(dtypes.finfo(found).tiny))
+    return ops.sub(ops.log(u), ops.log1p_p.bind(ops.neg(u)))
+
+
+def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Numbers of the standard Cauchy distribution.
+
+    Args:
+      key: a key.
+      shape: the shape of the result.
+      dtype: a floating-point dtype.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+
+    >>> from pullback import random
+    >>> random.cauchy(random.key(0), (2,))
+    Array([-1.2371847,  1.4180279], dtype=float32)
+    """
+    words = words_of("cauchy", key)
+    found = float_dtype("cauchy", dtype)
+    u = _above(words, shape_tuple(shape, "cauchy"), found, float(dtypes.finfo(found).eps))
+    return ops.tan_p.bind(ops.mul(math.pi, ops.sub(u, 0.5)))
+
+
+def _unit(name: str, key: Any, shape: Any, dtype: Any) -> Any:
+    return unit(words_of(name, key), shape_tuple(shape, name), float_dtype(name, dtype))
