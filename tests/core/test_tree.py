@@ -65,7 +65,7 @@ TREES = [
 ]
 
 
-@pytest.mark.parametrize("value", TREES, ids=repr)
+@pytest.mark.parametrize("value", TREES, ids=map(str, range(len(TREES))))
 def test_a_tree_is_put_together_as_it_was(value):
     leaves, treedef = tree.flatten(value)
     assert (leaves, treedef) == optree.tree_flatten(value, namespace=tree_nodes.NAMESPACE)
@@ -282,7 +282,7 @@ def test_paths_in_every_kind_of_node():
     assert tree.leaves_with_path(None) == []
 
 
-@pytest.mark.parametrize("value", TREES, ids=repr)
+@pytest.mark.parametrize("value", TREES, ids=map(str, range(len(TREES))))
 def test_paths_keep_leaves_and_structure(value):
     found, treedef = tree.flatten_with_path(value)
     assert [leaf for _, leaf in found] == tree.leaves(value)

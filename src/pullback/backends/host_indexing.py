@@ -105,8 +105,8 @@ def layout(
     kept = sorted(rows)
     to_result = tuple(rows.index(i) for i in kept)
     order = (*advanced_dims, *whole)
-    full = all(sizes[d] == shape[d] for d in whole)
-    taken = advanced_dims[0] if len(advanced_dims) == 1 and not ranged and not operand_batching and full else None
+    full = not ranged and all(sizes[d] == shape[d] for d in whole)
+    taken = advanced_dims[0] if full and len(advanced_dims) == 1 and advanced_dims[0] in indexed else None
     before = [place[d] for d in whole if taken is not None and d < taken]
     after = [place[d] for d in whole if taken is not None and d > taken]
     take_rows = [*before, *batch_axes, *after]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import dtypes
+from pullback.core import dtypes, tree
 from pullback.core.config import config
 from pullback.core.errors import AllocationError, ImmutableArrayError, OperandError
 from pullback.core.types import ShapedArray
@@ -107,6 +107,9 @@ class ArrayImpl(Array):
 
     def __deepcopy__(self, memo: Any) -> ArrayImpl:
         return self
+
+
+tree.register_leaf_type(ArrayImpl)
 
 
 def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> ArrayImpl:

@@ -66,11 +66,6 @@ class Config(threading.local):
         """The value of the switch ``name``."""
         return getattr(self, _checked(name))
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("jax_") and name[4:] in _DEFAULTS:
-            return getattr(self, name[4:])
-        raise AttributeError(f"pullback has no configuration switch {name!r}; there are: {', '.join(_DEFAULTS)}")
-
     @property
     def values(self) -> dict[str, Any]:
         """All switches with their values in this thread."""
@@ -86,8 +81,13 @@ def _checked(name: str, value: Any = None) -> str:
     return key
 
 
+def _alias(name: str) -> property:
+    return property(lambda self: getattr(self, name))
+
+
 for _name, _default in _DEFAULTS.items():
     setattr(Config, _name, _from_environment(_name, _default))
+    setattr(Config, f"jax_{_name}", _alias(_name))
 
 config = Config()
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pullback.core import source
+from pullback.core import source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, typeof
 from pullback.core.errors import (
     AllocationError,
@@ -199,6 +199,9 @@ class Tracer(Array):
 
     _trace: Trace
     made_at: source.Location | None
+
+    def __init_subclass__(cls) -> None:
+        tree.register_leaf_type(cls)
 
     @property
     def aval(self) -> ShapedArray:

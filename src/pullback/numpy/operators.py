@@ -268,4 +268,3 @@ def attach() -> None:
     array.__round__ = _named(_round, "__round__")
 
 
-attach()

@@ -407,7 +407,7 @@ def conj(x: Any) -> Any:
 floor_p = elementwise("floor", of=FLOAT, host=np.floor, hlo="floor")
 ceil_p = elementwise("ceil", of=FLOAT, host=np.ceil, hlo="ceil")
 round_p = elementwise("round", of=FLOAT, host=np.rint, hlo="round_nearest_even")
-sign_p = elementwise("sign", of=NUMBER, host=host.sign, hlo="sign")
+sign_p = elementwise("sign", of=NUMBER, host=host.sign, hlo="sign", jvp=lambda t, x, ans: _sign_jvp(t, x, ans))
 nextafter_p = elementwise("nextafter", of=FLOAT, arity=2, host=np.nextafter, hlo="chlo.next_after")
 is_finite_p = elementwise("is_finite", of=INEXACT, host=np.isfinite, hlo="is_finite", out=_to_bool)
 
@@ -441,6 +441,16 @@ def _complex_transpose(ct: Any, x: Any, y: Any) -> Any:
     by_x = sum_to(real(ct), x) if type(x) is Linear else None
     by_y = sum_to(neg(imag(ct)), y) if type(y) is Linear else None
     return by_x, by_y
+
+
+def _sign_jvp(t: Any, x: Any, ans: Any) -> Any:
+    """Zero for real numbers; a complex sign turns with what of the tangent is across it."""
+    if not dtypes.is_complex(x.dtype):
+        return ZERO
+    along = real(mul(t, conj(ans)))
+    size = abs(x)
+    across = sub(t, mul(complex(along, shapes.zeros_like(size)), ans))
+    return div(across, where(eq(x, 0), _full_like(x, 1), complex(size, shapes.zeros_like(size))))
 
 
 def _abs_jvp(t: Any, x: Any, ans: Any) -> Any:

@@ -1,0 +1,583 @@
+"""Arrays made from values, shapes, ranges and functions of indices."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.backends import host
+from pullback.core import dtypes
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_numpy, from_scalar, typeof
+from pullback.core.errors import AllocationError, DtypeError, OperandError, ShapeError
+from pullback.core.trace import state
+from pullback.numpy.promotion import axis_index, inexact_operand, operand, promote_all, shape_tuple
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.primitives.elementwise import convert_element_type
+
+# From values -------------------------------------------------------------------------------------------------------
+
+
+def array(
+    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, *, device: Any = None
+) -> Any:
+    """An array of the values of ``object``.
+
+    Args:
+      object: a number, a NumPy array, an array, anything with ``__array__``, or nested lists or tuples of these, all
+        of one shape.
+      dtype: the dtype of the result; by default that which promotion gives. Numbers alone give a weak type.
+      copy: accepted for compatibility: arrays are immutable.
+      order: accepted for compatibility.
+      ndmin: the least number of axes; missing ones are put in front.
+      device: accepted for compatibility.
+
+    Raises:
+      OperandError: a string, None or another object that is no array (a TypeError).
+      ShapeError: nested lists whose lengths disagree (a TypeError and a ValueError).
+      DtypeError: there is no such dtype (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.array([1, 2.5])
+    Array([1. , 2.5], dtype=float32)
+    """
+    wanted = None if dtype is None else dtypes.canonicalize_dtype(dtype)
+    if isinstance(object, (list, tuple)):
+        out = _from_nested(object, wanted)
+    else:
+        out = _from_value(object, wanted)
+    missing = ndmin - len(out.shape)
+    return shapes.reshape(out, (1,) * missing + out.shape) if missing > 0 else out
+
+
+def asarray(
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
+) -> Any:
+    """``a`` as an array; an array as it is. See :func:`array`.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.asarray(2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    if dtype is None and isinstance(a, Array):
+        return a
+    return array(a, dtype)
+
+
+def _from_value(x: Any, wanted: Any) -> Any:
+    if wanted is None:
+        return operand("array", x)
+    if isinstance(x, Array):
+        return convert_element_type(x, wanted)
+    if isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic):
+        return ArrayImpl(_numbers(x, wanted)[()])
+    if not isinstance(x, (np.ndarray, np.generic)):
+        return convert_element_type(operand("array", x), wanted)
+    value = x if x.dtype == wanted else _silently_converted(x, wanted)
+    return from_numpy(value)
+
+
+def _silently_converted(x: Any, dtype: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return host.convert(x, new_dtype=dtype)
+
+
+def _numbers(x: Any, wanted: Any) -> np.ndarray[Any, Any]:
+    """Python numbers, nested or not, as a NumPy array; refused where the dtype cannot hold them."""
+    try:
+        natural = np.array(x)
+    except ValueError:
+        raise ShapeError(f"array: the nested lists are not all of one shape: {_short(x)}") from None
+    kind = natural.dtype.kind
+    if kind == "O":
+        _refuse_object(x)
+    if kind not in "biufc":
+        raise OperandError(f"array: expected numbers, got {_short(x)}")
+    if natural.size == 0:
+        natural = natural.astype(np.float32)
+    dtype = dtypes.canonicalize_dtype(natural.dtype) if wanted is None else wanted
+    if kind == "c" and dtype.kind not in "cb":
+        raise DtypeError(f"array: complex numbers cannot be converted to {dtype}; take their real part first")
+    if kind in "iu" and dtype.kind in "iu":
+        return np.array(x, dtype)  # which raises OverflowError for numbers that do not fit
+    return np.asarray(_silently_converted(natural, dtype))
+
+
+def _refuse_object(x: Any) -> None:
+    for leaf in _leaves(x):
+        if isinstance(leaf, int):
+            if not -(2**63) <= leaf < 2**64:
+                raise OverflowError(f"array: the Python integer {leaf} does not fit in 64 bits")
+        elif type(leaf) not in SCALARS:
+            operand("array", leaf)
+    raise ShapeError(f"array: the nested lists are not all of one shape: {_short(x)}")
+
+
+def _short(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _leaves(x: Any) -> Iterable[Any]:
+    for item in x:
+        if isinstance(item, (list, tuple)):
+            yield from _leaves(item)
+        else:
+            yield item
+
+
+def _from_nested(x: Sequence[Any], wanted: Any) -> Any:
+    leaves = list(_leaves(x))
+    if all(kind in SCALARS for kind in set(map(type, leaves))):
+        return ArrayImpl(_numbers(x, wanted))
+    leaves = [leaf if type(leaf) in SCALARS else operand("array", leaf) for leaf in leaves]
+    dtype = dtypes.result_type(*leaves) if wanted is None else wanted
+    return _stacked(x, iter(leaves), dtype)
+
+
+def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
+    """Nested lists of operands, which come from ``leaves`` in order, as an array."""
+    if not isinstance(x, (list, tuple)):
+        leaf = next(leaves)
+        return asarray(leaf, dtype)
+    parts = [_stacked(item, leaves, dtype) for item in x]
+    if not parts:
+        return ArrayImpl(np.zeros(0, dtype))
+    if any(part.shape != parts[0].shape for part in parts):
+        found = ", ".join(sorted({str(part.shape) for part in parts}))
+        raise ShapeError(f"array: the items of a list must have one shape, got {found}")
+    if state.trace.eager and all(type(part) is ArrayImpl for part in parts):
+        return ArrayImpl(np.stack([part._value for part in parts]))
+    return slicing.concatenate([shapes.expand_dims(part, (0,)) for part in parts], 0)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+    """``x`` in another dtype: floats to integers towards zero and within range, complex to real without the imaginary part.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.astype(pnp.array([1.7, -1.7]), int))
+    [ 1 -1]
+    """
+    x = operand("astype", x)
+    target = dtypes.canonicalize_dtype(float if dtype is None else dtype)
+    if target.kind == "b" and x.dtype.kind != "b":
+        return ops.ne_p.bind(x, 0)
+    return convert_element_type(x, target)
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """``a`` as an array.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.copy([1, 2]))
+    [1 2]
+    """
+    return array(a)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array of the values of an array of another library, by the DLPack protocol.
+
+    >>> import pullback.numpy as pnp
+    >>> import numpy as np
+    >>> print(pnp.from_dlpack(np.arange(2)))
+    [0 1]
+    """
+    return from_numpy(np.array(np.from_dlpack(x)))
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """An array of the bytes of a buffer, read as ``dtype``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.frombuffer(b"ab", dtype="uint8"))
+    [97 98]
+    """
+    return from_numpy(np.array(np.frombuffer(buffer, dtypes.canonicalize_dtype(dtype), count, offset)))
+
+
+def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
+    """A vector of the values of an iterable.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.fromiter(range(3), float))
+    [0. 1. 2.]
+    """
+    return ArrayImpl(np.fromiter(iter, dtypes.canonicalize_dtype(dtype), count))
+
+
+# From shapes -------------------------------------------------------------------------------------------------------
+
+
+def _filled(name: str, shape: Any, dtype: Any, value: Any) -> ArrayImpl:
+    """A constant array, in memory of its own."""
+    sizes = shape_tuple(shape, name)
+    try:
+        if value == 0 and dtype.kind != "V":
+            return ArrayImpl(np.zeros(sizes, dtype))
+        out = np.empty(sizes, dtype)
+        out[...] = value
+        return ArrayImpl(out)
+    except (MemoryError, ValueError) as error:
+        if isinstance(error, ValueError) and "too large" not in str(error) and "too big" not in str(error) and "exceeded" not in str(error):  # fmt: skip
+            raise
+        raise AllocationError(
+            f"{name}: no memory for an array of shape {sizes} and dtype {dtypes.dtype_name(dtype)}: {error}"
+        ) from None
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+    """An array of zeros.
+
+    Raises:
+      AllocationError: the array does not fit into memory (a MemoryError).
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.zeros(2)
+    Array([0., 0.], dtype=float32)
+    """
+    return _filled("zeros", shape, dtypes.canonicalize_dtype(dtype or float), 0)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+    """An array of ones.
+
+    Raises:
+      AllocationError: the array does not fit into memory (a MemoryError).
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.ones((1, 2))
+    Array([[1., 1.]], dtype=float32)
+    """
+    return _filled("ones", shape, dtypes.canonicalize_dtype(dtype or float), 1)
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+    """An array of zeros: there are no uninitialised arrays.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.empty(1).shape
+    (1,)
+    """
+    return _filled("empty", shape, dtypes.canonicalize_dtype(dtype or float), 0)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
+    """An array filled with a value, or with an array broadcast to the shape.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.full(2, 7.0))
+    [7. 7.]
+    """
+    if isinstance(fill_value, (list, tuple)):
+        fill_value = array(fill_value)
+    value = operand("full", fill_value)
+    weak = dtype is None and value.weak_type
+    target = value.dtype if dtype is None else dtypes.canonicalize_dtype(dtype)
+    value = convert_element_type(value, target, weak)
+    sizes = shape_tuple(shape, "full")
+    if type(value) is ArrayImpl and value._value.shape == ():
+        out = _filled("full", sizes, target, value._value)
+        out.weak_type = weak
+        return out
+    return shapes.broadcast_to(value, sizes)
+
+
+def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
+    aval = a if hasattr(a, "shape") and hasattr(a, "dtype") else typeof(a)
+    target = dtypes.canonicalize_dtype(aval.dtype if dtype is None else dtype)
+    out = _filled(name, aval.shape if shape is None else shape, target, value)
+    out.weak_type = dtype is None and bool(getattr(aval, "weak_type", False))
+    return out
+
+
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """Zeros of the shape and dtype of ``a``, unless others are given.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.zeros_like(pnp.ones(2)))
+    [0. 0.]
+    """
+    return _like("zeros_like", a, dtype, shape, 0)
+
+
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """Ones of the shape and dtype of ``a``, unless others are given.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.ones_like(pnp.zeros(2), dtype=int))
+    [1 1]
+    """
+    return _like("ones_like", a, dtype, shape, 1)
+
+
+def empty_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """Zeros of the shape and dtype of ``a``: there are no uninitialised arrays.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.empty_like(pnp.ones(2)).shape
+    (2,)
+    """
+    return _like("empty_like", a, dtype, shape, 0)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """An array of the shape and dtype of ``a``, unless others are given, filled with a value.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.full_like(pnp.ones(2), 7))
+    [7. 7.]
+    """
+    aval = a if hasattr(a, "shape") and hasattr(a, "dtype") else typeof(a)
+    target = dtypes.canonicalize_dtype(aval.dtype if dtype is None else dtype)
+    return full(aval.shape if shape is None else shape, fill_value, target)
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
+    """A matrix with ones on the diagonal ``k`` and zeros elsewhere.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.eye(2))
+    [[1. 0.]
+     [0. 1.]]
+    """
+    (rows,) = shape_tuple((N,), "eye")
+    (columns,) = shape_tuple((rows if M is None else M,), "eye")
+    return ArrayImpl(np.eye(rows, columns, operator.index(k), dtypes.canonicalize_dtype(dtype or float)))
+
+
+def identity(n: int, dtype: Any = None) -> Any:
+    """The identity matrix.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.identity(1))
+    [[1.]]
+    """
+    return eye(n, dtype=dtype)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+    """A matrix with ones on and below the diagonal ``k``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.tri(2))
+    [[1. 0.]
+     [1. 1.]]
+    """
+    (rows,) = shape_tuple((N,), "tri")
+    return ArrayImpl(np.tri(rows, M, operator.index(k), dtypes.canonicalize_dtype(dtype or float)))
+
+
+# Ranges ------------------------------------------------------------------------------------------------------------
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None) -> Any:
+    """The numbers from ``start`` (or 0) to before ``stop``, in steps of ``step``.
+
+    Raises:
+      ConcretizationTypeError: a bound is traced, so that the shape of the result would depend on it (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.arange(3), pnp.arange(0.0, 1.0, 0.5))
+    [0 1 2] [0.  0.5]
+    """
+    bounds = [operand("arange", x) for x in (start, stop, step) if x is not None]
+    if any(x.shape != () for x in bounds):
+        raise ShapeError(f"arange takes scalars, got shapes {', '.join(str(x.shape) for x in bounds)}")
+    target = dtypes.result_type(*bounds) if dtype is None else dtypes.canonicalize_dtype(dtype)
+    if target.kind in "bc":
+        raise DtypeError(f"arange takes real numbers, got {target}")
+    first, last, stride = (None if x is None else _number(x) for x in (start, stop, step))
+    if last is None:
+        first, last = 0, first
+    stride = 1 if stride is None else stride
+    if stride == 0:
+        raise ShapeError("arange: the step must not be zero")
+    try:
+        if target.kind == "V":
+            return from_numpy(np.arange(first, last, stride, np.float32).astype(target))
+        return ArrayImpl(np.arange(first, last, stride, target))
+    except MemoryError as error:
+        raise AllocationError(f"arange: no memory for the range from {first} to {last} by {stride}: {error}") from None
+
+
+def _number(x: Any) -> Any:
+    """The Python number of a scalar, which must be known."""
+    if type(x) in SCALARS:
+        return x
+    kind = operand("arange", x).dtype.kind
+    return int(x) if kind in "iub" else float(x)
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
+    axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    """``num`` numbers from ``start`` to ``stop``, evenly spaced along a new axis; differentiable in both ends.
+
+    Args:
+      start, stop: arrays that broadcast against each other.
+      num: how many numbers.
+      endpoint: whether ``stop`` is the last of them.
+      retstep: whether to return the distance between two numbers too.
+      dtype: the dtype of the result; integers are rounded down.
+      axis: the position of the new axis.
+      device: accepted for compatibility.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linspace(0, 1, 5))
+    [0.   0.25 0.5  0.75 1.  ]
+    """
+    (count,) = shape_tuple((num,), "linspace")
+    first, last = (inexact_operand("linspace", x) for x in promote_all("linspace", (start, stop)))
+    parts = count - 1 if endpoint else count
+    shape = np.broadcast_shapes(first.shape, last.shape)
+    position = axis_index(axis, len(shape) + 1, "linspace")
+    real = dtypes.to_real(first.dtype)
+    steps = np.arange(count) / parts if parts > 0 else np.zeros(count)
+    column = [count if i == position else 1 for i in range(len(shape) + 1)]
+    t = ArrayImpl(steps.reshape(column).astype(first.dtype))
+    s = ArrayImpl((1 - steps).reshape(column).astype(first.dtype))
+    a, b = (shapes.expand_dims(shapes.broadcast_to(x, shape), (position,)) for x in (first, last))
+    out = ops.add(ops.mul(s, a), ops.mul(t, b))
+    if dtype is not None:
+        out = _rounded_down(out, dtypes.canonicalize_dtype(dtype))
+    out = convert_element_type(out, out.dtype)
+    if not retstep:
+        return out
+    step = ops.div(ops.sub(last, first), parts) if parts > 0 else full(shape, math.nan, real)
+    return out, step
+
+
+def _rounded_down(x: Any, dtype: Any) -> Any:
+    if dtypes.is_integer(dtype) and dtypes.is_float(x.dtype):
+        x = ops.floor_p.bind(x)
+    return convert_element_type(x, dtype)
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    """``base`` to the power of evenly spaced numbers from ``start`` to ``stop``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.logspace(0, 2, 3))
+    [  1.  10. 100.]
+    """
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    base, exponents = (inexact_operand("logspace", x) for x in promote_all("logspace", (base, exponents)))
+    out = ops.pow(base, exponents)
+    return out if dtype is None else astype(out, dtype)
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """``num`` numbers from ``start`` to ``stop`` with a constant ratio.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.geomspace(1, 8, 4))
+    [1. 2. 4. 8.]
+    """
+    first, last = (inexact_operand("geomspace", x) for x in promote_all("geomspace", (start, stop)))
+    exponents = linspace(shapes.zeros_like(first), ops.log(ops.div(last, first)), num, endpoint, axis=axis)
+    position = axis_index(axis, len(exponents.shape), "geomspace")
+    t = linspace(0.0, 1.0, num, endpoint)
+    t = shapes.expand_dims(t, [i for i in range(len(exponents.shape)) if i != position])
+    first, last = (
+        shapes.expand_dims(shapes.broadcast_to(x, np.broadcast_shapes(first.shape, last.shape)), (position,))
+        for x in (first, last)
+    )
+    out = ops.where(ops.eq(t, 1), last, ops.mul(first, ops.exp(exponents)))
+    out = convert_element_type(out, out.dtype)
+    return out if dtype is None else astype(out, dtype)
+
+
+# Grids -------------------------------------------------------------------------------------------------------------
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+    """The coordinates of the points of a grid, one array an axis.
+
+    Args:
+      xi: the coordinates along each axis, vectors.
+      copy: accepted for compatibility.
+      sparse: whether to leave axes of size one where an array does not vary.
+      indexing: "xy", with the second axis first, or "ij".
+
+    >>> import pullback.numpy as pnp
+    >>> x, y = pnp.meshgrid(pnp.arange(3), pnp.arange(2))
+    >>> x.shape, y.shape
+    ((2, 3), (2, 3))
+    """
+    if indexing not in ("xy", "ij"):
+        raise ShapeError(f'meshgrid: indexing must be "xy" or "ij", got {indexing!r}')
+    vectors = [operand("meshgrid", x) for x in xi]
+    if any(len(x.shape) > 1 for x in vectors):
+        raise ShapeError(f"meshgrid takes vectors, got shapes {', '.join(str(x.shape) for x in vectors)}")
+    vectors = [shapes.reshape(x, (1,)) if x.shape == () else x for x in vectors]
+    places = list(range(len(vectors)))
+    if indexing == "xy" and len(vectors) >= 2:
+        places[:2] = [1, 0]
+    shape = [0] * len(vectors)
+    for x, place in zip(vectors, places):
+        shape[place] = x.shape[0]
+    grids = [
+        shapes.expand_dims(x, [i for i in range(len(vectors)) if i != place]) for x, place in zip(vectors, places)
+    ]
+    return grids if sparse else [shapes.broadcast_to(g, tuple(shape)) for g in grids]
+
+
+def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+    """The indices of the elements of an array of a shape, one array an axis, stacked.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.indices((2, 3)).shape
+    (2, 2, 3)
+    """
+    shape = shape_tuple(tuple(dimensions), "indices")
+    target = dtypes.canonicalize_dtype(dtype or int)
+    if sparse:
+        return tuple(ArrayImpl(x) for x in np.indices(shape, target, sparse=True))
+    return ArrayImpl(np.indices(shape, target))
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """A function of the indices of an array, called once with an array of indices for each axis.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.fromfunction(lambda i, j: i + j, (2, 2)))
+    [[0. 1.]
+     [1. 2.]]
+    """
+    sizes = shape_tuple(shape, "fromfunction")
+    target = dtypes.canonicalize_dtype(dtype)
+    return function(*(ArrayImpl(x) for x in np.indices(sizes, target)), **kwargs)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """The matrix whose columns are powers of ``x``, falling unless ``increasing``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.vander(pnp.array([2.0, 3.0]), 3))
+    [[4. 2. 1.]
+     [9. 3. 1.]]
+    """
+    x = operand("vander", x)
+    if len(x.shape) != 1:
+        raise ShapeError(f"vander takes a vector, got shape {x.shape}")
+    (count,) = shape_tuple((x.shape[0] if N is None else N,), "vander")
+    powers = range(count) if increasing else range(count - 1, -1, -1)
+    columns = [shapes.expand_dims(ops.integer_pow(x, k), (1,)) for k in powers]
+    return slicing.concatenate(columns, 1) if columns else zeros((x.shape[0], 0), x.dtype)
+
+
+__all__ = [
+    "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "from_dlpack", "frombuffer",
+    "fromfunction", "fromiter", "full", "full_like", "geomspace", "identity", "indices", "linspace", "logspace",
+    "meshgrid", "ones", "ones_like", "tri", "vander", "zeros", "zeros_like",
+]  # fmt: skip

@@ -1,0 +1,780 @@
+"""Sums, products, extremes, truth and moments along axes, also of partial results, and without NaN."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import Array, ArrayImpl
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.trace import Primitive, state
+from pullback.numpy.promotion import axes_tuple, axis_index, inexact_operand, operand
+from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions as prims
+from pullback.primitives import shapes
+from pullback.primitives.declare import broadcast_shape
+from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.slicing import concatenate
+
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum", "cumulative_prod",
+    "cumulative_sum", "max", "mean", "min", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
+    "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "prod", "ptp", "std", "sum", "var",
+]  # fmt: skip
+
+_ALL_AXES = tuple(tuple(range(rank)) for rank in range(65))
+_FAST = "fdFD"  # The codes of the dtypes that need no promotion and are accumulated as they are.
+
+# What the functions share ------------------------------------------------------------------------------------------
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """Refuse NumPy's argument ``out``: arrays are immutable."""
+    if out is not None:
+        raise NotImplementedError(f"{name}: the argument out is not supported, for arrays are immutable; got {out!r}")
+
+
+def all_axes(axis: Any, rank: int, name: str) -> tuple[int, ...]:
+    """The axes to reduce over, as positions."""
+    return _ALL_AXES[rank] if axis is None else axes_tuple(axis, rank, name)
+
+
+def strong(x: Any) -> Any:
+    """``x`` with a dtype that does not give way to others."""
+    return convert_element_type(x, x.dtype) if x.weak_type else x
+
+
+def count_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    """The number of elements along some axes."""
+    return math.prod([shape[a] for a in axes])
+
+
+def _summed_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a sum: integers that are narrower than the default become as wide."""
+    if dtypes.is_inexact(dtype):
+        return dtype
+    wide = dtypes.default_int()
+    if dtypes.is_bool(dtype):
+        return wide
+    if dtypes.is_integer(dtype) and dtype.itemsize < wide.itemsize:
+        return np.dtype(f"u{wide.itemsize}") if dtypes.short_name(dtype).startswith("u") else wide
+    return dtype
+
+
+def _boolean(name: str, x: Any) -> Any:
+    """An operand as booleans: whether its elements differ from zero."""
+    x = operand(name, x)
+    return x if dtypes.is_bool(x.dtype) else ops.ne_p.bind(x, 0)
+
+
+def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
+    """The argument ``where`` as booleans that broadcast to ``shape``."""
+    mask = _boolean(name, where)
+    if broadcast_shape(name, [mask.shape, shape]) != shape:
+        raise ShapeError(f"{name}: where, of shape {mask.shape}, does not broadcast to the array's shape {shape}")
+    return mask
+
+
+def _finish(
+    name: str, result: Any, axes: tuple[int, ...], keepdims: bool, initial: Any, combine: Primitive
+) -> Any:
+    """A reduced array combined with ``initial``, and with its axes kept if so asked."""
+    if initial is not None:
+        first = operand(name, initial)
+        if first.shape:
+            raise ShapeError(f"{name}: initial must be a scalar, got shape {first.shape}")
+        result = combine.bind(result, convert_element_type(first, result.dtype))
+    if keepdims:
+        result = shapes.expand_dims(result, axes)
+    return strong(result)
+
+
+# Sums and products -------------------------------------------------------------------------------------------------
+
+
+def sum(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None, promote_integers: bool = True,
+) -> Any:  # fmt: skip
+    """The sum of the elements along some axes.
+
+    Args:
+      a: an array.
+      axis: an axis, a tuple of axes, or None for all.
+      dtype: of the result; by default that of ``a``, where booleans and narrow integers become the default integer.
+      out: not supported.
+      keepdims: whether to keep the axes, with size one.
+      initial: a number to start with.
+      where: booleans that broadcast to ``a``: which elements to sum.
+      promote_integers: whether narrow integers become wider.
+
+    Returns:
+      An array without the axes that are summed.
+
+    Raises:
+      ShapeError: an axis does not exist or comes twice (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.sum(pnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0))
+    [4. 6.]
+    """
+    if dtype is None and where is None and initial is None and out is None and isinstance(a, Array):
+        if a.dtype.char in _FAST and not a.weak_type:
+            axes = all_axes(axis, len(a.shape), "sum")
+            result = state.trace.process(prims.reduce_sum_p, (a,), {"axes": axes}) if axes else a
+            return shapes.expand_dims(result, axes) if keepdims else result
+    return _total("sum", prims.reduce_sum_p, ops.add_p, 0, a, axis, dtype, out, keepdims, initial, where,
+                  promote_integers)  # fmt: skip
+
+
+def prod(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None, promote_integers: bool = True,
+) -> Any:  # fmt: skip
+    """The product of the elements along some axes. Its derivative is right where elements are zero.
+
+    Args:
+      a, axis, dtype, out, keepdims, initial, where, promote_integers: as of :func:`sum`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.prod(pnp.array([2.0, 3.0, 4.0])))
+    24.0
+    """
+    return _total("prod", prims.reduce_prod_p, ops.mul_p, 1, a, axis, dtype, out, keepdims, initial, where,
+                  promote_integers)  # fmt: skip
+
+
+def _total(
+    name: str, primitive: Primitive, combine: Primitive, identity: int, a: Any, axis: Any, dtype: Any, out: Any,
+    keepdims: bool, initial: Any, where: Any, promote_integers: bool,
+) -> Any:  # fmt: skip
+    refuse_out(name, out)
+    x = operand(name, a)
+    if dtype is not None:
+        x = convert_element_type(x, dtypes.canonicalize_dtype(dtype))
+    elif promote_integers or dtypes.is_bool(x.dtype):
+        x = convert_element_type(x, _summed_dtype(x.dtype))
+    axes = all_axes(axis, len(x.shape), name)
+    if where is not None:
+        x = ops.where(_mask(name, where, x.shape), x, identity)
+    result = primitive.bind(x, axes=axes) if axes else x
+    return _finish(name, result, axes, keepdims, initial, combine)
+
+
+# Extremes ----------------------------------------------------------------------------------------------------------
+
+
+def max(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """The largest element along some axes; NaN if there is one. Elements that tie share the derivative evenly.
+
+    Args:
+      a: an array; complex numbers are ordered by their real parts, then by their imaginary parts.
+      axis, out, keepdims: as of :func:`sum`.
+      initial: the least that the result may be; needed where there may be nothing to compare.
+      where: booleans that broadcast to ``a``: which elements count.
+
+    Raises:
+      ShapeError: there are no elements to compare and no ``initial`` (a ValueError).
+      ArgumentError: ``where`` is given without ``initial`` (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.max(pnp.array([[1.0, 5.0], [3.0, 4.0]]), axis=1))
+    [5. 4.]
+    """
+    return _extreme("max", prims.reduce_max_p, ops.max_p, False, a, axis, out, keepdims, initial, where)
+
+
+def min(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """The smallest element along some axes; NaN if there is one. Elements that tie share the derivative evenly.
+
+    Args:
+      a, axis, out, keepdims, initial, where: as of :func:`max`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.min(pnp.array([[1.0, 5.0], [3.0, 4.0]]), axis=1))
+    [1. 3.]
+    """
+    return _extreme("min", prims.reduce_min_p, ops.min_p, True, a, axis, out, keepdims, initial, where)
+
+
+amax = max
+amin = min
+
+
+def _extreme(
+    name: str, primitive: Primitive, combine: Primitive, largest: bool, a: Any, axis: Any, out: Any, keepdims: bool,
+    initial: Any, where: Any,
+) -> Any:  # fmt: skip
+    refuse_out(name, out)
+    x = operand(name, a)
+    axes = all_axes(axis, len(x.shape), name)
+    if initial is None:
+        if where is not None:
+            raise ArgumentError(f"{name}: where needs initial, for there is no {name} of no elements")
+        if any_empty(x.shape, axes):
+            raise ShapeError(f"{name}: an array of shape {x.shape} has no elements to compare along {axes}; give initial")
+    if where is not None:
+        fill = ArrayImpl(prims.extreme(x.dtype, largest=largest))
+        x = ops.where(_mask(name, where, x.shape), x, fill)
+    result = primitive.bind(x, axes=axes) if axes else x
+    return _finish(name, result, axes, keepdims, initial, combine)
+
+
+def any_empty(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Whether some results have no elements to be computed from."""
+    return 0 in [shape[a] for a in axes]
+
+
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The difference of the largest and the smallest element along some axes.
+
+    Args:
+      a, axis, out, keepdims: as of :func:`max`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.ptp(pnp.array([3.0, 1.0, 5.0])))
+    4.0
+    """
+    refuse_out("ptp", out)
+    x = operand("ptp", a)
+    return ops.sub(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
+
+
+def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The position of the first largest element; of the first NaN if there is one.
+
+    Args:
+      a: an array of real numbers or booleans.
+      axis: along which axis; None for a position among all elements in row-major order.
+      out: not supported.
+      keepdims: whether to keep the axis, with size one.
+
+    Raises:
+      ShapeError: there are no elements to compare (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.argmax(pnp.array([1.0, 3.0, 3.0])))
+    1
+    """
+    refuse_out("argmax", out)
+    return _position("argmax", prims.argmax_p, operand("argmax", a), axis, keepdims)
+
+
+def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The position of the first smallest element; of the first NaN if there is one.
+
+    Args:
+      a, axis, out, keepdims: as of :func:`argmax`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.argmin(pnp.array([[4.0, 3.0], [1.0, 3.0]]), axis=0))
+    [1 0]
+    """
+    refuse_out("argmin", out)
+    return _position("argmin", prims.argmin_p, operand("argmin", a), axis, keepdims)
+
+
+def _position(name: str, primitive: Primitive, x: Any, axis: int | None, keepdims: bool | None) -> Any:
+    rank = len(x.shape)
+    if axis is None:
+        along, position = shapes.reshape(x, (x.size,)), 0
+    else:
+        along, position = x, axis_index(axis, rank, name)
+    if along.shape[position] == 0:
+        raise ShapeError(f"{name}: an array of shape {x.shape} has no elements to compare along axis {axis}")
+    result = primitive.bind(along, axes=(position,), index_dtype=dtypes.default_int())
+    return shapes.expand_dims(result, _ALL_AXES[rank] if axis is None else (position,)) if keepdims else result
+
+
+# Truth -------------------------------------------------------------------------------------------------------------
+
+
+def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+    """Whether all elements along some axes are true, or not zero.
+
+    Args:
+      a, axis, out, keepdims, where: as of :func:`sum`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.all(pnp.array([[True, False], [True, True]]), axis=1))
+    [False  True]
+    """
+    return _truth("all", prims.reduce_and_p, a, axis, out, keepdims, where, True)
+
+
+def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+    """Whether any element along some axes is true, or not zero.
+
+    Args:
+      a, axis, out, keepdims, where: as of :func:`sum`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.any(pnp.array([[True, False], [False, False]]), axis=1))
+    [ True False]
+    """
+    return _truth("any", prims.reduce_or_p, a, axis, out, keepdims, where, False)
+
+
+def _truth(
+    name: str, primitive: Primitive, a: Any, axis: Any, out: Any, keepdims: bool, where: Any, identity: bool
+) -> Any:
+    refuse_out(name, out)
+    x = _boolean(name, a)
+    axes = all_axes(axis, len(x.shape), name)
+    if where is not None:
+        x = ops.where(_mask(name, where, x.shape), x, identity)
+    result = primitive.bind(x, axes=axes) if axes else x
+    return shapes.expand_dims(result, axes) if keepdims else result
+
+
+def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """How many elements along some axes are true, or not zero.
+
+    Args:
+      a, axis, keepdims: as of :func:`sum`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.count_nonzero(pnp.array([0.0, 1.0, 2.0])))
+    2
+    """
+    return sum(_boolean("count_nonzero", a), axis, keepdims=keepdims)
+
+
+# Means and variances -----------------------------------------------------------------------------------------------
+
+
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """The mean of the elements along some axes; NaN of none.
+
+    Args:
+      a, axis, out, keepdims, where: as of :func:`sum`.
+      dtype: of the result; by default that of ``a``, as a float.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.mean(pnp.array([[1, 2], [3, 5]]), axis=0))
+    [2.  3.5]
+    """
+    refuse_out("mean", out)
+    x = inexact_operand("mean", a)
+    axes = all_axes(axis, len(x.shape), "mean")
+    if dtype is None and where is None and x.dtype.char in _FAST:
+        result = ops.div(prims.reduce_sum(x, axes), count_of(x.shape, axes))
+        if keepdims:
+            result = shapes.expand_dims(result, axes)
+        return strong(result)
+    wanted = x.dtype if dtype is None else dtypes.canonicalize_dtype(dtype)
+    result = _mean(convert_element_type(x, _computed(x.dtype, wanted)), axes, where, keepdims)
+    return convert_element_type(result, wanted)
+
+
+def _computed(have: np.dtype[Any], wanted: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which moments are computed: of at least 32 bits."""
+    dtype = dtypes.promote_types(have, wanted) if dtypes.is_inexact(wanted) else have
+    return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
+
+
+def _mean(x: Any, axes: tuple[int, ...], where: Any, keepdims: bool) -> Any:
+    if where is None:
+        result = ops.div(prims.reduce_sum(x, axes), count_of(x.shape, axes))
+    else:
+        mask = _mask("mean", where, x.shape)
+        result = ops.div(prims.reduce_sum(ops.where(mask, x, 0), axes), _counted(mask, x, axes))
+    return shapes.expand_dims(result, axes) if keepdims else result
+
+
+def _counted(mask: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """The number of elements along some axes that ``mask`` selects, in the dtype of ``x``."""
+    counted = convert_element_type(shapes.broadcast_to(mask, x.shape), dtypes.default_int())
+    return convert_element_type(prims.reduce_sum(counted, axes), x.dtype)
+
+
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
+    where: Any = None, mean: Any = None, correction: float | None = None,
+) -> Any:  # fmt: skip
+    """The variance of the elements along some axes; of complex numbers that of their distance from the mean.
+
+    Args:
+      a, axis, out, keepdims, where: as of :func:`sum`.
+      dtype: of the result; by default that of ``a``, as a real float.
+      ddof: how many degrees of freedom to take off the number of elements that the sum of squares is divided by.
+      mean: the mean, with the axes kept, if it is known.
+      correction: another name for ``ddof``.
+
+    Returns:
+      An array without the axes; NaN where no degree of freedom is left.
+
+    Raises:
+      ArgumentError: both ``ddof`` and ``correction`` are given, or a real dtype for complex elements (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.var(pnp.array([1.0, 2.0, 3.0]), ddof=1))
+    1.0
+    """
+    return _var("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+
+
+def _var(
+    name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any, mean: Any,
+    correction: Any,
+) -> Any:  # fmt: skip
+    refuse_out(name, out)
+    if correction is not None:
+        if ddof:
+            raise ArgumentError(f"{name}: give ddof or correction, not both; got ddof={ddof} and correction={correction}")
+        ddof = correction
+    x = inexact_operand(name, a)
+    wanted = dtypes.to_real(x.dtype)
+    if dtype is not None:
+        wanted = dtypes.canonicalize_dtype(dtype)
+        if dtypes.is_complex(x.dtype) and not dtypes.is_complex(wanted):
+            raise ArgumentError(f"{name} of complex numbers in a real dtype is not defined, got dtype={dtype!r}")
+    axes = all_axes(axis, len(x.shape), name)
+    x = convert_element_type(x, _computed(x.dtype, wanted))
+    mask = None if where is None else _mask(name, where, x.shape)
+    middle = _mean(x, axes, mask, True) if mean is None else convert_element_type(operand(name, mean), x.dtype)
+    off = ops.sub(x, middle)
+    if dtypes.is_complex(x.dtype):
+        squares = ops.add(ops.square(ops.real(off)), ops.square(ops.imag(off)))
+    else:
+        squares = ops.square(off)
+    if mask is None:
+        freedom: Any = count_of(x.shape, axes) - ddof
+        freedom = freedom if freedom > 0 else math.nan
+    else:
+        squares = ops.where(mask, squares, 0)
+        freedom = ops.sub(_counted(mask, squares, axes), ddof)
+        freedom = ops.where(ops.gt(freedom, 0), freedom, math.nan)
+    result = ops.div(prims.reduce_sum(squares, axes), freedom)
+    return convert_element_type(shapes.expand_dims(result, axes) if keepdims else result, wanted)
+
+
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
+    where: Any = None, mean: Any = None, correction: float | None = None,
+) -> Any:  # fmt: skip
+    """The standard deviation of the elements along some axes: the square root of :func:`var`.
+
+    Args:
+      a, axis, dtype, out, ddof, keepdims, where, mean, correction: as of :func:`var`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.std(pnp.array([1.0, 3.0])))
+    1.0
+    """
+    return ops.sqrt(_var("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction))
+
+
+# Partial results ---------------------------------------------------------------------------------------------------
+
+
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The sums of the elements up to each one.
+
+    Args:
+      a: an array.
+      axis: along which axis; None for all elements in row-major order.
+      dtype: of the result; by default that of ``a``, where booleans become the default integer.
+      out: not supported.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.cumsum(pnp.array([1.0, 2.0, 3.0])))
+    [1. 3. 6.]
+    """
+    return _cumulate("cumsum", prims.cumsum, a, axis, dtype, out)
+
+
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The products of the elements up to each one. Its derivative is right where elements are zero.
+
+    Args:
+      a, axis, dtype, out: as of :func:`cumsum`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.cumprod(pnp.array([1.0, 2.0, 3.0])))
+    [1. 2. 6.]
+    """
+    return _cumulate("cumprod", prims.cumprod, a, axis, dtype, out)
+
+
+def _cumulate(
+    name: str, function: Any, a: Any, axis: int | None, dtype: Any, out: Any, skipped: int | None = None
+) -> Any:
+    """Partial results; of others than NaN if there is a value, ``skipped``, to put in its place."""
+    refuse_out(name, out)
+    x = operand(name, a)
+    if skipped is not None and dtypes.is_inexact(x.dtype):
+        x = ops.where(_is_nan(x), skipped, x)
+    if axis is None:
+        x = shapes.reshape(x, (x.size,))
+    position = axis_index(0 if axis is None else axis, len(x.shape), name)
+    if dtype is not None:
+        x = convert_element_type(x, dtypes.canonicalize_dtype(dtype))
+    elif dtypes.is_bool(x.dtype):
+        x = convert_element_type(x, dtypes.default_int())
+    return strong(function(x, position))
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """The sums of the elements up to each one, as the array API standard has it.
+
+    Args:
+      x: an array of at least one axis.
+      axis: along which axis; may be left out if there is only one.
+      dtype: of the result; by default as of :func:`sum`.
+      include_initial: whether to begin with the sum of no elements, 0.
+
+    Raises:
+      ShapeError: there is more than one axis, or none, and ``axis`` is not given (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.cumulative_sum(pnp.array([1, 2, 3]), include_initial=True))
+    [0 1 3 6]
+    """
+    return _cumulate_from("cumulative_sum", prims.cumsum, x, axis, dtype, include_initial, 0)
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """The products of the elements up to each one, as the array API standard has it.
+
+    Args:
+      x, axis, dtype: as of :func:`cumulative_sum`.
+      include_initial: whether to begin with the product of no elements, 1.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.cumulative_prod(pnp.array([1, 2, 3]), include_initial=True))
+    [1 1 2 6]
+    """
+    return _cumulate_from("cumulative_prod", prims.cumprod, x, axis, dtype, include_initial, 1)
+
+
+def _cumulate_from(
+    name: str, function: Any, x: Any, axis: int | None, dtype: Any, include_initial: bool, identity: int
+) -> Any:
+    x = operand(name, x)
+    rank = len(x.shape)
+    if rank == 0 or (axis is None and rank > 1):
+        raise ShapeError(f"{name} takes an array of one axis, or of more with axis given; got shape {x.shape}")
+    position = axis_index(0 if axis is None else axis, rank, name)
+    x = convert_element_type(x, _summed_dtype(x.dtype) if dtype is None else dtypes.canonicalize_dtype(dtype))
+    result = strong(function(x, position))
+    if not include_initial:
+        return result
+    first = shapes.full((*x.shape[:position], 1, *x.shape[position + 1 :]), identity, x.dtype)
+    return concatenate([first, result], position)
+
+
+# Without NaN -------------------------------------------------------------------------------------------------------
+
+
+def _is_nan(x: Any) -> Any:
+    return ops.ne_p.bind(x, x)
+
+
+def _numbers(name: str, a: Any, where: Any) -> tuple[Any, Any]:
+    """An operand with 0 for NaN, and which of its elements count: None for all, else no NaN and those in ``where``."""
+    x = operand(name, a)
+    if not dtypes.is_inexact(x.dtype):
+        return x, where
+    valid = ops.eq(x, x)
+    return ops.where(valid, x, 0), valid if where is None else ops.and_p.bind(valid, _mask(name, where, x.shape))
+
+
+def nansum(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """The sum of the elements along some axes that are not NaN; 0 if there are none.
+
+    Args:
+      a, axis, dtype, out, keepdims, initial, where: as of :func:`sum`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nansum(pnp.array([1.0, pnp.nan, 2.0])))
+    3.0
+    """
+    x, valid = _numbers("nansum", a, where)
+    return sum(x, axis, dtype, out, keepdims, initial, valid)
+
+
+def nanprod(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """The product of the elements along some axes that are not NaN; 1 if there are none.
+
+    Args:
+      a, axis, dtype, out, keepdims, initial, where: as of :func:`sum`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nanprod(pnp.array([3.0, pnp.nan, 2.0])))
+    6.0
+    """
+    x, valid = _numbers("nanprod", a, where)
+    return prod(x, axis, dtype, out, keepdims, initial, valid)
+
+
+def nanmax(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """The largest element along some axes that is not NaN; NaN if there are none.
+
+    Args:
+      a, axis, out, keepdims, initial, where: as of :func:`max`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nanmax(pnp.array([1.0, pnp.nan, 2.0])))
+    2.0
+    """
+    return _nan_extreme("nanmax", max, False, a, axis, out, keepdims, initial, where)
+
+
+def nanmin(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """The smallest element along some axes that is not NaN; NaN if there are none.
+
+    Args:
+      a, axis, out, keepdims, initial, where: as of :func:`max`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nanmin(pnp.array([1.0, pnp.nan, 2.0])))
+    1.0
+    """
+    return _nan_extreme("nanmin", min, True, a, axis, out, keepdims, initial, where)
+
+
+def _nan_extreme(
+    name: str, function: Any, largest: bool, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    x = operand(name, a)
+    if not dtypes.is_inexact(x.dtype):
+        return function(x, axis, out, keepdims, initial, where)
+    missing = _is_nan(x)
+    fill = ArrayImpl(prims.extreme(x.dtype, largest=largest))
+    result = function(ops.where(missing, fill, x), axis, out, keepdims, initial, where)
+    return ops.where(all(missing, axis, keepdims=keepdims), math.nan, result) if initial is None else result
+
+
+def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The position of the first largest element that is not NaN; -1 if there are none.
+
+    Args:
+      a, axis, out, keepdims: as of :func:`argmax`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nanargmax(pnp.array([1.0, pnp.nan, 2.0])))
+    2
+    """
+    return _nan_position("nanargmax", argmax, False, a, axis, out, keepdims)
+
+
+def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The position of the first smallest element that is not NaN; -1 if there are none.
+
+    Args:
+      a, axis, out, keepdims: as of :func:`argmax`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nanargmin(pnp.array([2.0, pnp.nan, 1.0])))
+    2
+    """
+    return _nan_position("nanargmin", argmin, True, a, axis, out, keepdims)
+
+
+def _nan_position(
+    name: str, function: Any, largest: bool, a: Any, axis: int | None, out: Any, keepdims: bool | None
+) -> Any:
+    x = operand(name, a)
+    if not dtypes.is_inexact(x.dtype):
+        return function(x, axis, out, keepdims)
+    missing = _is_nan(x)
+    fill = ArrayImpl(prims.extreme(x.dtype, largest=largest))
+    result = function(ops.where(missing, fill, x), axis, out, keepdims)
+    return ops.where(all(missing, axis, keepdims=builtins.bool(keepdims)), -1, result)
+
+
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
+) -> Any:
+    """The mean of the elements along some axes that are not NaN; NaN if there are none.
+
+    Args:
+      a, axis, dtype, out, keepdims, where: as of :func:`mean`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nanmean(pnp.array([1.0, pnp.nan, 2.0])))
+    1.5
+    """
+    x, valid = _numbers("nanmean", a, where)
+    return mean(x, axis, dtype, out, keepdims, where=valid)
+
+
+def nanvar(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    where: Any = None, mean: Any = None,
+) -> Any:  # fmt: skip
+    """The variance of the elements along some axes that are not NaN; NaN if no degree of freedom is left.
+
+    Args:
+      a, axis, dtype, out, ddof, keepdims, where, mean: as of :func:`var`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nanvar(pnp.array([1.0, pnp.nan, 3.0])))
+    1.0
+    """
+    x, valid = _numbers("nanvar", a, where)
+    return _var("nanvar", x, axis, dtype, out, ddof, keepdims, valid, mean, None)
+
+
+def nanstd(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    where: Any = None, mean: Any = None,
+) -> Any:  # fmt: skip
+    """The standard deviation of the elements along some axes that are not NaN.
+
+    Args:
+      a, axis, dtype, out, ddof, keepdims, where, mean: as of :func:`var`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nanstd(pnp.array([1.0, pnp.nan, 3.0])))
+    1.0
+    """
+    x, valid = _numbers("nanstd", a, where)
+    return ops.sqrt(_var("nanstd", x, axis, dtype, out, ddof, keepdims, valid, mean, None))
+
+
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The sums of the elements up to each one that are not NaN.
+
+    Args:
+      a, axis, dtype, out: as of :func:`cumsum`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nancumsum(pnp.array([1.0, pnp.nan, 2.0])))
+    [1. 1. 3.]
+    """
+    return _cumulate("nancumsum", prims.cumsum, a, axis, dtype, out, 0)
+
+
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The products of the elements up to each one that are not NaN.
+
+    Args:
+      a, axis, dtype, out: as of :func:`cumsum`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nancumprod(pnp.array([3.0, pnp.nan, 2.0])))
+    [3. 3. 6.]
+    """
+    return _cumulate("nancumprod", prims.cumprod, a, axis, dtype, out, 1)

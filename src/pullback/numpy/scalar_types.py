@@ -1,0 +1,160 @@
+"""Dtypes under NumPy's names, what can be asked of them, and constants."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy import (  # the kinds of dtypes, for issubdtype
+    character,
+    complexfloating,
+    flexible,
+    floating,
+    generic,
+    inexact,
+    integer,
+    number,
+    signedinteger,
+    unsignedinteger,
+)
+
+from pullback.core import dtypes
+from pullback.core.array import Array, typeof
+from pullback.core.dtypes import finfo, iinfo, isdtype, issubdtype, promote_types, result_type
+
+pi = np.pi
+e = np.e
+euler_gamma = np.euler_gamma
+inf = np.inf
+nan = np.nan
+newaxis = None
+dtype: Callable[..., Any] = np.dtype
+ndarray = Array
+
+
+class _ScalarType(type):
+    """The type of ``float32`` and its like: called, it makes an array; elsewhere it stands for its dtype."""
+
+    @property
+    def dtype(cls) -> np.dtype[Any]:
+        """The dtype that this stands for."""
+        return np.dtype(getattr(dtypes, cls.__name__, None) or cls.__name__.rstrip("_"))
+
+    def __call__(cls, value: Any = 0) -> Any:
+        from pullback.numpy.creation import asarray
+
+        return asarray(value, dtype=cls.dtype)
+
+    def __eq__(cls, other: object) -> builtins.bool:
+        return cls is other or (not isinstance(other, _ScalarType) and builtins.bool(cls.dtype == other))
+
+    def __hash__(cls) -> builtins.int:
+        return hash(cls.dtype)
+
+    def __repr__(cls) -> str:
+        return f"pullback.numpy.{cls.__name__}"
+
+
+def _scalar_type(name: str) -> Any:
+    docstring = (
+        f"The dtype ``{name.rstrip('_')}``; called, it converts a value to an array of that dtype.\n\n"
+        f"    >>> import pullback.numpy as pnp\n    >>> pnp.{name}(1).dtype == pnp.zeros(0, pnp.{name}).dtype\n    True\n    "
+    )
+    return _ScalarType(name, (), {"__doc__": docstring, "__module__": __name__})
+
+
+bool_ = _scalar_type("bool_")
+int2, int4, int8, int16, int32, int64 = map(_scalar_type, ("int2", "int4", "int8", "int16", "int32", "int64"))
+uint2, uint4, uint8, uint16, uint32, uint64 = map(
+    _scalar_type, ("uint2", "uint4", "uint8", "uint16", "uint32", "uint64")
+)
+bfloat16, float16, float32, float64 = map(_scalar_type, ("bfloat16", "float16", "float32", "float64"))
+complex64, complex128 = map(_scalar_type, ("complex64", "complex128"))
+float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz = map(
+    _scalar_type, ("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz")
+)
+float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, float4_e2m1fn = map(
+    _scalar_type, ("float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn")
+)
+# The widest of each kind, which is narrowed to the widths in use.
+bool = bool_
+int_, uint, float_, complex_ = int64, uint64, float64, complex128
+single, double, csingle, cdouble = float32, float64, complex64, complex128
+
+
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
+    """Whether NumPy's rules allow a cast from one dtype to another.
+
+    >>> can_cast("int32", "int8")
+    False
+    """
+    source = from_.dtype if hasattr(from_, "dtype") else from_
+    return np.can_cast(np.dtype(source), np.dtype(to.dtype if hasattr(to, "dtype") else to), casting)
+
+
+def ndim(a: Any) -> int:
+    """The number of axes.
+
+    >>> ndim([[1, 2]])
+    2
+    """
+    return len(shape(a))
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """The size of each axis.
+
+    >>> shape([[1, 2]])
+    (1, 2)
+    """
+    if isinstance(a, Array):
+        return a.shape
+    if isinstance(a, (list, tuple)):
+        return (len(a), *shape(a[0])) if a else (0,)
+    return typeof(a).shape
+
+
+def size(a: Any, axis: Any = None) -> int:
+    """The number of elements, or the size of an axis.
+
+    >>> size([[1, 2]]), size([[1, 2]], 0)
+    (2, 1)
+    """
+    from math import prod
+
+    from pullback.numpy.promotion import axes_tuple
+
+    sizes = shape(a)
+    return prod(sizes[i] for i in axes_tuple(axis, len(sizes), "size"))
+
+
+def isscalar(element: Any) -> builtins.bool:
+    """Whether a value is a number, or an array of no axes.
+
+    >>> isscalar(1.0), isscalar([1.0])
+    (True, False)
+    """
+    return element.ndim == 0 if isinstance(element, (Array, np.ndarray)) else builtins.bool(np.isscalar(element))
+
+
+def iterable(y: Any) -> builtins.bool:
+    """Whether a value can be iterated over.
+
+    >>> iterable([1.0]), iterable(1.0)
+    (True, False)
+    """
+    return shape(y) != () if isinstance(y, Array) else builtins.bool(np.iterable(y))
+
+
+__all__ = [
+    "bfloat16", "bool", "bool_", "can_cast", "cdouble", "character", "complex128", "complex64", "complex_",
+    "complexfloating", "csingle", "double", "dtype", "e", "euler_gamma", "finfo", "flexible", "float16", "float32",
+    "float4_e2m1fn", "float64", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float_", "floating", "generic", "iinfo",
+    "inexact", "inf", "int16", "int2", "int32", "int4", "int64", "int8", "int_", "integer", "isdtype", "isscalar",
+    "issubdtype", "iterable", "nan", "ndarray", "ndim", "newaxis", "number", "pi", "promote_types", "result_type",
+    "shape", "signedinteger", "single", "size", "uint", "uint16", "uint2", "uint32", "uint4", "uint64", "uint8",
+    "unsignedinteger",
+]  # fmt: skip

@@ -1,0 +1,593 @@
+"""Sorting, searching, and sets of values.
+
+The functions whose result has as many elements as there are different values need concrete arrays, or ``size``: how
+many elements to return. Missing ones are then filled in, and those that are too many left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import Array
+from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
+from pullback.numpy.promotion import axis_index, concrete, operand, promote_all
+from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions, shapes
+from pullback.primitives import sorting as prims
+from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.slicing import concatenate, iota, rev, slice_in_dim
+
+__all__ = [
+    "argpartition", "argsort", "intersect1d", "isin", "lexsort", "partition", "searchsorted", "setdiff1d", "setxor1d",
+    "sort", "sort_complex", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+]  # fmt: skip
+
+_INT32 = np.dtype(np.int32)
+
+# Sorting -----------------------------------------------------------------------------------------------------------
+
+
+def _along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
+    """An operand and one of its axes; all elements as one axis if it is None."""
+    x = operand(name, a)
+    if axis is None:
+        x = shapes.reshape(x, (x.size,))
+    return x, axis_index(-1 if axis is None else axis, len(x.shape), name)
+
+
+def _refuse(name: str, kind: Any, order: Any) -> None:
+    if kind is not None:
+        raise ArgumentError(f"{name}: the argument kind is not supported, give stable=True or stable=False; got {kind!r}")
+    if order is not None:
+        raise ArgumentError(f"{name}: the argument order is not supported, for arrays have no fields; got {order!r}")
+
+
+def sort(
+    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    descending: bool = False,
+) -> Any:  # fmt: skip
+    """The elements in increasing order along an axis, NaN last.
+
+    Args:
+      a: an array; complex numbers are ordered by their real parts, then by their imaginary parts.
+      axis: along which axis; None for all elements.
+      kind, order: not supported.
+      stable: whether equal elements keep their order.
+      descending: whether to return them in decreasing order, NaN first.
+
+    Raises:
+      ShapeError: there is no such axis (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.sort(pnp.array([3.0, 1.0, 2.0])))
+    [1. 2. 3.]
+    """
+    _refuse("sort", kind, order)
+    x, axis = _along("sort", a, axis)
+    if not descending:
+        return prims.sort([x], axis, stable)[0]
+    return rev(prims.sort([rev(x, (axis,))], axis, stable)[0], (axis,))
+
+
+def argsort(
+    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    descending: bool = False, dtype: Any = None,
+) -> Any:  # fmt: skip
+    """The positions of the elements in increasing order along an axis, NaN last.
+
+    Args:
+      a, axis, kind, order, stable, descending: as of :func:`sort`.
+      dtype: of the result; by default the default integer.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.argsort(pnp.array([3.0, 1.0, 2.0])))
+    [1 2 0]
+    """
+    _refuse("argsort", kind, order)
+    x, axis = _along("argsort", a, axis)
+    index_dtype = dtypes.default_int() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    if not descending:
+        return prims.argsort([x], axis, index_dtype)[-1]
+    backwards = prims.argsort([rev(x, (axis,))], axis, index_dtype)[-1]
+    return rev(ops.sub(x.shape[axis] - 1, backwards), (axis,))
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The positions of elements in increasing order of several keys, the last of which is the most significant.
+
+    Args:
+      keys: a sequence of arrays of one shape, or an array whose rows they are.
+      axis: along which axis of a key.
+
+    Raises:
+      ArgumentError: there are no keys (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.lexsort((pnp.array([2, 1, 0]), pnp.array([1, 0, 1]))))
+    [1 2 0]
+    """
+    if isinstance(keys, (Array, np.ndarray)):
+        whole = operand("lexsort", keys)
+        if not whole.shape:
+            raise ShapeError("lexsort: an array of keys needs at least one axis, got shape ()")
+        columns = [
+            shapes.squeeze(slice_in_dim(whole, i, i + 1, 0), (0,)) for i in range(whole.shape[0])
+        ]
+    else:
+        columns = [operand("lexsort", k) for k in keys]
+    if not columns:
+        raise ArgumentError("lexsort needs at least one key, got none")
+    index_dtype = dtypes.default_int()
+    if not columns[0].shape:
+        return shapes.full((), 0, index_dtype)
+    axis = axis_index(axis, len(columns[0].shape), "lexsort")
+    return prims.argsort(columns[::-1], axis, index_dtype)[-1]
+
+
+def partition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The elements, of which the one at ``kth`` is where sorting would put it, with none after it that is smaller.
+
+    Args:
+      a, axis: as of :func:`sort`.
+      kth: a position along the axis.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.partition(pnp.array([3.0, 1.0, 2.0]), 1)[1])
+    2.0
+    """
+    x, axis = _along("partition", a, axis)
+    axis_index(kth, x.shape[axis], "partition: kth")
+    return prims.sort([x], axis)[0]
+
+
+def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The positions of the elements in an order as that of :func:`partition`.
+
+    Args:
+      a, kth, axis: as of :func:`partition`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.argpartition(pnp.array([3.0, 1.0, 2.0]), 1)[1])
+    2
+    """
+    x, axis = _along("argpartition", a, axis)
+    axis_index(kth, x.shape[axis], "argpartition: kth")
+    return prims.argsort([x], axis, dtypes.default_int())[-1]
+
+
+def sort_complex(a: Any) -> Any:
+    """The elements, as complex numbers, in order of their real parts, then of their imaginary parts.
+
+    Args:
+      a: an array, sorted along its last axis.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.sort_complex(pnp.array([2.0, 1.0])))
+    [1.+0.j 2.+0.j]
+    """
+    x = operand("sort_complex", a)
+    return sort(convert_element_type(x, dtypes.to_complex(x.dtype)))
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+    """Where values belong in a sorted array.
+
+    Args:
+      a: an array of one axis, in increasing order.
+      v: an array of values.
+      side: ``"left"`` for the first suitable position, ``"right"`` for the last.
+      sorter: positions that sort ``a``, if it is not sorted.
+      method: accepted for compatibility.
+
+    Returns:
+      int32 positions of the shape of ``v``.
+
+    Raises:
+      ShapeError: ``a`` does not have one axis (a ValueError).
+      ArgumentError: no such ``side`` or ``method`` (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.searchsorted(pnp.array([1.0, 2.0, 2.0, 3.0]), 2.0, side="right"))
+    3
+    """
+    if side not in ("left", "right"):
+        raise ArgumentError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    if method not in ("compare_all", "scan", "scan_unrolled", "sort"):
+        raise ArgumentError(
+            f"searchsorted: method must be 'compare_all', 'scan', 'scan_unrolled' or 'sort', got {method!r}"
+        )
+    x, values = promote_all("searchsorted", (a, v))
+    if len(x.shape) != 1:
+        raise ShapeError(f"searchsorted takes a sorted array of one axis, got shape {x.shape}")
+    if sorter is not None:
+        x = prims.take_along_axis(x, prims.clip_indices(operand("searchsorted", sorter), x.shape[0]), 0)
+    return _places(x, values, side)
+
+
+def _places(x: Any, values: Any, side: str) -> Any:
+    shape = values.shape
+    index_dtype = _INT32 if x.size < 2**31 else np.dtype(np.int64)
+    return shapes.reshape(prims.searchsorted(x, shapes.reshape(values, (values.size,)), side, index_dtype), shape)
+
+
+# Choosing elements -------------------------------------------------------------------------------------------------
+
+
+def _take(x: Any, indices: Any) -> Any:
+    return prims.take_along_axis(x, indices, 0)
+
+
+def _size_of(name: str, count: Any, size: int | None) -> int:
+    """How many elements to return: ``size``, or as many as there are."""
+    if size is not None:
+        return int(axis_index(size, size + 1, name)) if isinstance(size, int) and size >= 0 else _bad_size(name, size)
+    try:
+        return int(concrete(count))
+    except ConcretizationTypeError as error:
+        raise ConcretizationTypeError(
+            f"{name}: the shape of the result depends on values, which are traced; give size. {error}"
+        ) from None
+
+
+def _bad_size(name: str, size: Any) -> int:
+    raise ArgumentError(f"{name}: size must be an int that is not negative, got {size!r}")
+
+
+def _chosen(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
+    """The positions of the true elements of ``mask``, 0 in place of missing ones, and which are not missing."""
+    n = mask.shape[0]
+    if n == 0:
+        count = _size_of(name, shapes.full((), 0, _INT32), size)
+        return shapes.full((count,), 0, _INT32), shapes.full((count,), False, np.dtype(bool))
+    so_far = reductions.cumsum(convert_element_type(mask, _INT32))
+    total = shapes.squeeze(slice_in_dim(so_far, n - 1, n, 0), (0,))
+    count = _size_of(name, total, size)
+    ranks = iota(_INT32, (count,), 0)
+    places = prims.searchsorted(so_far, ops.add(ranks, 1), "left", _INT32)
+    found = ops.lt(ranks, total)
+    return ops.where(found, places, 0), found
+
+
+def _fill(name: str, values: Any, found: Any, fill_value: Any, default: Any = None) -> Any:
+    """``values`` where they are found, else ``fill_value``; by default the first of them, or ``default``."""
+    if fill_value is None:
+        if default is not None:
+            return ops.where(found, values, default)
+        fill = slice_in_dim(values, 0, min(1, values.shape[0]), 0)
+    else:
+        fill = convert_element_type(operand(name, fill_value), values.dtype)
+    missing = shapes.reshape(found, (*found.shape, *(1,) * (len(values.shape) - 1)))
+    return ops.where(missing, values, fill)
+
+
+def _flat(name: str, x: Any) -> Any:
+    x = operand(name, x)
+    return shapes.reshape(x, (x.size,))
+
+
+def _flat_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    x, y = promote_all(name, (x, y))
+    return shapes.reshape(x, (x.size,)), shapes.reshape(y, (y.size,))
+
+
+def _starts(x: Any, equal_nan: bool = True) -> Any:
+    """Which elements, or rows, of a sorted array differ from the one before."""
+    n = x.shape[0]
+    first = shapes.full((min(n, 1),), True, np.dtype(bool))
+    if n <= 1:
+        return first
+    this, previous = slice_in_dim(x, 1, n, 0), slice_in_dim(x, 0, n - 1, 0)
+    differ = ops.ne_p.bind(this, previous)
+    if equal_nan and dtypes.is_inexact(x.dtype):
+        both_nan = ops.and_p.bind(ops.ne_p.bind(this, this), ops.ne_p.bind(previous, previous))
+        differ = ops.and_p.bind(differ, ops.not_p.bind(both_nan))
+    return concatenate([first, reductions.reduce_or(differ, range(1, len(x.shape)))], 0)
+
+
+# Different values --------------------------------------------------------------------------------------------------
+
+
+def unique(
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:  # fmt: skip
+    """The different elements, in increasing order.
+
+    Args:
+      ar: an array.
+      return_index: whether to return where each of them comes first, too.
+      return_inverse: whether to return for each element which of them it is, too.
+      return_counts: whether to return how often each of them comes, too.
+      axis: along which axis to compare whole slices; None for elements.
+      equal_nan: whether all NaN are one value.
+      size: how many values to return; needed if ``ar`` is traced.
+      fill_value: what to fill in if there are fewer; by default the smallest one.
+      sorted: accepted for compatibility: the values are sorted.
+
+    Returns:
+      An array, or a tuple of it and those that were asked for.
+
+    Raises:
+      ConcretizationTypeError: ``ar`` is traced and there is no ``size`` (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.unique(pnp.array([3, 1, 3, 2])))
+    [1 2 3]
+    """
+    x = operand("unique", ar)
+    if axis is None:
+        rows, shape = shapes.reshape(x, (x.size,)), x.shape
+        axis = 0
+    else:
+        axis = axis_index(axis, len(x.shape), "unique")
+        rows, shape = shapes.moveaxis(x, axis, 0), (x.shape[axis],)
+    if rows.shape[0] == 0 and size and fill_value is None:
+        raise ArgumentError(f"unique: there are no values for size={size}, so that fill_value is needed")
+    values, index, inverse, counts = _unique(rows, equal_nan, size, fill_value)
+    out = [shapes.moveaxis(values, 0, axis)]
+    if return_index:
+        out.append(index)
+    if return_inverse:
+        out.append(shapes.reshape(inverse, shape))
+    if return_counts:
+        out.append(counts)
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> tuple[Any, Any, Any, Any]:
+    """Different rows of ``x``, where each comes first, which each row is, and how often each comes."""
+    n = x.shape[0]
+    dtype = dtypes.default_int()
+    if n == 0:
+        values = shapes.broadcast_to(
+            shapes.full((), 0, x.dtype) if fill_value is None else convert_element_type(operand("unique", fill_value), x.dtype),
+            (size or 0, *x.shape[1:]),
+        )  # fmt: skip
+        none = shapes.full((size or 0,), 0, dtype)
+        return values, none, shapes.full((0,), 0, dtype), none
+    order, ordered = _sorted_rows(x, dtype)
+    starts = _starts(ordered, equal_nan)
+    places, found = _chosen("unique", starts, size)
+    values = _take(ordered, shapes.reshape(places, (*places.shape, *(1,) * (len(x.shape) - 1))))
+    index = _take(order, places)
+    group = ops.sub(reductions.cumsum(convert_element_type(starts, dtype)), 1)
+    inverse = prims.add_along_axis(group, order, 0, n, unique=True)
+    ranks = iota(dtype, places.shape, 0)
+    counts = ops.sub(*[prims.searchsorted(group, ranks, side, dtype) for side in ("right", "left")])
+    return _fill("unique", values, found, fill_value), index, inverse, counts
+
+
+def _sorted_rows(x: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """The order of the rows of ``x``, and the rows in this order."""
+    if len(x.shape) == 1:
+        ordered, order = prims.argsort([x], 0, dtype)
+        return order, ordered
+    flat = shapes.reshape(x, (x.shape[0], -1 if not x.size else x.size // x.shape[0])) if x.size else None
+    if flat is None:
+        return iota(dtype, (x.shape[0],), 0), x
+    columns = [shapes.squeeze(slice_in_dim(flat, j, j + 1, 1), (1,)) for j in range(flat.shape[1])]
+    order = prims.argsort(columns, 0, dtype)[-1]
+    return order, _take(x, shapes.reshape(order, (x.shape[0], *(1,) * (len(x.shape) - 1))))
+
+
+class UniqueAll(NamedTuple):
+    """The different values of an array, where each comes first, which each element is, how often each comes."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """The different values of an array, and how often each comes."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """The different values of an array, and which each element is."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The different elements; each NaN is one.
+
+    Args:
+      x, size, fill_value: as of :func:`unique`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.unique_values(pnp.array([3, 1, 3])))
+    [1 3]
+    """
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+    """The different elements, and how often each comes; each NaN is one.
+
+    Args:
+      x, size, fill_value: as of :func:`unique`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.unique_counts(pnp.array([3, 1, 3])).counts)
+    [1 2]
+    """
+    return UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+    """The different elements, and which of them each element is; each NaN is one.
+
+    Args:
+      x, size, fill_value: as of :func:`unique`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.unique_inverse(pnp.array([3, 1, 3])).inverse_indices)
+    [1 0 1]
+    """
+    return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
+    """The different elements, where each comes first, which each element is, how often each comes; each NaN is one.
+
+    Args:
+      x, size, fill_value: as of :func:`unique`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.unique_all(pnp.array([3, 1, 3])).indices)
+    [1 0]
+    """
+    return UniqueAll(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+# Sets --------------------------------------------------------------------------------------------------------------
+
+
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
+) -> Any:
+    """Which elements are among others; NaN never is.
+
+    Args:
+      element: an array.
+      test_elements: an array of those to compare with.
+      assume_unique: accepted for compatibility.
+      invert: whether to return which are not.
+      method: accepted for compatibility.
+
+    Returns:
+      Booleans of the shape of ``element``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.isin(pnp.array([1, 2, 3]), pnp.array([3, 1])))
+    [ True False  True]
+    """
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise ArgumentError(
+            f"isin: method must be 'auto', 'compare_all', 'binary_search' or 'sort', got {method!r}"
+        )
+    x, tests = promote_all("isin", (element, test_elements))
+    flat = shapes.reshape(x, (x.size,))
+    member = _is_member(flat, prims.sort([shapes.reshape(tests, (tests.size,))], 0)[0])
+    return shapes.reshape(ops.not_p.bind(member) if invert else member, x.shape)
+
+
+def _is_member(x: Any, ordered: Any) -> Any:
+    """Which elements of ``x`` are in ``ordered``, which is sorted; both have one axis."""
+    n = ordered.shape[0]
+    if n == 0:
+        return shapes.full(x.shape, False, np.dtype(bool))
+    places = prims.clip_indices(prims.searchsorted(ordered, x, "left", _INT32), n)
+    return ops.eq(_take(ordered, places), x)
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The different elements of two arrays, in increasing order.
+
+    Args:
+      ar1, ar2: arrays.
+      size, fill_value: as of :func:`unique`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.union1d(pnp.array([3, 1]), pnp.array([2, 3])))
+    [1 2 3]
+    """
+    return unique(concatenate(_flat_pair("union1d", ar1, ar2), 0), size=size, fill_value=fill_value)
+
+
+def setdiff1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """The different elements of one array that are not in another, in increasing order.
+
+    Args:
+      ar1, ar2: arrays.
+      assume_unique: a promise that no element of ``ar1`` comes twice; the result keeps their order.
+      size, fill_value: as of :func:`unique`, but 0 is filled in by default.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.setdiff1d(pnp.array([3, 1, 2]), pnp.array([2])))
+    [1 3]
+    """
+    x, y = _flat_pair("setdiff1d", ar1, ar2)
+    if not assume_unique:
+        x = prims.sort([x], 0)[0]
+    mask = ops.not_p.bind(_is_member(x, prims.sort([y], 0)[0]))
+    if not assume_unique:
+        mask = ops.and_p.bind(mask, _starts(x))
+    return _compressed("setdiff1d", x, mask, size, fill_value, 0)
+
+
+def _compressed(name: str, x: Any, mask: Any, size: int | None, fill_value: Any, default: Any = None) -> Any:
+    """The elements of ``x`` where ``mask`` is true."""
+    places, found = _chosen(name, mask, size)
+    if x.shape[0] == 0:
+        x = shapes.full((1,), 0, x.dtype)
+    return _fill(name, _take(x, places), found, fill_value, default)
+
+
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *, size: int | None = None,
+    fill_value: Any = None,
+) -> Any:  # fmt: skip
+    """The different elements that two arrays have in common, in increasing order.
+
+    Args:
+      ar1, ar2: arrays.
+      assume_unique: accepted for compatibility.
+      return_indices: whether to return where each comes first in both arrays, too.
+      size, fill_value: as of :func:`unique`; missing positions are those behind the last element.
+
+    Returns:
+      An array, or a tuple of three if ``return_indices``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.intersect1d(pnp.array([3, 1, 2]), pnp.array([2, 3, 5])))
+    [2 3]
+    """
+    x, y = _flat_pair("intersect1d", ar1, ar2)
+    dtype = dtypes.default_int()
+    (x, x_order), (y, y_order) = prims.argsort([x], 0, dtype), prims.argsort([y], 0, dtype)
+    mask = ops.and_p.bind(_starts(x), _is_member(x, y))
+    values = _compressed("intersect1d", x, mask, size, fill_value)
+    if not return_indices:
+        return values
+    places, found = _chosen("intersect1d", mask, values.shape[0])
+    if not x.size or not y.size:
+        behind = [shapes.full(values.shape, v.size, dtype) for v in (x, y)]
+        return values, *behind
+    y_places = prims.clip_indices(prims.searchsorted(y, _take(x, places), "left", _INT32), y.size)
+    return (
+        values,
+        ops.where(found, _take(x_order, places), x.size),
+        ops.where(found, _take(y_order, y_places), y.size),
+    )
+
+
+def setxor1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """The different elements that are in one of two arrays only, in increasing order.
+
+    Args:
+      ar1, ar2: arrays.
+      assume_unique: accepted for compatibility.
+      size, fill_value: as of :func:`unique`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.setxor1d(pnp.array([3, 1, 2]), pnp.array([2, 3, 5])))
+    [1 5]
+    """
+    x, y = _flat_pair("setxor1d", ar1, ar2)
+    both = prims.sort([concatenate([x, y], 0)], 0)[0]
+    shared = ops.and_p.bind(*[_is_member(both, prims.sort([v], 0)[0]) for v in (x, y)])
+    return _compressed("setxor1d", both, ops.and_p.bind(_starts(both), ops.not_p.bind(shared)), size, fill_value)

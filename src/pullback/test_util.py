@@ -1,0 +1,533 @@
+"""Checks of derivatives against differences, for the tests of whoever writes derivative rules.
+
+The differences are taken in float64 wherever the function allows it, whatever the dtype of its arguments, so that
+their error is far below that of any mistake. Derivatives are compared component by component; a report names the
+argument, the leaf and the component that is wrong, and by how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import dtypes, tree
+from pullback.core.array import as_array
+from pullback.core.config import config, enable_x64
+from pullback.core.errors import ArgumentError
+from pullback.core.source import describe_function
+from pullback.transforms.forward import jvp
+from pullback.transforms.grad import vjp
+
+Vector = np.ndarray[Any, np.dtype[np.float64]]
+
+COMPONENTS = 1024
+"""Up to so many components are differenced one by one; beyond that, along random directions."""
+DIRECTIONS = 4
+REPORTED = 5
+MATRIX = 20_000_000
+
+
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int,
+    modes: str | Sequence[str] = ("fwd", "rev"),
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = None,
+) -> None:
+    """Check the derivatives of a function, up to an order, against differences.
+
+    Args:
+      f: takes and returns trees of arrays; real or complex leaves are differentiated, others are left alone.
+      args: the point, a sequence of arguments. Away from it by ``eps`` the function should be smooth.
+      order: the highest derivative to check, at least 1.
+      modes: which modes: "fwd", "rev" or both; for higher orders, every sequence of them.
+      atol, rtol: how far a component may be off, absolutely and relative to the expected value; by default as far as
+        rounding explains, given the size of the function's values and the dtype. The estimated error of the
+        differences is always allowed.
+      eps: the step of the differences; by default chosen by their estimated error.
+
+    Raises:
+      AssertionError: a derivative is wrong; the message says which argument, leaf and component.
+      ArgumentError: ``order`` or ``modes`` makes no sense (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> check_grads(lambda x: pnp.sin(x) * pnp.exp(x), (1.0,), order=2)
+    """
+    modes = (modes,) if isinstance(modes, str) else tuple(modes)
+    if not modes or not set(modes) <= {"fwd", "rev"}:
+        raise ArgumentError(f'check_grads: modes must be some of "fwd" and "rev", got {modes!r}')
+    if not isinstance(order, int) or order < 1:
+        raise ArgumentError(f"check_grads: order must be an int from 1 on, got {order!r}")
+    _check_orders(f, tuple(args), order, modes, (atol, rtol, eps), f"{describe_function(f)}")
+
+
+def check_jvp(
+    f: Callable[..., Any],
+    f_jvp: Callable[[Sequence[Any], Sequence[Any]], tuple[Any, Any]],
+    args: Sequence[Any],
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = None,
+    err_msg: str = "",
+) -> None:
+    """Check a function that gives values and tangents against differences. See :func:`check_grads` for the rest.
+
+    Args:
+      f: the function.
+      f_jvp: ``f_jvp(primals, tangents)`` gives the value of ``f`` and its tangent.
+      args: the point.
+      atol, rtol, eps: as for :func:`check_grads`.
+      err_msg: put before the report.
+
+    Raises:
+      AssertionError: the value or the tangent is wrong.
+
+    >>> import pullback.numpy as pnp
+    >>> check_jvp(pnp.sin, lambda xs, ts: (pnp.sin(xs[0]), ts[0] * pnp.cos(xs[0])), (1.0,))
+    """
+    _check_mode(f, f_jvp, tuple(args), True, (atol, rtol, eps), err_msg or f"jvp of {describe_function(f)}")
+
+
+def check_vjp(
+    f: Callable[..., Any],
+    f_vjp: Callable[..., tuple[Any, Callable[[Any], Sequence[Any]]]],
+    args: Sequence[Any],
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = None,
+    err_msg: str = "",
+) -> None:
+    """Check a function that gives values and pullbacks against differences. See :func:`check_grads` for the rest.
+
+    Args:
+      f: the function.
+      f_vjp: ``f_vjp(*args)`` gives the value of ``f``, and a function from a cotangent of it to a cotangent for each
+        argument.
+      args: the point.
+      atol, rtol, eps: as for :func:`check_grads`.
+      err_msg: put before the report.
+
+    Raises:
+      AssertionError: the value or a cotangent is wrong.
+
+    >>> import pullback.numpy as pnp
+    >>> check_vjp(pnp.sin, lambda x: (pnp.sin(x), lambda ct: (ct * pnp.cos(x),)), (1.0,))
+    """
+    _check_mode(f, f_vjp, tuple(args), False, (atol, rtol, eps), err_msg or f"vjp of {describe_function(f)}")
+
+
+# Orders and modes --------------------------------------------------------------------------------------------------
+
+_Settings = tuple[float | None, float | None, float | None]
+
+
+def _check_orders(
+    f: Any, args: tuple[Any, ...], order: int, modes: Sequence[str], settings: _Settings, name: str
+) -> None:
+    for mode in modes:
+        if mode == "fwd":
+            _check_mode(f, partial(jvp, f), args, True, settings, f"jvp of {name}")
+        else:
+            _check_mode(f, partial(vjp, f), args, False, settings, f"vjp of {name}")
+        if order > 1:
+            derivative, what = (_tangent_of, "jvp") if mode == "fwd" else (_cotangent_of, "vjp")
+            _check_orders(derivative(f, args), args, order - 1, modes, settings, f"{what} of {name}")
+
+
+def _tangent_of(f: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
+    """The tangent of ``f`` along one random direction, as a function of the point."""
+    space = _Space(args)
+    direction = _random(space.size, 1)
+    return lambda *xs: jvp(f, xs, _Space(xs).tangents(direction))[1]
+
+
+def _cotangent_of(f: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
+    """The cotangents of the inexact arguments of ``f`` for one random cotangent, as a function of the point."""
+    direction = _random(_Space(f(*args)).size, 2)
+
+    def cotangents(*xs: Any) -> Any:
+        out, pull = vjp(f, *xs)
+        cts = tree.leaves(tuple(pull(_Space(out).tangents(direction))))
+        return [ct for ct in cts if ct.dtype != dtypes.float0]
+
+    return cotangents
+
+
+def _random(size: int, seed: int) -> Vector:
+    return np.random.default_rng([size, seed]).uniform(-1, 1, size)
+
+
+# Trees as vectors of real numbers ----------------------------------------------------------------------------------
+
+
+class _Space:
+    """The real coordinates of the inexact leaves of a tree: a complex leaf has its real parts, then the imaginary ones."""
+
+    def __init__(self, value: Any) -> None:
+        pairs, self.treedef = tree.flatten_with_path(value)
+        self.paths = [path for path, _ in pairs]
+        self.leaves = [as_array(x) for _, x in pairs]
+        self.parts = [
+            x.size * (2 if dtypes.is_complex(x.dtype) else 1) if dtypes.is_inexact(x.dtype) else 0 for x in self.leaves
+        ]
+        self.size = sum(self.parts)
+
+    def vector(self, value: Any, dual: bool = False) -> Vector:
+        """The coordinates of a tree like this one; with ``dual`` those of a cotangent."""
+        pieces: list[Any] = [np.zeros(0)]
+        for x, count in zip(tree.leaves(value), self.parts, strict=True):
+            if count:
+                flat = np.asarray(x).ravel()
+                if np.iscomplexobj(flat):
+                    pieces += [flat.real, -flat.imag if dual else flat.imag]
+                else:
+                    pieces.append(flat)
+        return np.concatenate([np.asarray(p, np.float64) for p in pieces])
+
+    def tangents(self, vector: Vector, dual: bool = False) -> Any:
+        """The tree of tangents, or with ``dual`` of cotangents, with these coordinates."""
+        pieces = np.split(vector, np.cumsum(self.parts)[:-1]) if self.leaves else []
+        out: list[Any] = []
+        for x, part in zip(self.leaves, pieces, strict=True):
+            if not dtypes.is_inexact(x.dtype):
+                out.append(np.zeros(x.shape, dtypes.float0))
+                continue
+            if dtypes.is_complex(x.dtype):
+                half = len(part) // 2
+                part = part[:half] + (-1j if dual else 1j) * part[half:]
+            out.append(as_array(part.reshape(x.shape).astype(x.dtype)))
+        return tree.unflatten(self.treedef, out)
+
+    def displaced(self, vector: Vector) -> Any:
+        """The tree, moved by a vector."""
+        steps = tree.leaves(self.tangents(vector))
+        moved = [
+            as_array((np.asarray(x) + np.asarray(d)).astype(x.dtype)) if dtypes.is_inexact(x.dtype) else x
+            for x, d in zip(self.leaves, steps, strict=True)
+        ]
+        return tree.unflatten(self.treedef, moved)
+
+    def block(self, index: int) -> tuple[int, int]:
+        """The number of the leaf that holds a coordinate, and the coordinate's place in the leaf."""
+        for i, count in enumerate(self.parts):
+            if index < count:
+                return i, index
+            index -= count
+        raise IndexError(index)
+
+    def name(self, index: int, root: str) -> str:
+        """The leaf and element of a coordinate, as in ``argument 0['w'][3, 2]``."""
+        i, place = self.block(index)
+        x, path = self.leaves[i], self.paths[i]
+        part = ""
+        if dtypes.is_complex(x.dtype):
+            part = " (imaginary part)" if place >= x.size else " (real part)"
+            place %= x.size
+        element = [int(k) for k in np.unravel_index(place, x.shape)]
+        if root == "argument":
+            root, path = f"argument {path[0].idx}", path[1:]
+        return f"{root}{tree.keystr(path)}{element if element else ''}{part}"
+
+
+# Differences -------------------------------------------------------------------------------------------------------
+
+
+class _Point:
+    """A function at a point, in the precision in which its derivatives are compared."""
+
+    def __init__(self, f: Any, args: tuple[Any, ...], eps: float | None) -> None:
+        self.f = f
+        self.args = args
+        self.inputs = _Space(args)
+        self.out = f(*self.inputs.displaced(np.zeros(self.inputs.size)))
+        self.outputs = _Space(self.out)
+        self.value = self.outputs.vector(self.out)
+        self.at = self.inputs.vector(args)
+        found = [x.dtype for x in (*self.inputs.leaves, *self.outputs.leaves) if dtypes.is_inexact(x.dtype)]
+        self.rounding = max((float(dtypes.finfo(d).eps) for d in found), default=2.0**-52)
+        self.eps = eps
+
+    def __call__(self, displacement: Vector) -> Vector:
+        return self.outputs.vector(self.f(*self.inputs.displaced(displacement)))
+
+    def steps(self, direction: Vector) -> list[float]:
+        """Steps to try, in this order: short ones are free of truncation, long ones of rounding."""
+        if self.eps is not None:
+            return [float(self.eps)]
+        longest = float(np.max(np.abs(self.at[direction != 0]), initial=0))
+        unit = 2.0 ** np.ceil(np.log2(longest)) if longest > 1 else 1.0
+        if self.rounding > 1e-10:
+            return [unit * 2.0**k for k in (-5, -3, -1, -7)]
+        ladder = [unit * 2.0**k for k in (-10, -14, -18, -22, -26)]
+        return [*ladder, longest * 2.0**-6] if 0 < longest < ladder[1] else ladder
+
+    def slope(self, direction: Vector) -> tuple[Vector, Vector]:
+        """The derivative along a direction, by central differences extrapolated, and an estimate of its error."""
+        best = np.zeros(len(self.value))
+        error = np.full(len(self.value), np.inf)
+        with np.errstate(all="ignore"):
+            for h in self.steps(direction):
+                coarse, rough = self._central(direction, h)
+                fine, noise = self._central(direction, h / 2)
+                estimate = fine + (fine - coarse) / 3
+                doubt = np.abs(estimate - fine) + noise + rough
+                better = doubt < error
+                best[better], error[better] = estimate[better], doubt[better]
+                if np.all(error <= 1e-7 * np.abs(best) + 64 * noise):
+                    break
+        return best, error
+
+    def _central(self, direction: Vector, h: float) -> tuple[Vector, Vector]:
+        """The central difference, and its error by rounding."""
+        ahead, behind = self(h * direction), self(-h * direction)
+        size = np.maximum(np.abs(ahead), np.abs(behind))
+        return (ahead - behind) / (2 * h), 2 * self.rounding * size / h
+
+
+def _precise_point(f: Any, args: tuple[Any, ...], eps: float | None) -> _Point | None:
+    """The function at the same point in float64; None if it does not run there, or is another function there."""
+    try:
+        wide = tree.tree_map(_widened, args)
+        point = _Point(f, wide, eps)
+        narrow_out = _Space(f(*_Space(args).displaced(np.zeros(_Space(args).size))))
+    except Exception:
+        return None
+    if point.rounding > 1e-10 or point.outputs.treedef != narrow_out.treedef or point.outputs.parts != narrow_out.parts:
+        return None
+    narrow = narrow_out.vector(tree.unflatten(narrow_out.treedef, narrow_out.leaves))
+    scale = np.max(np.abs(point.value), initial=0) + 1e-30
+    with np.errstate(all="ignore"):
+        return point if np.all(np.abs(point.value - narrow) <= 0.02 * scale) else None
+
+
+def _widened(x: Any) -> Any:
+    """A leaf in double precision, if it is inexact."""
+    x = as_array(x)
+    if not dtypes.is_inexact(x.dtype):
+        return x
+    return as_array(np.asarray(x).astype(np.complex128 if dtypes.is_complex(x.dtype) else np.float64))
+
+
+# Comparison --------------------------------------------------------------------------------------------------------
+
+
+class _Mismatch(NamedTuple):
+    input: int | None
+    output: int | None
+    expected: float
+    got: float
+    allowed: float
+
+
+class _Comparer:
+    """What is compared, how far it may be off, and what was found to be wrong."""
+
+    def __init__(self, point: _Point, atol: float | None, rtol: float | None) -> None:
+        rounding = point.rounding
+        self.rtol = rtol if rtol is not None else min(1e4 * rounding, 8 * rounding + 0.05) if rounding > 1e-10 else 1e-6
+        self.atol = atol
+        self.rounding = rounding
+        self.point = point
+        self.found: list[_Mismatch] = []
+        self.compared = 0
+
+    def compare(
+        self, expected: Vector, error: Vector, got: Vector, index: int | None, by_input: bool, size: Vector | float = 0
+    ) -> None:
+        """Compare a column of the Jacobian (``by_input`` false), or a row of it; ``index`` is that of the other side."""
+        self.compared += len(expected)
+        scale = np.maximum(np.max(np.abs(expected), initial=0), size)
+        atol = self.atol if self.atol is not None else 1e3 * self.rounding * scale
+        allowed = atol + self.rtol * np.abs(expected) + 4 * error
+        with np.errstate(all="ignore"):
+            wrong = ~(np.abs(got - expected) <= allowed) & ~(np.isnan(got) & np.isnan(expected))
+        wrong &= ~((got == expected) & np.isinf(got))
+        for k in np.flatnonzero(wrong):
+            place = (int(k), index) if by_input else (index, int(k))
+            self.found.append(_Mismatch(*place, float(expected[k]), float(got[k]), float(allowed[k])))
+
+    def report(self, what: str, reference: str) -> None:
+        """Raise, if something was wrong."""
+        if not self.found:
+            return
+        self.found.sort(key=lambda m: -_badness(m))
+        inputs, outputs = self.point.inputs, self.point.outputs
+        lines = [f"{what} is wrong in {len(self.found)} of the {self.compared} components that were compared:"]
+        for m in self.found[:REPORTED]:
+            by = f" by {inputs.name(m.input, 'argument')}" if m.input is not None else " along a random direction"
+            of = outputs.name(m.output, "output") if m.output is not None else "a random combination of outputs"
+            off = abs(m.got - m.expected)
+            relative = f", relative {off / abs(m.expected):.2g}" if m.expected else ""
+            lines.append(
+                f"  derivative of {of}{by}: expected {m.expected:.9g} ({reference}), got {m.got:.9g}: "
+                f"off by {off:.3g}{relative}; allowed {m.allowed:.2g}"
+            )
+        if len(self.found) > REPORTED:
+            lines.append(f"  ... and {len(self.found) - REPORTED} more")
+        raise AssertionError("\n".join(lines))
+
+
+def _badness(m: _Mismatch) -> float:
+    off = abs(m.got - m.expected)
+    return off / m.allowed if m.allowed and np.isfinite(off) else np.inf
+
+
+def _check_mode(
+    f: Any, derivative: Any, args: tuple[Any, ...], forward: bool, settings: _Settings, what: str
+) -> None:
+    """Check one derivative in double precision, and then the one in the dtype of the arguments against it."""
+    atol, rtol, eps = settings
+    wide: AbstractContextManager[None] = nullcontext() if config.enable_x64 else enable_x64(True)
+    with wide:
+        precise = _precise_point(f, args, eps)
+        if precise is not None:
+            _check_point(precise, derivative, forward, atol, rtol, what)
+    given = _Point(f, args, eps)
+    if precise is None:
+        _check_point(given, derivative, forward, atol, rtol, what)
+        return
+    if given.rounding < 1e-10:
+        return
+    comparer = _Comparer(given, atol, rtol)
+    for direction in _directions((given.inputs if forward else given.outputs).size):
+        apply = _pushed if forward else _pulled
+        got = apply(given, derivative, direction, what)
+        with nullcontext() if config.enable_x64 else enable_x64(True):
+            expected = apply(precise, derivative, direction, what)
+        size = np.max(np.abs(given.value), initial=0)
+        comparer.compare(expected, np.zeros(len(expected)), got, None, not forward, size)
+    comparer.report(f"{what}, in the dtype of the arguments,", "derivative in float64")
+
+
+def _directions(size: int) -> Iterator[Vector]:
+    return (_random(size, 10 + k) for k in range(DIRECTIONS))
+
+
+def _pushed(point: _Point, f_jvp: Any, direction: Vector, what: str) -> Vector:
+    """The tangent of the outputs along a direction, and its type and the value checked."""
+    out, tangent = f_jvp(point.inputs.displaced(0 * direction), point.inputs.tangents(direction))
+    _check_value(point, out, what)
+    return _checked_vector(point.outputs, tangent, False, f"{what}: the tangent of the output")
+
+
+def _pulled(point: _Point, f_vjp: Any, direction: Vector, what: str) -> Vector:
+    """The cotangent of the inputs for one of the outputs, and its type and the value checked."""
+    out, pull = f_vjp(*point.inputs.displaced(np.zeros(point.inputs.size)))
+    _check_value(point, out, what)
+    cts = tuple(pull(point.outputs.tangents(direction, dual=True)))
+    return _checked_vector(point.inputs, cts, True, f"{what}: the cotangents of the arguments")
+
+
+def _checked_vector(space: _Space, value: Any, dual: bool, what: str) -> Vector:
+    treedef = tree.structure(value)
+    if treedef != space.treedef:
+        raise AssertionError(f"{what} must be of the tree {space.treedef}, got {treedef}")
+    for x, t, path in zip(space.leaves, tree.leaves(value), space.paths, strict=True):
+        expected = (x.shape, dtypes.tangent_dtype(x.dtype))
+        got = (np.shape(t), t.dtype if hasattr(t, "dtype") else as_array(t).dtype)
+        if got != expected:
+            shown = [f"shape {shape} and dtype {dtypes.dtype_name(dtype)}" for shape, dtype in (expected, got)]
+            raise AssertionError(f"{what} must have {shown[0]} at {tree.keystr(path) or 'its root'}, got {shown[1]}")
+    return space.vector(value, dual)
+
+
+def _check_value(point: _Point, out: Any, what: str) -> None:
+    """The value that comes with a derivative is that of the function."""
+    space = _Space(out)
+    if space.treedef != point.outputs.treedef or [x.shape for x in space.leaves] != [x.shape for x in point.outputs.leaves]:
+        raise AssertionError(f"{what}: the value that comes with it is {out!r}, but the function gives {point.out!r}")
+    value = space.vector(out)
+    allowed = 1e3 * point.rounding * (np.abs(point.value) + np.max(np.abs(point.value), initial=0))
+    with np.errstate(all="ignore"):
+        wrong = ~((np.abs(value - point.value) <= allowed) | (value == point.value) | np.isnan(point.value))
+    for k in np.flatnonzero(wrong)[:1]:
+        raise AssertionError(
+            f"{what}: the value that comes with it is wrong: {space.name(int(k), 'output')} is {value[k]:.9g}, "
+            f"but the function gives {point.value[k]:.9g}"
+        )
+
+
+def _check_point(
+    point: _Point, derivative: Any, forward: bool, atol: float | None, rtol: float | None, what: str
+) -> None:
+    comparer = _Comparer(point, atol, rtol)
+    if point.inputs.size == 0:
+        return
+    compare = _compare_forward if forward else _compare_reverse
+    compare(point, derivative, comparer, what)
+    comparer.report(what, "differences")
+
+
+def _basis(size: int, k: int) -> Vector:
+    e = np.zeros(size)
+    e[k] = 1
+    return e
+
+
+def _compare_forward(point: _Point, f_jvp: Any, comparer: _Comparer, what: str) -> None:
+    """Columns of the Jacobian, one for each component of the input; or random combinations of them."""
+    size = point.inputs.size
+    if size <= COMPONENTS:
+        for k in range(size):
+            e = _basis(size, k)
+            comparer.compare(*point.slope(e), _pushed(point, f_jvp, e, what), k, False)
+        return
+    for direction in _directions(size):
+        expected, error = point.slope(direction)
+        got = _pushed(point, f_jvp, direction, what)
+        before = len(comparer.found)
+        comparer.compare(expected, error, got, None, False)
+        if len(comparer.found) > before:
+            place = _locate(point, direction, lambda v: _pushed(point, f_jvp, v, what), comparer.found[-1].output)
+            e = _basis(size, place)
+            comparer.compare(*point.slope(e), _pushed(point, f_jvp, e, what), place, False)
+            return
+
+
+def _compare_reverse(point: _Point, f_vjp: Any, comparer: _Comparer, what: str) -> None:
+    """Rows of the Jacobian, one for each component of the output; or random combinations of them."""
+    n, m = point.inputs.size, point.outputs.size
+    cotangents = [_basis(m, k) for k in range(m)] if m <= COMPONENTS else list(_directions(m))
+    names: list[int | None] = list(range(m)) if m <= COMPONENTS else [None] * len(cotangents)
+    if n <= COMPONENTS and n * m <= MATRIX:
+        columns = [point.slope(_basis(n, k)) for k in range(n)]
+        jacobian, errors = (np.stack([c[i] for c in columns], axis=1) for i in (0, 1))
+        for u, name in zip(cotangents, names, strict=True):
+            expected, error = (jacobian[name], errors[name]) if name is not None else (u @ jacobian, np.abs(u) @ errors)
+            comparer.compare(expected, error, _pulled(point, f_vjp, u, what), name, True)
+        return
+    rows = [_pulled(point, f_vjp, u, what) for u in cotangents[:DIRECTIONS]]
+    for direction in _directions(n):
+        along, error = point.slope(direction)
+        for u, row, name in zip(cotangents, rows, names, strict=False):
+            expected, got = np.array([u @ along]), np.array([row @ direction])
+            before = len(comparer.found)
+            comparer.compare(expected, np.array([np.abs(u) @ error]), got, name, True)
+            if len(comparer.found) > before:
+                comparer.found.pop()
+                place = _locate(point, direction, lambda v, row=row: np.array([row @ v]), 0, u)
+                slope, doubt = point.slope(_basis(n, place))
+                found = (float(u @ slope), float(row[place]), 4 * float(np.abs(u) @ doubt))
+                comparer.found.append(_Mismatch(place, name, *found))
+                return
+
+
+def _locate(point: _Point, direction: Vector, push: Any, output: int | None, u: Vector | None = None) -> int:
+    """The component of the input to which a mismatch along a direction belongs, by bisection."""
+    where = np.flatnonzero(direction)
+    while len(where) > 1:
+        parts = []
+        for half in (where[: len(where) // 2], where[len(where) // 2 :]):
+            part = np.zeros_like(direction)
+            part[half] = direction[half]
+            slope, _ = point.slope(part)
+            expected = slope if u is None else np.array([u @ slope])
+            parts.append((float(np.abs(push(part) - expected)[output or 0]), half))
+        where = max(parts, key=lambda p: p[0])[1]
+    return int(where[0])
