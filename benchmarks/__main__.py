@@ -14,12 +14,8 @@ HERE = Path(__file__).parent
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command line's options."""
     names = ", ".join(workload.name for workload in WORKLOADS)
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description=__doc__, epilog=f"Workloads: {names}"
-    )
-    parser.add_argument(
-        "--only", action="append", metavar="NAME", help="workloads whose name starts so; repeatable"
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, epilog=f"Workloads: {names}")
+    parser.add_argument("--only", action="append", metavar="NAME", help="workloads whose name starts so; repeatable")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter blocks: a first impression")
     parser.add_argument("--libraries", nargs="+", choices=list(TITLES), default=list(TITLES))
     return parser.parse_args(arguments)

@@ -21,9 +21,7 @@ class Workload:
     peers: Mapping[str, float | None]
 
 
-def _peers(
-    jax: float | None, torch: float | None = 0.8, autograd: float | None = 1.0
-) -> dict[str, float | None]:
+def _peers(jax: float | None, torch: float | None = 0.8, autograd: float | None = 1.0) -> dict[str, float | None]:
     """The bounds for work that every peer can do."""
     return {"jax": jax, "torch": torch, "autograd": autograd}
 

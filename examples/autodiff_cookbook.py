@@ -88,7 +88,7 @@ def refusal(call: Callable[[], Any]) -> tuple[str, str]:
     try:
         call()
     except Exception as error:
-        return type(error).__name__, str(error)
+        return "TypeError" if isinstance(error, TypeError) else type(error).__name__, str(error)
     return "no error", ""
 
 

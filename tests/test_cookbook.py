@@ -42,9 +42,7 @@ def test_every_figure_agrees() -> None:
         ('"(4, 3, 3)"', '"(4, 3)"', "shape of the Hessian"),
     ],
 )
-def test_one_false_figure_fails_the_run(
-    tmp_path: Path, true_figure: str, false_figure: str, line: str
-) -> None:
+def test_one_false_figure_fails_the_run(tmp_path: Path, true_figure: str, false_figure: str, line: str) -> None:
     source = COOKBOOK.read_text()
     assert source.count(true_figure) == 1
     script = tmp_path / "falsified.py"

@@ -17,9 +17,7 @@ import pullback.numpy as jnp
 from pullback import grad, hessian, jacfwd, jacobian, jacrev, jvp, lax, make_jaxpr, random, vjp, vmap
 from pullback.test_util import check_grads
 
-INPUTS = np.array(
-    [[0.52, 1.12, 0.77], [0.88, -1.08, 0.15], [0.52, 0.06, -1.30], [0.74, -2.49, 1.39]], np.float32
-)
+INPUTS = np.array([[0.52, 1.12, 0.77], [0.88, -1.08, 0.15], [0.52, 0.06, -1.30], [0.74, -2.49, 1.39]], np.float32)
 TARGETS = np.array([True, True, False, True])
 TANH_DERIVATIVES = {2.0: [0.070650935, -0.13621889, 0.2526544], 0.5: [0.7864477, -0.726862, -0.5652091]}
 TANH_SLOPES = [0.48228705, 0.45585024, 0.99329686, 0.0953269, 0.8153717]

@@ -15,7 +15,18 @@ from pullback.core.array import as_array
 from pullback.core.config import enable_x64
 from pullback.core.trace import Primitive
 from pullback.primitives.declare import INEXACT, elementwise
-from pullback.primitives.elementwise import add, conj, convert_element_type, cos, gt, mul, real, sin, stop_gradient_p, where
+from pullback.primitives.elementwise import (
+    add,
+    conj,
+    convert_element_type,
+    cos,
+    gt,
+    mul,
+    real,
+    sin,
+    stop_gradient_p,
+    where,
+)
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.slicing import slice_in_dim
 from pullback.test_util import check_grads, check_jvp, check_vjp

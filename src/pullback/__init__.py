@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pullback import typing as typing
 
 _MODULES = frozenset(
-    "core dtypes errors extend flatten_util lax random test_util tree tree_util typing".split()
+    ["core", "dtypes", "errors", "extend", "flatten_util", "lax", "random", "test_util", "tree", "tree_util", "typing"]
 )  # imported when they are first used, for a short start
 
 

@@ -378,9 +378,7 @@ def _badness(m: _Mismatch) -> float:
     return off / m.allowed if m.allowed and np.isfinite(off) else np.inf
 
 
-def _check_mode(
-    f: Any, derivative: Any, args: tuple[Any, ...], forward: bool, settings: _Settings, what: str
-) -> None:
+def _check_mode(f: Any, derivative: Any, args: tuple[Any, ...], forward: bool, settings: _Settings, what: str) -> None:
     """Check one derivative in double precision, and then the one in the dtype of the arguments against it."""
     atol, rtol, eps = settings
     wide: AbstractContextManager[None] = nullcontext() if config.enable_x64 else enable_x64(True)
@@ -440,7 +438,9 @@ def _checked_vector(space: _Space, value: Any, dual: bool, what: str) -> Vector:
 def _check_value(point: _Point, out: Any, what: str) -> None:
     """The value that comes with a derivative is that of the function."""
     space = _Space(out)
-    if space.treedef != point.outputs.treedef or [x.shape for x in space.leaves] != [x.shape for x in point.outputs.leaves]:
+    if space.treedef != point.outputs.treedef or [x.shape for x in space.leaves] != [
+        x.shape for x in point.outputs.leaves
+    ]:
         raise AssertionError(f"{what}: the value that comes with it is {out!r}, but the function gives {point.out!r}")
     value = space.vector(out)
     allowed = 1e3 * point.rounding * (np.abs(point.value) + np.max(np.abs(point.value), initial=0))

@@ -321,9 +321,7 @@ def test_map_with_path():
 
 def test_keys_are_values():
     keys = (tree.DictKey("a"), tree.SequenceKey(0), tree.GetAttrKey("x"), tree.FlattenedIndexKey(2))
-    assert (
-        repr(keys) == "(DictKey(key='a'), SequenceKey(idx=0), GetAttrKey(name='x'), FlattenedIndexKey(key=2))"
-    )
+    assert repr(keys) == "(DictKey(key='a'), SequenceKey(idx=0), GetAttrKey(name='x'), FlattenedIndexKey(key=2))"
     assert tree.keystr(keys) == "['a'][0].x[<flat index 2>]"
     assert tree.keystr(keys, separator=" ") == "['a'] [0] .x [<flat index 2>]"
     assert tree.keystr((*keys, "own"), simple=True, separator="/") == "a/0/x/2/own"

@@ -96,9 +96,7 @@ def test_batch_of_a_jaxpr(program: Program, data: Any) -> None:
         dims = [data.draw(st.sampled_from([None, *range(x.ndim + 1)])) for x in args]
         if all(d is None for d in dims):
             dims[0] = 0
-        shapes = [
-            x.shape if d is None else (*x.shape[:d], 2, *x.shape[d:]) for x, d in zip(args, dims, strict=True)
-        ]
+        shapes = [x.shape if d is None else (*x.shape[:d], 2, *x.shape[d:]) for x, d in zip(args, dims, strict=True)]
         values = random_like([np.zeros(shape) for shape in shapes], 2)
         batched, out_dims = batch_jaxpr(make_jaxpr(program)(*args), 2, dims)
         expected = vmap(program, tuple(dims), list(out_dims))(*values)

@@ -125,11 +125,13 @@ def shift_right_logical(x: Any, y: Any) -> Any:
 
 
 def shift_right_arithmetic(x: Any, y: Any) -> Any:
-    """A shift that repeats the sign; one too far leaves only signs."""
+    """A shift that repeats the highest bit, of unsigned integers too; one too far leaves nothing else."""
     x, y = _pair(x, y)
     width = x.dtype.itemsize * 8
     too_far = (y < 0) | (y >= width)
-    return np.right_shift(x, np.where(too_far, y.dtype.type(width - 1), y))
+    signed = np.dtype(f"i{x.dtype.itemsize}")
+    places = np.where(too_far, y.dtype.type(width - 1), y).astype(signed)
+    return np.right_shift(x.view(signed), places).view(x.dtype)
 
 
 def _shift(operation: Any, x: Any, y: Any) -> Any:

@@ -8,7 +8,6 @@ the same expression on the left of an assignment.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -55,7 +54,6 @@ class Layout(NamedTuple):
     take_order: Axes
 
 
-@functools.lru_cache(maxsize=4096)
 def layout(
     shape: Axes,
     indices_shape: Axes,
@@ -66,7 +64,7 @@ def layout(
     operand_batching: Axes,
     indices_batching: Axes,
 ) -> Layout:
-    """The layout of a gather or scatter.
+    """The layout of a gather or scatter whose shapes and dimension numbers fit together.
 
     Args:
       shape: that of the operand.
@@ -78,8 +76,6 @@ def layout(
       operand_batching: axes of the operand that go along with axes of the indices.
       indices_batching: these axes of the indices.
     """
-    if any(s > n for s, n in zip(sizes, shape, strict=True)):
-        raise ValueError(f"windows of sizes {sizes} do not fit into shape {shape}")
     batch = indices_shape[:-1]
     rank = len(batch)
     windows = [d for d in range(len(shape)) if d not in dropped and d not in operand_batching]

@@ -14,18 +14,27 @@ from pullback.backends.host_reductions import is_narrow
 
 
 def sort(*operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
-    if len(operands) == 1:
+    if len(operands) == 1 and not _is_complex_with_nan(operands[0]):
         return [_sort_one(operands[0], dimension, is_stable)]
-    keys = [_comparable(x) for x in operands[:num_keys]]
-    if num_keys == 1:
+    keys = [part for x in operands[:num_keys] for part in _comparable_parts(x)]
+    if len(keys) == 1:
         order = np.argsort(keys[0], dimension, kind="stable" if is_stable else None)
     else:
         order = np.lexsort(keys[::-1], dimension)
     return [np.take_along_axis(x, order, dimension) for x in operands]
 
 
+def _is_complex_with_nan(x: Any) -> bool:
+    return x.dtype.kind == "c" and bool(np.isnan(x).any())
+
+
+def _comparable_parts(x: Any) -> tuple[Any, ...]:
+    """Keys in the order of their significance; NumPy has an order of its own for complex numbers that hold NaN."""
+    return (x.real, x.imag) if _is_complex_with_nan(x) else (_comparable(x),)
+
+
 def _sort_one(x: Any, axis: int, is_stable: bool) -> Any:
-    """One operand: equal elements can be told apart only if they are zeros, so that the fastest sort does for others."""
+    """One operand: equal elements can be told apart only if they are zeros, so that others take the fastest sort."""
     key = _comparable(x)
     signed_zeros = is_stable and key.dtype.kind in "fc" and bool(np.any(key == 0)) and _has_negative_zero(key)
     return np.sort(key, axis, kind="stable" if signed_zeros else None).astype(x.dtype, copy=False)

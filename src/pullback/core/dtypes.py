@@ -413,9 +413,7 @@ def _join(names: frozenset[str], strict: bool) -> str:
         if _upper_bounds(name, strict) == common:
             return name
     listed = ", ".join(_WEAK_TYPES[name].__name__ if name in _WEAK_TYPES else name for name in sorted(names))
-    reason = (
-        "floating-point types of 8 bits and less, and integers of 4 and less, are not promoted implicitly"
-    )
+    reason = "floating-point types of 8 bits and less, and integers of 4 and less, are not promoted implicitly"
     if strict:
         reason = "under config.numpy_dtype_promotion = 'strict' only Python's numbers are promoted implicitly"
     raise TypePromotionError(f"{listed} have no common dtype: {reason}; convert the operands with astype")
@@ -454,9 +452,7 @@ def promote_weak(first: DType, first_weak: bool, second: DType, second_weak: boo
     >>> promote_weak(np.dtype("int8"), False, np.dtype("float32"), True)
     (dtype('float32'), True)
     """
-    return _promote_pair(
-        first, first_weak, second, second_weak, config.enable_x64, config.numpy_dtype_promotion
-    )
+    return _promote_pair(first, first_weak, second, second_weak, config.enable_x64, config.numpy_dtype_promotion)
 
 
 def _as_operand(argument: Any) -> tuple[DType, bool]:

@@ -1,28 +1,28 @@
 """The exceptions of Pullback, each also the built-in kind that JAX's is.
 
-    PullbackError
-    ├── ConcretizationTypeError (TypeError)      a traced value where a concrete one is needed
-    │   ├── TracerBoolConversionError            if, while, and, or, not, bool()
-    │   ├── TracerIntegerConversionError         index(), range(), list indices
-    │   ├── TracerArrayConversionError           np.asarray(), NumPy functions that we lack
-    │   └── NonConcreteBooleanIndexError         a traced boolean mask as an index (also IndexError)
-    ├── UnexpectedTracerError (ValueError)       a tracer that outlived its transformation
-    ├── KeyReuseError (RuntimeError)             a random key consumed twice
-    ├── TypePromotionError (ValueError)          dtypes without a common type
-    ├── MissingRuleError (NotImplementedError)   a primitive lacks the rule that is needed
-    ├── NotLinearError (TypeError)               transposition of a function that is not linear
-    ├── NotDifferentiableError (TypeError)       inputs or outputs that cannot be differentiated
-    ├── TangentMismatchError (TypeError, ValueError)   (co)tangents of another tree, shape or dtype
-    ├── ShapeError (TypeError, ValueError)       shapes or parameters that do not fit an operation
-    ├── ArgumentError (TypeError, ValueError)    an argument of a transformation that makes no sense
-    ├── BatchSizeError (ValueError)              vmap over sizes that disagree, or over nothing
-    ├── BatchAxisError (ValueError)              in_axes or out_axes that do not fit
-    ├── DtypeError (TypeError)                   operands of a dtype that an operation does not take
-    ├── OperandError (TypeError)                 operands that are no arrays: strings, None, lists
-    ├── ImmutableArrayError (TypeError)          item assignment
-    ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
-    ├── JaxprError (AssertionError)              an ill-typed jaxpr
-    └── AllocationError (MemoryError)            an array too large for memory
+PullbackError
+├── ConcretizationTypeError (TypeError)      a traced value where a concrete one is needed
+│   ├── TracerBoolConversionError            if, while, and, or, not, bool()
+│   ├── TracerIntegerConversionError         index(), range(), list indices
+│   ├── TracerArrayConversionError           np.asarray(), NumPy functions that we lack
+│   └── NonConcreteBooleanIndexError         a traced boolean mask as an index (also IndexError)
+├── UnexpectedTracerError (TypeError)        a tracer that outlived its transformation
+├── KeyReuseError (RuntimeError)             a random key consumed twice
+├── TypePromotionError (ValueError)          dtypes without a common type
+├── MissingRuleError (NotImplementedError)   a primitive lacks the rule that is needed
+├── NotLinearError (TypeError, NotImplementedError)   transposition of a function that is not linear
+├── NotDifferentiableError (TypeError)       inputs or outputs that cannot be differentiated
+├── TangentMismatchError (TypeError, ValueError)   (co)tangents of another tree, shape or dtype
+├── ShapeError (TypeError, ValueError)       shapes or parameters that do not fit an operation
+├── ArgumentError (TypeError, ValueError)    an argument of a transformation that makes no sense
+├── BatchSizeError (ValueError)              vmap over sizes that disagree, or over nothing
+├── BatchAxisError (TypeError, ValueError)   in_axes or out_axes that do not fit
+├── DtypeError (TypeError)                   operands of a dtype that an operation does not take
+├── OperandError (TypeError)                 operands that are no arrays: strings, None, lists
+├── ImmutableArrayError (TypeError)          item assignment
+├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
+├── JaxprError (AssertionError)              an ill-typed jaxpr
+└── AllocationError (MemoryError, RuntimeError)   an array too large for memory
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class NonConcreteBooleanIndexError(ConcretizationTypeError, IndexError):
     """A traced boolean mask was used as an index, so that the shape of the result depends on values."""
 
 
-class UnexpectedTracerError(PullbackError, ValueError):
+class UnexpectedTracerError(PullbackError, TypeError):
     """A tracer was used after the transformation that made it had ended."""
 
 
@@ -68,7 +68,7 @@ class MissingRuleError(PullbackError, NotImplementedError):
     """A primitive lacks the rule that a transformation needs."""
 
 
-class NotLinearError(PullbackError, TypeError):
+class NotLinearError(PullbackError, TypeError, NotImplementedError):
     """A function that should be linear is not."""
 
 
@@ -92,7 +92,7 @@ class BatchSizeError(PullbackError, ValueError):
     """Mapped axes whose sizes disagree, or nothing that is mapped."""
 
 
-class BatchAxisError(PullbackError, ValueError):
+class BatchAxisError(PullbackError, TypeError, ValueError):
     """``in_axes`` or ``out_axes`` that do not fit the values that they describe."""
 
 
@@ -116,5 +116,5 @@ class JaxprError(PullbackError, AssertionError):
     """A jaxpr that breaks a typing rule."""
 
 
-class AllocationError(PullbackError, MemoryError):
+class AllocationError(PullbackError, MemoryError, RuntimeError):
     """An array too large for memory."""

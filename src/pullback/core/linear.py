@@ -15,8 +15,9 @@ from pullback.core import source
 from pullback.core.array import SCALARS, typeof
 from pullback.core.errors import NotLinearError
 from pullback.core.jaxpr import infer
-from pullback.core.trace import Primitive, Trace, Tracer, state
+from pullback.core.trace import Primitive, Trace, Tracer
 from pullback.core.types import ZERO, Shape, ShapedArray
+
 
 class Linear:
     """A variable of a linear program, and the operation that gives it: a program is a list of these.
@@ -142,9 +143,9 @@ class LinearTrace(Trace):
         self.nodes.append(Linear(-1, primitive, args, params, None, results))
         return [LinearTracer(self, var) for var in results]
 
-    def not_linear(self, primitive: Primitive) -> NotLinearError:
+    def not_linear(self, primitive: Primitive, how: str = "is not linear") -> NotLinearError:
         return NotLinearError(
-            f"{primitive.name} is not linear, so it cannot be transposed "
+            f"{primitive.name} {how}, so it cannot be transposed "
             f"(in {source.describe_function(self.function)}, at {source.describe(source.here())}). "
             "linear_transpose takes linear functions; vjp differentiates any function."
         )
@@ -236,7 +237,7 @@ class LinearProgram:
                 if all(c is ZERO for c in ct):
                     continue
             args = node.args
-            for x, c in zip(args, node.primitive.transpose_rule(ct, *args, **node.params)):  # type: ignore[union-attr,misc]  # noqa: B905
+            for x, c in zip(args, node.primitive.transpose_rule(ct, *args, **node.params)):  # type: ignore[union-attr,misc]
                 if type(x) is Linear and c is not ZERO and c is not None:
                     i = x.index
                     known = env[i]
@@ -276,9 +277,7 @@ class LinearProgram:
         variables: dict[int, Linear] = {i: Linear(i, None, (), {}, aval) for i, aval in inputs}
         built = []
         for primitive, operands, params, results, many in nodes:
-            args = tuple(
-                variables[x[0]] if type(x) is tuple else next(values) if x is None else x for x in operands
-            )
+            args = tuple(variables[x[0]] if type(x) is tuple else next(values) if x is None else x for x in operands)
             if many:
                 outs = [Linear(i, None, (), {}, aval) for i, aval in results]
                 built.append(Linear(-1, primitive, args, dict(params), None, outs))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import traceback
 from types import CodeType, FrameType, TracebackType
+
+from pullback.core.config import config
+from pullback.core.errors import PullbackError
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _is_internal: dict[str, bool] = {}
@@ -52,11 +56,17 @@ def describe(location: Location | None) -> str:
     return f"{code.co_filename}:{line_number(location)} ({code.co_name})"
 
 
+_DEEPEST = 20  # transformations of one function; also ends the search in objects that have every attribute
+
+
 def describe_function(function: object) -> str:
     """A function as ``name at file:line``, or as its repr where it has no code of its own."""
-    while hasattr(function, "func"):
+    while isinstance(function, functools.partial):
         function = function.func
-    function = getattr(function, "__wrapped__", function)
+    for _ in range(_DEEPEST):
+        if not hasattr(function, "__wrapped__"):
+            break
+        function = function.__wrapped__
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or repr(function)
     code = getattr(function, "__code__", None)
     if code is None or is_internal(code.co_filename):
@@ -64,20 +74,28 @@ def describe_function(function: object) -> str:
     return f"{name} at {code.co_filename}:{code.co_firstlineno}"
 
 
-def without_internal_frames(tb: TracebackType | None) -> TracebackType | None:
-    """A traceback less the frames of Pullback itself; the last one is kept if nothing else would be."""
-    if tb is None:
-        return None
+def hide_internal_frames(error: Exception) -> None:
+    """Take Pullback's own frames out of the traceback of an error that is on its way to the user.
+
+    An error that Pullback raises on purpose keeps none: it ends at the user's line. Any other that comes out of
+    Pullback's code keeps the frame that it comes out of. The switch ``traceback_filtering`` set to ``"off"``
+    keeps all.
+    """
+    if config.traceback_filtering != "off":
+        error.__traceback__ = _without_internal_frames(error.__traceback__, isinstance(error, PullbackError))
+
+
+def _without_internal_frames(tb: TracebackType | None, even_the_last: bool) -> TracebackType | None:
     frames: list[TracebackType] = []
-    step: TracebackType | None = tb
-    while step is not None:
-        if not is_internal(step.tb_frame.f_code.co_filename):
-            frames.append(step)
-        step = step.tb_next
+    while tb is not None:
+        last = tb.tb_next is None and not even_the_last
+        if last or not is_internal(tb.tb_frame.f_code.co_filename):
+            frames.append(tb)
+        tb = tb.tb_next
     result: TracebackType | None = None
     for step in reversed(frames):
         result = TracebackType(result, step.tb_frame, step.tb_lasti, step.tb_lineno)
-    return result if result is not None else tb
+    return result
 
 
 def format_location(location: Location | None) -> str:

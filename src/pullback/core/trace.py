@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -13,12 +14,12 @@ from pullback.core import source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, typeof
 from pullback.core.errors import (
     AllocationError,
+    ConcretizationTypeError,
     MissingRuleError,
     PullbackError,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
-    ConcretizationTypeError,
     UnexpectedTracerError,
 )
 from pullback.core.types import ShapedArray
@@ -48,9 +49,7 @@ class Primitive:
         "xla_rule",
     )
 
-    def __init__(
-        self, name: str, *, multiple_results: bool = False, keeps_weak_type: bool | None = True
-    ) -> None:
+    def __init__(self, name: str, *, multiple_results: bool = False, keeps_weak_type: bool | None = True) -> None:
         """Declare an operation.
 
         Args:
@@ -184,12 +183,13 @@ class _State(threading.local):
     """
 
     trace: Trace
-    axes: dict[Any, int] = {}
+    axes: dict[Any, int]
 
     def __init__(self) -> None:
         context = contextvars.copy_context()
         context.run(np.seterr, all="ignore")
         self.silently = context.run
+        self.axes = {}
 
 
 class Tracer(Array):
@@ -237,24 +237,37 @@ class Tracer(Array):
         """The value that Python may look at, or None where it is not known."""
         return None
 
+    def abstract_part(self) -> Tracer:
+        """The tracer, this one or one that it wraps, that has no concrete value."""
+        return self
+
     def origin(self) -> str:
         """What made this value, for error messages."""
         if self.made_at is None:
             return f"{self._trace.describe()}, of which it is an argument, or a value made within a rule."
-        return f"{self._trace.describe()}, where the value was made:\n{source.format_location(self.made_at)}"
+        return f"{self._trace.describe()}, where it was made:\n{source.format_location(self.made_at)}"
 
     def _known(self, error: type[PullbackError], what: str, instead: str) -> Any:
-        if not self._trace.live:
-            raise leaked(self)
-        value = self.concrete()
+        value = self.concrete() if self._trace.live else None
         if value is None:
-            raise error(
-                f"{what} needs a concrete value, but this one is traced: {self!r}. It comes from {self.origin()}\n{instead}"
-            )
+            raise self._unknown(error, f"{what} needs a concrete value", instead)
         return value
 
+    def _unknown(self, error: type[PullbackError], need: str, instead: str) -> PullbackError:
+        """The error for a value that Python may not look at, or for one that leaked."""
+        part = self.abstract_part()
+        for tracer in (self, part):
+            if not tracer._trace.live:
+                return leaked(tracer)
+        made = f", made here:\n{source.format_location(self.made_at)}" if self.made_at else "."
+        return error(
+            f"{need}, but this one of type {part.aval} is traced, by {part._trace.describe()}{made}\n{instead}"
+        )
+
     def __bool__(self) -> bool:
-        return bool(self._known(TracerBoolConversionError, "a condition in Python (if, while, and, or, not, bool)", _BRANCH))
+        return bool(
+            self._known(TracerBoolConversionError, "a condition in Python (if, while, and, or, not, bool)", _BRANCH)
+        )
 
     def __float__(self) -> float:
         return float(self._known(ConcretizationTypeError, "float()", _CONVERT))
@@ -270,9 +283,10 @@ class Tracer(Array):
         return int(known.__index__())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        raise TracerArrayConversionError(
-            f"np.asarray() and NumPy functions that Pullback lacks need concrete values, but this one is traced: {self!r}. "
-            f"It comes from {self.origin()}\nUse the function of pullback.numpy instead."
+        raise self._unknown(
+            TracerArrayConversionError,
+            "np.asarray() and NumPy functions that Pullback lacks need a concrete value",
+            _ARRAY,
         )
 
     def __repr__(self) -> str:
@@ -283,7 +297,10 @@ class Tracer(Array):
 
 
 _BRANCH = "Use jnp.where or lax.select, or compute the condition from values that are not traced."
-_CONVERT = "Keep it as an array (x.astype(...) changes its type), or take it out of the transformed function with has_aux."
+_CONVERT = (
+    "Keep it as an array (x.astype(...) changes its type), or take it out of the transformed function with has_aux."
+)
+_ARRAY = "Use the function of pullback.numpy, or take the value out of the transformed function with has_aux."
 _INDEX = "Shapes, ranges and list indices must be known in Python: use x.shape, or index an array with jnp.take."
 
 
@@ -320,7 +337,7 @@ class EvalTrace(Trace):
             values, weak = host_operands(primitive, args)
         rule = primitive.host_rule
         try:
-            out = state.silently(rule, *values, **params)
+            out = state.silently(rule, *values, **params)  # type: ignore[arg-type]  # None is explained below
         except Exception as error:
             out = _recover(error, primitive, args, values, params)
         if weak is None:
@@ -336,16 +353,17 @@ class EvalTrace(Trace):
 _new = object.__new__
 
 
-def _recover(
-    error: Exception, primitive: Primitive, args: tuple[Any, ...], values: Any, params: dict[str, Any]
-) -> Any:
+def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], values: Any, params: dict[str, Any]) -> Any:
     """The result of a rule that runs within another rule; for any other failure, the error explained."""
     if type(error) is RuntimeError and "already entered" in str(error) and primitive.host_rule is not None:
         try:
             return primitive.host_rule(*values, **params)
         except Exception as inner:
             error = inner
-    raise explain(error, primitive, args, params)
+    better = explain(error, primitive, args, params)
+    if better is error:
+        raise error
+    raise better from None
 
 
 def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any], bool | None]:
@@ -391,25 +409,36 @@ def explain(error: Exception, primitive: Primitive, args: Sequence[Any], params:
         return error
     if primitive.host_rule is None:
         return missing_rule(primitive, "host", "evaluation")
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or (isinstance(error, ValueError) and _TOO_LARGE.search(str(error))):
         avals = ", ".join(str(typeof(x)) for x in args)
         shown = ", ".join(f"{k}={v}" for k, v in params.items())
         return AllocationError(f"no memory for the result of {primitive.name}({avals}) [{shown}]: {error}")
     if primitive.shape_rule is not None:
         try:
             primitive.shape_rule(*map(typeof, args), **params)
-        except PullbackError as better:
+        except Exception as better:
             return better.with_traceback(None)
     return error
 
 
+_TOO_LARGE = re.compile("array is too big|[Mm]aximum (allowed|supported) dimension")
+"""What NumPy says of shapes whose sizes overflow, in a ValueError."""
+
+
 def leaked(tracer: Tracer) -> UnexpectedTracerError:
-    """The error for a tracer whose transformation has ended."""
+    """The error for a tracer that is used where its trace is not at work."""
+    when = "outside of its transformation" if tracer._trace.live else "after its transformation had ended"
     return UnexpectedTracerError(
-        f"a traced value of type {tracer.aval} was used after its transformation had ended: it leaked, through a "
-        f"global, a closure, an attribute or a list. It was made by {tracer.origin()}\n"
+        f"a traced value of type {tracer.aval} was used {when}: it leaked, through a "
+        f"global, a closure, an attribute or a list. It comes from {tracer.origin()}\n"
         "Return the value from the transformed function (has_aux=True returns extra values) instead of storing it."
     )
+
+
+def check_result(x: Any) -> None:
+    """Refuse a leaked tracer as a result of a transformed function."""
+    if isinstance(x, Tracer) and not x._trace.live:
+        raise leaked(x)
 
 
 EVAL = EvalTrace(None)

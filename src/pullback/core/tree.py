@@ -227,9 +227,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
     return treedef.unflatten([f(*row) for row in zip(flat, *columns)])
 
 
-def reduce(
-    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf = None
-) -> Any:
+def reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf = None) -> Any:
     """Combine the leaves of a tree, from left to right.
 
     Args:
@@ -301,9 +299,7 @@ def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tree: A
     {'a': [1, 2]}
     """
     outline = unflatten(outer_treedef, [0] * outer_treedef.num_leaves)
-    subtrees = _flatten_up_to(
-        outer_treedef, outline, tree, None, "the tree does not have the outer structure"
-    )
+    subtrees = _flatten_up_to(outer_treedef, outline, tree, None, "the tree does not have the outer structure")
     rows = []
     for subtree in subtrees:
         row, treedef = flatten(subtree)
@@ -313,9 +309,7 @@ def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tree: A
             raise ValueError(f"expected subtrees of the inner structure {inner_treedef}, got {treedef}")
         rows.append(row)
     if inner_treedef is None:
-        raise ValueError(
-            f"the inner structure is needed, since the outer one, {outer_treedef}, has no leaves"
-        )
+        raise ValueError(f"the inner structure is needed, since the outer one, {outer_treedef}, has no leaves")
     columns = [[row[i] for row in rows] for i in range(inner_treedef.num_leaves)]
     return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
 
@@ -373,9 +367,7 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, m
         raise ValueError(f"{message}: {place}, expected {expected}, got {got}") from error
 
 
-def _first_disagreement(
-    tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath
-) -> tuple[KeyPath, str, str] | None:
+def _first_disagreement(tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath) -> tuple[KeyPath, str, str] | None:
     """The path at which ``other`` lacks a node of ``tree``, with descriptions of what each has there."""
     if _stops(tree, is_leaf):
         return None
@@ -546,9 +538,7 @@ class Partial(functools.partial[Any]):
     """
 
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **keywords: Any) -> Partial:
-        return super().__new__(
-            cls, _Opaque(func) if isinstance(func, functools.partial) else func, *args, **keywords
-        )
+        return super().__new__(cls, _Opaque(func) if isinstance(func, functools.partial) else func, *args, **keywords)
 
 
 register_pytree_node(

@@ -196,9 +196,7 @@ def native_flatten() -> Callable[..., Any]:
 
 def _register_in(module: Any, cls: type) -> None:
     node = _nodes[cls]
-    register = functools.partial(
-        module.register_pytree_node, cls, node.flatten, node.unflatten, namespace=NAMESPACE
-    )
+    register = functools.partial(module.register_pytree_node, cls, node.flatten, node.unflatten, namespace=NAMESPACE)
     if issubclass(cls, tuple):  # optree warns that a named tuple would do without being registered
         import warnings
 

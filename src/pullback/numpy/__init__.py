@@ -6,20 +6,67 @@ A module of functions is imported when one of its names is first used, so that a
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from typing import Any
 
-import pullback.numpy.operators  # noqa: F401
+import pullback.numpy.methods
+import pullback.numpy.operators
 
 _NAMES = {
+    "contraction": (
+        "convolve correlate cross dot inner kron matmul matvec outer polyval tensordot trace vdot vecdot vecmat "
+    ),
+    "creation": (
+        "arange array asarray astype copy empty empty_like eye from_dlpack frombuffer fromfunction fromiter full "
+        "full_like geomspace identity indices linspace logspace meshgrid ones ones_like tri vander zeros zeros_like "
+    ),
+    "editing": (
+        "append delete insert pad resize trim_zeros "
+    ),
     "einstein": (
         "einsum einsum_path "
+    ),
+    "indexing": (
+        "IndexUpdateHelper IndexUpdateRef argwhere choose compress extract flatnonzero getitem iterate ix_ nonzero "
+        "place put put_along_axis ravel_multi_index take take_along_axis unravel_index "
+    ),
+    "joining": (
+        "array_split block column_stack concat concatenate dsplit dstack hsplit hstack row_stack split stack vsplit "
+        "vstack "
     ),
     "logic": (
         "allclose array_equal array_equiv bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not "
         "bitwise_or bitwise_right_shift bitwise_xor clip equal fmax fmin gcd greater greater_equal invert isclose "
         "iscomplex iscomplexobj isfinite isinf isnan isneginf isposinf isreal isrealobj lcm left_shift less "
         "less_equal logical_and logical_not logical_or logical_xor nan_to_num not_equal right_shift select where "
+    ),
+    "manipulation": (
+        "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr "
+        "flipud matrix_transpose moveaxis permute_dims ravel repeat reshape roll rollaxis rot90 squeeze swapaxes tile "
+        "transpose unstack "
+    ),
+    "mapping": (
+        "apply_along_axis apply_over_axes packbits piecewise unpackbits vectorize "
+    ),
+    "reductions": (
+        "all amax amin any argmax argmin count_nonzero cumprod cumsum cumulative_prod cumulative_sum max mean min "
+        "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar prod ptp std sum "
+        "var "
+    ),
+    "scalar_types": (
+        "bfloat16 bool bool_ can_cast cdouble character complex128 complex64 complex_ complexfloating csingle double "
+        "dtype e euler_gamma finfo flexible float16 float32 float4_e2m1fn float64 float8_e3m4 float8_e4m3 "
+        "float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ floating "
+        "generic iinfo inexact inf int16 int2 int32 int4 int64 int8 int_ integer isdtype isscalar issubdtype iterable "
+        "nan ndarray ndim newaxis number pi promote_types result_type shape signedinteger single size uint uint16 "
+        "uint2 uint32 uint4 uint64 uint8 unsignedinteger "
+    ),
+    "sorting": (
+        "argpartition argsort intersect1d isin lexsort partition searchsorted setdiff1d setxor1d sort sort_complex "
+        "union1d unique unique_all unique_counts unique_inverse unique_values "
+    ),
+    "statistics": (
+        "average bincount corrcoef cov diff digitize ediff1d histogram histogram_bin_edges median nanmedian "
+        "nanpercentile nanquantile percentile quantile trapezoid "
     ),
     "ufuncs": (
         "abs absolute acos acosh add angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh around asin asinh "
@@ -33,9 +80,6 @@ _NAMES = {
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 _SUBMODULES = frozenset(("linalg",))
 __all__ = sorted([*_MODULE_OF, *_SUBMODULES])
-
-if importlib.util.find_spec("pullback.numpy.methods"):  # temporary, until it lands
-    import pullback.numpy.methods  # noqa: F401
 
 
 def __getattr__(name: str) -> Any:

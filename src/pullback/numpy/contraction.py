@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +11,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.errors import ShapeError
 from pullback.core.types import Shape
-from pullback.numpy.einstein import contract, diagonal, einsum, einsum_path
+from pullback.numpy.einstein import contract, diagonal
 from pullback.numpy.promotion import axis_index, operand, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
@@ -22,7 +21,7 @@ from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.reductions import reduce_sum
 
 __all__ = [
-    "convolve", "correlate", "cross", "dot", "einsum", "einsum_path", "inner", "kron", "matmul", "matvec", "outer",
+    "convolve", "correlate", "cross", "dot", "inner", "kron", "matmul", "matvec", "outer",
     "polyval", "tensordot", "trace", "vdot", "vecdot", "vecmat",
 ]  # fmt: skip
 
@@ -140,9 +139,7 @@ def _ravel(x: Any) -> Any:
     return shapes.reshape(x, (math.prod(x.shape),))
 
 
-def vecdot(
-    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The inner products of vectors along an axis, the first ones conjugated; the other axes broadcast.
 
     Raises:
@@ -227,9 +224,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return ops.mul(shapes.reshape(a, (math.prod(a.shape), 1)), _ravel(b))
 
 
-def tensordot(
-    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The contraction of several axes of two arrays.
 
     Args:
@@ -293,9 +288,7 @@ def kron(a: Any, b: Any) -> Any:
     return shapes.reshape(product, [m * n for m, n in zip(p, q, strict=True)])
 
 
-def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     """The cross product of vectors of two or three elements.
 
     Args:
@@ -339,9 +332,7 @@ def cross(
     return shapes.moveaxis(stacked, last, axis_index(axisc, last + 1, "cross"))
 
 
-def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
-) -> Any:
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
     """The sum of the elements on a diagonal.
 
     Args:
@@ -409,9 +400,7 @@ _WINDOW = 1 << 22  # how many elements of windows to lay out at once,
 _TAPS = 1 << 11  # and for how many elements of the shorter vector
 
 
-def convolve(
-    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The discrete convolution of two vectors.
 
     Args:
@@ -435,9 +424,7 @@ def convolve(
     return _as(_correlate(a, slicing.rev(v, (0,)), mode, (m - 1) // 2), dtype)
 
 
-def correlate(
-    a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The cross-correlation of two vectors: the convolution of ``a`` with the reversed conjugate of ``v``.
 
     Args:
@@ -492,7 +479,7 @@ def _correlate(a: Any, v: Any, mode: str, before: int) -> Any:
 
 
 def _windows(x: Any, count: int) -> Any:
-    """``x[j], x[j + 1], ...`` as row j of ``count`` equally long rows: copies of ``x`` in rows that are longer by one."""
+    """``x[j], x[j + 1], ...`` as row j of ``count`` equally long rows: copies of ``x`` in longer rows."""
     n = x.shape[0]
     copies = shapes.broadcast_in_dim(x, (count + 1, n), (1,))
     flat = slicing.slice_in_dim(shapes.reshape(copies, ((count + 1) * n,)), 0, count * (n + 1), 0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.backends import host
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_numpy, from_scalar, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, from_numpy, typeof
 from pullback.core.errors import AllocationError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import state
 from pullback.numpy.promotion import axis_index, inexact_operand, operand, promote_all, shape_tuple
@@ -474,9 +474,7 @@ def logspace(
     return out if dtype is None else astype(out, dtype)
 
 
-def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """``num`` numbers from ``start`` to ``stop`` with a constant ratio.
 
     >>> import pullback.numpy as pnp
@@ -526,9 +524,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     shape = [0] * len(vectors)
     for x, place in zip(vectors, places):
         shape[place] = x.shape[0]
-    grids = [
-        shapes.expand_dims(x, [i for i in range(len(vectors)) if i != place]) for x, place in zip(vectors, places)
-    ]
+    grids = [shapes.expand_dims(x, [i for i in range(len(vectors)) if i != place]) for x, place in zip(vectors, places)]
     return grids if sparse else [shapes.broadcast_to(g, tuple(shape)) for g in grids]
 
 

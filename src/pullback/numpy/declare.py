@@ -71,9 +71,7 @@ def binary(name: str, primitive: Primitive, sentence: str, example: str, result:
     return document(function, name, sentence, example, result, module)  # type: ignore[no-any-return]
 
 
-def inexact_binary(
-    name: str, primitive: Primitive, sentence: str, example: str, result: str, module: str
-) -> Binary:
+def inexact_binary(name: str, primitive: Primitive, sentence: str, example: str, result: str, module: str) -> Binary:
     """A function of two floats or complex numbers; integers and booleans are converted."""
 
     def function(x: Any, y: Any, /) -> Any:

@@ -6,11 +6,10 @@ indices (diagonals) and indices that occur nowhere else (sums) have been removed
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.errors import ShapeError
@@ -20,7 +19,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.contraction import dot_general_p
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.reductions import reduce_sum
+from pullback.primitives.reductions import reduce_or, reduce_sum
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -62,10 +61,10 @@ def einsum(
     """
     if out is not None:
         raise ShapeError("einsum: arrays are immutable, so that out must be None")
-    formula, operands = _formula("einsum", subscripts, operands)
-    if not operands:
+    formula, values = _formula("einsum", subscripts, operands)
+    if not values:
         raise ShapeError("einsum needs at least one operand")
-    arrays = promote_all("einsum", operands)
+    arrays = promote_all("einsum", values)
     result = None
     if preferred_element_type is not None:
         result = dtypes.canonicalize_dtype(preferred_element_type)
@@ -90,12 +89,10 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     """
     import opt_einsum
 
-    formula, operands = _formula("einsum_path", subscripts, operands)
-    sizes = tuple(operand("einsum_path", x).shape for x in operands)
+    formula, values = _formula("einsum_path", subscripts, operands)
+    sizes = tuple(operand("einsum_path", x).shape for x in values)
     terms, output = parse(formula, sizes)
-    path, info = opt_einsum.contract_path(
-        f"{','.join(terms)}->{output}", *sizes, shapes=True, optimize=optimize
-    )
+    path, info = opt_einsum.contract_path(f"{','.join(terms)}->{output}", *sizes, shapes=True, optimize=optimize)
     return list(path), info
 
 
@@ -129,11 +126,15 @@ def _formula(name: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, 
 def _symbols(name: str, sublist: Any) -> str:
     """A list of integers and Ellipsis as text; the order of characters is that of the integers."""
     try:
-        return "".join("..." if i is Ellipsis else chr(65 + i if i < 26 else 71 + i if i < 52 else 140 + i) for i in sublist)
+        return "".join("..." if i is Ellipsis else _letter(operator.index(i)) for i in sublist)
     except TypeError:
         raise ShapeError(
             f"{name}: the indices of an operand must be a formula in front, or a list of ints after it, got {sublist!r}"
         ) from None
+
+
+def _letter(i: int) -> str:
+    return chr(65 + i if i < 26 else 71 + i if i < 52 else 140 + i)
 
 
 def parse(formula: str, sizes: Shapes) -> tuple[list[str], str]:
@@ -153,7 +154,7 @@ def parse(formula: str, sizes: Shapes) -> tuple[list[str], str]:
     extra = [len(s) - len(t.replace("...", "")) for s, t in zip(sizes, terms, strict=True)]
     for i, (term, n) in enumerate(zip(terms, extra, strict=True)):
         if n < 0 or (n > 0 and "..." not in term):
-            raise ShapeError(f"einsum: the indices {term!r} do not fit operand {i}, of shape {sizes[i]}, in {formula!r}")
+            raise ShapeError(f"einsum: the indices {term!r} do not fit operand {i} of shape {sizes[i]}, in {formula!r}")
     # The axes of an ellipsis get characters of a private area, aligned at their ends.
     deepest = max((n for n, t in zip(extra, terms, strict=True) if "..." in t), default=0)
     hidden = "".join(chr(0xE000 + i) for i in range(deepest))
@@ -181,7 +182,7 @@ def _sizes(formula: str, terms: Sequence[str], shapes_: Shapes) -> dict[str, int
                 name = "..." if c >= "\ue000" else c
                 shown = ", ".join(map(str, shapes_))
                 raise ShapeError(
-                    f"einsum: the sizes of the index {name!r} disagree, in operand {i} of {formula!r} with shapes {shown}"
+                    f"einsum: the sizes of the index {name!r} disagree, in operand {i} of {formula!r} for {shown}"
                 )
             sizes[c] = n if known == 1 else known
     return sizes
@@ -228,7 +229,7 @@ def _plan(formula: str, shapes_: Shapes, optimize: Any) -> list[_Step]:
 
 
 class _Term:
-    """What a plan knows of an operand: the index of each axis, its shape, and what is done to it before it is combined."""
+    """What a plan knows of an operand: the indices of its axes, its shape, and what is done to it first."""
 
     def __init__(self, indices: str, shape: Shape) -> None:
         self.indices = indices
@@ -344,6 +345,4 @@ def diagonal(x: Any, axis1: int, axis2: int) -> Any:
 
 def _sum(x: Any, axes: Shape) -> Any:
     """The sum over some axes; of booleans, whether any is true."""
-    if not dtypes.is_bool(x.dtype):
-        return reduce_sum(x, axes)
-    return ops.ne_p.bind(reduce_sum(convert_element_type(x, np.dtype(np.int32)), axes), 0)
+    return reduce_or(x, axes) if dtypes.is_bool(x.dtype) else reduce_sum(x, axes)

@@ -338,9 +338,7 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     return out
 
 
-def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Any:
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``x`` with numbers in place of NaN and the infinities: by default zero and the extreme values of the dtype.
 
     >>> import pullback.numpy as pnp

@@ -1,30 +1,28 @@
-"""Shapes and axes of arrays: change them, join arrays, split them, repeat and reorder their elements."""
+"""Shapes and axes of arrays: change them, broadcast arrays to others, repeat and reorder their elements."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
-from pullback.core.errors import OperandError, ShapeError
+from pullback.core.errors import ShapeError, TracerArrayConversionError
 from pullback.core.trace import state
 from pullback.core.types import Shape
-from pullback.numpy.promotion import axes_tuple, axis_index, operand, promote_all, shape_tuple
+from pullback.numpy.promotion import axis_index, operand, shape_tuple
+from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.declare import broadcast_shape
-from pullback.primitives.elementwise import convert_element_type
 
 __all__ = [
-    "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "broadcast_shapes",
-    "broadcast_to", "column_stack", "concat", "concatenate", "dsplit", "dstack", "expand_dims", "flip", "fliplr",
-    "flipud", "hsplit", "hstack", "matrix_transpose", "moveaxis", "permute_dims", "ravel", "repeat", "reshape", "roll",
-    "rollaxis", "rot90", "row_stack", "split", "squeeze", "stack", "swapaxes", "tile", "transpose", "unstack", "vsplit",
-    "vstack",
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "expand_dims",
+    "flip", "fliplr", "flipud", "matrix_transpose", "moveaxis", "permute_dims", "ravel", "repeat", "reshape", "roll",
+    "rollaxis", "rot90", "squeeze", "swapaxes", "tile", "transpose", "unstack",
 ]  # fmt: skip
 
 # Shapes ------------------------------------------------------------------------------------------------------------
@@ -49,30 +47,496 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
     """
     x = a if isinstance(a, Array) else operand("reshape", a)
     have = x.shape
+    if type(shape) is not tuple or not all([type(n) is int for n in shape]):  # noqa: C419  (the hot path)
+        shape = _sizes_and_unknown(shape)
     sizes = _target_shape(have, shape)
     if order == "F":
-        flipped = shapes.reshape(transpose(x), sizes[::-1])
-        return transpose(flipped)
+        return transpose(shapes.reshape(transpose(x), sizes[::-1]))
     if order not in ("C", "A"):
         raise ShapeError(f"reshape: order must be 'C', 'F' or 'A', got {order!r}")
     return x if sizes == have else state.trace.process(shapes.reshape_p, (x,), {"new_sizes": sizes})
 
 
-def _target_shape(have: Shape, shape: Any) -> Shape:
-    """A new shape with -1 replaced, for as many elements as there are."""
-    if type(shape) is not tuple or not all([type(n) is int for n in shape]):
-        shape = shape_tuple(shape, "reshape") if not _has_negative(shape) else tuple(map(operator.index, _as_tuple(shape)))
+def _sizes_and_unknown(shape: Any) -> Shape:
+    """A shape as a tuple of ints, where -1 is allowed."""
+    items = tuple(shape) if is_sequence(shape) else (shape,)
+    return tuple(-1 if type(n) is int and n == -1 else shape_tuple(n, "reshape")[0] for n in items)
+
+
+@lru_cache(maxsize=4096)
+def _target_shape(have: Shape, shape: Shape) -> Shape:
+    """A new shape with -1 replaced by what is left."""
     size = math.prod(have)
-    if -1 in shape:
-        rest = -math.prod(shape)
-        if shape.count(-1) > 1:
-            raise ShapeError(f"reshape: only one size may be -1, got {shape}")
-        if rest == 0 or size % rest:
-            raise ShapeError(
-                f"cannot reshape an array of shape {have} (size {size}) into shape {shape}: the other sizes do not "
-                f"divide {size}"
-            )
-        shape = tuple([size // rest if n == -1 else n for n in shape])
-    elif math.prod(shape) != size or (shape and min(shape) < 0):
-        raise ShapeError(f"cannot reshape an array of shape {have} (size {size}) into shape {shape}")
-    return shape  # type: ignore[no-any-return]
+    if -1 not in shape:
+        if math.prod(shape) != size or (shape and min(shape) < 0):
+            raise ShapeError(f"cannot reshape an array of shape {have} (size {size}) into shape {shape}")
+        return shape
+    rest = -math.prod(shape)
+    if shape.count(-1) > 1:
+        raise ShapeError(f"reshape: only one size may be -1, got {shape} for an array of shape {have}")
+    if rest <= 0 or size % rest:
+        raise ShapeError(f"cannot reshape an array of shape {have} (size {size}) into shape {shape}, whatever -1 is")
+    return tuple(size // rest if n == -1 else n for n in shape)
+
+
+def is_sequence(x: Any) -> bool:
+    """Whether an argument that is an int or several ints is several."""
+    return isinstance(x, (tuple, list)) or getattr(x, "ndim", 0) > 0
+
+
+def ravel(a: Any, order: str = "C") -> Any:
+    """The elements as a vector.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.ravel(pnp.array([[1, 2], [3, 4]])))
+    [1 2 3 4]
+    """
+    x = a if isinstance(a, Array) else operand("ravel", a)
+    have = x.shape
+    if order != "C":
+        return reshape(x, -1, order)
+    return x if len(have) == 1 else state.trace.process(shapes.reshape_p, (x,), {"new_sizes": (math.prod(have),)})
+
+
+def expand_dims(a: Any, axis: Any) -> Any:
+    """The array with axes of size one inserted, at the given positions of the result.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.expand_dims(pnp.ones(3), (0, 2)).shape
+    (1, 3, 1)
+    """
+    x = operand("expand_dims", a)
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    rank = len(x.shape) + len(axes)
+    where = {axis_index(i, rank, "expand_dims") for i in axes}
+    if len(where) != len(axes):
+        raise ShapeError(f"expand_dims: repeated axis in {axis!r} for an array of shape {x.shape}")
+    return shapes.expand_dims(x, tuple(where))
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """The array without axes of size one: all of them, or those that are given.
+
+    Raises:
+      ShapeError: an axis that is given is not of size one (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.squeeze(pnp.ones((1, 3, 1))).shape
+    (3,)
+    """
+    x = operand("squeeze", a)
+    have = x.shape
+    if axis is None:
+        axes: tuple[int, ...] = tuple(i for i, n in enumerate(have) if n == 1)
+    else:
+        given = axis if isinstance(axis, (tuple, list)) else (axis,)
+        axes = tuple(axis_index(i, len(have), "squeeze") for i in given)
+        if any(have[i] != 1 for i in axes) or len(set(axes)) != len(axes):
+            raise ShapeError(f"squeeze: the axes {axis!r} of shape {have} must be of size one, and each named once")
+    return shapes.squeeze(x, axes)
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """Arrays with at least one axis: a scalar becomes a vector. One array gives one, several give a list.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.atleast_1d(2.0).shape
+    (1,)
+    """
+    return _each("atleast_1d", arys, lambda x: x if x.shape else shapes.reshape(x, (1,)))
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """Arrays with at least two axes: new ones go in front. One array gives one, several give a list.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.atleast_2d(pnp.ones(3)).shape
+    (1, 3)
+    """
+    return _each("atleast_2d", arys, two_axes)
+
+
+def two_axes(x: Any) -> Any:
+    """An array with at least two axes."""
+    return x if len(x.shape) >= 2 else shapes.reshape(x, (*(1,) * (2 - len(x.shape)), *x.shape))
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Arrays with at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1). Several give a list.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.atleast_3d(pnp.ones(3)).shape
+    (1, 3, 1)
+    """
+    return _each("atleast_3d", arys, three_axes)
+
+
+def three_axes(x: Any) -> Any:
+    """An array with at least three axes."""
+    if len(x.shape) >= 3:
+        return x
+    return shapes.reshape(x, (1, *x.shape, *(1,) * (2 - len(x.shape))) if len(x.shape) < 2 else (*x.shape, 1))
+
+
+def _each(name: str, arrays: Sequence[Any], function: Callable[[Any], Any]) -> Any:
+    results = [function(operand(name, x)) for x in arrays]
+    return results[0] if len(results) == 1 else results
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The parts of an array at each position of an axis, which they lack.
+
+    >>> import pullback.numpy as pnp
+    >>> [part.tolist() for part in pnp.unstack(pnp.array([[1, 2], [3, 4]]), axis=1)]
+    [[1, 3], [2, 4]]
+    """
+    x = operand("unstack", x)
+    axis = axis_index(axis, len(x.shape), "unstack")
+    parts = (slicing.slice_in_dim(x, i, i + 1, axis) for i in range(x.shape[axis]))
+    return tuple(shapes.squeeze(part, (axis,)) for part in parts)
+
+
+# Broadcasting ------------------------------------------------------------------------------------------------------
+
+
+def broadcast_to(array: Any, shape: Any) -> Any:
+    """The array repeated along axes of size one, and along new axes in front, to a shape.
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.broadcast_to(pnp.array([1, 2]), (2, 2)))
+    [[1 2]
+     [1 2]]
+    """
+    x = operand("broadcast_to", array)
+    shape, have = shape_tuple(shape, "broadcast_to"), x.shape
+    kept = shape[len(shape) - len(have) :]
+    if len(have) > len(shape) or any(n not in (1, m) for n, m in zip(have, kept, strict=True)):
+        raise ShapeError(f"broadcast_to: incompatible shapes for broadcasting: {have} and requested shape {shape}")
+    return shapes.broadcast_to(x, shape)
+
+
+def broadcast_arrays(*args: Any) -> list[Any]:
+    """Arrays repeated to the shape to which all broadcast, as a list.
+
+    >>> import pullback.numpy as pnp
+    >>> [x.shape for x in pnp.broadcast_arrays(pnp.ones((2, 1)), pnp.ones(3))]
+    [(2, 3), (2, 3)]
+    """
+    if not args:
+        return []
+    xs = [operand("broadcast_arrays", x) for x in args]
+    shape = broadcast_shape("broadcast_arrays", [x.shape for x in xs])
+    return [shapes.broadcast_to(x, shape) for x in xs]
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape to which arrays of the given shapes broadcast.
+
+    Raises:
+      ShapeError: they do not broadcast (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.broadcast_shapes((2, 1), (3,), 1)
+    (2, 3)
+    """
+    if not shapes:
+        return ()
+    return broadcast_shape("broadcast_shapes", [shape_tuple(s, "broadcast_shapes") for s in shapes])
+
+
+# Permuting axes ----------------------------------------------------------------------------------------------------
+
+_REVERSED = tuple(tuple(range(rank))[::-1] for rank in range(65))
+
+
+def transpose(a: Any, axes: Any = None) -> Any:
+    """The array with its axes permuted, in reverse order by default.
+
+    Args:
+      a: an array.
+      axes: for each axis of the result, which axis of ``a`` it is.
+
+    Raises:
+      ShapeError: ``axes`` is not a permutation (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.transpose(pnp.ones((2, 3, 4)), (1, 0, 2)).shape
+    (3, 2, 4)
+    """
+    x = a if isinstance(a, Array) else operand("transpose", a)
+    rank = len(x.shape)
+    if axes is None:
+        return x if rank < 2 else state.trace.process(shapes.transpose_p, (x,), {"permutation": _REVERSED[rank]})
+    order = tuple([axis_index(i, rank, "transpose") for i in axes])
+    if len(order) != rank or len(set(order)) != rank:
+        raise ShapeError(f"transpose: {tuple(axes)} is not a permutation of the axes of an array of shape {x.shape}")
+    return shapes.transpose(x, order)
+
+
+def permute_dims(a: Any, /, axes: Any) -> Any:
+    """The array with its axes permuted; see :func:`transpose`.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.permute_dims(pnp.ones((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    return transpose(a, axes)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The array with its last two axes exchanged.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.matrix_transpose(pnp.ones((2, 3, 4))).shape
+    (2, 4, 3)
+    """
+    x = operand("matrix_transpose", x)
+    rank = len(x.shape)
+    if rank < 2:
+        raise ShapeError(f"matrix_transpose needs an array of at least two axes, got shape {x.shape}")
+    return shapes.transpose(x, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """The array with two axes exchanged.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.swapaxes(pnp.ones((2, 3, 4)), 0, -1).shape
+    (4, 3, 2)
+    """
+    x = operand("swapaxes", a)
+    rank = len(x.shape)
+    i, j = axis_index(axis1, rank, "swapaxes"), axis_index(axis2, rank, "swapaxes")
+    order = list(range(rank))
+    order[i], order[j] = j, i
+    return shapes.transpose(x, order)
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """The array with some axes moved to other positions; the others keep their order.
+
+    Args:
+      a: an array.
+      source: an axis, or several.
+      destination: where each goes.
+
+    Raises:
+      ShapeError: the axes do not exist, are repeated, or are not equally many (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.moveaxis(pnp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    x = operand("moveaxis", a)
+    rank = len(x.shape)
+    sources, targets = (
+        [axis_index(i, rank, "moveaxis") for i in (each if isinstance(each, (tuple, list)) else (each,))]
+        for each in (source, destination)
+    )
+    if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
+        raise ShapeError(f"moveaxis: {source!r} and {destination!r} must be equally many distinct axes")
+    order = [i for i in range(rank) if i not in sources]
+    for target, i in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, i)
+    return shapes.transpose(x, order)
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """The array with one axis moved back until it lies before the position ``start``.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.rollaxis(pnp.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
+    x = operand("rollaxis", a)
+    rank = len(x.shape)
+    i = axis_index(axis, rank, "rollaxis")
+    if not -rank <= start <= rank:
+        raise ShapeError(f"rollaxis: start {start} is out of bounds for an array of {rank} axes")
+    start = start + rank if start < 0 else start
+    return shapes.moveaxis(x, i, start - (i < start))
+
+
+# Repeating and reordering ------------------------------------------------------------------------------------------
+
+
+def tile(A: Any, reps: Any) -> Any:
+    """The array repeated as a whole, ``reps`` times along each axis.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.tile(pnp.array([1, 2]), (2, 2)))
+    [[1 2 1 2]
+     [1 2 1 2]]
+    """
+    x = operand("tile", A)
+    counts = shape_tuple(reps, "tile")
+    rank = max(len(counts), len(x.shape))
+    counts = (*(1,) * (rank - len(counts)), *counts)
+    have = (*(1,) * (rank - len(x.shape)), *x.shape)
+    spread = tuple(n for c, size in zip(counts, have, strict=True) for n in (c, size))
+    kept = [2 * i + 1 for i in range(rank - len(x.shape), rank)]
+    repeated = shapes.broadcast_in_dim(x, spread, kept) if any(c != 1 for c in counts) else x
+    return shapes.reshape(repeated, [c * size for c, size in zip(counts, have, strict=True)])
+
+
+def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
+    """The array with each element, or part along an axis, repeated.
+
+    Args:
+      a: an array.
+      repeats: how often; an int, or one for each part.
+      axis: along which axis; the elements of the whole array, as a vector, by default.
+      total_repeat_length: the size of the result along the axis, which is cut off, or filled with the last part; it
+        must be given where ``repeats`` is traced.
+
+    Raises:
+      ShapeError: ``repeats`` does not fit the axis, or is negative (a TypeError and a ValueError).
+      TracerArrayConversionError: ``repeats`` is traced, and there is no ``total_repeat_length``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.repeat(pnp.array([1, 2]), 2), pnp.repeat(pnp.array([1, 2]), pnp.array([1, 3])))
+    [1 1 2 2] [1 2 2 2]
+    """
+    x = operand("repeat", a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = axis_index(axis, len(x.shape), "repeat")
+    n = x.shape[axis]
+    try:
+        counts = np.asarray(repeats)
+    except TracerArrayConversionError:
+        if total_repeat_length is None:
+            raise
+        return _repeat_traced(x, repeats, axis, total_repeat_length)
+    if counts.ndim > 1 or (counts.ndim == 1 and counts.size not in (1, n)) or (counts < 0).any():
+        raise ShapeError(f"repeat: the counts {counts} do not fit axis {axis} of an array of shape {x.shape}")
+    if counts.size == 1 and total_repeat_length is None:
+        count = int(counts.reshape(()))
+        before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
+        kept = [i for i in range(len(x.shape) + 1) if i != axis + 1]
+        repeated = shapes.broadcast_in_dim(x, (*before, count, *after), kept)
+        return shapes.reshape(repeated, (*before[:-1], n * count, *after))
+    positions = np.repeat(np.arange(n), np.broadcast_to(counts, (n,)))
+    if total_repeat_length is not None:
+        positions = np.append(positions, np.full(total_repeat_length, n - 1))[:total_repeat_length]
+    return take_parts(x, positions, axis)
+
+
+def _repeat_traced(x: Any, repeats: Any, axis: int, total: int) -> Any:
+    """A part for each position of the result: as many as there are sums of counts that are not beyond it."""
+    from pullback.primitives.reductions import cumsum
+    from pullback.primitives.sorting import searchsorted
+
+    n = x.shape[axis]
+    counts = shapes.broadcast_to(operand("repeat", repeats), (n,))
+    places = slicing.iota(counts.dtype, (total,), 0)
+    part = searchsorted(cumsum(counts), places, "right", np.dtype(np.int32))
+    return take_parts(x, ops.min_p.bind(part, n - 1), axis)
+
+
+def take_parts(x: Any, positions: Any, axis: int) -> Any:
+    """The parts of an array at some positions of an axis, all of which exist."""
+    from pullback.primitives.indexing import GatherDimensionNumbers, gather
+
+    rank = len(x.shape)
+    others = tuple(i for i in range(rank) if i != axis)
+    indices = ArrayImpl(np.asarray(positions, np.int32)) if isinstance(positions, np.ndarray) else positions
+    numbers = GatherDimensionNumbers(others, (axis,), (axis,))
+    sizes = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    return gather(x, shapes.expand_dims(indices, (1,)), numbers, sizes, mode="promise_in_bounds")
+
+
+def flip(m: Any, axis: Any = None) -> Any:
+    """The array with the order of its elements reversed along some axes, along all by default.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.flip(pnp.array([[1, 2], [3, 4]])))
+    [[4 3]
+     [2 1]]
+    """
+    x = operand("flip", m)
+    rank = len(x.shape)
+    axes = range(rank) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    return slicing.rev(x, [axis_index(i, rank, "flip") for i in axes])
+
+
+def flipud(m: Any) -> Any:
+    """The array with the order of its rows reversed.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.flipud(pnp.array([1, 2])))
+    [2 1]
+    """
+    return flip(m, 0)
+
+
+def fliplr(m: Any) -> Any:
+    """The array with the order of its columns reversed.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.fliplr(pnp.array([[1, 2]])))
+    [[2 1]]
+    """
+    return flip(m, 1)
+
+
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    """The array turned ``k`` times by 90 degrees, from the first of two axes towards the second.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.rot90(pnp.array([[1, 2], [3, 4]])))
+    [[2 4]
+     [1 3]]
+    """
+    x = operand("rot90", m)
+    i, j = (axis_index(axis, len(x.shape), "rot90") for axis in axes)
+    if i == j:
+        raise ShapeError(f"rot90 needs two different axes, got {axes} for an array of shape {x.shape}")
+    k %= 4
+    if k == 2:
+        return slicing.rev(x, (i, j))
+    if k == 1:
+        return swapaxes(slicing.rev(x, (j,)), i, j)
+    return slicing.rev(swapaxes(x, i, j), (j,)) if k == 3 else x
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """The array with its elements moved along axes; those that leave at the end come in at the beginning.
+
+    Args:
+      a: an array.
+      shift: how far, for each axis; it may be traced.
+      axis: along which axes; the elements of the whole array, as a vector, by default.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.roll(pnp.arange(5), 2))
+    [3 4 0 1 2]
+    """
+    x = operand("roll", a)
+    if axis is None:
+        return shapes.reshape(roll(ravel(x), shift, 0), x.shape)
+    axes = list(axis) if isinstance(axis, (tuple, list)) else [axis]
+    steps = list(shift) if isinstance(shift, (tuple, list)) else list(unstack(shift)) if is_sequence(shift) else [shift]
+    if len(axes) != len(steps) and 1 not in (len(axes), len(steps)):
+        raise ShapeError(f"roll: the shifts {shift!r} do not fit the axes {axis!r}")
+    count = max(len(axes), len(steps))
+    for step, i in zip(steps * (count // len(steps)), axes * (count // len(axes)), strict=True):
+        x = _roll_one(x, step, axis_index(i, len(x.shape), "roll"))
+    return x
+
+
+def _roll_one(x: Any, shift: Any, axis: int) -> Any:
+    n = x.shape[axis]
+    if n == 0:
+        return x
+    if not isinstance(shift, Array) or type(shift) is ArrayImpl:
+        k = operator.index(shift) % n  # type: ignore[arg-type]
+        if k == 0:
+            return x
+        parts = slicing.slice_in_dim(x, n - k, n, axis), slicing.slice_in_dim(x, 0, n - k, axis)
+        return slicing.concatenate(parts, axis)
+    places = ops.rem_p.bind(ops.sub(slicing.iota(shift.dtype, (n,), 0), ops.rem_p.bind(shift, n)), n)
+    return take_parts(x, ops.where(ops.lt(places, 0), ops.add(places, n), places), axis)

@@ -79,24 +79,22 @@ def _named(method: Any, name: str) -> Any:
 
 
 def _eager(name: str, compute: Method, general: Method) -> Method:
-    """The operator on a concrete array, where the result has the dtype of the operands."""
+    """The operator on a concrete array; of two arrays of one dtype ``compute`` gives that dtype, or raises."""
 
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
         if kind is ArrayImpl:
             a = self._value
             b = other._value
-            dtype = a.dtype
-            if dtype is b.dtype and state.trace.eager:
+            if a.dtype is b.dtype and state.trace.eager:
                 try:
                     out = state.silently(compute, a, b)
                 except Exception:
                     return general(self, other)
-                if out.dtype is dtype:
-                    result = _new(ArrayImpl)
-                    result._value = out
-                    result.weak_type = self.weak_type and other.weak_type
-                    return result
+                result = _new(ArrayImpl)
+                result._value = out
+                result.weak_type = self.weak_type and other.weak_type
+                return result
         elif kind in _NUMBERS and state.trace.eager:
             a = self._value
             try:
@@ -202,6 +200,13 @@ _TAKES: dict[type, frozenset[np.dtype[Any]]] = {float: _FLOATS, int: _FLOATS, co
 _BLAS = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
 
 
+def _divide(a: Any, b: Any) -> Any:
+    dtype = a.dtype if hasattr(a, "dtype") else b.dtype
+    if dtype.kind in "iub":
+        raise TypeError("NumPy divides integers in double precision")
+    return a / b
+
+
 # The table ---------------------------------------------------------------------------------------------------------
 
 # name, symbol, function, Python's operator where NumPy's values may take it.
@@ -209,7 +214,7 @@ _BINARY: tuple[tuple[str, str, Method, Method | None], ...] = (
     ("add", "+", ufuncs.add, operator.add),
     ("sub", "-", ufuncs.subtract, operator.sub),
     ("mul", "*", ufuncs.multiply, operator.mul),
-    ("truediv", "/", ufuncs.true_divide, operator.truediv),
+    ("truediv", "/", ufuncs.true_divide, _divide),
     ("floordiv", "//", ufuncs.floor_divide, None),
     ("mod", "%", ufuncs.remainder, None),
     ("divmod", "divmod", ufuncs.divmod, None),
@@ -268,3 +273,4 @@ def attach() -> None:
     array.__round__ = _named(_round, "__round__")
 
 
+attach()

@@ -105,7 +105,11 @@ def axes_tuple(axis: Any, rank: int, name: str) -> tuple[int, ...]:
 def shape_tuple(shape: Any, name: str) -> tuple[int, ...]:
     """A shape given as an int or a sequence of ints, none negative."""
     try:
-        sizes = (operator.index(shape),) if not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0 else tuple(map(operator.index, shape))
+        sizes = (
+            (operator.index(shape),)
+            if not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0
+            else tuple(map(operator.index, shape))
+        )
     except TypeError as error:
         if isinstance(shape, Array) or (isinstance(shape, (tuple, list)) and any(isinstance(s, Array) for s in shape)):
             raise

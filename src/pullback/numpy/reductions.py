@@ -16,7 +16,7 @@ from pullback.numpy.promotion import axes_tuple, axis_index, inexact_operand, op
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions as prims
 from pullback.primitives import shapes
-from pullback.primitives.declare import broadcast_shape
+from pullback.primitives.declare import ORDERED, broadcast_shape, check_dtype
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.slicing import concatenate
 
@@ -79,9 +79,7 @@ def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
     return mask
 
 
-def _finish(
-    name: str, result: Any, axes: tuple[int, ...], keepdims: bool, initial: Any, combine: Primitive
-) -> Any:
+def _finish(name: str, result: Any, axes: tuple[int, ...], keepdims: bool, initial: Any, combine: Primitive) -> Any:
     """A reduced array combined with ``initial``, and with its axes kept if so asked."""
     if initial is not None:
         first = operand(name, initial)
@@ -123,8 +121,9 @@ def sum(
     [4. 6.]
     """
     if dtype is None and where is None and initial is None and out is None and isinstance(a, Array):
-        if a.dtype.char in _FAST and not a.weak_type:
-            axes = all_axes(axis, len(a.shape), "sum")
+        shape = a.shape
+        if a.dtype.char in _FAST and not a.weak_type and shape:
+            axes = _ALL_AXES[len(shape)] if axis is None else axes_tuple(axis, len(shape), "sum")
             result = state.trace.process(prims.reduce_sum_p, (a,), {"axes": axes}) if axes else a
             return shapes.expand_dims(result, axes) if keepdims else result
     return _total("sum", prims.reduce_sum_p, ops.add_p, 0, a, axis, dtype, out, keepdims, initial, where,
@@ -220,7 +219,7 @@ def _extreme(
         if where is not None:
             raise ArgumentError(f"{name}: where needs initial, for there is no {name} of no elements")
         if any_empty(x.shape, axes):
-            raise ShapeError(f"{name}: an array of shape {x.shape} has no elements to compare along {axes}; give initial")
+            raise ShapeError(f"{name}: an array of shape {x.shape} has nothing to compare along {axes}; give initial")
     if where is not None:
         fill = ArrayImpl(prims.extreme(x.dtype, largest=largest))
         x = ops.where(_mask(name, where, x.shape), x, fill)
@@ -283,6 +282,7 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
 
 def _position(name: str, primitive: Primitive, x: Any, axis: int | None, keepdims: bool | None) -> Any:
+    check_dtype(name, ORDERED, x.dtype)
     rank = len(x.shape)
     if axis is None:
         along, position = shapes.reshape(x, (x.size,)), 0
@@ -431,12 +431,12 @@ def _var(
     refuse_out(name, out)
     if correction is not None:
         if ddof:
-            raise ArgumentError(f"{name}: give ddof or correction, not both; got ddof={ddof} and correction={correction}")
+            raise ArgumentError(f"{name}: give ddof or correction, not both; got {ddof} and {correction}")
         ddof = correction
     x = inexact_operand(name, a)
     wanted = dtypes.to_real(x.dtype)
     if dtype is not None:
-        wanted = dtypes.canonicalize_dtype(dtype)
+        wanted = dtypes.to_inexact(dtypes.canonicalize_dtype(dtype))
         if dtypes.is_complex(x.dtype) and not dtypes.is_complex(wanted):
             raise ArgumentError(f"{name} of complex numbers in a real dtype is not defined, got dtype={dtype!r}")
     axes = all_axes(axis, len(x.shape), name)

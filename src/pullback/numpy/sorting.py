@@ -13,7 +13,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
-from pullback.numpy.promotion import axis_index, concrete, operand, promote_all
+from pullback.numpy.promotion import axis_index, operand, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
 from pullback.primitives import sorting as prims
@@ -40,7 +40,7 @@ def _along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
 
 def _refuse(name: str, kind: Any, order: Any) -> None:
     if kind is not None:
-        raise ArgumentError(f"{name}: the argument kind is not supported, give stable=True or stable=False; got {kind!r}")
+        raise ArgumentError(f"{name}: the argument kind is not supported, give stable=True or False; got {kind!r}")
     if order is not None:
         raise ArgumentError(f"{name}: the argument order is not supported, for arrays have no fields; got {order!r}")
 
@@ -113,9 +113,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
         whole = operand("lexsort", keys)
         if not whole.shape:
             raise ShapeError("lexsort: an array of keys needs at least one axis, got shape ()")
-        columns = [
-            shapes.squeeze(slice_in_dim(whole, i, i + 1, 0), (0,)) for i in range(whole.shape[0])
-        ]
+        columns = [shapes.squeeze(slice_in_dim(whole, i, i + 1, 0), (0,)) for i in range(whole.shape[0])]
     else:
         columns = [operand("lexsort", k) for k in keys]
     if not columns:
@@ -222,18 +220,16 @@ def _take(x: Any, indices: Any) -> Any:
 
 def _size_of(name: str, count: Any, size: int | None) -> int:
     """How many elements to return: ``size``, or as many as there are."""
-    if size is not None:
-        return int(axis_index(size, size + 1, name)) if isinstance(size, int) and size >= 0 else _bad_size(name, size)
-    try:
-        return int(concrete(count))
-    except ConcretizationTypeError as error:
-        raise ConcretizationTypeError(
-            f"{name}: the shape of the result depends on values, which are traced; give size. {error}"
-        ) from None
-
-
-def _bad_size(name: str, size: Any) -> int:
-    raise ArgumentError(f"{name}: size must be an int that is not negative, got {size!r}")
+    if size is None:
+        try:
+            return int(count)
+        except ConcretizationTypeError as error:
+            raise ConcretizationTypeError(
+                f"{name}: how many elements there are depends on traced values, so that size is needed. {error}"
+            ) from None
+    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
+        raise ArgumentError(f"{name}: size must be an int that is not negative, got {size!r}")
+    return int(size)
 
 
 def _chosen(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
@@ -343,10 +339,8 @@ def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> tuple
     n = x.shape[0]
     dtype = dtypes.default_int()
     if n == 0:
-        values = shapes.broadcast_to(
-            shapes.full((), 0, x.dtype) if fill_value is None else convert_element_type(operand("unique", fill_value), x.dtype),
-            (size or 0, *x.shape[1:]),
-        )  # fmt: skip
+        fill = convert_element_type(operand("unique", 0 if fill_value is None else fill_value), x.dtype)
+        values = shapes.broadcast_to(fill, (size or 0, *x.shape[1:]))
         none = shapes.full((size or 0,), 0, dtype)
         return values, none, shapes.full((0,), 0, dtype), none
     order, ordered = _sorted_rows(x, dtype)
@@ -366,9 +360,9 @@ def _sorted_rows(x: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
     if len(x.shape) == 1:
         ordered, order = prims.argsort([x], 0, dtype)
         return order, ordered
-    flat = shapes.reshape(x, (x.shape[0], -1 if not x.size else x.size // x.shape[0])) if x.size else None
-    if flat is None:
+    if not x.size:
         return iota(dtype, (x.shape[0],), 0), x
+    flat = shapes.reshape(x, (x.shape[0], x.size // x.shape[0]))
     columns = [shapes.squeeze(slice_in_dim(flat, j, j + 1, 1), (1,)) for j in range(flat.shape[1])]
     order = prims.argsort(columns, 0, dtype)[-1]
     return order, _take(x, shapes.reshape(order, (x.shape[0], *(1,) * (len(x.shape) - 1))))
@@ -472,9 +466,7 @@ def isin(
     [ True False  True]
     """
     if method not in ("auto", "compare_all", "binary_search", "sort"):
-        raise ArgumentError(
-            f"isin: method must be 'auto', 'compare_all', 'binary_search' or 'sort', got {method!r}"
-        )
+        raise ArgumentError(f"isin: method must be 'auto', 'compare_all', 'binary_search' or 'sort', got {method!r}")
     x, tests = promote_all("isin", (element, test_elements))
     flat = shapes.reshape(x, (x.size,))
     member = _is_member(flat, prims.sort([shapes.reshape(tests, (tests.size,))], 0)[0])

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, Array
+from pullback.core.array import SCALARS
 from pullback.core.errors import DtypeError
 from pullback.core.trace import state
 from pullback.numpy import declare
-from pullback.numpy.declare import inexact_pair, no_numbers, numeric, numeric_pair
-from pullback.numpy.promotion import inexact_operand, operand, promote, promote_inexact
+from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
+from pullback.numpy.promotion import inexact_operand, operand, promote
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.elementwise import convert_element_type
@@ -615,11 +615,83 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 
 __all__ = [
-    "abs", "absolute", "acos", "acosh", "add", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-    "arctanh", "around", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "conj", "conjugate", "copysign",
-    "cos", "cosh", "deg2rad", "degrees", "divide", "divmod", "exp", "exp2", "expm1", "fabs", "fix", "float_power",
-    "floor", "floor_divide", "fmod", "frexp", "heaviside", "hypot", "imag", "ldexp", "log", "log10", "log1p", "log2",
-    "logaddexp", "logaddexp2", "maximum", "minimum", "mod", "modf", "multiply", "negative", "nextafter", "positive",
-    "pow", "power", "rad2deg", "radians", "real", "reciprocal", "remainder", "rint", "round", "sign", "signbit", "sin",
-    "sinc", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "true_divide", "trunc",
+    "abs",
+    "absolute",
+    "acos",
+    "acosh",
+    "add",
+    "angle",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "around",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "conj",
+    "conjugate",
+    "copysign",
+    "cos",
+    "cosh",
+    "deg2rad",
+    "degrees",
+    "divide",
+    "divmod",
+    "exp",
+    "exp2",
+    "expm1",
+    "fabs",
+    "fix",
+    "float_power",
+    "floor",
+    "floor_divide",
+    "fmod",
+    "frexp",
+    "heaviside",
+    "hypot",
+    "imag",
+    "ldexp",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logaddexp2",
+    "maximum",
+    "minimum",
+    "mod",
+    "modf",
+    "multiply",
+    "negative",
+    "nextafter",
+    "positive",
+    "pow",
+    "power",
+    "rad2deg",
+    "radians",
+    "real",
+    "reciprocal",
+    "remainder",
+    "rint",
+    "round",
+    "sign",
+    "signbit",
+    "sin",
+    "sinc",
+    "sinh",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+    "true_divide",
+    "trunc",
 ]  # fmt: skip

@@ -150,7 +150,7 @@ def _tangent_of_each(each: tuple[JVP | None, ...]) -> Callable[..., Any]:
 
     def rule(ans: Any, primals: Any, tangents: Any) -> Any:
         total: Any = ZERO
-        for one, t in zip(each, tangents):  # noqa: B905  (the hot path)
+        for one, t in zip(each, tangents):
             if t is not ZERO and one is not None:
                 term = one(t, *primals, ans)
                 total = term if total is ZERO else ops.add_any_p.bind(total, term)
@@ -211,14 +211,14 @@ def _common_axis(args: Any, dims: Any) -> int | None:
     """The position of the mapped axis if the operands broadcast as they are, or None if they must be aligned."""
     dim = None
     rank = 0
-    for x, d in zip(args, dims):  # noqa: B905  (the hot path)
+    for x, d in zip(args, dims):
         if d is not None:
             r = len(x.shape)
             if dim is None:
                 dim, rank = d, r
             elif d != dim or r != rank:
                 return None
-    for x, d in zip(args, dims):  # noqa: B905
+    for x, d in zip(args, dims):
         if d is None and type(x) not in SCALARS:
             r = len(x.shape)
             if r and (dim != 0 or r >= rank):
@@ -235,4 +235,3 @@ def sum_to(ct: Any, x: Linear) -> Any:
     """A cotangent summed over the axes along which the operand ``x`` was broadcast."""
     shape = x.shape
     return ct if ct.shape == shape else shapes.unbroadcast(ct, shape)
-

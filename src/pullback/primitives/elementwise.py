@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends import host
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, shape_of, typeof
+from pullback.core.array import SCALARS, shape_of
 from pullback.core.errors import DtypeError
 from pullback.core.linear import Linear
 from pullback.core.trace import Primitive
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.backends import host
+from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.declare import (
     ANY,
@@ -308,9 +308,7 @@ atan_p = elementwise(
 )
 sinh_p = elementwise("sinh", of=INEXACT, host=np.sinh, hlo="chlo.sinh", jvp=lambda t, x, ans: mul(t, cosh(x)))
 cosh_p = elementwise("cosh", of=INEXACT, host=np.cosh, hlo="chlo.cosh", jvp=lambda t, x, ans: mul(t, sinh(x)))
-tanh_p = elementwise(
-    "tanh", of=INEXACT, host=np.tanh, hlo="tanh", jvp=lambda t, x, ans: mul(t, sub(1, square(ans)))
-)
+tanh_p = elementwise("tanh", of=INEXACT, host=np.tanh, hlo="tanh", jvp=lambda t, x, ans: mul(t, sub(1, square(ans))))
 asinh_p = elementwise(
     "asinh", of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", jvp=lambda t, x, ans: div(t, sqrt(add(square(x), 1)))
 )
@@ -478,14 +476,10 @@ def lt(x: Any, y: Any) -> Any:
     return lt_p.bind(x, y)
 
 
-def _share_of(t: Any, x: Any, y: Any, wins: Primitive) -> Any:
-    """The tangent of the operand that wins, half of it where both are equal."""
-    share = where(wins.bind(x, y), _full_like_first(x, y, 1), where(eq(x, y), _full_like_first(x, y, 0.5), 0))
+def _share_of(t: Any, x: Any, y: Any, ans: Any) -> Any:
+    """The tangent of the operand ``x`` where it is the one that wins, half of it where both are equal."""
+    share = where(eq(x, ans), where(eq(x, y), _full_like(ans, 0.5), 1), 0)
     return mul(t, share)
-
-
-def _full_like_first(x: Any, y: Any, value: float) -> Any:
-    return shapes.full((), value, x.dtype if hasattr(x, "dtype") else y.dtype)
 
 
 rem_p = elementwise(
@@ -497,11 +491,11 @@ rem_p = elementwise(
 )  # fmt: skip
 max_p = elementwise(
     "max", of=ANY, arity=2, host=np.maximum, hlo="maximum",
-    jvp=(lambda t, x, y, ans: _share_of(t, x, y, gt_p), lambda t, x, y, ans: _share_of(t, y, x, gt_p)),
+    jvp=(lambda t, x, y, ans: _share_of(t, x, y, ans), lambda t, x, y, ans: _share_of(t, y, x, ans)),
 )  # fmt: skip
 min_p = elementwise(
     "min", of=ANY, arity=2, host=np.minimum, hlo="minimum",
-    jvp=(lambda t, x, y, ans: _share_of(t, x, y, lt_p), lambda t, x, y, ans: _share_of(t, y, x, lt_p)),
+    jvp=(lambda t, x, y, ans: _share_of(t, x, y, ans), lambda t, x, y, ans: _share_of(t, y, x, ans)),
 )  # fmt: skip
 
 

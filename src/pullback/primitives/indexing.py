@@ -7,6 +7,7 @@ StableHLO), with the index vector along the last axis of the indices. Scatters a
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -133,10 +134,11 @@ def index_vector(start_indices: Sequence[Any], dims: Sequence[int | None], size:
     return slicing.concatenate(columns, 1)
 
 
-def check_indices(name: str, indices: ShapedArray) -> None:
+def check_indices(name: str, indices: Any) -> None:
     """Refuse indices that are no integers."""
     if not dtypes.is_integer(indices.dtype):
-        raise DtypeError(f"{name} takes integers as indices, got {indices}")
+        got = f"{dtypes.short_name(indices.dtype)}[{','.join(map(str, indices.shape))}]"
+        raise DtypeError(f"{name} takes integers as indices, got {got}")
 
 
 # Slices at computed places -----------------------------------------------------------------------------------------
@@ -210,11 +212,10 @@ def _dynamic_slice_batch(axis: MappedAxis, args: Any, dims: Any, *, slice_sizes:
     rank = len(slice_sizes)
     numbers = GatherDimensionNumbers(tuple(range(rank)), (), tuple(range(rank)))
     vectors = index_vector(starts, ds, axis.size)
-    params = {
-        "dimension_numbers": numbers, "slice_sizes": slice_sizes, "indices_are_sorted": True, "unique_indices": True,
-        "mode": GatherScatterMode.CLIP, "fill_value": None,
-    }  # fmt: skip
-    return _gather_batch(axis, (x, vectors), (dx, 0), **params)
+    return _gather_batch(
+        axis, (x, vectors), (dx, 0), dimension_numbers=numbers, slice_sizes=slice_sizes, indices_are_sorted=True,
+        unique_indices=True, mode=GatherScatterMode.CLIP, fill_value=None,
+    )  # fmt: skip
 
 
 @dynamic_update_slice_p.host
@@ -259,22 +260,15 @@ def _dynamic_update_slice_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
 
     (x, update, *starts), (dx, du, *ds) = args, dims
     if all(d is None for d in ds):
-        x, update = front(x, dx, axis), front(update, du, axis)
+        x, update = slicing.front(x, dx, axis), slicing.front(update, du, axis)
         return dynamic_update_slice(x, update, [0, *starts]), 0
     rank = len(starts)
     numbers = scatter.ScatterDimensionNumbers(tuple(range(rank)), (), tuple(range(rank)))
     vectors = index_vector(starts, ds, axis.size)
-    params = {
-        "dimension_numbers": numbers, "indices_are_sorted": True, "unique_indices": True, "mode": GatherScatterMode.CLIP,
-    }  # fmt: skip
-    return scatter.batch(scatter.scatter_p, axis, (x, vectors, update), (dx, 0, du), **params)
-
-
-def front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
-    """An operand with its mapped axis in front; one that is not mapped is repeated."""
-    if dim is None:
-        return shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
-    return shapes.moveaxis(x, dim, 0)
+    return scatter.batch(
+        scatter.scatter_p, axis, (x, vectors, update), (dx, 0, du), dimension_numbers=numbers,
+        indices_are_sorted=True, unique_indices=True, mode=GatherScatterMode.CLIP,
+    )  # fmt: skip
 
 
 # Gather ------------------------------------------------------------------------------------------------------------
@@ -340,12 +334,21 @@ def default_fill(dtype: np.dtype[Any]) -> Any:
     return np.zeros((), dtype)[()]
 
 
-def gather_layout(shape: Shape, indices_shape: Shape, numbers: GatherDimensionNumbers, sizes: Shape) -> Any:
-    """The layout of a gather on the host."""
+@functools.lru_cache(maxsize=4096)
+def gather_plan(
+    shape: Shape, indices_shape: Shape, numbers: GatherDimensionNumbers, sizes: Shape
+) -> host_indexing.Layout:
+    """What a gather does on the host; refuses what does not fit."""
+    _check_gather(shape, indices_shape, numbers, sizes)
+    return gather_layout(shape, indices_shape, numbers, sizes)
+
+
+def gather_layout(shape: Shape, indices_shape: Shape, numbers: Any, sizes: Shape) -> host_indexing.Layout:
+    """The layout for a gather's or a scatter's dimension numbers."""
+    windows, dropped, indexed, operand_batching, indices_batching = numbers
     return host_indexing.layout(
-        shape, indices_shape, sizes, numbers.offset_dims, numbers.collapsed_slice_dims, numbers.start_index_map,
-        numbers.operand_batching_dims, numbers.start_indices_batching_dims,
-    )  # fmt: skip
+        shape, indices_shape, sizes, windows, dropped, indexed, operand_batching, indices_batching
+    )
 
 
 @gather_p.host
@@ -353,7 +356,9 @@ def _gather_host(
     x: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
     indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
 ) -> Any:  # fmt: skip
-    plan = gather_layout(x.shape, indices.shape, dimension_numbers, slice_sizes)
+    if indices.dtype.kind not in "iu":
+        check_indices("gather", indices)
+    plan = gather_plan(x.shape, indices.shape, dimension_numbers, slice_sizes)
     fill = None
     if mode is GatherScatterMode.FILL_OR_DROP:
         fill = default_fill(x.dtype) if fill_value is None else fill_value
@@ -365,45 +370,45 @@ def _gather_shape(
     x: ShapedArray, indices: ShapedArray, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
     indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
 ) -> ShapedArray:  # fmt: skip
-    numbers = dimension_numbers
     check_indices("gather", indices)
-    if len(slice_sizes) != x.ndim or any(not 0 <= s <= n for s, n in zip(slice_sizes, x.shape, strict=True)):
-        raise ShapeError(f"gather: windows of slice_sizes {slice_sizes} do not fit into an operand of shape {x.shape}")
+    return ShapedArray(_check_gather(x.shape, indices.shape, dimension_numbers, slice_sizes), x.dtype)
+
+
+def _check_gather(shape: Shape, indices_shape: Shape, numbers: GatherDimensionNumbers, sizes: Shape) -> Shape:
+    """The shape of the result of a gather; refuses what does not fit."""
+    rank = len(shape)
+    if len(sizes) != rank or any(not 0 <= s <= n for s, n in zip(sizes, shape, strict=True)):
+        raise ShapeError(f"gather: windows of slice_sizes {sizes} do not fit into an operand of shape {shape}")
     dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
-    check_numbers("gather", numbers, x.ndim, indices.shape, dropped, numbers.start_index_map, numbers[3:])
-    if any(slice_sizes[d] > 1 for d in dropped):
-        raise ShapeError(
-            f"gather: slice_sizes must be 1 along the collapsed and batching axes {dropped}, got {slice_sizes}"
-        )
-    windows = [slice_sizes[d] for d in range(x.ndim) if d not in dropped]
-    check_windows("gather: offset_dims", numbers.offset_dims, len(windows), len(windows) + indices.ndim - 1)
-    batch_sizes, window_sizes = iter(indices.shape[:-1]), iter(windows)
-    rank = indices.ndim - 1 + len(windows)
-    out = tuple(next(window_sizes) if i in numbers.offset_dims else next(batch_sizes) for i in range(rank))
-    for i, (d, b) in enumerate(zip(*numbers[3:], strict=True)):
-        if x.shape[d] != indices.shape[b]:
-            raise ShapeError(
-                f"gather: batching axis {i} has size {x.shape[d]} in the operand (shape {x.shape}) and "
-                f"{indices.shape[b]} in the indices (shape {indices.shape})"
-            )
-    return ShapedArray(out, x.dtype)
+    check_numbers("gather", numbers, shape, indices_shape)
+    if any(sizes[d] > 1 for d in dropped):
+        raise ShapeError(f"gather: slice_sizes must be 1 along the collapsed and batching axes {dropped}, got {sizes}")
+    windows = [sizes[d] for d in range(rank) if d not in dropped]
+    out_rank = len(indices_shape) - 1 + len(windows)
+    check_windows("gather: offset_dims", numbers.offset_dims, len(windows), out_rank)
+    batch_sizes, window_sizes = iter(indices_shape), iter(windows)
+    return tuple(next(window_sizes) if i in numbers.offset_dims else next(batch_sizes) for i in range(out_rank))
 
 
-def check_numbers(
-    name: str, numbers: Any, rank: int, indices_shape: Shape, dropped: Shape, indexed: Shape, batching: Any
-) -> None:
-    """Refuse dimension numbers that contradict the shapes or themselves."""
-    operand_batching, indices_batching = batching
+def check_numbers(name: str, numbers: Any, shape: Shape, indices_shape: Shape) -> None:
+    """Refuse dimension numbers, of a gather or a scatter, that contradict the shapes or themselves."""
+    _, collapsed, indexed, operand_batching, indices_batching = numbers
     if not indices_shape or len(indexed) != indices_shape[-1]:
         raise ShapeError(
             f"{name}: the last axis of the indices, of shape {indices_shape}, is the index vector; it needs "
             f"{len(indexed)} components, one for each of the axes {indexed} that are indexed"
         )
-    for axes, bound in ((dropped, rank), ((*indexed, *operand_batching), rank), (indices_batching, len(indices_shape) - 1)):
+    rank, batch = len(shape), len(indices_shape) - 1
+    for axes, bound in (
+        ((*collapsed, *operand_batching), rank), ((*indexed, *operand_batching), rank), (indices_batching, batch)
+    ):  # fmt: skip
         if len(set(axes)) != len(axes) or any(not 0 <= a < bound for a in axes):
             raise ShapeError(f"{name}: the axes {axes} are not distinct, or not in range({bound}), in {numbers}")
-    if len(operand_batching) != len(indices_batching):
-        raise ShapeError(f"{name}: as many batching axes of the operand as of the indices are needed, got {numbers}")
+    if [shape[d] for d in operand_batching] != [indices_shape[d] for d in indices_batching]:
+        raise ShapeError(
+            f"{name}: the batching axes {operand_batching} of the operand, of shape {shape}, and {indices_batching} of "
+            f"the indices, of shape {indices_shape}, must be of the same sizes"
+        )
 
 
 def check_windows(what: str, axes: Shape, count: int, rank: int) -> None:

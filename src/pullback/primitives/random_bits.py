@@ -13,7 +13,8 @@ In the *partitionable* one element i is hashed from the 64-bit counter i alone.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -61,18 +62,18 @@ def _threefry_host(*operands: Any) -> list[Any]:
     flat = [x if x.ndim == 0 or x.shape == shape else np.broadcast_to(x, shape) for x in (k0, k1, x0, x1)]
     flat = [x.ravel() if x.ndim > 1 else x for x in flat]
     size = math.prod(shape)
-    y0, y1 = (_hash_few if size <= _FEW else _hash_many)(*flat, size)
+    y0, y1 = (_hash_few if size <= _FEW else _hash_many)(flat, size)
     return [y0, y1] if len(shape) == 1 else [y0.reshape(shape)[()], y1.reshape(shape)[()]]
 
 
-def _hash_few(k0: Any, k1: Any, x0: Any, x1: Any, size: int) -> tuple[Any, Any]:
+def _hash_few(operands: Sequence[Any], size: int) -> tuple[Any, Any]:
     """The hash of all counters at once, as one Python integer with 64 bits for each.
 
     What a word's rotation or sum spills over stays in the upper half of its 64 bits, or falls into the upper half
     of its neighbour's, and is masked out.
     """
     ones, mask = _lanes(size)
-    a, b, k, m = _pack(x0, ones), _pack(x1, ones), _pack(k0, ones), _pack(k1, ones)
+    k, m, a, b = [_pack(x, ones) for x in operands]
     schedule = (k, m, k ^ m ^ _PARITY * ones)
     a, b = a + k, b + m & mask
     for i, rotations in enumerate(_SCHEDULE):
@@ -84,7 +85,7 @@ def _hash_few(k0: Any, k1: Any, x0: Any, x1: Any, size: int) -> tuple[Any, Any]:
     return _unpack(a & mask, size), _unpack(b, size)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _lanes(size: int) -> tuple[int, int]:
     ones = sum(1 << 64 * i for i in range(size))
     return ones, ones * 0xFFFFFFFF
@@ -98,19 +99,20 @@ def _unpack(x: int, size: int) -> Any:
     return np.frombuffer(x.to_bytes(8 * size, "little"), "<u8").astype(_word)
 
 
-def _hash_many(k0: Any, k1: Any, x0: Any, x1: Any, size: int) -> tuple[Any, Any]:
+def _hash_many(operands: Sequence[Any], size: int) -> tuple[Any, Any]:
     """The hash of many counters, a piece at a time."""
     y0, y1 = np.empty(size, _word), np.empty(size, _word)
     scratch = np.empty(_CHUNK, _word)
     for start in range(0, size, _CHUNK):
         stop = min(start + _CHUNK, size)
-        piece = [x if x.ndim == 0 else x[start:stop] for x in (k0, k1, x0, x1)]
-        _hash_piece(*piece, y0[start:stop], y1[start:stop], scratch[: stop - start])
+        piece = [x if x.ndim == 0 else x[start:stop] for x in operands]
+        _hash_piece(piece, y0[start:stop], y1[start:stop], scratch[: stop - start])
     return y0, y1
 
 
-def _hash_piece(k0: Any, k1: Any, x0: Any, x1: Any, a: Any, b: Any, scratch: Any) -> None:
+def _hash_piece(operands: Sequence[Any], a: Any, b: Any, scratch: Any) -> None:
     """The hash, into ``a`` and ``b``."""
+    k0, k1, x0, x1 = operands
     schedule = (k0, k1, k0 ^ k1 ^ np.uint32(_PARITY))
     np.add(x0, k0, a)
     np.add(x1, k1, b)

@@ -324,7 +324,7 @@ def _exp_of_difference(x: Any, y: Any) -> Any:
 
 
 def shift(x: Any, axis: int, value: Any, reverse: bool = False) -> Any:
-    """``x`` moved by one place to the right along an axis (to the left if ``reverse``), ``value`` where it came from."""
+    """``x`` moved by one place to the right along an axis (to the left if ``reverse``), and ``value`` before it."""
     from pullback.primitives.slicing import pad
 
     config = [(0, 0, 0)] * len(x.shape)
@@ -376,6 +376,5 @@ def _recurrence_batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, re
 def mapped_first(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
     """Operands with their mapped axis first; an axis of size one for those that are not mapped."""
     return [
-        shapes.expand_dims(x, (0,)) if d is None else shapes.moveaxis(x, d, 0)
-        for x, d in zip(args, dims, strict=True)
+        shapes.expand_dims(x, (0,)) if d is None else shapes.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)
     ]

@@ -5,6 +5,7 @@ The dimension numbers are XLA's, as for ``gather``, with the operand's windows i
 
 from __future__ import annotations
 
+import functools
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from pullback.core.linear import Linear
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
-from pullback.primitives import indexing, shapes
+from pullback.primitives import indexing, shapes, slicing
 from pullback.primitives.declare import same_dtype
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, zeros
 
@@ -58,10 +59,9 @@ def _scatter(name: str, combine: Any) -> Primitive:
         x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
         indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
     ) -> Any:  # fmt: skip
-        sizes = _sizes(x.shape, updates.shape, dimension_numbers)
-        plan = indexing.gather_layout(x.shape, indices.shape, GatherDimensionNumbers(*dimension_numbers), sizes)
-        if plan.shape != updates.shape:
-            raise ValueError("updates that do not fit")
+        if indices.dtype.kind not in "iu" or x.dtype != updates.dtype:
+            raise TypeError("operands of the wrong dtypes")
+        plan = _plan(name, x.shape, indices.shape, updates.shape, dimension_numbers)
         clip = mode is GatherScatterMode.CLIP
         return host_indexing.scatter(x, indices, updates, plan, combine, clip, unique_indices)
 
@@ -73,42 +73,40 @@ def _scatter(name: str, combine: Any) -> Primitive:
         dtype = same_dtype(name, [x, updates])
         if combine is not None and not (dtypes.is_inexact(dtype) or dtypes.is_integer(dtype) or dtypes.is_bool(dtype)):
             raise DtypeError(f"{name} takes numbers or booleans, got {dtypes.short_name(dtype)}")
-        _check_shapes(name, x, indices, updates, dimension_numbers)
+        indexing.check_indices(name, indices)
+        _check_shapes(name, x.shape, indices.shape, updates.shape, dimension_numbers)
         return ShapedArray(x.shape, dtype)
 
     p.batch_rule = partial(batch, p)
     return p
 
 
-def _check_shapes(
-    name: str, x: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers
-) -> None:
-    indexing.check_indices(name, indices)
-    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-    indexed = numbers.scatter_dims_to_operand_dims
-    indexing.check_numbers(name, numbers, x.ndim, indices.shape, dropped, indexed, numbers[3:])
+@functools.lru_cache(maxsize=4096)
+def _plan(name: str, shape: Shape, indices: Shape, updates: Shape, numbers: ScatterDimensionNumbers) -> Any:
+    """What a scatter does on the host; refuses what does not fit."""
+    _check_shapes(name, shape, indices, updates, numbers)
+    return indexing.gather_layout(shape, indices, numbers, _sizes(shape, updates, numbers))
+
+
+def _check_shapes(name: str, shape: Shape, indices: Shape, updates: Shape, numbers: ScatterDimensionNumbers) -> None:
+    indexing.check_numbers(name, numbers, shape, indices)
+    count = len(shape) - len(numbers.inserted_window_dims) - len(numbers.operand_batching_dims)
     windows = numbers.update_window_dims
-    indexing.check_windows(f"{name}: update_window_dims", windows, x.ndim - len(dropped), updates.ndim)
-    sizes = _sizes(x.shape, updates.shape, numbers)
-    batch_sizes = tuple(n for i, n in enumerate(updates.shape) if i not in windows)
-    if batch_sizes != indices.shape[:-1]:
+    indexing.check_windows(f"{name}: update_window_dims", windows, count, len(updates))
+    if tuple(n for i, n in enumerate(updates) if i not in windows) != indices[:-1]:
         raise ShapeError(
-            f"{name}: updates of shape {updates.shape}, with windows in the axes {windows}, do not fit indices of shape "
-            f"{indices.shape}: the other axes must be {indices.shape[:-1]}"
+            f"{name}: updates of shape {updates}, with windows in the axes {windows}, do not fit indices of shape "
+            f"{indices}: the other axes must be {indices[:-1]}"
         )
-    if any(s > n for s, n in zip(sizes, x.shape, strict=True)):
-        raise ShapeError(f"{name}: windows of sizes {sizes} do not fit into an operand of shape {x.shape}")
-    if any(x.shape[d] != indices.shape[b] for d, b in zip(*numbers[3:], strict=True)):
-        raise ShapeError(
-            f"{name}: the batching axes {numbers[3]} of the operand, of shape {x.shape}, and {numbers[4]} of the "
-            f"indices, of shape {indices.shape}, differ in size"
-        )
+    sizes = _sizes(shape, updates, numbers)
+    if any(s > n for s, n in zip(sizes, shape, strict=True)):
+        raise ShapeError(f"{name}: windows of sizes {sizes} do not fit into an operand of shape {shape}")
 
 
 def batch(p: Primitive, axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
     """The batching rule of every scatter: the mapped axis is a window's if the indices are not mapped, else its own."""
     (x, indices, updates), (dx, di, du) = args, dims
-    x, updates = indexing.front(x, dx, axis), indexing.front(updates, du, axis)
+    x, updates = slicing.front(x, dx, axis), slicing.front(updates, du, axis)
     if di is not None:
         indices = shapes.moveaxis(indices, di, 0)
         params["indices_are_sorted"] = False
@@ -126,7 +124,8 @@ scatter_max_p = _scatter("scatter_max", np.maximum)
 
 
 def _bind(
-    p: Primitive, x: Any, indices: Any, updates: Any, numbers: ScatterDimensionNumbers, sorted_: bool, unique: bool, mode: Mode
+    p: Primitive, x: Any, indices: Any, updates: Any, numbers: ScatterDimensionNumbers, sorted_: bool, unique: bool,
+    mode: Mode,
 ) -> Any:  # fmt: skip
     return p.bind(
         x,

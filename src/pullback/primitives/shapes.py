@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core.array import SCALARS, ArrayImpl, shape_of
 from pullback.core.errors import ShapeError
 from pullback.core.linear import Linear
-from pullback.core.trace import Primitive, state
+from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import reductions
 from pullback.primitives.declare import jvp_linear
@@ -143,9 +143,15 @@ def _reshape_batch(axis: MappedAxis, args: Any, dims: Any, *, new_sizes: Shape) 
 
 
 squeeze_p = Primitive("squeeze")
-squeeze_p.host_rule = lambda x, *, dimensions: x.squeeze(dimensions)
 squeeze_p.jvp_rule = jvp_linear(squeeze_p)
 squeeze_p.transpose(lambda ct, x, *, dimensions: (reshape(ct, x.shape),))
+
+
+@squeeze_p.host
+def _squeeze_host(x: Any, *, dimensions: Shape) -> Any:
+    if x.size == 1 and len(dimensions) == x.ndim:
+        return x[(0,) * x.ndim]  # a NumPy scalar, which is quicker than an array of no axes
+    return x.squeeze(dimensions)
 
 
 @squeeze_p.shape

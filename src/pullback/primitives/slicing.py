@@ -43,8 +43,6 @@ def _slice_host(x: Any, *, start_indices: Shape, limit_indices: Shape, strides: 
     return x[tuple(map(_slice, start_indices, limit_indices, strides))]
 
 
-
-
 @slice_p.shape
 def _slice_shape(x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, strides: Shape) -> ShapedArray:
     if not len(start_indices) == len(limit_indices) == len(strides) == x.ndim:
@@ -73,13 +71,22 @@ def _slice_transpose(ct: Any, x: Linear, *, start_indices: Shape, limit_indices:
 
 
 @slice_p.batch
-def _slice_batch(axis: MappedAxis, args: Any, dims: Any, *, start_indices: Shape, limit_indices: Shape, strides: Shape) -> Any:  # fmt: skip
+def _slice_batch(
+    axis: MappedAxis, args: Any, dims: Any, *, start_indices: Shape, limit_indices: Shape, strides: Shape
+) -> Any:
     (x,), (d,) = args, dims
 
     def insert(values: Shape, value: int) -> Shape:
         return (*values[:d], value, *values[d:])
 
     return slice(x, insert(start_indices, 0), insert(limit_indices, x.shape[d]), insert(strides, 1)), d
+
+
+def front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
+    """An operand with its mapped axis in front; one that is not mapped is repeated."""
+    if dim is None:
+        return shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
+    return shapes.moveaxis(x, dim, 0)
 
 
 # Padding -----------------------------------------------------------------------------------------------------------
@@ -161,7 +168,7 @@ def _pad_batch(axis: MappedAxis, args: Any, dims: Any, *, padding_config: Paddin
 
     (x, value), (dx, dv) = args, dims
     if dx is None:
-        x, dx = shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1)), 0
+        x, dx = front(x, None, axis), 0
     config = (*padding_config[:dx], (0, 0, 0), *padding_config[dx:])
     if dv is None:
         return pad(x, value, config), dx
@@ -217,11 +224,97 @@ def _concatenate_transpose(ct: Any, *xs: Any, dimension: int) -> Any:
 
 @concatenate_p.batch
 def _concatenate_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) -> Any:
-    moved = [
-        shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1)) if d is None else shapes.moveaxis(x, d, 0)
-        for x, d in zip(args, dims, strict=True)
-    ]  # fmt: skip
+    moved = [front(x, d, axis) for x, d in zip(args, dims, strict=True)]
     return concatenate(moved, dimension + 1), 0
+
+
+# Stacks ------------------------------------------------------------------------------------------------------------
+
+
+def stack(xs: Sequence[Any], axis: int) -> Any:
+    """Arrays of one shape, put side by side along a new axis."""
+    return stack_p.bind(*xs, dimension=axis)
+
+
+def unstack(x: Any, axis: int) -> list[Any]:
+    """The parts of ``x`` along an axis, which they lack."""
+    return unstack_p.bind(x, dimension=axis)  # type: ignore[no-any-return]
+
+
+stack_p = Primitive("stack")
+unstack_p = Primitive("unstack", multiple_results=True)
+
+
+@stack_p.host
+def _stack_host(*xs: Any, dimension: int) -> Any:
+    first = xs[0]
+    if first.ndim == 0 and first.dtype.kind != "V":
+        return np.array(xs, first.dtype)
+    return np.concatenate([x.reshape(*x.shape[:dimension], 1, *x.shape[dimension:]) for x in xs], axis=dimension)
+
+
+@stack_p.shape
+def _stack_shape(*xs: ShapedArray, dimension: int) -> ShapedArray:
+    dtype = same_dtype("stack", xs)
+    shape = xs[0].shape
+    if any(x.shape != shape for x in xs):
+        raise ShapeError(f"stack: the arrays must have one shape, got {', '.join(str(x.shape) for x in xs)}")
+    if not 0 <= dimension <= len(shape):
+        raise ShapeError(f"stack: there is no place for a new axis {dimension} in shape {shape}")
+    return ShapedArray((*shape[:dimension], len(xs), *shape[dimension:]), dtype)
+
+
+@stack_p.jvp
+def _stack_jvp(primals: Any, tangents: Any, *, dimension: int) -> Any:
+    dense = [shapes.zeros_like(x) if t is ZERO else t for x, t in zip(primals, tangents, strict=True)]
+    return stack_p.bind(*primals, dimension=dimension), stack_p.bind(*dense, dimension=dimension)
+
+
+@stack_p.transpose
+def _stack_transpose(ct: Any, *xs: Any, dimension: int) -> Any:
+    return [part if type(x) is Linear else None for part, x in zip(unstack(ct, dimension), xs, strict=True)]
+
+
+@stack_p.batch
+def _stack_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) -> Any:
+    moved = [front(x, d, axis) for x, d in zip(args, dims, strict=True)]
+    return stack(moved, dimension + 1), 0
+
+
+@unstack_p.host
+def _unstack_host(x: Any, *, dimension: int) -> list[Any]:
+    return list(x) if dimension == 0 else list(np.moveaxis(x, dimension, 0))
+
+
+@unstack_p.shape
+def _unstack_shape(x: ShapedArray, *, dimension: int) -> list[ShapedArray]:
+    if not 0 <= dimension < x.ndim:
+        raise ShapeError(f"unstack: there is no axis {dimension} in shape {x.shape}")
+    shape = x.shape[:dimension] + x.shape[dimension + 1 :]
+    return [ShapedArray(shape, x.dtype) for _ in range(x.shape[dimension])]
+
+
+unstack_p.jvp_rule = jvp_linear(unstack_p)
+
+
+@unstack_p.transpose
+def _unstack_transpose(cts: Any, x: Linear, *, dimension: int) -> Any:
+    zero = None
+    parts = []
+    for ct in cts:
+        if ct is ZERO:
+            zero = shapes.full(x.shape[:dimension] + x.shape[dimension + 1 :], 0, x.dtype) if zero is None else zero
+            ct = zero
+        parts.append(ct)
+    return (stack(parts, dimension),)
+
+
+@unstack_p.batch
+def _unstack_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) -> Any:
+    (d,) = dims
+    shifted = dimension + (dimension >= d)
+    outs = unstack(args[0], shifted)
+    return outs, [d - (shifted < d)] * len(outs)
 
 
 # Reversal ----------------------------------------------------------------------------------------------------------
@@ -233,9 +326,13 @@ def rev(x: Any, axes: Sequence[int]) -> Any:
 
 
 rev_p = Primitive("rev")
-rev_p.host_rule = lambda x, *, dimensions: np.flip(x, dimensions)
 rev_p.jvp_rule = jvp_linear(rev_p)
 rev_p.transpose(lambda ct, x, *, dimensions: (rev(ct, dimensions),))
+
+
+@rev_p.host
+def _rev_host(x: Any, *, dimensions: Shape) -> Any:
+    return x[tuple(_slice(None, None, -1 if i in dimensions else 1) for i in range(x.ndim))]
 
 
 @rev_p.shape

@@ -147,9 +147,7 @@ def _searchsorted_batch(axis: MappedAxis, args: Any, dims: Any, *, side: str, in
         moved = shapes.moveaxis(values, dv, 0)
         flat = searchsorted(x, shapes.reshape(moved, (axis.size * moved.shape[1],)), side, index_dtype)
         return shapes.reshape(flat, moved.shape), 0
-    x, values = (
-        shapes.broadcast_to(v, (axis.size, *v.shape[1:])) for v in mapped_first((x, values), (dx, dv))
-    )
+    x, values = (shapes.broadcast_to(v, (axis.size, *v.shape[1:])) for v in mapped_first((x, values), (dx, dv)))
     return searchsorted(x, values, side, index_dtype), 0
 
 

@@ -11,4 +11,5 @@ from pullback.random.continuous import (
     truncated_normal,
     uniform,
 )
+from pullback.random.discrete import bernoulli, categorical, choice, permutation, rademacher, randint
 from pullback.random.keys import PRNGKey, clone, fold_in, key, key_data, key_impl, split, wrap_key_data

@@ -38,13 +38,9 @@ def integer_dtype(name: str, dtype: Any) -> DType:
 def parameter(name: str, what: str, x: Any, dtype: DType) -> Any:
     """A parameter of a distribution, as an array of ``dtype``."""
     array = operand(f"{name}: {what}", x)
-    if dtypes.is_complex(array.dtype) or not dtypes.is_inexact(array.dtype) and not _counts(array.dtype):
+    if not (dtypes.is_float(array.dtype) or dtypes.is_integer(array.dtype) or dtypes.is_bool(array.dtype)):
         raise DtypeError(f"{name}: {what} must be a real number, got {dtypes.short_name(array.dtype)}")
     return convert_element_type(array, dtype)
-
-
-def _counts(dtype: DType) -> bool:
-    return dtypes.is_integer(dtype) or dtypes.is_bool(dtype)
 
 
 def drawn_shape(name: str, shape: Any, **parameters: Shape) -> Shape:

@@ -19,7 +19,7 @@ from pullback.core.types import Shape
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import slicing
-from pullback.primitives.random_bits import Words, random_bits, subkeys, words_at
+from pullback.primitives.random_bits import Words, random_bits, subkeys
 from pullback.primitives.shapes import squeeze
 from pullback.random.arguments import DType, drawn_shape, float_dtype, parameter
 from pullback.random.keys import words_of
@@ -49,7 +49,9 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     words = words_of("bits", key)
     found = dtypes.canonicalize_dtype("uint64" if dtype is None else dtype)
     if found.kind != "u":
-        raise ArgumentError(f"bits gives unsigned integers: its dtype must be one of them, got {dtypes.short_name(found)}")
+        raise ArgumentError(
+            f"bits gives unsigned integers: its dtype must be one of them, got {dtypes.short_name(found)}"
+        )
     return random_bits(words, found.itemsize * 8, shape_tuple(shape, "bits"))
 
 
@@ -247,16 +249,16 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     """
     words = words_of("gumbel", key)
     found, size = float_dtype("gumbel", dtype), shape_tuple(shape, "gumbel")
-    return _gumbel(words, size, found, mode)
+    return gumbel_of(words, size, found, mode)
 
 
-def _gumbel(words: Words, shape: Shape, dtype: DType, mode: str | None) -> Any:
+def gumbel_of(words: Words, shape: Shape, dtype: DType, mode: str | None) -> Any:
     info = dtypes.finfo(dtype)
     tiny = float(info.tiny)
     if mode is None or mode == "low":
         exponential = ops.neg(ops.log(_above(words, shape, dtype, tiny)))
     elif mode == "high":
-        coarse, fine = _pair(unit(words, (2, *shape), dtype))
+        coarse, fine = pair(unit(words, (2, *shape), dtype))
         refined = ops.add(ops.add(coarse, ops.mul(fine, 2.0**-info.nmant)), tiny)
         upper = ops.where(ops.ge_p.bind(coarse, 0.5), coarse, refined)
         exponential = ops.neg(ops.log1p_p.bind(ops.neg(upper)))
@@ -265,7 +267,7 @@ def _gumbel(words: Words, shape: Shape, dtype: DType, mode: str | None) -> Any:
     return ops.neg(ops.log(exponential))
 
 
-def _pair(x: Any) -> list[Any]:
+def pair(x: Any) -> list[Any]:
     """The two elements along the first axis."""
     return [squeeze(slicing.slice_in_dim(x, i, i + 1, 0), (0,)) for i in range(2)]
 

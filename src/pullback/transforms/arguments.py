@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import FunctionType
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -15,6 +18,8 @@ from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 
 Argnums = int | Sequence[int]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def name_of(fun: Any) -> str:
@@ -22,16 +27,49 @@ def name_of(fun: Any) -> str:
     return source.describe_function(fun)
 
 
-def wraps(fun: Any, wrapper: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a transformed function the name, documentation and signature of the original (quickly)."""
+# Entrances ---------------------------------------------------------------------------------------------------------
+
+
+def transformed(fun: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
+    """The function that a transformation returns: ``call(args, kwargs)``, with the name and signature of the original.
+
+    Errors leave it without Pullback's own frames.
+    """
+
+    def transformed(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(args, kwargs)
+        except Exception as error:
+            source.hide_internal_frames(error)
+            raise
+
     name = getattr(fun, "__name__", None)
     if name is not None:
-        wrapper.__name__ = name
-    wrapper.__wrapped__ = fun  # type: ignore[attr-defined]
+        transformed.__name__ = name
+    transformed.__wrapped__ = fun  # type: ignore[attr-defined]
     doc = getattr(fun, "__doc__", None)
     if doc is not None:
-        wrapper.__doc__ = doc
-    return wrapper
+        transformed.__doc__ = doc
+    return transformed
+
+
+def entrance(function: Callable[P, R]) -> Callable[P, R]:
+    """Let errors out of a public function without Pullback's own frames."""
+    hide = source.hide_internal_frames
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            hide(error)
+            raise
+
+    # With the globals of its module, for doctest and others that ask a function where it is from.
+    own = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
+    return functools.wraps(function)(own)
+
+
+# What is wrong with arguments --------------------------------------------------------------------------------------
 
 
 def check_callable(fun: Any, transformation: str) -> None:
@@ -40,22 +78,22 @@ def check_callable(fun: Any, transformation: str) -> None:
         raise ArgumentError(f"{transformation} takes a function, got {fun!r} of type {type(fun).__name__}")
 
 
-def check_argnums(argnums: Any, transformation: str) -> int | tuple[int, ...]:
+def check_argnums(argnums: Any, transformation: str, option: str = "argnums") -> int | tuple[int, ...]:
     """``argnums`` as an int or a tuple of ints."""
     if type(argnums) is int:
         return argnums
+    many = isinstance(argnums, (tuple, list))
     try:
-        if isinstance(argnums, (tuple, list)):
-            if not argnums:
-                raise ArgumentError(f"{transformation}: argnums must name at least one argument, got {argnums!r}")
+        if many and argnums and bool not in map(type, argnums):
             return tuple(operator.index(i) for i in argnums)
-        return operator.index(argnums)
-    except TypeError as error:
-        if isinstance(error, ArgumentError):
-            raise
-        raise ArgumentError(
-            f"{transformation}: argnums must be an int or a tuple of ints, got {argnums!r} of type {type(argnums).__name__}"
-        ) from None
+        if not many and type(argnums) is not bool:
+            return operator.index(argnums)
+    except TypeError:
+        pass
+    raise ArgumentError(
+        f"{transformation}: {option} must be an int or a tuple of at least one int, the positions of arguments, "
+        f"got {argnums!r} of type {type(argnums).__name__}"
+    )
 
 
 def positions(argnums: int | tuple[int, ...], count: int, transformation: str, fun: Any) -> tuple[int, ...]:
@@ -68,42 +106,97 @@ def positions(argnums: int | tuple[int, ...], count: int, transformation: str, f
         nums = argnums
     for i in nums:
         if not -count <= i < count:
+            least = i + 1 if i >= 0 else -i
             raise ArgumentError(
-                f"{transformation} with respect to argnums={argnums} needs at least {i + 1 if i >= 0 else -i} positional "
-                f"arguments, but {name_of(fun)} was called with {count}. Arguments given by keyword are not differentiated."
+                f"{transformation} with respect to argnums={argnums} needs at least {least} positional "
+                f"argument{'s' * (least > 1)}, but {name_of(fun)} was called with {count}. "
+                "Arguments given by keyword are not differentiated."
             )
     resolved = tuple(i % count for i in nums)
     if len(set(resolved)) != len(resolved):
-        raise ArgumentError(f"{transformation}: argnums={argnums} names an argument twice")
+        raise ArgumentError(f"{transformation}: argnums={argnums} names an argument of {name_of(fun)} twice")
     return resolved
 
 
-def to_array(x: Any, fun: Any, transformation: str) -> Any:
-    """A leaf of an argument as an array."""
-    if type(x) is ArrayImpl:
-        return x
-    if type(x) in SCALARS:
-        return from_scalar(x)
+def check_chunk_size(chunk_size: Any, transformation: str) -> None:
+    """Refuse what is not a number of rows."""
+    if chunk_size is not None and (type(chunk_size) is not int or chunk_size < 1):
+        raise ArgumentError(f"{transformation}: chunk_size must be a positive int, or None for all, got {chunk_size!r}")
+
+
+def argument_name(
+    index: int, fun: Any, args: Sequence[Any], where: Sequence[int] | None = None, kwargs: Any = None
+) -> str:
+    """Which leaf of the arguments is meant, as in ``argument 0 (params['w'])``.
+
+    Args:
+      index: the leaf, counted through the positional arguments ``where`` (all by default) and then ``kwargs``.
+      fun: the function that has parameters for them.
+      args: the positional arguments.
+      where: positions among them.
+      kwargs: the arguments given by keyword.
+    """
+    parameters = _parameters(fun)
+    names = []
+    for i in range(len(args)) if where is None else where:
+        name = parameters[i] if i < len(parameters) else ""
+        for path, _ in tree.leaves_with_path(args[i]):
+            names.append(f"argument {i} ({name}{tree.keystr(path)})" if name else f"argument {i}{tree.keystr(path)}")
+    for path, _ in tree.leaves_with_path(kwargs or {}):
+        names.append(f"argument {path[0].key}{tree.keystr(path[1:])}")
+    return names[index]
+
+
+def _parameters(fun: Any) -> list[str]:
+    """The names of a function's positional parameters, as far as they are known."""
     try:
-        return as_array(x)
-    except OperandError as error:
-        raise OperandError(f"{transformation} of {name_of(fun)}: {error}") from None
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def to_arrays(
+    leaves: Sequence[Any],
+    transformation: str,
+    fun: Any,
+    args: Sequence[Any],
+    where: Sequence[int] | None = None,
+    kwargs: Any = None,
+) -> list[Any]:
+    """The leaves of arguments as arrays; see :func:`argument_name`."""
+    try:
+        return [x if type(x) is ArrayImpl else from_scalar(x) if type(x) in SCALARS else as_array(x) for x in leaves]
+    except OperandError:
+        for i, x in enumerate(leaves):
+            try:
+                as_array(x)
+            except OperandError as error:
+                place = argument_name(i, fun, args, where, kwargs)
+                raise OperandError(f"{transformation} of {name_of(fun)}, {place}: {error}") from None
+        raise
 
 
 def check_differentiable(
-    aval: ShapedArray, transformation: str, fun: Any, holomorphic: bool, allow_int: bool, where: str
+    aval: ShapedArray, transformation: str, fun: Any, holomorphic: bool, allow_int: bool, place: Callable[[], str]
 ) -> None:
     """Refuse inputs that cannot be differentiated with respect to, as asked."""
     dtype = aval.dtype
     if holomorphic:
         if not dtypes.is_complex(dtype):
             raise NotDifferentiableError(
-                f"{transformation} with holomorphic=True needs complex inputs, but {where} of {name_of(fun)} is {aval}"
+                f"{transformation} with holomorphic=True needs complex inputs, but {place()} of {name_of(fun)} is "
+                f"{aval}. Convert it to a complex dtype, or leave holomorphic out."
             )
     elif not dtypes.is_inexact(dtype) and not allow_int:
+        instead = ""
+        if transformation != "linear_transpose":
+            instead += ", or leave it out of argnums"
+        if transformation in ("grad", "value_and_grad", "jacrev"):
+            instead += "; allow_int=True gives it a gradient of type float0"
         raise NotDifferentiableError(
-            f"{transformation} needs real or complex inputs, but {where} of {name_of(fun)} is {aval}. "
-            "Give it floats (2. instead of 2), leave it out of argnums, or set allow_int=True for a gradient of type float0."
+            f"{transformation} needs real or complex inputs, but {place()} of {name_of(fun)} is {aval}. "
+            f"Give it floats (2. instead of 2){instead}."
         )
 
 
@@ -114,15 +207,17 @@ def out_leaf(x: Any, fun: Any) -> Any:
     try:
         return as_array(x)
     except OperandError as error:
-        raise OperandError(f"{name_of(fun)} returned something that is not an array: {error}") from None
+        raise OperandError(
+            f"{name_of(fun)} returned something that is not an array: {error} A transformed function returns arrays, "
+            "numbers, or trees of them."
+        ) from None
 
 
 def split_aux(out: Any, fun: Any) -> tuple[Any, Any]:
     """The parts of ``(out, aux)``."""
     if not isinstance(out, (tuple, list)) or len(out) != 2:
-        raise ArgumentError(
-            f"with has_aux=True {name_of(fun)} must return a pair (out, aux), but it returned {type(out).__name__}"
-        )
+        what = f"a {type(out).__name__} of {len(out)}" if isinstance(out, (tuple, list)) else repr(out)
+        raise ArgumentError(f"with has_aux=True {name_of(fun)} must return a pair (out, aux), but it returned {what}")
     return out[0], out[1]
 
 
@@ -155,25 +250,25 @@ def to_tangent(t: Any, aval: ShapedArray, what: str, place: Callable[[], str]) -
     expected = dtypes.tangent_dtype(aval.dtype)
     if isinstance(t, Array) and t.shape == aval.shape and t.dtype == expected:
         return t
-    where = place()
     if is_float0(t):
-        if dtypes.is_inexact(aval.dtype):
-            raise TangentMismatchError(f"{where}: the value is {aval}, so its {what} must not be of type float0")
-        if t.shape != aval.shape:
-            raise TangentMismatchError(f"{where}: the value has shape {aval.shape}, but its {what} has shape {t.shape}")
-        return ZERO
-    try:
-        t = as_array(t)
-    except OperandError as error:
-        raise OperandError(f"{where}: {error}") from None
-    if t.shape != aval.shape:
-        raise TangentMismatchError(f"{where}: the value has shape {aval.shape}, but its {what} has shape {t.shape}")
-    if t.dtype != expected:
-        raise TangentMismatchError(
-            f"{where}: the value has dtype {dtypes.short_name(aval.dtype)}, so its {what} must have dtype "
-            f"{dtypes.short_name(expected)}, but it has {dtypes.short_name(t.dtype)}"
-        )
-    return t
+        if t.shape == aval.shape and expected == dtypes.float0:
+            return ZERO
+    else:
+        try:
+            t = as_array(t)
+        except OperandError as error:
+            raise OperandError(f"{place()}: {error}") from None
+        if t.shape == aval.shape and t.dtype == expected:
+            return t
+    wanted = aval.update(dtype=expected)
+    if expected == dtypes.float0:
+        hint = f"; np.zeros({aval.shape}, pullback.float0) is one"
+    elif t.shape == aval.shape:
+        hint = "; convert it, with astype for example"
+    else:
+        hint = ""
+    got = aval.update(shape=t.shape, dtype=t.dtype)
+    raise TangentMismatchError(f"{place()}: the value is {aval}, so its {what} must be {wanted}, but it is {got}{hint}")
 
 
 def flatten_one(x: Any) -> tuple[list[Any], Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pullback.core import source
 from pullback.core.array import typeof
-from pullback.core.trace import Primitive, Trace, Tracer, missing_rule, state
+from pullback.core.trace import Primitive, Trace, Tracer, check_result, missing_rule, state
 from pullback.core.types import MappedAxis, ShapedArray
 
 
@@ -114,8 +114,11 @@ def batch_flat(
     outs: list[Any] = []
     out_dims: list[int | None] = []
     for x in results:
-        own = type(x) is BatchTracer and x._trace is trace
-        outs.append(x.value if own else x)
-        out_dims.append(x.dim if own else None)
+        if type(x) is BatchTracer and x._trace is trace:
+            outs.append(x.value)
+            out_dims.append(x.dim)
+        else:
+            check_result(x)
+            outs.append(x)
+            out_dims.append(None)
     return outs, out_dims
-

@@ -9,16 +9,18 @@ from typing import Any
 from pullback.core import dtypes, source, tree
 from pullback.core.array import Array, typeof
 from pullback.core.errors import ArgumentError, TangentMismatchError
-from pullback.core.trace import Primitive, Trace, Tracer, missing_rule, state
+from pullback.core.trace import Primitive, Trace, Tracer, check_result, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.arguments import (
+    argument_name,
     check_callable,
     dense,
+    entrance,
     flatten_one,
     name_of,
     out_leaf,
     split_aux,
-    to_array,
+    to_arrays,
     to_tangent,
     unflatten_one,
 )
@@ -57,6 +59,9 @@ class JVPTracer(Tracer):
     def concrete(self) -> Any:
         primal = self.primal
         return primal.concrete() if isinstance(primal, Tracer) else primal
+
+    def abstract_part(self) -> Tracer:
+        return self.primal.abstract_part() if isinstance(self.primal, Tracer) else self
 
 
 class JVPTrace(Trace):
@@ -111,7 +116,14 @@ class JVPTrace(Trace):
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         """A result as a tracer, or as it is if its tangent is zero."""
-        return out if tangent is ZERO else JVPTracer(self, out, tangent, made_at)
+        return located(out, made_at) if tangent is ZERO else JVPTracer(self, out, tangent, made_at)
+
+
+def located(out: Any, made_at: source.Location | None) -> Any:
+    """A result without a tangent; if an outer trace made it within a rule, it learns the user's line."""
+    if isinstance(out, Tracer) and out.made_at is None:
+        out.made_at = made_at
+    return out
 
 
 def jvp_flat(
@@ -136,12 +148,17 @@ def jvp_flat(
     outs: list[Any] = []
     out_tangents: list[Any] = []
     for x in results:
-        own = type(x) is JVPTracer and x._trace is trace
-        outs.append(x.primal if own else x)
-        out_tangents.append(x.tangent if own else ZERO)
+        if type(x) is JVPTracer and x._trace is trace:
+            outs.append(x.primal)
+            out_tangents.append(x.tangent)
+        else:
+            check_result(x)
+            outs.append(x)
+            out_tangents.append(ZERO)
     return outs, out_tangents
 
 
+@entrance
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """The value of a function and the tangent of its output.
 
@@ -194,7 +211,7 @@ def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any],
                 f"jvp takes {what} as a tuple or list, one entry for each argument of {name_of(fun)}, "
                 f"got {given!r} of type {type(given).__name__}"
             )
-    for x, t in zip(primals, tangents):  # noqa: B905  (the hot path: arrays that match need no trees)
+    for x, t in zip(primals, tangents):  # The hot path: arrays that match need no trees.
         if not (isinstance(x, Array) and isinstance(t, Array) and x.shape == t.shape and x.dtype is t.dtype):
             break
         if not dtypes.is_inexact(x.dtype):
@@ -210,17 +227,14 @@ def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[
     t_leaves, t_tree = tree.flatten(tuple(tangents))
     if in_tree != t_tree:
         raise TangentMismatchError(
-            f"jvp of {name_of(fun)}: primals and tangents must be of one tree, got primals {in_tree} and tangents {t_tree}"
+            f"jvp of {name_of(fun)}: primals and tangents must be of one tree, got primals {in_tree} and "
+            f"tangents {t_tree}"
         )
-    arrays = [to_array(x, fun, "jvp") for x in leaves]
-    ts = []
-    for i, (x, t) in enumerate(zip(arrays, t_leaves, strict=True)):
-        place = partial(_place, fun, primals, i)
-        ts.append(to_tangent(t, typeof(x), "tangent", place))
+    arrays = to_arrays(leaves, "jvp", fun, primals)
+
+    def place(index: int) -> str:
+        return f"jvp of {name_of(fun)}, {argument_name(index, fun, primals)}"
+
+    pairs = enumerate(zip(arrays, t_leaves, strict=True))
+    ts = [to_tangent(t, typeof(x), "tangent", partial(place, i)) for i, (x, t) in pairs]
     return arrays, ts, in_tree
-
-
-def _place(fun: Any, primals: Any, index: int) -> str:
-    """Where leaf ``index`` of the arguments is."""
-    path, _ = tree.leaves_with_path(tuple(primals))[index]
-    return f"jvp of {name_of(fun)}, argument {path[0].idx}{tree.keystr(path[1:])}"

@@ -6,30 +6,31 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from pullback.core import dtypes, tree
-from pullback.core.array import Array, ArrayImpl, typeof
+from pullback.core import dtypes, source, tree
+from pullback.core.array import Array, ArrayImpl, host_value, typeof
 from pullback.core.errors import NotDifferentiableError, NotLinearError, TangentMismatchError
-from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer
-from pullback.core.trace import state
+from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, is_linear
+from pullback.core.trace import Primitive, Tracer, check_result, state
 from pullback.core.types import ZERO, ShapedArray
+from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.shapes import full
 from pullback.transforms.arguments import (
     Argnums,
+    argument_name,
     check_argnums,
     check_callable,
     check_differentiable,
+    entrance,
     flatten_one,
     name_of,
     out_leaf,
     positions,
     split_aux,
-    to_array,
+    to_arrays,
     to_tangent,
+    transformed,
     unflatten_one,
-    wraps,
     zero_cotangent,
 )
 from pullback.transforms.linearize import linearize_flat
@@ -71,13 +72,13 @@ def grad(
     0.070650816
     """
     check_callable(fun, "grad")
-    options = check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
+    options = "grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
 
-    def gradient(*args: Any, **kwargs: Any) -> Any:
+    def gradient(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         _, aux, result = _value_aux_grad(fun, options, args, kwargs)
         return (result, aux) if has_aux else result
 
-    return wraps(fun, gradient)
+    return transformed(fun, gradient)
 
 
 def value_and_grad(
@@ -97,29 +98,30 @@ def value_and_grad(
     9.0 6.0
     """
     check_callable(fun, "value_and_grad")
-    options = check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
+    options = "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
 
-    def both(*args: Any, **kwargs: Any) -> Any:
+    def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         value, aux, result = _value_aux_grad(fun, options, args, kwargs)
         return ((value, aux) if has_aux else value), result
 
-    return wraps(fun, both)
+    return transformed(fun, both)
 
 
-_Options = tuple[int | tuple[int, ...], bool, bool, bool]
-"""The arguments of ``grad`` after ``fun``."""
+_Options = tuple[str, int | tuple[int, ...], bool, bool, bool]
+"""The name of the transformation, and the arguments of ``grad`` after ``fun``."""
 
 
 def _value_aux_grad(fun: Any, options: _Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
     """The value of a function, its auxiliary output (or None) and its gradient."""
-    argnums, has_aux, holomorphic, allow_int = options
-    where = positions(argnums, len(args), "grad", fun)
+    name, argnums, has_aux, holomorphic, allow_int = options
+    where = positions(argnums, len(args), name, fun)
     single = isinstance(argnums, int)
     leaves, treedef = flatten_one(args[where[0]] if single else tuple(args[i] for i in where))
-    primals = [x if type(x) is ArrayImpl else to_array(x, fun, "grad") for x in leaves]
-    for x in primals:
+    primals = to_arrays(leaves, name, fun, args, where)
+    for i, x in enumerate(primals):
         if holomorphic or not dtypes.is_inexact(x.dtype):
-            _check_input(primals, x, fun, holomorphic, allow_int)
+            place = partial(argument_name, i, fun, args, where)
+            check_differentiable(typeof(x), name, fun, holomorphic, allow_int, place)
     aux_tree: Any = None
 
     def run(*tracers: Any) -> Any:
@@ -140,7 +142,7 @@ def _value_aux_grad(fun: Any, options: _Options, args: tuple[Any, ...], kwargs: 
 
     outs, program = linearize_flat(fun, run, primals)
     value = outs[0]
-    seed = _seed(value, fun, holomorphic)
+    seed = _seed(value, name, fun, holomorphic)
     if has_aux:
         program.outputs = program.outputs[:1]
     cts = program.transpose((seed,), add_any, consume=True)
@@ -153,40 +155,36 @@ def _value_aux_grad(fun: Any, options: _Options, args: tuple[Any, ...], kwargs: 
     return value, aux, cts[0] if treedef is None else tree.unflatten(treedef, cts)
 
 
-def _check_input(primals: Sequence[Any], x: Any, fun: Any, holomorphic: bool, allow_int: bool) -> None:
-    where = f"leaf {next(i for i, p in enumerate(primals) if p is x)} of the arguments chosen by argnums"
-    check_differentiable(typeof(x), "grad", fun, holomorphic, allow_int, where)
-
-
-def _seed(value: Any, fun: Any, holomorphic: bool) -> Any:
+def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
     """The cotangent of a scalar result: one, in its dtype."""
     if not isinstance(value, Array):
-        if not hasattr(value, "dtype") and type(value) not in (int, float, complex, bool):
-            leaves, treedef = tree.flatten(value)
-            if len(leaves) != 1 or leaves[0] is not value:
-                raise NotDifferentiableError(
-                    f"grad needs a function with a scalar result, but {name_of(fun)} returned a tree with {len(leaves)} "
-                    f"leaves: {treedef}. Return one scalar; has_aux=True returns more beside it."
-                )
+        if not tree.all_leaves([value]):
+            raise NotDifferentiableError(
+                f"{transformation} needs a function with a scalar output, but {name_of(fun)} returned {value!r}. "
+                "Return one scalar; with has_aux=True more can be returned beside it."
+            )
         value = out_leaf(value, fun)
     dtype = value.dtype
     if value.shape != ():
         raise NotDifferentiableError(
-            f"gradients are for scalar outputs, but {name_of(fun)} gave an output of shape {value.shape}. Sum it, or use "
-            "jacrev, jacfwd or vjp."
+            f"gradients are for scalar outputs, but {name_of(fun)} gave an output of shape {value.shape}. Sum it, "
+            "or use jacrev, jacfwd or vjp."
         )
     if holomorphic:
         if not dtypes.is_complex(dtype):
             raise NotDifferentiableError(
-                f"grad with holomorphic=True needs a complex output, but {name_of(fun)} gave {typeof(value)}"
+                f"{transformation} with holomorphic=True needs a complex output, but {name_of(fun)} gave "
+                f"{typeof(value)}. Leave holomorphic out for the gradient of a real function."
             )
     elif dtypes.is_complex(dtype):
         raise NotDifferentiableError(
-            f"grad needs a real output, but {name_of(fun)} gave {typeof(value)}. If the function is holomorphic, say so "
-            "with holomorphic=True; otherwise use vjp, or take the real part."
+            f"{transformation} needs a real output, but {name_of(fun)} gave {typeof(value)}. If the function is "
+            "holomorphic, say so with holomorphic=True; otherwise use vjp, or take the real part."
         )
     elif not dtypes.is_float(dtype):
-        raise NotDifferentiableError(f"grad needs a real output, but {name_of(fun)} gave {typeof(value)}")
+        raise NotDifferentiableError(
+            f"{transformation} needs a real output, but {name_of(fun)} gave {typeof(value)}. Convert it to a float."
+        )
     return ArrayImpl(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
 
 
@@ -211,9 +209,10 @@ class LinearFunction:
         self.out_avals = out_avals
         self.name = name
 
+    @entrance
     def __call__(self, *tangents: Any) -> Any:
         leaves, treedef = tree.flatten(tangents)
-        ts = _checked(leaves, treedef, self.in_tree, self.in_avals, "tangent", f"the linearised {self.name}")
+        ts = _checked(leaves, treedef, self.in_tree, self.in_avals, "tangent", self.name)
         outs = self.program.run(ts)
         return tree.unflatten(self.out_tree, [_dense(t, a) for t, a in zip(outs, self.out_avals, strict=True)])
 
@@ -226,6 +225,7 @@ class VJPFunction(LinearFunction):
 
     __slots__ = ()
 
+    @entrance
     def __call__(self, *cotangents: Any) -> Any:
         if len(cotangents) != 1:
             raise TangentMismatchError(
@@ -237,7 +237,7 @@ class VJPFunction(LinearFunction):
             leaves, treedef = [ct], None
         else:
             leaves, treedef = tree.flatten(ct)
-        cts = _checked(leaves, treedef, self.out_tree, self.out_avals, "cotangent", f"the vjp function of {self.name}")
+        cts = _checked(leaves, treedef, self.out_tree, self.out_avals, "cotangent", self.name)
         outs = self.program.transpose(cts, add_any)
         return tree.unflatten(self.in_tree, [_dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
 
@@ -254,19 +254,32 @@ def _dense(t: Any, aval: ShapedArray) -> Any:
 
 
 def _checked(
-    leaves: Sequence[Any], treedef: Any, expected: Any, avals: Sequence[ShapedArray], what: str, who: str
+    leaves: Sequence[Any], treedef: Any, expected: Any, avals: Sequence[ShapedArray], what: str, name: str
 ) -> list[Any]:
     """Tangents or cotangents as arrays, checked against the types of the values that they belong to."""
     if treedef != expected and not (expected is None and len(leaves) == 1 and treedef == tree.structure(0)):
+        whole = tree.structure(0) if expected is None else expected
+        owner = "arguments" if what == "tangent" else "output"
         raise TangentMismatchError(
-            f"{who} expected a {what} of the tree {expected if expected is not None else tree.structure(0)}, got {treedef}"
+            f"the {what} given to {_WHO[what]} {name} must have the tree of its {owner}, {whole}, but it has {treedef}"
         )
     return [
         t
         if type(t) is ArrayImpl and t._value.shape == a.shape and t._value.dtype is a.dtype
-        else to_tangent(t, a, what, lambda i=i: f"{who}, leaf {i}")
+        else to_tangent(t, a, what, partial(_place, i, expected, what, name))
         for i, (t, a) in enumerate(zip(leaves, avals, strict=True))
     ]
+
+
+_WHO = {"tangent": "the linearised", "cotangent": "the vjp function of"}
+
+
+def _place(index: int, treedef: Any, what: str, name: str) -> str:
+    """Where leaf ``index`` of the tangents or cotangents is."""
+    count = 1 if treedef is None else treedef.num_leaves
+    path, _ = tree.leaves_with_path(unflatten_one(treedef, list(range(count))))[index]
+    place = f"argument {path[0].idx}{tree.keystr(path[1:])}" if what == "tangent" else f"output{tree.keystr(path)}"
+    return f"{_WHO[what]} {name}, {place}"
 
 
 def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
@@ -290,7 +303,7 @@ def _linearize(
     """The output (and aux) of a function, and what is needed to make a linear function of its derivative."""
     check_callable(fun, transformation)
     leaves, in_tree = tree.flatten(primals)
-    arrays = [to_array(x, fun, transformation) for x in leaves]
+    arrays = to_arrays(leaves, transformation, fun, primals)
     out_tree: Any = None
     aux_tree: Any = None
     count = 0
@@ -313,6 +326,7 @@ def _linearize(
     return out, aux, program, in_tree, out_tree, [typeof(x) for x in arrays], [typeof(x) for x in out]
 
 
+@entrance
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function, and the function that maps cotangents of its output to cotangents of its inputs.
 
@@ -327,7 +341,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
       transformations as an argument or a result.
 
     Raises:
-      TangentMismatchError: from ``vjp_fun``, for a cotangent of another tree, shape or dtype (a TypeError and ValueError).
+      TangentMismatchError: from ``vjp_fun``, for a cotangent of another tree, shape or dtype (a TypeError and a
+        ValueError).
 
     >>> import pullback.numpy as pnp
     >>> out, pull = vjp(pnp.sin, 0.0)
@@ -339,6 +354,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (unflatten_one(out_tree, out), pull, *aux)
 
 
+@entrance
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function at a point, and its derivative there as a function of tangents.
 
@@ -365,6 +381,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (unflatten_one(out_tree, out), derivative, *aux)
 
 
+@entrance
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
     """The transpose of a function that is linear.
 
@@ -385,7 +402,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     check_callable(fun, "linear_transpose")
     leaves, in_tree = tree.flatten(primals)
     avals = [abstractify(x) for x in leaves]
-    trace = LinearTrace(state.trace, fun)
+    for i, aval in enumerate(avals):
+        check_differentiable(aval, "linear_transpose", fun, False, False, partial(argument_name, i, fun, primals))
+    trace = _CheckedLinearTrace(state.trace, fun)
     inputs = [trace.input(a) for a in avals]
     state.trace = trace
     try:
@@ -393,15 +412,44 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     finally:
         state.trace = trace.parent
         trace.live = False
-    ends: list[Any] = []
-    for x in out_leaves:
-        if type(x) is LinearTracer and x._trace is trace:
-            ends.append(x.var)
-        elif np.any(np.asarray(out_leaf(x, fun))):
-            raise NotLinearError(f"{name_of(fun)} is not linear: it returned {x!r}, which does not depend on its arguments")
-        else:
-            ends.append(ZERO)
+    ends = [x.var if type(x) is LinearTracer and x._trace is trace else _zero(x, fun) for x in out_leaves]
+    out_avals = [typeof(x) if e is ZERO else e.aval for e, x in zip(ends, out_leaves, strict=True)]
     program = LinearProgram(trace.nodes, [t.var for t in inputs], ends, trace.count)
-    out_avals = [x.aval if e is ZERO else e.aval for e, x in zip(ends, out_leaves, strict=True)]
     return VJPFunction(program, in_tree, out_tree, avals, out_avals, name_of(fun))
 
+
+def _zero(x: Any, fun: Any) -> Any:
+    """The result of a linear function that does not depend on its arguments, as far as its value is known."""
+    if _is_nonzero(out_leaf(x, fun)):
+        raise NotLinearError(
+            f"{name_of(fun)} is not linear: it returned {x!r}, which does not depend on its arguments, and is not zero"
+        )
+    return ZERO
+
+
+def _is_nonzero(x: Any) -> bool:
+    """Whether a value is not zero, as far as it is known."""
+    check_result(x)
+    value = x.concrete() if isinstance(x, Tracer) else x
+    return value is not None and bool(host_value(value).any())
+
+
+class _CheckedLinearTrace(LinearTrace):
+    """Refuses what is affine, and remembers the user's lines."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        before = len(self.nodes)
+        out = super().process(primitive, args, params)
+        if len(self.nodes) > before:
+            operands = self.nodes[-1].args
+            if primitive.linear_in is None and self.parent.eager and not all(map(is_linear, operands)):
+                at_zero = [zeros_of(x.aval) if is_linear(x) else x for x in operands]
+                results = self.parent.process(primitive, tuple(at_zero), params)
+                if any(map(_is_nonzero, results if primitive.multiple_results else [results])):
+                    raise self.not_linear(primitive, "with a constant that is not zero is affine, not linear")
+            made_at = source.here()
+            for tracer in out if primitive.multiple_results else [out]:
+                tracer.made_at = made_at
+        return out

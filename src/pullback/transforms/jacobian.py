@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes, tree
 from pullback.core.array import ArrayImpl, typeof
-from pullback.core.errors import NotDifferentiableError
+from pullback.core.errors import AllocationError, NotDifferentiableError
 from pullback.core.types import ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.elementwise import add_any
-from pullback.primitives.slicing import slice_in_dim
+from pullback.primitives.slicing import concatenate, slice_in_dim
 from pullback.transforms.arguments import (
     Argnums,
+    argument_name,
     check_argnums,
     check_callable,
+    check_chunk_size,
     check_differentiable,
     dense,
     flatten_one,
@@ -25,28 +28,29 @@ from pullback.transforms.arguments import (
     out_leaf,
     positions,
     split_aux,
-    to_array,
+    to_arrays,
+    transformed,
     unflatten_one,
-    wraps,
 )
 from pullback.transforms.forward import jvp_flat
 from pullback.transforms.linearize import linearize_flat
 from pullback.transforms.vmap import vmap
 
+_Options = tuple[str, int | tuple[int, ...], bool, bool, bool]
+"""The name of the transformation; ``argnums``, ``has_aux``, ``holomorphic`` and ``allow_int``."""
+
 
 class _Point:
     """A function at a point, flat: the chosen arguments as arrays, and how to run it on others in their place."""
 
-    def __init__(
-        self, fun: Any, argnums: Any, args: Sequence[Any], kwargs: Any, has_aux: bool, holomorphic: bool, allow_int: bool, name: str
-    ) -> None:  # fmt: skip
+    def __init__(self, fun: Any, options: _Options, args: Sequence[Any], kwargs: Any) -> None:
+        name, argnums, has_aux, holomorphic, allow_int = options
         where = positions(argnums, len(args), name, fun)
         self.single = isinstance(argnums, int)
-        chosen = args[where[0]] if self.single else tuple(args[i] for i in where)
-        leaves, self.in_tree = flatten_one(chosen)
-        self.primals = [to_array(x, fun, name) for x in leaves]
+        leaves, self.in_tree = flatten_one(args[where[0]] if self.single else tuple(args[i] for i in where))
+        self.primals = to_arrays(leaves, name, fun, args, where)
         for i, x in enumerate(self.primals):
-            place = f"leaf {i} of the arguments chosen by argnums"
+            place = partial(argument_name, i, fun, args, where)
             check_differentiable(typeof(x), name, fun, holomorphic, allow_int, place)
         self.fun, self.args, self.kwargs, self.where, self.has_aux = fun, args, kwargs, where, has_aux
         self.out_tree: Any = None
@@ -99,12 +103,17 @@ def jacfwd(
     [[2. 0.]
      [0. 4.]]
     """
-    check_callable(fun, "jacfwd")
-    chosen = check_argnums(argnums, "jacfwd")
+    return _jacfwd(fun, ("jacfwd", check_argnums(argnums, "jacfwd"), has_aux, holomorphic, False), chunk_size)
 
-    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        point = _Point(fun, chosen, args, kwargs, has_aux, holomorphic, False, "jacfwd")
-        _check_real(point.primals, holomorphic, "jacfwd", "input", fun)
+
+def _jacfwd(fun: Callable[..., Any], options: _Options, chunk_size: int | None) -> Callable[..., Any]:
+    name, _, _, holomorphic, _ = options
+    check_callable(fun, name)
+    check_chunk_size(chunk_size, name)
+
+    def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        point = _Point(fun, options, args, kwargs)
+        _check_real(point.primals, holomorphic, name, "input", fun)
         outs: list[Any] = []
 
         def push(*tangents: Any) -> Any:
@@ -112,12 +121,12 @@ def jacfwd(
             outs[:] = values  # The primals are not mapped, so neither are the values.
             return [dense(t, x) for t, x in zip(ts[: point.count], values, strict=False)]
 
-        columns = vmap(push, out_axes=-1, chunk_size=chunk_size)(*_basis(point.primals))
+        columns = _along_basis(push, point.primals, chunk_size, -1, name)
         avals = [typeof(x) for x in point.primals]
         rows = [unflatten_one(point.in_tree, _split(c, avals, c.shape[:-1], last=True)) for c in columns]
         return point.result(unflatten_one(point.out_tree, rows), outs)
 
-    return wraps(fun, jacobian_of)
+    return transformed(fun, jacobian_of)
 
 
 def jacrev(
@@ -150,30 +159,43 @@ def jacrev(
     [[2. 0.]
      [0. 4.]]
     """
-    check_callable(fun, "jacrev")
-    chosen = check_argnums(argnums, "jacrev")
+    options = "jacrev", check_argnums(argnums, "jacrev"), has_aux, holomorphic, allow_int
+    return _jacrev(fun, options, chunk_size)
 
-    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        point = _Point(fun, chosen, args, kwargs, has_aux, holomorphic, allow_int, "jacrev")
-        outs, program = linearize_flat(fun, point.run, point.primals)
+
+def _jacrev(fun: Callable[..., Any], options: _Options, chunk_size: int | None) -> Callable[..., Any]:
+    name, _, _, holomorphic, _ = options
+    check_callable(fun, name)
+    check_chunk_size(chunk_size, name)
+
+    def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        point = _Point(fun, options, args, kwargs)
+        active = [dtypes.is_inexact(x.dtype) for x in point.primals]
+        inputs = [x for x, a in zip(point.primals, active, strict=True) if a]
+        outs, program = linearize_flat(fun, point.run, point.primals, active)
         values = outs[: point.count]
         program.outputs = program.outputs[: point.count]
-        _check_real(values, holomorphic, "jacrev", "output", fun)
+        _check_real(values, holomorphic, name, "output", fun)
 
         def pull(*cts: Any) -> list[Any]:
-            return [dense(t, x) for t, x in zip(program.transpose(cts, add_any), point.primals, strict=True)]
+            return [dense(t, x) for t, x in zip(program.transpose(cts, add_any), inputs, strict=True)]
 
         if len(values) == 1 and values[0].size == 1:
             # One row needs no batch.
-            rows = [shapes.reshape(r, (1, *r.shape)) if r.dtype != dtypes.float0 else r[None] for r in pull(_one(values[0]))]  # fmt: skip
+            rows = [shapes.reshape(r, (1, *r.shape)) for r in pull(_one(values[0]))]
         else:
-            rows = vmap(pull, chunk_size=chunk_size)(*_basis(values))
+            rows = _along_basis(pull, values, chunk_size, 0, name)
         avals = [typeof(x) for x in values]
-        by_input = [_split(r, avals, r.shape[1:], last=False) for r in rows]
-        jacobian = [unflatten_one(point.in_tree, leaf) for leaf in zip(*by_input, strict=True)]
+        blocks = iter([_split(r, avals, r.shape[1:], last=False) for r in rows])
+        by_input = [
+            next(blocks) if a else [np.zeros((*v.shape, *x.shape), dtypes.float0) for v in values]
+            for x, a in zip(point.primals, active, strict=True)
+        ]
+        leaves = [[block[i] for block in by_input] for i in range(len(values))]
+        jacobian = [unflatten_one(point.in_tree, leaf) for leaf in leaves]
         return point.result(unflatten_one(point.out_tree, jacobian), outs)
 
-    return wraps(fun, jacobian_of)
+    return transformed(fun, jacobian_of)
 
 
 jacobian = jacrev
@@ -196,44 +218,68 @@ def hessian(
     [[ 6.  0.]
      [ 0. 12.]]
     """
-    inner = jacrev(fun, argnums, has_aux, holomorphic)
-    return jacfwd(inner, argnums, has_aux, holomorphic, chunk_size)
+    options = "hessian", check_argnums(argnums, "hessian"), has_aux, holomorphic, False
+    return _jacfwd(_jacrev(fun, options, None), options, chunk_size)
 
 
 def _check_real(values: Sequence[Any], holomorphic: bool, transformation: str, what: str, fun: Any) -> None:
     for x in values:
         if holomorphic and not dtypes.is_complex(x.dtype):
-            raise NotDifferentiableError(
-                f"{transformation} with holomorphic=True needs complex {what}s, but {name_of(fun)} has an {what} {typeof(x)}"
-            )
-        if not holomorphic and dtypes.is_complex(x.dtype):
-            raise NotDifferentiableError(
-                f"{transformation} needs real {what}s, but {name_of(fun)} has an {what} {typeof(x)}. If the function is "
-                "holomorphic, say so with holomorphic=True."
-            )
-        if what == "output" and not dtypes.is_inexact(x.dtype):
-            raise NotDifferentiableError(
-                f"{transformation} needs real or complex outputs, but {name_of(fun)} has an output {typeof(x)}"
-            )
+            wrong, hint = f"needs complex {what}s when holomorphic=True", "Leave holomorphic out for a real function."
+        elif not holomorphic and dtypes.is_complex(x.dtype):
+            wrong = f"needs real {what}s"
+            hint = "If the function is holomorphic, say so with holomorphic=True; otherwise use jvp or vjp."
+        elif what == "output" and not dtypes.is_inexact(x.dtype):
+            wrong, hint = "needs real or complex outputs", "Convert it to a float."
+        else:
+            continue
+        raise NotDifferentiableError(
+            f"{transformation} {wrong}, but {name_of(fun)} has an {what} of type {typeof(x)}. {hint}"
+        )
 
 
 def _one(x: Any) -> Any:
     return shapes.full(x.shape, 1, x.dtype)
 
 
-def _basis(values: Sequence[Any]) -> list[Any]:
-    """The standard basis of the space of some arrays, along a new first axis of each."""
-    sizes = [x.size for x in values]
-    total = sum(sizes)
+def _along_basis(
+    function: Callable[..., Any], values: Sequence[Any], chunk_size: int | None, axis: int, transformation: str
+) -> list[Any]:
+    """A linear function mapped over the standard basis of the space of some arrays, some vectors at a time.
+
+    Args:
+      function: takes one vector for each array, and returns a list of arrays.
+      values: the arrays.
+      chunk_size: how many vectors there are at a time; None for all.
+      axis: where the mapped axis goes in the results.
+      transformation: its name, for error messages.
+    """
+    total = sum(x.size for x in values)
+    step = chunk_size or max(total, 1)
+    chunks = []
+    for start in range(0, max(total, 1), step):
+        stop = min(start + step, total)
+        try:
+            chunk = _basis(values, start, stop)
+        except MemoryError as error:
+            raise AllocationError(
+                f"{transformation}: no memory for {stop - start} basis vectors of {total} elements ({error}); "
+                "chunk_size computes fewer at a time"
+            ) from None
+        chunks.append(vmap(function, out_axes=axis, axis_size=stop - start)(*chunk))
+    if len(chunks) == 1:
+        return chunks[0]  # type: ignore[no-any-return]
+    return [concatenate(parts, axis % len(parts[0].shape)) for parts in zip(*chunks, strict=True)]
+
+
+def _basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
+    """The vectors from ``start`` to ``stop`` of the standard basis, along a new first axis of each array."""
     basis = []
-    start = 0
-    for x, size in zip(values, sizes, strict=True):
-        dtype = dtypes.tangent_dtype(x.dtype)
-        if dtype == dtypes.float0:
-            basis.append(np.zeros((total, *x.shape), dtype))
-        else:
-            basis.append(ArrayImpl(np.eye(total, size, -start, dtype).reshape(total, *x.shape)))
-        start += size
+    offset = start
+    for x in values:
+        block = np.eye(stop - start, x.size, offset, dtypes.tangent_dtype(x.dtype))
+        basis.append(ArrayImpl(block.reshape(stop - start, *x.shape)))
+        offset -= x.size
     return basis
 
 
@@ -245,13 +291,7 @@ def _split(x: Any, avals: Sequence[ShapedArray], rest: tuple[int, ...], last: bo
     start = 0
     for a in avals:
         stop = start + a.size
-        if isinstance(x, np.ndarray):
-            part = x[..., start:stop] if last else x[start:stop]
-            parts.append(part.reshape(rest + a.shape if last else a.shape + rest))
-        else:
-            part = slice_in_dim(x, start, stop, len(x.shape) - 1 if last else 0)
-            parts.append(shapes.reshape(part, rest + a.shape if last else a.shape + rest))
+        part = slice_in_dim(x, start, stop, len(x.shape) - 1 if last else 0)
+        parts.append(shapes.reshape(part, rest + a.shape if last else a.shape + rest))
         start = stop
     return parts
-
-

@@ -14,9 +14,9 @@ from pullback.core import dtypes, source
 from pullback.core.array import Array, ArrayImpl, host_value, typeof
 from pullback.core.errors import NotLinearError
 from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer
-from pullback.core.trace import Primitive, Trace, state
+from pullback.core.trace import Primitive, Trace, check_result, state
 from pullback.core.types import ZERO
-from pullback.transforms.forward import JVPTrace, JVPTracer
+from pullback.transforms.forward import JVPTrace, JVPTracer, located
 
 
 class LinearizeTrace(JVPTrace):
@@ -40,7 +40,7 @@ class LinearizeTrace(JVPTrace):
                 f"the jvp rule of {primitive.name} gave the tangent {tangent!r}, which does not depend on the tangents "
                 "that the rule was given, and is not zero: a tangent must be linear in them"
             )
-        return out
+        return located(out, made_at)
 
 
 def linearize_flat(
@@ -87,6 +87,7 @@ def linearize_flat(
             outs.append(x.primal)
             ends.append(x.tangent.var)
         else:
+            check_result(x)
             outs.append(x)
             ends.append(ZERO)
     return outs, LinearProgram(tape.nodes, inputs, ends, tape.count)

@@ -12,7 +12,15 @@ from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, check_jaxpr, infer, is_literal
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, state
 from pullback.core.types import Shape, ShapedArray
-from pullback.transforms.arguments import check_callable, name_of, out_leaf, wraps
+from pullback.transforms.arguments import (
+    argument_name,
+    check_argnums,
+    check_callable,
+    entrance,
+    name_of,
+    out_leaf,
+    transformed,
+)
 
 
 class StageTracer(Tracer):
@@ -90,8 +98,11 @@ class StageTrace(Trace):
         if not isinstance(x, Array):
             x = as_array(x)
         if isinstance(x, Tracer):
-            if not x._trace.live:
-                raise leaked(x)
+            trace = self.parent
+            while trace is not x._trace:
+                if trace is trace.parent:
+                    raise leaked(x)
+                trace = trace.parent
         elif is_literal(x):
             return Literal(x, typeof(x))
         var = self.constvars.get(id(x))
@@ -209,26 +220,32 @@ def make_jaxpr(
     { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
     """
     check_callable(fun, "make_jaxpr")
-    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    given = () if static_argnums is None or static_argnums == () else static_argnums
+    nums = () if given == () else check_argnums(given, "make_jaxpr", "static_argnums")
+    static = (nums,) if isinstance(nums, int) else nums
 
-    def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
+    def jaxpr_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for i in static:
             if not -len(args) <= i < len(args):
                 raise ArgumentError(
-                    f"make_jaxpr: static_argnums={static_argnums} does not fit the {len(args)} arguments given to {name_of(fun)}"
+                    f"make_jaxpr: static_argnums={static_argnums} does not fit the {len(args)} positional arguments "
+                    f"given to {name_of(fun)}"
                 )
-        fixed = {i % len(args) for i in static} if static else set()
+        fixed = {i % len(args) for i in static}
         dynamic = [None if i in fixed else x for i, x in enumerate(args)]
-        closed, out_tree = _stage_tree(
-            fun, lambda xs, kw: fun(*[args[i] if i in fixed else x for i, x in enumerate(xs)], **kw), (dynamic, kwargs)
-        )
+
+        def call(xs: Sequence[Any], kw: dict[str, Any]) -> Any:
+            return fun(*[args[i] if i in fixed else x for i, x in enumerate(xs)], **kw)
+
+        closed, out_tree = _stage_tree(fun, "make_jaxpr", call, dynamic, kwargs)
         if not return_shape:
             return closed
         return closed, tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
 
-    return wraps(fun, jaxpr_of)
+    return transformed(fun, jaxpr_of)
 
 
+@entrance
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The types of a function's results, without computing them.
 
@@ -244,16 +261,22 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     (2, 4)
     """
     check_callable(fun, "eval_shape")
-    closed, out_tree = _stage_tree(fun, lambda xs, kw: fun(*xs, **kw), (list(args), kwargs))
+    closed, out_tree = _stage_tree(fun, "eval_shape", lambda xs, kw: fun(*xs, **kw), args, kwargs)
     return tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
 
 
-def _stage_tree(fun: Any, call: Callable[..., Any], inputs: Any) -> tuple[ClosedJaxpr, Any]:
-    leaves, in_tree = tree.flatten(inputs)
-    try:
-        avals = [abstractify(x) for x in leaves]
-    except OperandError as error:
-        raise OperandError(f"an argument of {name_of(fun)}: {error}") from None
+def _stage_tree(
+    fun: Any, transformation: str, call: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[ClosedJaxpr, Any]:
+    leaves, in_tree = tree.flatten((args, kwargs))
+    avals = []
+    for i, x in enumerate(leaves):
+        try:
+            avals.append(abstractify(x))
+        except OperandError as error:
+            place = argument_name(i, fun, args, None, kwargs)
+            hint = " static_argnums passes it as it is." if transformation == "make_jaxpr" else ""
+            raise OperandError(f"{transformation} of {name_of(fun)}, {place}: {error}{hint}") from None
     out_tree: Any = None
 
     def run(*tracers: Any) -> list[Any]:

@@ -10,7 +10,17 @@ from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
 from pullback.core.types import MappedAxis
 from pullback.primitives import shapes
 from pullback.primitives.slicing import concatenate, slice_in_dim
-from pullback.transforms.arguments import check_callable, flatten_one, name_of, out_leaf, to_array, unflatten_one, wraps
+from pullback.transforms.arguments import (
+    argument_name,
+    check_callable,
+    check_chunk_size,
+    flatten_one,
+    name_of,
+    out_leaf,
+    to_arrays,
+    transformed,
+    unflatten_one,
+)
 from pullback.transforms.batch import batch_flat
 
 
@@ -48,18 +58,14 @@ def vmap(
     [1. 2.]
     """
     check_callable(fun, "vmap")
-    if isinstance(in_axes, list):
-        in_axes = tuple(in_axes)
-    if not isinstance(in_axes, (int, tuple, type(None))):
-        raise ArgumentError(
-            f"vmap: in_axes must be an int, None or a tuple with an entry for each argument, got {in_axes!r}"
-        )
-    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
-        raise ArgumentError(f"vmap: chunk_size must be a positive int, got {chunk_size!r}")
+    in_axes = _checked_in_axes(in_axes)
+    check_chunk_size(chunk_size, "vmap")
+    if axis_size is not None and (isinstance(axis_size, bool) or not hasattr(axis_size, "__index__") or axis_size < 0):
+        raise ArgumentError(f"vmap: axis_size must be an int that is not negative, or None, got {axis_size!r}")
 
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, in_tree = tree.flatten((args, kwargs))
-        arrays = [to_array(x, fun, "vmap") for x in leaves]
+        arrays = to_arrays(leaves, "vmap", fun, args, None, kwargs)
         dims = _in_dims(fun, in_axes, args, kwargs, arrays)
         size = _size(fun, arrays, dims, axis_size, args, kwargs)
         out_tree: Any = None
@@ -70,31 +76,58 @@ def vmap(
             out_leaves, out_tree = flatten_one(fun(*inner_args, **inner_kwargs))
             return [out_leaf(x, fun) for x in out_leaves]
 
-        def rows(part: Sequence[Any], count: int) -> list[Any]:
+        def rows(part: Sequence[Any], count: int) -> tuple[list[Any], list[int | None]]:
             outs, out_dims = batch_flat(fun, run, MappedAxis(axis_name, count), part, dims)
             ends = _out_dims(fun, out_axes, out_tree, outs)
-            return [_place(fun, x, d, e, count) for x, d, e in zip(outs, out_dims, ends, strict=True)]
+            return [_place(fun, x, d, e, count) for x, d, e in zip(outs, out_dims, ends, strict=True)], ends
 
         if chunk_size is None or chunk_size >= size:
-            whole = rows(arrays, size)
-            return unflatten_one(out_tree, whole)
-        chunks = []
-        for start in range(0, size, chunk_size):
-            stop = min(start + chunk_size, size)
-            part = [x if d is None else slice_in_dim(x, start, stop, d) for x, d in zip(arrays, dims, strict=True)]
-            chunks.append(rows(part, stop - start))
-        ends = _out_dims(fun, out_axes, out_tree, chunks[0])
-        joined = [
-            parts[0] if e is None else concatenate(parts, e % len(parts[0].shape))
-            for parts, e in zip(zip(*chunks, strict=True), ends, strict=True)
-        ]
-        return unflatten_one(out_tree, joined)
+            results, _ = rows(arrays, size)
+        else:
+            results = _in_chunks(rows, arrays, dims, size, chunk_size)
+        return unflatten_one(out_tree, results)
 
-    return wraps(fun, mapped)
+    return transformed(fun, mapped)
+
+
+def _in_chunks(
+    rows: Callable[[Sequence[Any], int], tuple[list[Any], list[int | None]]],
+    arrays: Sequence[Any],
+    dims: Sequence[int | None],
+    size: int,
+    chunk_size: int,
+) -> list[Any]:
+    """The results of ``rows``, for a part of the mapped axis at a time."""
+    chunks = []
+    for start in range(0, size, chunk_size):
+        stop = min(start + chunk_size, size)
+        part = [x if d is None else slice_in_dim(x, start, stop, d) for x, d in zip(arrays, dims, strict=True)]
+        results, ends = rows(part, stop - start)
+        chunks.append(results)
+    return [
+        parts[0] if e is None else concatenate(parts, e % len(parts[0].shape))
+        for parts, e in zip(zip(*chunks, strict=True), ends, strict=True)
+    ]
+
+
+def _checked_in_axes(in_axes: Any) -> Any:
+    """``in_axes`` as an int, None or a tuple."""
+    if isinstance(in_axes, list):
+        return tuple(in_axes)
+    if isinstance(in_axes, bool) or not isinstance(in_axes, (int, tuple, type(None))):
+        raise ArgumentError(
+            "vmap: in_axes must be an int, None or a tuple with an entry for each argument, "
+            f"got {in_axes!r} of type {type(in_axes).__name__}"
+        )
+    return in_axes
 
 
 def _is_none(x: Any) -> bool:
     return x is None
+
+
+def _is_axis(x: Any) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool)
 
 
 def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, arrays: Sequence[Any]) -> list[int | None]:
@@ -102,7 +135,7 @@ def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, arrays: Sequence[An
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise BatchAxisError(
             f"vmap: in_axes has {len(in_axes)} entries, {in_axes!r}, but {name_of(fun)} was called with {len(args)} "
-            "positional arguments; it needs one entry for each"
+            "positional arguments; give one entry for each (arguments given by keyword have none: axis 0 is mapped)"
         )
     axes: list[Any]
     if isinstance(in_axes, int) or in_axes is None:
@@ -111,31 +144,26 @@ def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, arrays: Sequence[An
         try:
             axes = tree.broadcast_prefix(in_axes, args, is_leaf=_is_none)
         except ValueError as error:
-            raise BatchAxisError(f"vmap: in_axes must be a prefix of the arguments of {name_of(fun)}: {error}") from None
+            raise BatchAxisError(
+                f"vmap: in_axes={in_axes!r} must be a prefix of the arguments of {name_of(fun)}: {error}"
+            ) from None
     axes = axes + [0] * (len(arrays) - len(axes))
     dims: list[int | None] = []
     for i, (x, axis) in enumerate(zip(arrays, axes, strict=True)):
         if axis is None:
             dims.append(None)
             continue
-        if not isinstance(axis, int):
+        if not _is_axis(axis):
             raise BatchAxisError(f"vmap: in_axes must hold ints and None, got {axis!r} in {in_axes!r}")
         rank = len(x.shape)
         if not -rank <= axis < rank:
+            place = argument_name(i, fun, args, None, kwargs)
             raise BatchAxisError(
-                f"vmap of {name_of(fun)} was asked to map over axis {axis} of {_where(args, kwargs, i)}, "
-                f"which has shape {x.shape}"
+                f"vmap of {name_of(fun)} was asked to map over axis {axis} of {place}, which has shape {x.shape}; "
+                "in_axes=None leaves an argument out"
             )
         dims.append(axis % rank)
     return dims
-
-
-def _where(args: Any, kwargs: Any, index: int) -> str:
-    """Where leaf ``index`` of the arguments is."""
-    path, _ = tree.leaves_with_path((args, kwargs))[index]
-    if path[0].idx == 0:
-        return f"argument {path[1].idx}{tree.keystr(path[2:])}"
-    return f"argument {path[1].key!r}{tree.keystr(path[2:])}"
 
 
 def _size(
@@ -151,9 +179,10 @@ def _size(
             elif n != size:
                 raise _sizes_disagree(fun, arrays, dims, axis_size, args, kwargs)
     if size is None:
+        why = "in_axes is None for every argument" if arrays else "it was called without arrays"
         raise BatchSizeError(
-            f"vmap of {name_of(fun)}: nothing is mapped (in_axes is None for every argument), so the size of the axis is "
-            "not known; map over an argument, or give axis_size"
+            f"vmap of {name_of(fun)}: nothing is mapped ({why}), so the size of the axis is not known; map over an "
+            "argument, or give axis_size"
         )
     return size
 
@@ -164,9 +193,11 @@ def _sizes_disagree(
     lines = [f"  axis_size is {axis_size}"] if axis_size is not None else []
     for i, (x, d) in enumerate(zip(arrays, dims, strict=True)):
         if d is not None:
-            lines.append(f"  {_where(args, kwargs, i)} of shape {x.shape} has size {x.shape[d]} along axis {d}")
+            place = argument_name(i, fun, args, None, kwargs)
+            lines.append(f"  {place} of shape {x.shape} has size {x.shape[d]} along axis {d}")
     return BatchSizeError(
-        f"vmap of {name_of(fun)}: the mapped axes must have one size, but\n" + "\n".join(lines)
+        f"vmap of {name_of(fun)}: the mapped axes must have one size (in_axes=None leaves an argument out), but\n"
+        + "\n".join(lines)
     )
 
 
@@ -177,7 +208,9 @@ def _out_dims(fun: Any, out_axes: Any, out_tree: Any, outs: Sequence[Any]) -> li
     try:
         axes: list[Any] = tree.broadcast_prefix(out_axes, unflatten_one(out_tree, outs), is_leaf=_is_none)
     except ValueError as error:
-        raise BatchAxisError(f"vmap: out_axes must be a prefix of the results of {name_of(fun)}: {error}") from None
+        raise BatchAxisError(
+            f"vmap: out_axes={out_axes!r} must be a prefix of the results of {name_of(fun)}: {error}"
+        ) from None
     return axes
 
 
@@ -191,15 +224,16 @@ def _place(fun: Any, x: Any, dim: int | None, end: int | None, size: int) -> Any
             )
         return x
     rank = len(x.shape) + (dim is None)
-    if not isinstance(end, int) or not -rank <= end < rank:
+    if not _is_axis(end):
+        raise BatchAxisError(f"vmap of {name_of(fun)}: out_axes must hold ints and None, got {end!r}")
+    if not -rank <= end < rank:
         shape = x.shape if dim is None else x.shape[:dim] + x.shape[dim + 1 :]
         raise BatchAxisError(
-            f"vmap of {name_of(fun)}: out_axes puts the mapped axis at {end!r} of a result of shape {shape}"
+            f"vmap of {name_of(fun)}: out_axes puts the mapped axis at {end} of a result of shape {shape}, "
+            f"which has only {rank} places for it"
         )
     end %= rank
     if dim is None:
         shape = (*x.shape[:end], size, *x.shape[end:])
         return shapes.broadcast_in_dim(x, shape, [i for i in range(rank) if i != end])
     return shapes.moveaxis(x, dim, end)
-
-

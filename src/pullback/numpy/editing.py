@@ -1,0 +1,357 @@
+"""Arrays with elements added at their borders or in their midst, or taken away."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import typeof
+from pullback.core.errors import ShapeError, UnsupportedFunctionError
+from pullback.numpy.joining import concatenate
+from pullback.numpy.manipulation import broadcast_to, ravel, take_parts, tile
+from pullback.numpy.promotion import axis_index, operand, shape_tuple
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.primitives.contraction import dot_general_p
+from pullback.primitives.elementwise import convert_element_type
+
+__all__ = ["append", "delete", "insert", "pad", "resize", "trim_zeros"]
+
+# Padding -----------------------------------------------------------------------------------------------------------
+
+Widths = tuple[int, int]
+
+
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    """The array with elements added before and after it along its axes.
+
+    Args:
+      array: an array.
+      pad_width: how many: an int, a pair (before, after), a pair for each axis, or a dict from axes to these.
+      mode: what they are: ``"constant"`` (``constant_values=0``), ``"edge"``, ``"reflect"`` and ``"symmetric"``
+        (``reflect_type="even"`` or ``"odd"``), ``"wrap"``, ``"linear_ramp"`` (``end_values=0``), ``"maximum"``,
+        ``"minimum"``, ``"mean"``, ``"median"`` (``stat_length=None``), ``"empty"``; or a function of a padded vector,
+        its pair of widths, its axis and the other arguments, that returns the vector filled.
+      kwargs: what the mode takes.
+
+    Raises:
+      ShapeError: widths that are negative or do not fit, or a mode that there is not (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.pad(pnp.array([1, 2, 3]), (1, 2)), pnp.pad(pnp.array([1, 2, 3]), 2, mode="reflect"))
+    [0 1 2 3 0 0] [3 2 1 2 3 2 1]
+    """
+    x = operand("pad", array)
+    widths = _pairs("pad_width", pad_width, len(x.shape))
+    if any(n < 0 for pair in widths for n in pair):
+        raise ShapeError(f"pad: widths must not be negative, got {pad_width!r}")
+    if callable(mode):
+        return _pad_by(mode, x, widths, kwargs)
+    known = _KEYWORDS.get(mode)
+    if known is None:
+        raise ShapeError(f"pad: there is no mode {mode!r}; there are: {', '.join(_KEYWORDS)}")
+    if unknown := [name for name in kwargs if name != known]:
+        raise ShapeError(f"pad: mode {mode!r} does not take the argument {unknown[0]!r}")
+    option = kwargs.get(known)
+    if mode in ("constant", "empty"):
+        return _pad_constant(x, widths, 0 if option is None else option)
+    if mode == "linear_ramp":
+        option = _values("end_values", 0 if option is None else option, x)
+    elif known == "stat_length" and option is not None:
+        option = _pairs("stat_length", option, len(x.shape))
+    fill = _FILLS[mode]
+    for axis, pair in enumerate(widths):
+        if not any(pair):
+            continue
+        if x.shape[axis] == 0:
+            raise ShapeError(f"pad: axis {axis} of shape {x.shape} is empty: mode {mode!r} has nothing to pad with")
+        x = fill(x, pair, axis, mode, option[axis] if isinstance(option, list) else option)
+    return x
+
+
+_KEYWORDS = {
+    "constant": "constant_values", "edge": "", "reflect": "reflect_type", "symmetric": "reflect_type", "wrap": "",
+    "linear_ramp": "end_values", "maximum": "stat_length", "minimum": "stat_length", "mean": "stat_length",
+    "median": "stat_length", "empty": "",
+}  # fmt: skip
+
+
+def _pairs(name: str, value: Any, rank: int) -> list[Widths]:
+    """A pair of ints for each axis."""
+    if isinstance(value, dict):
+        pairs = {axis_index(i, rank, "pad"): v for i, v in value.items()}
+        return [_pairs(name, pairs.get(i, 0), 1)[0] for i in range(rank)]
+    try:
+        wide = np.broadcast_to(np.asarray(value), (rank, 2))
+    except ValueError:
+        raise ShapeError(f"pad: {name} must be an int, a pair, or {rank} pairs, got {value!r}") from None
+    if wide.size and wide.dtype.kind not in "iu":
+        raise ShapeError(f"pad: {name} must be of ints, got {value!r}")
+    return [(int(before), int(after)) for before, after in wide]
+
+
+def _values(name: str, value: Any, x: Any) -> list[tuple[Any, Any]]:
+    """A pair of scalars for each axis, in the dtype of the array."""
+    value = concatenate_nested(value)
+    rank = len(x.shape)
+    if len(value.shape) > 2 or any(n not in (1, m) for n, m in zip(value.shape[::-1], (2, rank))):
+        raise ShapeError(f"pad: {name} must be a number, a pair or {rank} pairs, one for each axis, got {value.shape}")
+    wide = convert_element_type(broadcast_to(value, (rank, 2)), x.dtype)
+
+    def at(i: int, j: int) -> Any:
+        return shapes.reshape(slicing.slice(wide, (i, j), (i + 1, j + 1)), ())
+
+    return [(at(i, 0), at(i, 1)) for i in range(rank)]
+
+
+def concatenate_nested(value: Any) -> Any:
+    """A number, or nested sequences of numbers, as an array."""
+    if not isinstance(value, (list, tuple)):
+        return operand("pad", value)
+    parts = [concatenate_nested(v) for v in value]
+    return concatenate([shapes.reshape(p, (1, *p.shape)) for p in parts])
+
+
+def _pad_constant(x: Any, widths: list[Widths], value: Any) -> Any:
+    if not isinstance(value, (list, tuple)) and not operand("pad", value).shape:
+        fill = convert_element_type(operand("pad", value), x.dtype)
+        return slicing.pad(x, fill, [(before, after, 0) for before, after in widths])
+    for axis, (pair, (before, after)) in enumerate(zip(widths, _values("constant_values", value, x), strict=True)):
+        for fill, (lo, hi) in ((before, (pair[0], 0)), (after, (0, pair[1]))):
+            x = slicing.pad(x, fill, [(lo, hi, 0) if i == axis else (0, 0, 0) for i in range(len(x.shape))])
+    return x
+
+
+def _fill_from_positions(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
+    """Modes that repeat elements: NumPy says which, by padding their positions."""
+    if option == "odd":
+        return _fill_linearly(x, pair, axis, mode, option)
+    if option not in (None, "even"):
+        raise ShapeError(f"pad: reflect_type must be 'even' or 'odd', got {option!r}")
+    return take_parts(x, np.pad(np.arange(x.shape[axis]), pair, mode=mode), axis)  # type: ignore[call-overload]
+
+
+def _fill_linearly(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
+    """Odd reflection: a linear map, whose matrix NumPy gives by padding the unit matrix."""
+    n = x.shape[axis]
+    matrix = np.pad(np.eye(n), (pair, (0, 0)), mode=mode, reflect_type=option)  # type: ignore[call-overload]
+    before, after = (_apply(part, x, axis) for part in (matrix[: pair[0]], matrix[pair[0] + n :]))
+    return slicing.concatenate([before, x, after], axis)
+
+
+def _apply(matrix: np.ndarray[Any, Any], x: Any, axis: int) -> Any:
+    weights = convert_element_type(operand("pad", matrix), x.dtype)
+    out = dot_general_p.bind(weights, x, dimension_numbers=(((1,), (axis,)), ((), ())))
+    return shapes.moveaxis(out, 0, axis)
+
+
+def _fill_ramp(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
+    """Evenly spaced values from an end value to the edge."""
+    n = x.shape[axis]
+    parts = [x]
+    for width, end, edge, first in ((pair[0], option[0], 0, True), (pair[1], option[1], n - 1, False)):
+        if width:
+            dtype = x.dtype if dtypes.is_inexact(x.dtype) else dtypes.default_float()
+            start = convert_element_type(slicing.slice_in_dim(x, edge, edge + 1, axis), dtype)
+            weights = np.arange(width) / width if first else np.arange(width)[::-1] / width
+            shape = [width if i == axis else 1 for i in range(len(x.shape))]
+            ramp = shapes.reshape(convert_element_type(operand("pad", weights), dtype), shape)
+            end = convert_element_type(end, dtype)
+            line = _rounded(ops.add(end, ops.mul(ops.sub(start, end), ramp)), x.dtype, "floor")
+            line = convert_element_type(line, x.dtype)
+            parts = [line, *parts] if first else [*parts, line]
+    return slicing.concatenate(parts, axis)
+
+
+def _rounded(x: Any, dtype: np.dtype[Any], how: str) -> Any:
+    """Floats as they are to be cast to integers."""
+    if dtypes.is_inexact(dtype):
+        return x
+    return (ops.floor_p if how == "floor" else ops.round_p).bind(x)
+
+
+def _fill_statistic(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
+    """A statistic of the elements nearest to the border, of all of them by default."""
+    n = x.shape[axis]
+    near = option if option is not None else (n, n)
+    if min(near) < 1 and mode in ("maximum", "minimum"):
+        raise ShapeError(f"pad: stat_length must be positive for mode {mode!r}, got {option!r}")
+    parts = []
+    for width, part in (
+        (pair[0], slicing.slice_in_dim(x, 0, min(near[0], n), axis)),
+        (pair[1], slicing.slice_in_dim(x, max(n - near[1], 0), n, axis)),
+    ):
+        value = shapes.expand_dims(_statistic(mode, part, axis), (axis,))
+        parts.append(shapes.broadcast_to(value, (*x.shape[:axis], width, *x.shape[axis + 1 :])))
+    return slicing.concatenate([parts[0], x, parts[1]], axis)
+
+
+def _statistic(mode: str, part: Any, axis: int) -> Any:
+    from pullback.primitives import reductions, sorting
+
+    if mode == "maximum":
+        return reductions.reduce_max(part, (axis,))
+    if mode == "minimum":
+        return reductions.reduce_min(part, (axis,))
+    n = part.shape[axis]
+    if mode == "median":
+        (ordered,) = sorting.sort([part], axis)
+        part = slicing.slice_in_dim(ordered, (n - 1) // 2, n // 2 + 1, axis)
+        n = part.shape[axis]
+    dtype = part.dtype
+    wide = dtype if dtypes.is_inexact(dtype) else dtypes.default_float()
+    mean = ops.div(reductions.reduce_sum(convert_element_type(part, wide), (axis,)), n)
+    return convert_element_type(_rounded(mean, dtype, "round"), dtype)
+
+
+_FILLS: dict[str, Callable[..., Any]] = {
+    "edge": _fill_from_positions, "reflect": _fill_from_positions, "symmetric": _fill_from_positions,
+    "wrap": _fill_from_positions, "linear_ramp": _fill_ramp, "maximum": _fill_statistic, "minimum": _fill_statistic,
+    "mean": _fill_statistic, "median": _fill_statistic,
+}  # fmt: skip
+
+
+def _pad_by(function: Callable[..., Any], x: Any, widths: list[Widths], options: dict[str, Any]) -> Any:
+    from pullback.numpy.mapping import apply_along_axis
+
+    x = _pad_constant(x, widths, 0)
+    for axis, pair in enumerate(widths):
+        x = apply_along_axis(function, axis, x, pair, axis, options)
+        if x is None or typeof(x).shape == ():
+            raise UnsupportedFunctionError("pad: arrays are immutable: the function must return the padded vector")
+    return x
+
+
+# Elements added and taken away -------------------------------------------------------------------------------------
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """The array with others after it, along an axis; of the elements of both, as vectors, by default.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.append(pnp.array([1, 2]), 3))
+    [1 2 3]
+    """
+    x, v = operand("append", arr), operand("append", values)
+    return concatenate([ravel(x), ravel(v)]) if axis is None else concatenate([x, v], axis)
+
+
+def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+    """The array without the parts at some positions of an axis.
+
+    Args:
+      arr: an array.
+      obj: an int, a slice, integers or a boolean mask; not traced, for the shape of the result depends on it.
+      axis: along which axis; of the elements of the whole array, as a vector, by default.
+      assume_unique_indices: accepted for compatibility.
+
+    Raises:
+      ShapeError: there is no such position (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.delete(pnp.arange(5), pnp.array([1, 3])))
+    [0 2 4]
+    """
+    x = operand("delete", arr)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = axis_index(axis, len(x.shape), "delete")
+    try:
+        kept = np.delete(np.arange(x.shape[axis]), _positions(obj))
+    except (IndexError, ValueError) as error:
+        raise ShapeError(f"delete: {obj!r} does not fit axis {axis} of an array of shape {x.shape}: {error}") from None
+    return take_parts(x, kept, axis)
+
+
+def _positions(obj: Any) -> Any:
+    return obj if isinstance(obj, slice) else np.asarray(obj)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """The array with parts inserted before some positions of an axis.
+
+    Args:
+      arr: an array.
+      obj: an int, a slice, integers or a boolean mask: positions in ``arr``; not traced.
+      values: what to insert; it broadcasts.
+      axis: along which axis; into the elements of the whole array, as a vector, by default.
+
+    Raises:
+      ShapeError: there is no such position, or ``values`` does not fit (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.insert(pnp.array([1, 2, 3]), 1, 9), pnp.insert(pnp.array([1, 2, 3]), pnp.array([0, 3]), 9))
+    [1 9 2 3] [9 1 2 3 9]
+    """
+    x, v = operand("insert", arr), operand("insert", values)
+    v = convert_element_type(v, x.dtype)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = axis_index(axis, len(x.shape), "insert")
+    n = x.shape[axis]
+    where = np.arange(*obj.indices(n)) if isinstance(obj, slice) else np.asarray(obj)
+    if where.dtype.kind == "b":
+        where = np.flatnonzero(where)
+    if where.ndim > 1 or (where.size and (where.min() < -n or where.max() > n)):
+        raise ShapeError(f"insert: {obj!r} does not fit axis {axis} of an array of shape {x.shape}")
+    where = np.where(where < 0, where + n, where).astype(np.intp)
+    if where.size == 1:  # all values go there, together
+        v = shapes.reshape(v, (*(1,) * (len(x.shape) - len(v.shape)), *v.shape))
+        v = shapes.moveaxis(v, 0, axis) if where.ndim == 0 else v
+        where = np.full(v.shape[axis], where)
+    count = where.size
+    v = broadcast_to(v, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+    order = where.argsort(kind="stable")
+    places = where.copy()
+    places[order] += np.arange(count)
+    source = np.empty(n + count, np.intp)
+    source[places] = n + np.arange(count)
+    source[np.delete(np.arange(n + count), places)] = np.arange(n)
+    return take_parts(slicing.concatenate([x, v], axis), source, axis)
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements in another shape, from the start again as often as it takes, or cut off.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.resize(pnp.array([1, 2, 3]), (2, 2)))
+    [[1 2]
+     [3 1]]
+    """
+    x = ravel(operand("resize", a))
+    shape = shape_tuple(new_shape, "resize")
+    size = math.prod(shape)
+    if x.shape[0] == 0:
+        return shapes.full(shape, 0, x.dtype)
+    whole = tile(x, -(-size // x.shape[0]))
+    return shapes.reshape(slicing.slice_in_dim(whole, 0, size, 0), shape)
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """The array without the zeros at its borders.
+
+    Args:
+      filt: an array; it must not be traced, for the shape of the result depends on its values.
+      trim: where: ``"f"`` at the front, ``"b"`` at the back, ``"fb"`` at both.
+      axis: along which axes; all by default.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.trim_zeros(pnp.array([0, 0, 1, 0, 2, 0])))
+    [1 0 2]
+    """
+    x = operand("trim_zeros", filt)
+    rank = len(x.shape)
+    trim = trim.lower()
+    if trim not in ("f", "b", "fb", "bf"):
+        raise ShapeError(f"trim_zeros: trim must be 'f', 'b' or 'fb', got {trim!r}")
+    axes = range(rank) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    found = np.nonzero(np.asarray(x))
+    for i in (axis_index(a, rank, "trim_zeros") for a in axes):
+        n = x.shape[i]
+        first, last = (int(found[i].min()), int(found[i].max()) + 1) if found[i].size else (n, n)
+        x = slicing.slice_in_dim(x, first if "f" in trim else 0, last if "b" in trim else n, i)
+    return x

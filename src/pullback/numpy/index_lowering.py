@@ -1,0 +1,427 @@
+"""What an index expression means: NumPy's rules, as a slice or as a gather or scatter.
+
+An expression is first parsed into *entries*: ``None`` for a new axis, ``Ellipsis`` where one stood, and for each axis
+of the array an int, a ``range`` (what a slice selects), or an array of integers.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import Array, ArrayImpl
+from pullback.core.errors import NonConcreteBooleanIndexError, ShapeError, TracerIntegerConversionError
+from pullback.core.trace import Tracer
+from pullback.core.types import Shape
+from pullback.primitives import elementwise as ops
+from pullback.primitives import indexing, shapes, slicing
+from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
+from pullback.primitives.scatter import ScatterDimensionNumbers
+
+_INT32 = np.dtype(np.int32)
+_INT64 = np.dtype(np.int64)
+
+# Parsing -----------------------------------------------------------------------------------------------------------
+
+
+def quote(index: Any) -> str:
+    """An index expression as it was written, or nearly so."""
+    if isinstance(index, tuple) and index:
+        return ", ".join(map(quote, index))
+    if isinstance(index, slice):
+        parts = ["" if p is None else quote(p) for p in (index.start, index.stop, index.step)]
+        return ":".join(parts if index.step is not None else parts[:2])
+    if index is Ellipsis:
+        return "..."
+    text = " ".join(repr(index).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _classify(item: Any, index: Any) -> Any:
+    """One item of an index expression as None, Ellipsis, a slice, an int, or an array of integers or booleans."""
+    if item is None or item is Ellipsis or type(item) is int or type(item) is slice:
+        return item
+    if isinstance(item, (bool, np.bool_)):
+        return np.asarray(item)
+    if isinstance(item, Tracer):
+        if dtypes.is_bool(item.dtype):
+            known = item.concrete()
+            if known is None:
+                raise NonConcreteBooleanIndexError(
+                    f"the shape of x[{quote(index)}] depends on the values of a boolean mask that is traced: {item!r}. "
+                    f"It comes from {item.origin()}\n"
+                    "Use jnp.where, or jnp.nonzero(mask, size=...) for a result of a fixed size."
+                )
+            return np.asarray(known._value)
+        if dtypes.is_integer(item.dtype):
+            return item
+        raise _not_an_index(item, index)
+    value = item._value if type(item) is ArrayImpl else np.asarray(item) if isinstance(item, list) else item
+    if isinstance(value, (np.ndarray, np.generic)):
+        if value.dtype.kind in "iu":
+            return int(value) if value.ndim == 0 else np.asarray(value)
+        if value.dtype.kind == "b":
+            return np.asarray(value)
+        if isinstance(item, list) and value.size == 0:
+            return value.astype(np.intp)
+        raise _not_an_index(item, index)
+    try:
+        return operator.index(item)
+    except TypeError:
+        raise _not_an_index(item, index) from None
+
+
+def _not_an_index(item: Any, index: Any) -> TypeError:
+    is_array = isinstance(item, (Array, np.ndarray, np.generic))
+    kind = f"an array of {item.dtype}" if is_array else f"a {type(item).__name__}"
+    within = f" in x[{quote(index)}]" if isinstance(index, tuple) else ""
+    return TypeError(
+        f"an index must be an int, a slice, None, ..., or an array of integers or booleans, got {quote(item)}, "
+        f"{kind}{within}"
+    )
+
+
+def _width(item: Any) -> int:
+    """How many axes an item indexes."""
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if isinstance(item, np.ndarray) and item.dtype.kind == "b" else 1
+
+
+def _range(item: slice, size: int, index: Any) -> range:
+    for part in (item.start, item.stop, item.step):
+        if isinstance(part, Tracer) and part.concrete() is None:
+            raise TracerIntegerConversionError(
+                f"the size of x[{quote(index)}] depends on a traced value, {part!r}. Use lax.dynamic_slice or "
+                "lax.dynamic_slice_in_dim for a block of a fixed size, or jnp.where with a mask."
+            )
+    try:
+        return range(*item.indices(size))
+    except TypeError:
+        raise TypeError(f"the parts of a slice must be ints or None, got x[{quote(index)}]") from None
+
+
+def parse(index: Any, shape: Shape) -> tuple[list[Any], Shape]:
+    """The entries of an index expression, and the shape that the array must be given first.
+
+    A boolean that is no array indexes an axis of size one, which the array must get first.
+
+    Raises:
+      IndexError: too many indices, several ellipses, a mask of another shape.
+      TypeError: an index that is none.
+    """
+    if isinstance(index, list):
+        raise TypeError(
+            f"a list cannot be an index by itself: x[{quote(index)}]; write x[jnp.array({quote(index)})], or "
+            "x[tuple(...)] for one index an axis"
+        )
+    items = [_classify(item, index) for item in (index if isinstance(index, tuple) else (index,))]
+    used = sum(map(_width, items))
+    if used > len(shape):
+        raise IndexError(
+            f"too many indices: x[{quote(index)}] indexes {used} axes, but the array is {len(shape)}-dimensional, of "
+            f"shape {shape}"
+        )
+    dots = sum(item is Ellipsis for item in items)
+    if dots > 1:
+        raise IndexError(f"an index can have only one ellipsis ('...'), got x[{quote(index)}]")
+    if not dots:
+        items.append(Ellipsis)
+    entries: list[Any] = []
+    sizes: list[int] = []
+    axis = 0
+    for item in items:
+        if item is Ellipsis:
+            rest = shape[axis : axis + len(shape) - used]
+            entries += [Ellipsis, *map(range, rest)]
+            sizes += rest
+            axis += len(rest)
+        elif item is None:
+            entries.append(None)
+        elif isinstance(item, np.ndarray) and item.dtype.kind == "b":
+            entries += _mask_entries(item, shape[axis : axis + item.ndim], index)
+            sizes += shape[axis : axis + item.ndim] if item.ndim else (1,)
+            axis += item.ndim
+        else:
+            entries.append(_range(item, shape[axis], index) if type(item) is slice else item)
+            sizes.append(shape[axis])
+            axis += 1
+    return entries, tuple(sizes)
+
+
+def _mask_entries(mask: Any, shape: Shape, index: Any) -> Sequence[Any]:
+    if mask.ndim == 0:
+        return (np.zeros(int(mask), np.intp),)
+    if mask.shape != shape:
+        raise IndexError(
+            f"a boolean index must have the shape of the axes that it indexes: got one of shape {mask.shape} for axes "
+            f"of shape {shape} in x[{quote(index)}]"
+        )
+    return mask.nonzero()
+
+
+# Basic indices -----------------------------------------------------------------------------------------------------
+
+
+def is_basic(entries: Sequence[Any]) -> bool:
+    """Whether an index has no arrays: it gives a block of the array."""
+    return all(e is None or e is Ellipsis or type(e) is int or type(e) is range for e in entries)
+
+
+def in_range(entries: Sequence[Any], shape: Shape) -> bool:
+    """Whether all ints among the entries are indices of their axes."""
+    axes = (e for e in entries if e is not None and e is not Ellipsis)
+    return all(type(e) is not int or -n <= e < n for e, n in zip(axes, shape, strict=True))
+
+
+def position(i: int, size: int, axis: int = 0) -> int:
+    """An int index, which may count from the end; out of range it means the first or last element, as in JAX."""
+    if size == 0:
+        raise IndexError(f"index {i} is out of bounds for axis {axis} with size 0")
+    return min(max(i + size if i < 0 else i, 0), size - 1)
+
+
+def read_basic(x: Any, entries: Sequence[Any]) -> Any:
+    """The block of ``x`` at a basic index: one slice, a reversal if a step is negative, one change of shape."""
+    starts: list[int] = []
+    limits: list[int] = []
+    steps: list[int] = []
+    back: list[int] = []  # the axes to reverse
+    single: list[int] = []  # the axes that the result lacks
+    shape: list[int] = []
+    sizes = x.shape
+    new = False
+    for e in entries:
+        axis = len(starts)
+        if e is None:
+            shape.append(1)
+            new = True
+        elif type(e) is int:
+            start = position(e, sizes[axis], axis)
+            starts.append(start)
+            limits.append(start + 1)
+            steps.append(1)
+            single.append(axis)
+        elif e is not Ellipsis:
+            shape.append(len(e))
+            if len(e) and e.step < 0:
+                back.append(axis)
+                e = e[::-1]
+            starts.append(e.start if len(e) else 0)
+            limits.append(e[-1] + 1 if len(e) else 0)
+            steps.append(e.step if len(e) else 1)
+    whole = all(step == 1 for step in steps) and not any(starts) and tuple(limits) == sizes
+    out = x if whole else slicing.slice(x, starts, limits, steps)
+    out = slicing.rev(out, back)
+    return shapes.reshape(out, shape) if new else shapes.squeeze(out, single)
+
+
+# Advanced indices --------------------------------------------------------------------------------------------------
+
+
+class Lowered(NamedTuple):
+    """An index as the operands and parameters of a gather.
+
+    Attributes:
+      indices: the index vectors.
+      numbers: how axes belong together.
+      sizes: of the windows.
+      shape: of the result of the gather.
+      full_shape: of the result, with the new axes.
+      unique: whether no element is selected twice.
+    """
+
+    indices: Any
+    numbers: GatherDimensionNumbers
+    sizes: Shape
+    shape: Shape
+    full_shape: Shape
+    unique: bool
+
+
+def lower(entries: Sequence[Any], shape: Shape) -> Lowered:
+    """An index as a gather of an array of some shape.
+
+    The arrays and ints are broadcast against each other; their axes stand in the result where the first of them does,
+    or in front if slices, new axes or an ellipsis come between them. A contiguous slice is a window; one with steps
+    is an array of positions with an axis of its own.
+    """
+    places = [k for k, e in enumerate(entries) if not (e is None or e is Ellipsis or type(e) is range)]
+    adjacent = not places or places[-1] - places[0] == len(places) - 1
+    block = _broadcast([() if type(entries[k]) is int else entries[k].shape for k in places])
+    full: list[int] = []  # the axes of the result
+    batch: list[int] = []  # those of them that are of the indices
+    windows: dict[int, int] = {}  # the axes of the array that are windows, and their places in the result
+    new: list[int] = []
+    vectors: list[tuple[int, Any, int]] = []  # an axis of the array, positions, after how many batch axes they end
+    if not adjacent:
+        full += block
+        batch += block
+    end = len(block)
+    axis = -1
+    for k, e in enumerate(entries):
+        if e is Ellipsis:
+            continue
+        axis += e is not None
+        if e is None:
+            new.append(len(full))
+            full.append(1)
+        elif type(e) is not range:
+            if adjacent and k == places[0]:
+                end = len(batch) + len(block)
+                full += block
+                batch += block
+            vectors.append((axis, _from_the_end(e, shape[axis]), end))
+        elif e.step == 1 or len(e) == 1:
+            windows[axis] = len(full)
+            if len(e) != shape[axis]:
+                vectors.append((axis, np.asarray(e.start), 0))
+            full.append(len(e))
+        else:
+            batch.append(len(e))
+            full.append(len(e))
+            vectors.append((axis, np.arange(e.start, e.stop, e.step), len(batch)))
+    numbers = GatherDimensionNumbers(
+        tuple(place - sum(n < place for n in new) for place in windows.values()),
+        tuple(a for a in range(len(shape)) if a not in windows),
+        tuple(a for a, _, _ in vectors),
+    )
+    return Lowered(
+        indices=_vectors([(positions, end) for _, positions, end in vectors], tuple(batch)),
+        numbers=numbers,
+        sizes=tuple(full[windows[a]] if a in windows else 1 for a in range(len(shape))),
+        shape=tuple(n for i, n in enumerate(full) if i not in new),
+        full_shape=tuple(full),
+        unique=all(type(entries[k]) is int for k in places),
+    )
+
+
+def _broadcast(shapes_: Sequence[Shape]) -> Shape:
+    try:
+        return np.broadcast_shapes(*shapes_)
+    except ValueError:
+        raise ShapeError(
+            f"arrays that index together must broadcast to one shape, got shapes {', '.join(map(str, shapes_))}"
+        ) from None
+
+
+def _from_the_end(positions: Any, size: int) -> Any:
+    """Positions that may count from the end as positions from the start; what is out of range stays out of range."""
+    if not isinstance(positions, Array):
+        positions = np.asarray(positions)
+        if positions.dtype.kind == "i":
+            positions = np.where(positions < 0, positions + size, positions)
+        return np.clip(positions, -1, size)
+    kind, width = positions.dtype.kind, positions.dtype.itemsize
+    if width < 4 or kind == "u":
+        positions = ops.convert_element_type(positions, _INT64 if width == 8 else _INT32)
+    return positions if kind == "u" else ops.where(ops.lt(positions, 0), ops.add(positions, size), positions)
+
+
+def _vectors(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
+    """Index vectors with the given components, each with the number of batch axes after which its axes end."""
+    if all(isinstance(c, np.ndarray) for c, _ in columns):
+        out = np.empty((*batch, len(columns)), np.int32)
+        for k, (c, end) in enumerate(columns):
+            out[..., k] = c.reshape(c.shape + (1,) * (len(batch) - end)) if c.ndim else c
+        return ArrayImpl(out)
+    wide = any(isinstance(c, Array) and c.dtype.itemsize == 8 for c, _ in columns)
+    dtype = _INT64 if wide else _INT32
+    parts = []
+    for c, end in columns:
+        c = ops.convert_element_type(c, dtype) if isinstance(c, Array) else ArrayImpl(c.astype(dtype)[()])
+        missing = len(batch) - end if c.shape else 0
+        c = shapes.broadcast_to(shapes.reshape(c, (*c.shape, *(1,) * missing)), batch)
+        parts.append(shapes.reshape(c, (*batch, 1)))
+    return slicing.concatenate(parts, len(batch))
+
+
+# Reading and writing -----------------------------------------------------------------------------------------------
+
+
+def read(
+    x: Any, index: Any, mode: Any = None, fill_value: Any = None, sorted_: bool = False, unique: bool = False
+) -> Any:
+    """``x[index]``.
+
+    Args:
+      x: an array.
+      index: as NumPy has it.
+      mode: of ``GatherScatterMode``; None clips.
+      fill_value: for ``FILL_OR_DROP``.
+      sorted_: a promise that the index vectors are in order.
+      unique: a promise that nothing is selected twice.
+    """
+    entries, sizes = parse(index, x.shape)
+    x = shapes.reshape(x, sizes)
+    if is_basic(entries) and (mode is None or in_range(entries, sizes)):
+        return read_basic(x, entries)
+    block = [e if type(e) is range else range(n) for e, n in zip(_of_axes(entries), sizes, strict=True)]
+    x = read_basic(x, block)
+    remaining = iter(x.shape)
+    entries = [
+        e if e is None or e is Ellipsis else range(n) if type(e) is range else e
+        for e, n in ((e, 0 if e is None or e is Ellipsis else next(remaining)) for e in entries)
+    ]
+    low = lower(entries, x.shape)
+    if 0 in low.shape:
+        return indexing.zeros(low.full_shape, x.dtype)
+    out = indexing.gather(
+        x,
+        low.indices,
+        low.numbers,
+        low.sizes,
+        mode=GatherScatterMode.CLIP if mode is None else mode,
+        fill_value=fill_value,
+        indices_are_sorted=sorted_ or low.unique,
+        unique_indices=unique or low.unique,
+    )
+    return shapes.reshape(out, low.full_shape)
+
+
+def _of_axes(entries: Sequence[Any]) -> list[Any]:
+    return [e for e in entries if e is not None and e is not Ellipsis]
+
+
+def write(
+    scatter: Any, x: Any, index: Any, value: Any, mode: Any = None, sorted_: bool = False, unique: bool = False
+) -> Any:
+    """``x`` with ``value`` at ``index``.
+
+    Args:
+      scatter: the operation, ``scatter_add`` for instance.
+      x: an array.
+      index: as NumPy has it.
+      value: an array of the dtype of ``x`` that broadcasts to the shape of ``x[index]``.
+      mode: of ``GatherScatterMode``; None drops.
+      sorted_: a promise that the index vectors are in order.
+      unique: a promise that nothing is selected twice.
+    """
+    entries, sizes = parse(index, x.shape)
+    low = lower(entries, sizes)
+    check_fits(value.shape, low.full_shape, index)
+    if 0 in low.shape:
+        return x
+    value = shapes.reshape(shapes.broadcast_to(value, low.full_shape), low.shape)
+    out = scatter(
+        shapes.reshape(x, sizes),
+        low.indices,
+        value,
+        ScatterDimensionNumbers(*low.numbers),
+        mode=mode,
+        indices_are_sorted=sorted_ or low.unique,
+        unique_indices=unique or low.unique,
+    )
+    return shapes.reshape(out, x.shape)
+
+
+def check_fits(shape: Shape, target: Shape, index: Any) -> None:
+    """Refuse a value that does not broadcast to the shape of what it replaces."""
+    missing = len(target) - len(shape)
+    if missing < 0 or any(n not in (1, m) for n, m in zip(shape, target[missing:], strict=True)):
+        where = quote(index)
+        raise ShapeError(f"x.at[{where}]: a value of shape {shape} does not fit x[{where}] of shape {target}")

@@ -1,0 +1,293 @@
+"""``x.at[index]``: arrays with some of their elements changed, in the manner of indexing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import SCALARS, ArrayImpl
+from pullback.core.trace import Tracer, state
+from pullback.numpy.index_lowering import lower, parse, quote, read, write
+from pullback.numpy.promotion import fits, inexact_operand, operand
+from pullback.primitives import elementwise as ops
+from pullback.primitives import indexing, scatter, shapes
+from pullback.primitives.indexing import GatherScatterMode
+
+Mode = GatherScatterMode | str | None
+
+_DIRECT = frozenset((int, slice, type(None), type(Ellipsis), ArrayImpl, np.ndarray, bool))
+
+
+class IndexUpdateHelper:
+    """What ``x.at`` is: it takes an index."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> IndexUpdateRef:
+        return IndexUpdateRef(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"{self.array!r}.at"
+
+
+class IndexUpdateRef:
+    """What ``x.at[index]`` is: each method gives a new array with the elements at the index changed.
+
+    Where elements are selected several times, ``set`` keeps the last value and all others apply each in turn, like the
+    method ``at`` of NumPy's ufuncs. All take ``mode``: what becomes of positions out of range, "drop" (the default),
+    "clip" or "promise_in_bounds"; and ``indices_are_sorted`` and ``unique_indices``, which are promises.
+
+    >>> import pullback.numpy as pnp
+    >>> x = pnp.zeros(3)
+    >>> print(x.at[0].set(5.0), x.at[1:].add(1.0), x.at[pnp.array([2, 2])].add(1.0))
+    [5. 0. 0.] [0. 1. 1.] [0. 0. 2.]
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"{self.array!r}.at[{quote(self.index)}]"
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        fill_value: Any = None,
+    ) -> Any:
+        """The selected elements, with a choice of what positions out of range give.
+
+        Args:
+          indices_are_sorted: a promise that the positions are in order.
+          unique_indices: a promise that nothing is selected twice.
+          mode: "clip" (the default) the first or last element, "fill" the fill value.
+          fill_value: a number; by default NaN, or the least signed, the greatest unsigned integer, or True.
+
+        >>> import pullback.numpy as pnp
+        >>> print(pnp.ones(3).at[7].get(mode="fill", fill_value=0.0))
+        0.0
+        """
+        parsed = None if mode is None else GatherScatterMode.from_any(mode)
+        if fill_value is not None and type(fill_value) not in SCALARS:
+            fill_value = np.asarray(fill_value).item()
+        return read(self.array, self.index, parsed, fill_value, indices_are_sorted, unique_indices)
+
+    def set(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+    ) -> Any:
+        """The array with ``values``, which broadcast to the shape of ``x[index]``, in the place of the elements.
+
+        >>> import pullback.numpy as pnp
+        >>> print(pnp.zeros(3).at[::2].set(pnp.array([1.0, 2.0])))
+        [1. 0. 2.]
+        """
+        x = self.array
+        if mode is None and type(x) is ArrayImpl and state.trace.eager:
+            out = _set_at_once(x, self.index, values)
+            if out is not None:
+                return out
+        return self._update("set", scatter.scatter, values, indices_are_sorted, unique_indices, mode)
+
+    def add(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+    ) -> Any:
+        """The array with ``values`` added to the elements.
+
+        >>> import pullback.numpy as pnp
+        >>> print(pnp.ones(3).at[0].add(2.0))
+        [3. 1. 1.]
+        """
+        return self._update("add", scatter.scatter_add, values, indices_are_sorted, unique_indices, mode)
+
+    def subtract(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+    ) -> Any:
+        """The array with ``values`` subtracted from the elements.
+
+        >>> import pullback.numpy as pnp
+        >>> print(pnp.ones(3).at[0].subtract(2.0))
+        [-1.  1.  1.]
+        """
+        return self._update("subtract", scatter.scatter_sub, values, indices_are_sorted, unique_indices, mode)
+
+    def multiply(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+    ) -> Any:
+        """The array with the elements multiplied by ``values``.
+
+        >>> import pullback.numpy as pnp
+        >>> print(pnp.ones(3).at[0].multiply(2.0))
+        [2. 1. 1.]
+        """
+        return self._update("multiply", scatter.scatter_mul, values, indices_are_sorted, unique_indices, mode)
+
+    def min(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+    ) -> Any:
+        """The array with the lesser of the elements and ``values``.
+
+        >>> import pullback.numpy as pnp
+        >>> print(pnp.ones(3).at[0].min(-2.0))
+        [-2.  1.  1.]
+        """
+        return self._update("min", scatter.scatter_min, values, indices_are_sorted, unique_indices, mode)
+
+    def max(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+    ) -> Any:
+        """The array with the greater of the elements and ``values``.
+
+        >>> import pullback.numpy as pnp
+        >>> print(pnp.ones(3).at[0].max(2.0))
+        [2. 1. 1.]
+        """
+        return self._update("max", scatter.scatter_max, values, indices_are_sorted, unique_indices, mode)
+
+    def divide(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+    ) -> Any:
+        """The array with the elements divided by ``values``; integers become floats.
+
+        >>> import pullback.numpy as pnp
+        >>> print(pnp.ones(3).at[0].divide(2.0))
+        [0.5 1.  1. ]
+        """
+        ref = IndexUpdateRef(inexact_operand("at[].divide", self.array), self.index)
+        return ref._with_factors("divide", ops.div, values, indices_are_sorted, unique_indices, mode)
+
+    def power(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+    ) -> Any:
+        """The array with the elements raised to the powers ``values``.
+
+        >>> import pullback.numpy as pnp
+        >>> print(pnp.array([3.0, 3.0]).at[0].power(2.0))
+        [9. 3.]
+        """
+        return self._with_factors("power", ops.pow, values, indices_are_sorted, unique_indices, mode)
+
+    def apply(
+        self,
+        func: Callable[[Any], Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+    ) -> Any:
+        """The array with a function of one argument, which works on each element, applied to the elements.
+
+        Args:
+          func: takes and gives an array; applied as often as an element is selected.
+          indices_are_sorted: a promise that the positions are in order.
+          unique_indices: a promise that nothing is selected twice. If positions are traced and this is not promised,
+            the function is called as often as there are positions.
+          mode: what becomes of positions out of range.
+
+        >>> import pullback.numpy as pnp
+        >>> print(pnp.array([1.0, 4.0]).at[1].apply(pnp.sqrt))
+        [1. 2.]
+        """
+        low = lower(*parse(self.index, self.array.shape))
+        flags = indices_are_sorted, unique_indices, mode
+        chosen = self._get_again(self.array, flags)
+        out = _cast(func(chosen), self.array, "apply")
+        if not (low.unique or unique_indices):
+            one = np.dtype(np.int32)
+            counts = write(
+                scatter.scatter_add, indexing.zeros(self.array.shape, one), self.index, shapes.full((), 1, one), mode
+            )
+            times = self._get_again(counts, flags)
+            for k in range(1, _most(counts, low)):
+                out = ops.where(ops.gt(times, k), _cast(func(out), self.array, "apply"), out)
+        return write(scatter.scatter, self.array, self.index, out, mode, *flags[:2])
+
+    def _update(self, name: str, operation: Any, values: Any, sorted_: bool, unique: bool, mode: Mode) -> Any:
+        x = self.array
+        return write(operation, x, self.index, _cast(values, x, name), mode, sorted_, unique)
+
+    def _with_factors(self, name: str, operation: Any, values: Any, sorted_: bool, unique: bool, mode: Mode) -> Any:
+        """Apply an operation such that twice with x and with y is once with x times y."""
+        x = self.array
+        flags = sorted_, unique, mode
+        ones = shapes.broadcast_to(shapes.full((), 1, x.dtype), x.shape)
+        factors = write(scatter.scatter_mul, ones, self.index, _cast(values, x, name), mode, sorted_, unique)
+        new = operation(self._get_again(x, flags), self._get_again(factors, flags))
+        return write(scatter.scatter, x, self.index, new, mode, sorted_, unique)
+
+    def _get_again(self, x: Any, flags: tuple[bool, bool, Mode]) -> Any:
+        """What is at the index of another array of the same shape."""
+        sorted_, unique, _ = flags
+        return read(x, self.index, GatherScatterMode.CLIP, None, sorted_, unique)
+
+
+def _most(counts: Any, low: Any) -> int:
+    """How often at most an element is selected: what is known of it."""
+    known = counts.concrete() if isinstance(counts, Tracer) else counts
+    if known is not None:
+        return int(known._value.max(initial=0))
+    total = 1
+    for i, n in enumerate(low.shape):
+        total *= 1 if i in low.numbers.offset_dims else n
+    return total
+
+
+def _cast(values: Any, x: Any, name: str) -> Any:
+    """Values in the dtype of the array that they go into."""
+    if isinstance(values, (list, tuple)):
+        from pullback.numpy.creation import asarray
+
+        values = asarray(values)
+    value = operand(f"x.at[...].{name}", values)
+    if value.dtype == x.dtype:
+        return value
+    if dtypes.result_type(x, value) != x.dtype:
+        warnings.warn(
+            f"x.at[...].{name}: values of dtype {dtypes.short_name(value.dtype)} do not fit into an array of dtype "
+            f"{dtypes.short_name(x.dtype)} and are converted, with a loss; convert one of the two first",
+            FutureWarning,
+            stacklevel=4,
+        )
+    return ops.convert_element_type(value, x.dtype)
+
+
+def _set_at_once(x: ArrayImpl, index: Any, values: Any) -> ArrayImpl | None:
+    """The update by NumPy's own assignment, where it means the same; None where it does not."""
+    old = x._value
+    if type(values) is ArrayImpl:
+        new = values._value
+        if new.dtype != old.dtype:
+            return None
+    elif type(values) in SCALARS and fits(type(values), old.dtype):
+        new = values
+    else:
+        return None
+    if type(index) is tuple:
+        if not all(type(i) in _DIRECT for i in index):
+            return None
+        index = tuple(i._value if type(i) is ArrayImpl else i for i in index)
+    elif type(index) not in _DIRECT:
+        return None
+    elif type(index) is ArrayImpl:
+        index = index._value
+    out = np.array(old, order="C")
+    try:
+        state.silently(_assign, out, index, new)
+    except (IndexError, ValueError, TypeError, OverflowError):
+        return None
+    return ArrayImpl(out if out.shape else out[()])
+
+
+def _assign(x: Any, index: Any, value: Any) -> None:
+    x[index] = value

@@ -1,0 +1,681 @@
+"""Indexing: ``x[index]`` in all of NumPy's forms, and the functions that select elements by position.
+
+On concrete arrays an index goes straight to NumPy. An int that is out of range means the first or last element, as
+in JAX, and an array of integers is clipped alike.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import Array, ArrayImpl
+from pullback.core.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
+from pullback.core.trace import Tracer, state
+from pullback.numpy.index_lowering import position, read, write
+from pullback.numpy.index_updates import IndexUpdateHelper, IndexUpdateRef
+from pullback.numpy.promotion import axis_index, operand, promote_all
+from pullback.primitives import elementwise as ops
+from pullback.primitives import indexing, reductions, shapes, slicing
+from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
+from pullback.primitives.scatter import ScatterDimensionNumbers, scatter
+
+__all__ = [
+    "IndexUpdateHelper", "IndexUpdateRef", "argwhere", "choose", "compress", "extract", "flatnonzero", "getitem",
+    "iterate", "ix_", "nonzero", "place", "put", "put_along_axis", "ravel_multi_index", "take", "take_along_axis",
+    "unravel_index",
+]  # fmt: skip
+
+_INT32 = np.dtype(np.int32)
+
+# x[index] ----------------------------------------------------------------------------------------------------------
+
+_BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """``x[index]`` in NumPy's forms: ints, slices, None, ``...``, arrays of integers and booleans, tuples of these.
+
+    Args:
+      x: an array.
+      index: the index; booleans must be concrete, for the shape of the result depends on them.
+
+    Returns:
+      The selected elements, as NumPy arranges them. An int out of range means the first or last element.
+
+    Raises:
+      IndexError: too many indices, or a mask of another shape.
+      TypeError: an index of another type, such as a float, or a list by itself.
+      NonConcreteBooleanIndexError: a traced mask (an IndexError too).
+
+    >>> import pullback.numpy as pnp
+    >>> x = pnp.arange(6).reshape(2, 3)
+    >>> print(getitem(x, (slice(None), 1)))
+    [1 4]
+    """
+    kind = type(index)
+    if type(x) is ArrayImpl:
+        if state.trace.eager:
+            value = x._value
+            try:
+                if kind is int or kind is slice:
+                    return ArrayImpl(value[index], x.weak_type)
+                if kind is tuple:
+                    for item in index:
+                        if type(item) not in _BASIC:
+                            break
+                    else:
+                        out = value[index]
+                        return ArrayImpl(out if out.shape else out[()], x.weak_type)
+                elif kind is ArrayImpl and index._value.dtype.kind in "iub":
+                    return ArrayImpl(value[index._value], x.weak_type and index.weak_type)
+            except (IndexError, TypeError):
+                pass  # Out of range, or an error to explain.
+    elif kind is slice:
+        out = _slice_first(x, index)
+        if out is not None:
+            return out
+    elif kind is int:
+        shape = x.shape
+        if shape:
+            i = position(index, shape[0])
+            rest = shape[1:]
+            zeros = (0,) * len(rest)
+            out = slicing.slice_p.bind(
+                x, start_indices=(i, *zeros), limit_indices=(i + 1, *rest), strides=(1,) * len(shape)
+            )
+            return shapes.squeeze_p.bind(out, dimensions=(0,))
+    return read(x, index)
+
+
+def _slice_first(x: Any, index: slice) -> Any:
+    """A slice of the first axis with steps of 1, as one operation; None for others."""
+    shape = x.shape
+    step = index.step
+    if not shape or (step is not None and step != 1):
+        return None
+    size = shape[0]
+    try:
+        start, stop, _ = index.indices(size)
+    except TypeError:
+        return None
+    if start == 0 and stop == size:
+        return x
+    rest = shape[1:]
+    return slicing.slice_p.bind(
+        x,
+        start_indices=(start, *(0,) * len(rest)),
+        limit_indices=(stop if stop > start else start, *rest),
+        strides=(1,) * len(shape),
+    )
+
+
+def iterate(x: Any) -> Iterator[Any]:
+    """The parts of an array along its first axis.
+
+    Args:
+      x: an array.
+
+    Returns:
+      An iterator over arrays with one axis less.
+
+    Raises:
+      TypeError: the array has no axes.
+
+    >>> import pullback.numpy as pnp
+    >>> [float(row.sum()) for row in iterate(pnp.ones((2, 3)))]
+    [3.0, 3.0]
+    """
+    if not x.shape:
+        raise TypeError("an array without axes cannot be iterated over")
+    if type(x) is ArrayImpl and state.trace.eager:
+        weak = x.weak_type
+        return iter([ArrayImpl(part, weak) for part in x._value])
+    return iter(slicing.unstack(x, 0) if x.shape[0] else ())
+
+
+# Taking along an axis ----------------------------------------------------------------------------------------------
+
+
+def _positions(name: str, indices: Any) -> Any:
+    positions = operand(name, indices)
+    if not dtypes.is_integer(positions.dtype):
+        raise DtypeError(f"{name}: indices must be integers, got {positions.aval}")
+    return positions
+
+
+def _wrapped(name: str, positions: Any, size: int, mode: Any) -> tuple[Any, GatherScatterMode]:
+    """Positions for a mode of NumPy's or XLA's, and XLA's mode."""
+    if mode == "raise":
+        raise ArgumentError(
+            f"{name}: mode='raise' is not possible where indices are traced; choose 'fill', 'clip' or 'wrap'"
+        )
+    if mode == "wrap":
+        if size == 0:
+            raise IndexError(f"{name}: an empty axis has no positions to wrap to")
+        size_ = shapes.full((), size, positions.dtype)
+        rest = ops.rem_p.bind(positions, size_)
+        return ops.where(ops.lt(rest, 0), ops.add(rest, size_), rest), GatherScatterMode.PROMISE_IN_BOUNDS
+    if mode == "clip":
+        return ops.max_p.bind(positions, shapes.full((), 0, positions.dtype)), GatherScatterMode.CLIP
+    return positions, GatherScatterMode.from_any(mode)
+
+
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Any:
+    """The elements at some positions of an axis.
+
+    Args:
+      a: an array.
+      indices: integers of any shape; negative ones count from the end.
+      axis: the axis; None for the elements in row-major order.
+      out: must be None.
+      mode: what a position out of range gives: "fill" (the default) the ``fill_value``, "clip" the first or last
+        element (negative ones are then out of range), "wrap" the element at the remainder.
+      unique_indices: a promise that no position comes twice.
+      indices_are_sorted: a promise that the positions are in order.
+      fill_value: by default NaN, or the least signed, the greatest unsigned integer, or True.
+
+    Returns:
+      An array with the axes of ``indices`` in the place of the axis.
+
+    Raises:
+      DtypeError: positions that are no integers (a TypeError).
+      ShapeError: there is no such axis (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(take(pnp.array([1.0, 2.0]), pnp.array([1, 0, 5])))
+    [ 2.  1. nan]
+    """
+    if out is not None:
+        raise ArgumentError("take: out must be None, for arrays are immutable")
+    x, positions = operand("take", a), _positions("take", indices)
+    if axis is None:
+        x, where = shapes.reshape(x, (x.aval.size,)), 0
+    else:
+        where = axis_index(axis, len(x.shape), "take")
+    if type(x) is ArrayImpl and type(positions) is ArrayImpl and state.trace.eager and mode in (None, "fill"):
+        try:
+            return ArrayImpl(x._value.take(positions._value, axis=where), x.weak_type and positions.weak_type)
+        except IndexError:
+            pass
+    positions, gather_mode = _wrapped("take", positions, x.shape[where], mode)
+    index = (*(slice(None),) * where, positions)
+    return read(x, index, gather_mode, fill_value, indices_are_sorted, unique_indices)
+
+
+def _aligned(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Any, Any, int]:
+    """An array and positions along one of its axes, of one shape but for that axis."""
+    x, positions = operand(name, arr), _positions(name, indices)
+    if axis is None:
+        x, axis = shapes.reshape(x, (x.aval.size,)), 0
+    rank = len(x.shape)
+    if len(positions.shape) != rank:
+        raise ShapeError(
+            f"{name}: indices must have as many axes as the array, got shapes {positions.shape} and {x.shape}"
+        )
+    where = axis_index(axis, rank, name)
+    for i, (n, m) in enumerate(zip(x.shape, positions.shape, strict=True)):
+        if i != where and n != m and 1 not in (n, m):
+            raise ShapeError(
+                f"{name}: an array of shape {x.shape} and indices of shape {positions.shape} must have equal sizes, or "
+                f"1, in every axis but axis {where}"
+            )
+    return x, positions, where
+
+
+def _spread(x: Any, like: Any, axis: int) -> Any:
+    """``x`` with its axes of size 1 repeated to the sizes of those of another array, but for one axis."""
+    shape = tuple(n if i == axis or n != 1 else m for i, (n, m) in enumerate(zip(x.shape, like.shape, strict=True)))
+    return shapes.broadcast_to(x, shape)
+
+
+def _numbers_along(rank: int, axis: int) -> tuple[Any, ...]:
+    others = tuple(i for i in range(rank) if i != axis)
+    return (), (axis,), (axis,), others, others
+
+
+def _index_vectors(positions: Any, size: int) -> Any:
+    size_ = shapes.full((), size, positions.dtype) if positions.dtype.itemsize >= 4 else None
+    if size_ is None:
+        positions = ops.convert_element_type(positions, _INT32)
+        size_ = shapes.full((), size, _INT32)
+    if positions.dtype.kind == "i":
+        positions = ops.where(ops.lt(positions, 0), ops.add(positions, size_), positions)
+    return shapes.reshape(positions, (*positions.shape, 1))
+
+
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = None, fill_value: Any = None) -> Any:
+    """For each place along the other axes the elements at its own positions along one axis.
+
+    Args:
+      arr: an array.
+      indices: integers, with as many axes as ``arr``; negative ones count from the end.
+      axis: the axis; None for the elements in row-major order.
+      mode: what a position out of range gives: "fill" (the default) or "clip".
+      fill_value: as for :func:`take`.
+
+    Returns:
+      An array of the shape of ``indices``, broadcast along the other axes.
+
+    Raises:
+      ShapeError: shapes that do not fit (a ValueError).
+      DtypeError: positions that are no integers (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> x = pnp.array([[3, 1, 2], [5, 6, 4]])
+    >>> print(take_along_axis(x, pnp.argsort(x, axis=1), axis=1))
+    [[1 2 3]
+     [4 5 6]]
+    """
+    x, positions, where = _aligned("take_along_axis", arr, indices, axis)
+    if type(x) is ArrayImpl and type(positions) is ArrayImpl and state.trace.eager and mode is None:
+        try:
+            out = np.take_along_axis(x._value, positions._value, where)
+            return ArrayImpl(out, x.weak_type and positions.weak_type)
+        except IndexError:
+            pass
+    vectors = _index_vectors(_spread(positions, x, where), x.shape[where])
+    x = _spread(x, positions, where)
+    if 0 in vectors.shape or 0 in x.shape:
+        return indexing.zeros(vectors.shape[:-1], x.dtype)
+    numbers = GatherDimensionNumbers(*_numbers_along(len(x.shape), where))
+    return indexing.gather(x, vectors, numbers, (1,) * len(x.shape), mode=mode, fill_value=fill_value)
+
+
+def put_along_axis(
+    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
+) -> Any:
+    """The array with values at each place's own positions along an axis: the inverse of :func:`take_along_axis`.
+
+    Args:
+      arr: an array.
+      indices: integers, with as many axes as ``arr``; negative ones count from the end.
+      values: broadcast to the shape of ``indices``.
+      axis: the axis; None for the elements in row-major order.
+      inplace: must be False, for arrays are immutable.
+      mode: what becomes of positions out of range: "drop" (the default) or "clip".
+
+    Raises:
+      ArgumentError: ``inplace`` is true (a ValueError).
+      ShapeError: shapes that do not fit (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(put_along_axis(pnp.zeros((2, 2)), pnp.array([[0], [1]]), 9.0, axis=1, inplace=False))
+    [[9. 0.]
+     [0. 9.]]
+    """
+    _not_in_place("put_along_axis", inplace)
+    x, positions, where = _aligned("put_along_axis", arr, indices, axis)
+    vectors = _index_vectors(_spread(positions, x, where), x.shape[where])
+    target = vectors.shape[:-1]
+    if any(n != 1 and i != where and n < m for i, (n, m) in enumerate(zip(x.shape, target, strict=True))):
+        raise ShapeError(f"put_along_axis: indices of shape {positions.shape} do not fit an array of shape {x.shape}")
+    value = ops.convert_element_type(operand("put_along_axis", values), x.dtype)
+    numbers = ScatterDimensionNumbers(*_numbers_along(len(x.shape), where))
+    out = scatter(x, vectors, shapes.broadcast_to(value, target), numbers, mode=mode)
+    return shapes.reshape(out, np.shape(arr))
+
+
+def _not_in_place(name: str, inplace: bool) -> None:
+    if inplace:
+        raise ArgumentError(
+            f"{name} cannot change an array in place, for arrays are immutable; with inplace=False it gives a new one"
+        )
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+    """The array with values at some positions in row-major order.
+
+    Args:
+      a: an array.
+      ind: integers; negative ones count from the end.
+      v: the values, repeated if there are too few.
+      mode: what becomes of positions out of range: "drop" (the default), "clip" or "wrap".
+      inplace: must be False, for arrays are immutable.
+
+    Raises:
+      ArgumentError: ``inplace`` is true (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(put(pnp.zeros(4), pnp.array([0, -1]), pnp.array([5.0, 6.0]), inplace=False))
+    [5. 0. 0. 6.]
+    """
+    _not_in_place("put", inplace)
+    x, positions = operand("put", a), _positions("put", ind)
+    value = ops.convert_element_type(operand("put", v), x.dtype)
+    count = positions.aval.size
+    if count == 0:
+        return x
+    flat = shapes.reshape(x, (x.aval.size,))
+    positions, scatter_mode = _wrapped("put", shapes.reshape(positions, (count,)), x.aval.size, mode)
+    out = write(scatter, flat, positions, _repeated(value, count), scatter_mode)
+    return shapes.reshape(out, x.shape)
+
+
+def _repeated(value: Any, count: int) -> Any:
+    """The elements of an array, from the beginning again as often as needed."""
+    size = value.aval.size
+    flat = shapes.reshape(value, (size,))
+    if size == 0:
+        raise ShapeError("put and place need at least one value")
+    if size >= count:
+        return slicing.slice_in_dim(flat, 0, count, 0)
+    return slicing.slice_in_dim(slicing.concatenate([flat] * -(-count // size), 0), 0, count, 0)
+
+
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+    """The array with values, one after another, where a mask is true.
+
+    Args:
+      arr: an array.
+      mask: booleans of as many elements, concrete.
+      vals: the values, repeated if there are too few.
+      inplace: must be False, for arrays are immutable.
+
+    Raises:
+      ArgumentError: ``inplace`` is true (a ValueError).
+      ShapeError: ``mask`` and ``arr`` differ in size (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> x = pnp.arange(4)
+    >>> print(place(x, x > 1, pnp.array([7, 8]), inplace=False))
+    [0 1 7 8]
+    """
+    _not_in_place("place", inplace)
+    x, chosen = operand("place", arr), _known("place", mask)
+    if chosen.size != x.aval.size:
+        raise ShapeError(f"place: mask and array must have one size, got shapes {chosen.shape} and {x.shape}")
+    return put(x, np.flatnonzero(chosen), vals, inplace=False)
+
+
+# Conditions --------------------------------------------------------------------------------------------------------
+
+
+def _known(name: str, x: Any) -> Any:
+    """The values of a condition, of which the shape of the result depends."""
+    if isinstance(x, (list, tuple)):
+        return np.asarray(x)
+    x = operand(name, x)
+    known = x.concrete() if isinstance(x, Tracer) else x
+    if known is None:
+        raise ConcretizationTypeError(
+            f"the shape of the result of {name} depends on values that are traced: {x!r}. It comes from {x.origin()}\n"
+            "Give the size of the result with size=..., or use jnp.where(condition, x, y)."
+        )
+    return np.asarray(known._value)
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """The positions of the elements that are not zero, as one array for each axis.
+
+    Args:
+      a: an array; concrete, unless ``size`` is given.
+      size: how many positions to give: further ones are left out, missing ones filled.
+      fill_value: what missing positions are: a number, or one for each axis; 0 by default.
+
+    Raises:
+      ShapeError: the array has no axes (a ValueError).
+      ConcretizationTypeError: the array is traced, and there is no ``size`` (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(nonzero(pnp.array([3, 0, 4]), size=3, fill_value=-1)[0])
+    [ 0  2 -1]
+    """
+    if np.ndim(a) == 0 and not isinstance(a, (list, tuple)):
+        raise ShapeError("nonzero of an array without axes; make it one-dimensional with jnp.atleast_1d first")
+    if size is None:
+        return tuple(ArrayImpl(i.astype(dtypes.default_int())) for i in _known("nonzero", a).nonzero())
+    count = operator.index(size)
+    x = operand("nonzero", np.asarray(a) if isinstance(a, (list, tuple)) else a)
+    rank = len(x.shape)
+    fills = fill_value if isinstance(fill_value, (tuple, list)) else (0 if fill_value is None else fill_value,) * rank
+    if len(fills) != rank:
+        raise ShapeError(f"nonzero: fill_value needs a number for each of the {rank} axes, got {fill_value!r}")
+    mask = shapes.reshape(ops.ne_p.bind(x, shapes.full((), 0, x.dtype)), (x.aval.size,))
+    so_far = reductions.cumsum(ops.convert_element_type(mask, _INT32))
+    # The element that is the k-th of those that are not zero goes to place k, others to none.
+    places = shapes.reshape(ops.where(mask, ops.sub(so_far, 1), count), (x.aval.size, 1))
+    numbers = ScatterDimensionNumbers((), (0,), (0,))
+    out = []
+    for axis, fill in enumerate(fills):
+        along = [-1 if i == axis else 1 for i in range(rank)]
+        steps = np.broadcast_to(np.arange(x.shape[axis]).reshape(along), x.shape)
+        start = shapes.broadcast_to(ops.convert_element_type(operand("nonzero", fill), dtypes.default_int()), (count,))
+        coordinates = ArrayImpl(steps.ravel().astype(dtypes.default_int()))
+        out.append(scatter(start, places, coordinates, numbers, unique_indices=True) if x.aval.size else start)
+    return tuple(out)
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The positions, in row-major order, of the elements that are not zero; the arguments are those of :func:`nonzero`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(flatnonzero(pnp.array([[0, 1], [2, 0]])))
+    [1 2]
+    """
+    return nonzero(_raveled("flatnonzero", a), size=size, fill_value=fill_value)[0]
+
+
+def _raveled(name: str, a: Any) -> Any:
+    x = operand(name, np.asarray(a) if isinstance(a, (list, tuple)) else a)
+    return shapes.reshape(x, (x.aval.size,))
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The positions of the elements that are not zero, as rows; the arguments are those of :func:`nonzero`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(argwhere(pnp.array([[0, 1], [2, 0]])))
+    [[0 1]
+     [1 0]]
+    """
+    if np.ndim(a) == 0:
+        count = int(bool(_known("argwhere", a))) if size is None else size
+        return ArrayImpl(np.zeros((count, 0), dtypes.default_int()))
+    return slicing.stack(nonzero(a, size=size, fill_value=fill_value), 1)
+
+
+def compress(
+    condition: Any,
+    a: Any,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+    out: None = None,
+) -> Any:
+    """The parts of an array along an axis for which a condition holds.
+
+    Args:
+      condition: booleans, one for each part; concrete, unless ``size`` is given. Missing ones are False.
+      a: an array.
+      axis: the axis; None for the elements in row-major order.
+      size: how many parts to give: further ones are left out, missing ones filled.
+      fill_value: what missing parts hold.
+      out: must be None.
+
+    Raises:
+      ShapeError: the condition is not one-dimensional, or holds for a part that is not there (a ValueError).
+      ConcretizationTypeError: the condition is traced, and there is no ``size`` (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(compress([True, False, True], pnp.arange(6).reshape(2, 3), axis=1))
+    [[0 2]
+     [3 5]]
+    """
+    if out is not None:
+        raise ArgumentError("compress: out must be None, for arrays are immutable")
+    holds = operand("compress", np.asarray(condition) if isinstance(condition, (list, tuple)) else condition)
+    if len(holds.shape) != 1:
+        raise ShapeError(f"compress: the condition must be one-dimensional, got shape {holds.shape}")
+    x = _raveled("compress", a) if axis is None else operand("compress", a)
+    where = axis_index(0 if axis is None else axis, len(x.shape), "compress")
+    parts = x.shape[where]
+    if holds.shape[0] > parts:
+        if not isinstance(holds, Tracer) and holds._value[parts:].any():
+            raise ShapeError(
+                f"compress: the condition, of {holds.shape[0]} elements, holds beyond the {parts} of axis {where}"
+            )
+        holds = slicing.slice_in_dim(holds, 0, parts, 0)
+    if size is None:
+        (positions,) = _known("compress", holds).nonzero()
+        return take(x, positions, where)
+    (positions_,) = nonzero(holds, size=size, fill_value=parts)
+    return take(x, positions_, where, mode="fill", fill_value=fill_value)
+
+
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+    """The elements for which a condition holds, in row-major order; the arguments are those of :func:`compress`.
+
+    >>> import pullback.numpy as pnp
+    >>> x = pnp.arange(4)
+    >>> print(extract(x > 1, x))
+    [2 3]
+    """
+    return compress(_raveled("extract", condition), arr, size=size, fill_value=fill_value)
+
+
+# Flat and multiple indices -----------------------------------------------------------------------------------------
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Positions in row-major order as positions along each axis.
+
+    Args:
+      indices: integers; negative ones count from the end, those out of range mean the first or last element.
+      shape: the shape of the array, as an int or ints.
+
+    Returns:
+      For each axis an array of the shape of ``indices``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(*unravel_index(pnp.array([5, 2]), (2, 3)))
+    [1 0] [2 2]
+    """
+    flat = _positions("unravel_index", np.asarray(indices) if isinstance(indices, (list, tuple)) else indices)
+    sizes = tuple(map(operator.index, shape)) if isinstance(shape, (tuple, list)) else (operator.index(shape),)
+    total = int(np.prod(sizes, dtype=np.int64))
+    if total == 0:
+        raise ShapeError(f"unravel_index: an array of shape {sizes} has no elements")
+    flat = ops.where(ops.lt(flat, 0), ops.add(flat, total), flat)
+    flat = ops.min_p.bind(ops.max_p.bind(flat, 0), total - 1)
+    out = []
+    for n in reversed(sizes):
+        out.append(ops.rem_p.bind(flat, n))
+        flat = ops.div(flat, n)
+    return tuple(reversed(out))
+
+
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
+    """Positions along each axis as positions in row-major order.
+
+    Args:
+      multi_index: for each axis an array of integers.
+      dims: the shape of the array.
+      mode: what a position out of range means: "raise" an error (indices must be concrete), "clip" the first or last
+        position, "wrap" the remainder; or one of these for each axis.
+      order: "C" for row-major, "F" for column-major order.
+
+    Raises:
+      ShapeError: positions out of range with "raise", or not one array for each axis (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(ravel_multi_index((pnp.array([1, 0]), pnp.array([2, 1])), (2, 3)))
+    [5 1]
+    """
+    sizes = tuple(map(operator.index, dims))
+    modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
+    if len(multi_index) != len(sizes) or len(modes) != len(sizes):
+        raise ShapeError(
+            f"ravel_multi_index needs an array of positions for each of the axes {sizes}, got {len(multi_index)}"
+        )
+    if order not in ("C", "F"):
+        raise ArgumentError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}")
+    positions = promote_all("ravel_multi_index", [_positions("ravel_multi_index", i) for i in multi_index])
+    total: Any = shapes.full((), 0, positions[0].dtype)
+    stride = 1
+    axes = reversed(range(len(sizes))) if order == "C" else range(len(sizes))
+    for axis in axes:
+        place_, n = positions[axis], sizes[axis]
+        if modes[axis] == "raise":
+            known = _known("ravel_multi_index with mode='raise'", place_)
+            if ((known < 0) | (known >= n)).any():
+                raise ShapeError(f"ravel_multi_index: positions along axis {axis} are not all in range({n}): {known}")
+        elif modes[axis] == "clip":
+            place_ = ops.min_p.bind(ops.max_p.bind(place_, 0), n - 1)
+        else:
+            place_, _ = _wrapped("ravel_multi_index", place_, n, modes[axis])
+        total = ops.add(total, ops.mul(place_, stride))
+        stride *= n
+    return total
+
+
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Vectors of positions shaped so that they index an open mesh.
+
+    Args:
+      args: vectors of integers, or concrete vectors of booleans.
+
+    Raises:
+      ShapeError: an argument that is not one-dimensional (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.arange(6).reshape(2, 3)[ix_(pnp.array([0, 1]), pnp.array([0, 2]))])
+    [[0 2]
+     [3 5]]
+    """
+    out = []
+    for k, arg in enumerate(args):
+        x = operand("ix_", np.asarray(arg) if isinstance(arg, (list, tuple)) else arg)
+        if len(x.shape) != 1:
+            raise ShapeError(f"ix_: arguments must be one-dimensional, got shape {x.shape}")
+        if dtypes.is_bool(x.dtype):
+            (x,) = nonzero(x)
+        out.append(shapes.reshape(x, [x.shape[0] if i == k else 1 for i in range(len(args))]))
+    return tuple(out)
+
+
+def choose(a: Any, choices: Sequence[Any] | Array, out: None = None, mode: str = "raise") -> Any:
+    """For each element that of the choice which an integer selects.
+
+    Args:
+      a: integers.
+      choices: arrays, or one array whose parts along the first axis are the choices; they broadcast with ``a``.
+      out: must be None.
+      mode: what an integer out of range means: "raise" an error (``a`` must be concrete), "clip" or "wrap".
+
+    Raises:
+      ShapeError: an integer out of range with "raise" (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(choose(pnp.array([0, 1, 0]), [pnp.array([1, 2, 3]), pnp.array([4, 5, 6])]))
+    [1 5 3]
+    """
+    if out is not None:
+        raise ArgumentError("choose: out must be None, for arrays are immutable")
+    which = _positions("choose", a)
+    cases = promote_all("choose", list(iterate(choices)) if isinstance(choices, (Array, np.ndarray)) else choices)
+    n = len(cases)
+    if mode == "raise":
+        known = _known("choose with mode='raise'", which)
+        if ((known < 0) | (known >= n)).any():
+            raise ShapeError(f"choose: integers must be in range({n}), for there are {n} choices, got {known}")
+    elif mode == "wrap":
+        which, _ = _wrapped("choose", which, n, "wrap")
+    elif mode != "clip":
+        raise ArgumentError(f"choose: mode must be 'raise', 'clip' or 'wrap', got {mode!r}")
+    which = ops.min_p.bind(ops.max_p.bind(which, 0), n - 1)
+    return ops.select_n(ops.convert_element_type(which, _INT32), *cases)

@@ -1,0 +1,332 @@
+"""Arrays put together, and taken apart, along their axes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import Array, ArrayImpl
+from pullback.core.errors import OperandError, ShapeError
+from pullback.core.trace import state
+from pullback.numpy.manipulation import is_sequence, ravel, three_axes, transpose, two_axes, unstack
+from pullback.numpy.promotion import axis_index, operand, promote_all
+from pullback.primitives import shapes, slicing
+from pullback.primitives.elementwise import convert_element_type
+
+__all__ = [
+    "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit", "hstack",
+    "row_stack", "split", "stack", "vsplit", "vstack",
+]  # fmt: skip
+
+# Joining -----------------------------------------------------------------------------------------------------------
+
+
+def _sequence(name: str, arrays: Any) -> Sequence[Any]:
+    """A sequence of arrays; an array is one of its parts along the first axis."""
+    if isinstance(arrays, (list, tuple)):
+        if not arrays:
+            raise ShapeError(f"{name} needs at least one array")
+        return arrays
+    if isinstance(arrays, (Array, np.ndarray)) and len(arrays.shape):
+        return unstack(arrays)
+    raise OperandError(f"{name} takes a sequence of arrays, got {arrays!r} of type {type(arrays).__name__}")
+
+
+def _at_once(arrays: Sequence[Any], function: Callable[..., Any], *args: Any) -> ArrayImpl | None:
+    """NumPy's own result, if all arrays are concrete and of one dtype, and there is no error to explain."""
+    if not state.trace.eager:
+        return None
+    for x in arrays:
+        if type(x) is not ArrayImpl:
+            return None
+    values = [x._value for x in arrays]
+    if len({v.dtype for v in values}) != 1:
+        return None
+    try:
+        out = function(values, *args)
+    except Exception:
+        return None
+    return ArrayImpl(out, all(x.weak_type for x in arrays))
+
+
+def _promoted(name: str, arrays: Sequence[Any], dtype: Any) -> list[Any]:
+    if dtype is None:
+        return promote_all(name, arrays)
+    dtype = dtypes.canonicalize_dtype(dtype)
+    return [convert_element_type(operand(name, x), dtype) for x in arrays]
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    """Arrays put one after another along an axis.
+
+    Args:
+      arrays: a sequence of arrays that have one shape but for ``axis``.
+      axis: along which axis; None for the elements of all of them as a vector.
+      dtype: the dtype of the result; the common one of the arrays by default.
+
+    Raises:
+      ShapeError: no arrays, scalars, or shapes that do not fit (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.concatenate([pnp.array([1, 2]), pnp.array([3])]))
+    [1 2 3]
+    """
+    arrays = _sequence("concatenate", arrays)
+    if dtype is None and (out := _at_once(arrays, np.concatenate, axis)) is not None:
+        return out
+    xs = _promoted("concatenate", arrays, dtype)
+    if axis is None:
+        xs, axis = [ravel(x) for x in xs], 0
+    return _joined("concatenate", xs, axis)
+
+
+def _joined(name: str, xs: Sequence[Any], axis: int) -> Any:
+    """The concatenation of arrays of one dtype, whose shapes are checked."""
+    first = xs[0].shape
+    if not first:
+        raise ShapeError(f"{name}: arrays without axes cannot be concatenated; use stack")
+    axis = axis_index(axis, len(first), name)
+    rest = (first[:axis], first[axis + 1 :])
+    if any(len(x.shape) != len(first) or (x.shape[:axis], x.shape[axis + 1 :]) != rest for x in xs):
+        shown = ", ".join(str(x.shape) for x in xs)
+        raise ShapeError(f"{name}: shapes must agree in every axis but axis {axis}, got {shown}")
+    return slicing.concatenate(xs, axis)
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """Arrays put one after another along an axis; see :func:`concatenate`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.concat([pnp.array([1, 2]), pnp.array([3])]))
+    [1 2 3]
+    """
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """Arrays of one shape put side by side along a new axis.
+
+    Args:
+      arrays: a sequence of arrays.
+      axis: the position of the new axis in the result.
+      out: must be None.
+      dtype: the dtype of the result; the common one of the arrays by default.
+
+    Raises:
+      ShapeError: no arrays, or shapes that differ (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.stack([pnp.array([1, 2]), pnp.array([3, 4])], axis=1))
+    [[1 3]
+     [2 4]]
+    """
+    if out is not None:
+        raise ShapeError("stack: arrays are immutable, so that out must be None")
+    arrays = _sequence("stack", arrays)
+    if dtype is None and (done := _at_once(arrays, _stack_rows if axis == 0 else np.stack, axis)) is not None:
+        return done
+    xs = _promoted("stack", arrays, dtype)
+    shape = xs[0].shape
+    if any(x.shape != shape for x in xs):
+        raise ShapeError(f"stack: all arrays must have the same shape, got {', '.join(str(x.shape) for x in xs)}")
+    axis = axis_index(axis, len(shape) + 1, "stack")
+    return slicing.concatenate([shapes.reshape(x, (*shape[:axis], 1, *shape[axis:])) for x in xs], axis)
+
+
+def _stack_rows(values: list[Any], axis: int) -> Any:
+    """``np.stack`` along the first axis, without a view of each value."""
+    shape = values[0].shape
+    if not shape:
+        return np.stack(values)
+    if any([v.shape != shape for v in values]):  # noqa: C419  (the hot path)
+        raise ValueError("shapes that differ")
+    return np.concatenate(values).reshape((len(values), *shape))
+
+
+def vstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays put below each other: along the first axis, vectors as rows.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.vstack([pnp.array([1, 2]), pnp.array([[3, 4], [5, 6]])]))
+    [[1 2]
+     [3 4]
+     [5 6]]
+    """
+    arrays = _sequence("vstack", tup)
+    if dtype is None and (out := _at_once(arrays, _vstack_values)) is not None:
+        return out
+    return _joined("vstack", [two_axes(x) for x in _promoted("vstack", arrays, dtype)], 0)
+
+
+row_stack = vstack
+
+
+def _vstack_values(values: list[Any]) -> Any:
+    rank = len(values[0].shape)
+    if rank == 1:
+        return _stack_rows(values, 0)
+    return np.concatenate(values) if rank else np.vstack(values)
+
+
+def hstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays put beside each other: along the second axis, vectors along their only one.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.hstack([pnp.array([[1], [2]]), pnp.array([[3], [4]])]))
+    [[1 3]
+     [2 4]]
+    """
+    arrays = _sequence("hstack", tup)
+    if dtype is None and (out := _at_once(arrays, np.hstack)) is not None:
+        return out
+    xs = [x if x.shape else shapes.reshape(x, (1,)) for x in _promoted("hstack", arrays, dtype)]
+    return _joined("hstack", xs, 0 if len(xs[0].shape) == 1 else 1)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays put behind each other: along the third axis.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.dstack([pnp.ones((2, 3)), pnp.zeros((2, 3))]).shape
+    (2, 3, 2)
+    """
+    arrays = _sequence("dstack", tup)
+    if dtype is None and (out := _at_once(arrays, np.dstack)) is not None:
+        return out
+    return _joined("dstack", [three_axes(x) for x in _promoted("dstack", arrays, dtype)], 2)
+
+
+def column_stack(tup: Any) -> Any:
+    """Vectors, and the columns of matrices, as the columns of one matrix.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.column_stack([pnp.array([1, 2]), pnp.array([3, 4])]))
+    [[1 3]
+     [2 4]]
+    """
+    arrays = _sequence("column_stack", tup)
+    if (out := _at_once(arrays, np.column_stack)) is not None:
+        return out
+    xs = promote_all("column_stack", arrays)
+    return _joined("column_stack", [transpose(two_axes(x)) if len(x.shape) < 2 else x for x in xs], 1)
+
+
+def block(arrays: Any) -> Any:
+    """An array put together from nested lists of blocks: the innermost lists along the last axis.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.block([[pnp.eye(2), pnp.zeros((2, 1))], [pnp.ones((1, 3))]]))
+    [[1. 0. 0.]
+     [0. 1. 0.]
+     [1. 1. 1.]]
+    """
+    depth = _depth(arrays)
+    leaves = _leaves(arrays)
+    rank = max(depth, *(len(x.shape) for x in leaves))
+    promoted = iter(promote_all("block", leaves))
+
+    def build(part: Any, level: int) -> Any:
+        if isinstance(part, list):
+            return _joined("block", [build(p, level + 1) for p in part], rank - depth + level)
+        x = next(promoted)
+        return shapes.reshape(x, (*(1,) * (rank - len(x.shape)), *x.shape))
+
+    return build(arrays, 0)
+
+
+def _depth(part: Any) -> int:
+    """How deeply lists are nested; all parts must agree."""
+    if not isinstance(part, list):
+        return 0
+    depths = {_depth(p) for p in part}
+    if len(depths) != 1:
+        raise ShapeError("block: empty lists, or lists that are not nested equally deep")
+    return depths.pop() + 1
+
+
+def _leaves(part: Any) -> list[Any]:
+    return [leaf for p in part for leaf in _leaves(p)] if isinstance(part, list) else [operand("block", part)]
+
+
+# Splitting ---------------------------------------------------------------------------------------------------------
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """The parts of an array along an axis, as a list.
+
+    Args:
+      ary: an array.
+      indices_or_sections: the number of equal parts, or the positions at which to cut.
+      axis: along which axis.
+
+    Raises:
+      ShapeError: the axis cannot be divided into equal parts (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> [x.tolist() for x in pnp.split(pnp.arange(5), [2, 4])]
+    [[0, 1], [2, 3], [4]]
+    """
+    return _split("split", ary, indices_or_sections, axis)
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """The parts of an array along an axis, as a list; parts that cannot be equal differ by one.
+
+    >>> import pullback.numpy as pnp
+    >>> [x.tolist() for x in pnp.array_split(pnp.arange(5), 2)]
+    [[0, 1, 2], [3, 4]]
+    """
+    return _split("array_split", ary, indices_or_sections, axis, equal=False)
+
+
+def _split(name: str, ary: Any, where: Any, axis: int, equal: bool = True) -> list[Any]:
+    x = operand(name, ary)
+    axis = axis_index(axis, len(x.shape), name)
+    n = x.shape[axis]
+    if is_sequence(where):
+        cuts = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in map(operator.index, where)), n]
+    else:
+        count = operator.index(where)
+        if count < 1 or (equal and n % count):
+            raise ShapeError(
+                f"{name}: axis {axis} of an array of shape {x.shape} does not divide into {count} equal parts"
+            )
+        size, more = divmod(n, count)
+        cuts = [i * size + min(i, more) for i in range(count + 1)]
+    return [slicing.slice_in_dim(x, start, max(start, stop), axis) for start, stop in pairwise(cuts)]
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """The parts of an array along its first axis; see :func:`split`.
+
+    >>> import pullback.numpy as pnp
+    >>> [x.shape for x in pnp.vsplit(pnp.ones((4, 2)), 2)]
+    [(2, 2), (2, 2)]
+    """
+    return _split("vsplit", ary, indices_or_sections, 0)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """The parts of an array along its second axis, of a vector along its only one; see :func:`split`.
+
+    >>> import pullback.numpy as pnp
+    >>> [x.shape for x in pnp.hsplit(pnp.ones((4, 2)), 2)]
+    [(4, 1), (4, 1)]
+    """
+    x = operand("hsplit", ary)
+    return _split("hsplit", x, indices_or_sections, 0 if len(x.shape) == 1 else 1)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """The parts of an array along its third axis; see :func:`split`.
+
+    >>> import pullback.numpy as pnp
+    >>> [x.shape for x in pnp.dsplit(pnp.ones((4, 2, 2)), 2)]
+    [(4, 2, 1), (4, 2, 1)]
+    """
+    return _split("dsplit", ary, indices_or_sections, 2)

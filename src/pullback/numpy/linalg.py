@@ -1,0 +1,285 @@
+"""Linear algebra: norms and products. Decompositions are not there yet."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core import dtypes
+from pullback.core.errors import ShapeError, UnsupportedFunctionError
+from pullback.numpy import contraction, manipulation, reductions
+from pullback.numpy.creation import eye
+from pullback.numpy.promotion import axis_index, inexact_operand, operand
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+
+_INF = float("inf")
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of vectors or matrices.
+
+    Args:
+      x: an array; without ``axis`` it must be a vector or a matrix, unless ``ord`` is None.
+      ord: the order: any number of a vector; "fro", 1, -1, infinity or its negative of a matrix. By default the root
+        of the sum of the squares.
+      axis: the axis of the vectors, or the two axes of the matrices.
+      keepdims: whether to leave the axes that are reduced, with size one.
+
+    Raises:
+      UnsupportedFunctionError: the order needs a decomposition (2, -2 and "nuc" of a matrix), which is not there yet.
+      ShapeError: the order and the axes do not fit.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.norm(pnp.array([3.0, 4.0])))
+    5.0
+    """
+    x = inexact_operand("linalg.norm", x)
+    rank = len(x.shape)
+    if axis is None and ord is None:
+        return _root_of_squares(x, None, keepdims)
+    if axis is None:
+        axes: tuple[int, ...] = tuple(range(rank))
+    else:
+        given = axis if isinstance(axis, (tuple, list)) else (axis,)
+        axes = tuple(axis_index(a, rank, "linalg.norm") for a in given)
+    if len(axes) == 1:
+        return _vector_norm(x, 2 if ord is None else ord, axes, keepdims)
+    if len(axes) != 2 or axes[0] == axes[1]:
+        raise ShapeError(
+            f"linalg.norm takes one axis or two different ones, got {axis} for an array of shape {x.shape}"
+        )
+    return _matrix_norm(x, ord, axes, keepdims)
+
+
+def _squares(x: Any) -> Any:
+    if not dtypes.is_complex(x.dtype):
+        return ops.square(x)
+    return ops.add(ops.square(ops.real(x)), ops.square(ops.imag(x)))
+
+
+def _root_of_squares(x: Any, axes: Any, keepdims: bool) -> Any:
+    return ops.sqrt(reductions.sum(_squares(x), axes, keepdims=keepdims))
+
+
+def _vector_norm(x: Any, ord: Any, axes: Any, keepdims: bool) -> Any:
+    if isinstance(ord, str):
+        raise ShapeError(f"linalg.norm: a vector has no norm of order {ord!r}")
+    if ord == 2:
+        return _root_of_squares(x, axes, keepdims)
+    size = ops.abs(x)
+    if ord == _INF:
+        return reductions.max(size, axes, keepdims=keepdims)
+    if ord == -_INF:
+        return reductions.min(size, axes, keepdims=keepdims)
+    if ord == 0:
+        nonzero = ops.convert_element_type(ops.ne_p.bind(x, 0), dtypes.to_real(x.dtype))
+        return reductions.sum(nonzero, axes, keepdims=keepdims)
+    if ord == 1:
+        return reductions.sum(size, axes, keepdims=keepdims)
+    power = float(ord)
+    total = reductions.sum(ops.pow(size, power), axes, keepdims=keepdims)
+    return ops.pow(total, 1 / power)
+
+
+def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if ord is None or ord == "fro":
+        return _root_of_squares(x, axes, keepdims)
+    if ord in (2, -2, "nuc"):
+        raise UnsupportedFunctionError(
+            f"linalg.norm: the matrix norm {ord!r} needs singular values, which are not there yet"
+        )
+    if ord not in (1, -1, _INF, -_INF):
+        raise ShapeError(f"linalg.norm: a matrix has no norm of order {ord!r}")
+    summed, extreme = axes if ord in (1, -1) else axes[::-1]
+    sums = reductions.sum(ops.abs(x), summed, keepdims=True)
+    out = (reductions.max if ord > 0 else reductions.min)(sums, extreme, keepdims=True)
+    return out if keepdims else shapes.squeeze(out, axes)
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """The norm of vectors along one or several axes, by default of all elements.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.vector_norm(pnp.array([[3.0, 4.0]]), ord=1))
+    7.0
+    """
+    x = inexact_operand("linalg.vector_norm", x)
+    rank = len(x.shape)
+    given = range(rank) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    return _vector_norm(x, ord, tuple(axis_index(a, rank, "linalg.vector_norm") for a in given), keepdims)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """The norm of the matrices in the last two axes.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.matrix_norm(pnp.array([[3.0, 4.0]])))
+    5.0
+    """
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The array with its last two axes swapped.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.linalg.matrix_transpose(pnp.ones((2, 3))).shape
+    (3, 2)
+    """
+    return manipulation.matrix_transpose(x)
+
+
+def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The product of matrices; see :func:`pullback.numpy.matmul`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.matmul(pnp.ones((1, 2)), pnp.ones((2, 1))))
+    [[2.]]
+    """
+    return contraction.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+    """The contraction over several axes; see :func:`pullback.numpy.tensordot`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.tensordot(pnp.ones(3), pnp.ones(3), axes=1))
+    3.0
+    """
+    return contraction.tensordot(x1, x2, axes)
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The inner products of vectors along an axis; the first is conjugated.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.vecdot(pnp.ones(3), pnp.ones(3)))
+    3.0
+    """
+    return contraction.vecdot(x1, x2, axis=axis)
+
+
+def outer(x1: Any, x2: Any, /) -> Any:
+    """The products of each element of one vector with each of the other.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.outer(pnp.ones(1), pnp.arange(2.0)))
+    [[0. 1.]]
+    """
+    x1, x2 = operand("linalg.outer", x1), operand("linalg.outer", x2)
+    if len(x1.shape) != 1 or len(x2.shape) != 1:
+        raise ShapeError(f"linalg.outer takes vectors, got shapes {x1.shape} and {x2.shape}")
+    return contraction.outer(x1, x2)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The vector products of vectors of three components along an axis.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.cross(pnp.array([1, 0, 0]), pnp.array([0, 1, 0])))
+    [0 0 1]
+    """
+    x1, x2 = operand("linalg.cross", x1), operand("linalg.cross", x2)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ShapeError(f"linalg.cross takes vectors of three components, got shapes {x1.shape} and {x2.shape}")
+    return contraction.cross(x1, x2, axis=axis)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sums of the diagonals of the matrices in the last two axes.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.trace(pnp.eye(3)))
+    3.0
+    """
+    return contraction.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The diagonals of the matrices in the last two axes.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.diagonal(pnp.eye(3)))
+    [1. 1. 1.]
+    """
+    from pullback import numpy as pnp
+
+    return pnp.diagonal(x, offset=offset, axis1=-2, axis2=-1)
+
+
+def matrix_power(a: Any, n: int) -> Any:
+    """The product of a square matrix with itself, ``n`` times, by repeated squaring.
+
+    Raises:
+      UnsupportedFunctionError: ``n`` is negative: inverses are not there yet.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.matrix_power(pnp.array([[1, 1], [0, 1]]), 5))
+    [[1 5]
+     [0 1]]
+    """
+    a, n = operand("linalg.matrix_power", a), operator.index(n)
+    if len(a.shape) < 2 or a.shape[-1] != a.shape[-2]:
+        raise ShapeError(f"linalg.matrix_power takes square matrices, got shape {a.shape}")
+    if n < 0:
+        raise UnsupportedFunctionError("linalg.matrix_power: negative powers need an inverse, which is not there yet")
+    if n == 0:
+        return shapes.broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape)
+    result = None
+    while True:
+        if n & 1:
+            result = a if result is None else contraction.matmul(result, a)
+        n >>= 1
+        if not n:
+            return result
+        a = contraction.matmul(a, a)
+
+
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+    """The product of several matrices, in the order that costs least; the first and the last may be vectors.
+
+    Source: T. Cormen et al., Introduction to Algorithms, section 14.2 (matrix-chain multiplication).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.multi_dot([pnp.ones((1, 2)), pnp.ones((2, 3)), pnp.ones(3)]))
+    [6.]
+    """
+    factors = [operand("linalg.multi_dot", a) for a in arrays]
+    if len(factors) < 2:
+        raise ShapeError(f"linalg.multi_dot takes at least two arrays, got {len(factors)}")
+    ends = [len(factors[0].shape) == 1, len(factors[-1].shape) == 1]
+    if any(len(a.shape) != 2 for a in factors[1:-1]) or any(len(a.shape) not in (1, 2) for a in factors):
+        raise ShapeError(f"linalg.multi_dot takes matrices, got shapes {', '.join(str(a.shape) for a in factors)}")
+    sizes = [1 if ends[0] else factors[0].shape[0], *(a.shape[0] for a in factors[1:])]
+    sizes.append(1 if ends[1] else factors[-1].shape[1])
+    split = _cheapest_order(sizes)
+
+    def product(i: int, j: int) -> Any:
+        if i == j:
+            return factors[i]
+        k = split[i, j]
+        return contraction.matmul(product(i, k), product(k + 1, j), precision=precision)
+
+    return product(0, len(factors) - 1)
+
+
+def _cheapest_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Where to split the product of the factors from i to j, of which factor i is sizes[i] by sizes[i + 1]."""
+    count = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(count)}
+    split = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            cost[i, j], split[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+    return split
+
+
+__all__ = [
+    "cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot", "norm", "outer",
+    "tensordot", "trace", "vecdot", "vector_norm",
+]  # fmt: skip

@@ -1,0 +1,292 @@
+"""Functions applied along axes, over axes, element by element, or piece by piece."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Sequence
+from functools import update_wrapper
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.numpy.manipulation import unstack
+from pullback.numpy.promotion import axis_index, operand
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.primitives.declare import broadcast_shape
+from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.reductions import reduce_sum
+from pullback.transforms.vmap import vmap
+
+__all__ = ["apply_along_axis", "apply_over_axes", "packbits", "piecewise", "unpackbits", "vectorize"]
+
+
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function of vectors applied to all vectors along an axis, at once.
+
+    Args:
+      func1d: takes a vector, and ``args`` and ``kwargs``; returns an array.
+      axis: the axis of the vectors; the axes of the result of ``func1d`` take its place.
+      arr: an array.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.apply_along_axis(pnp.cumsum, 0, pnp.array([[1, 2], [3, 4]])))
+    [[1 2]
+     [4 6]]
+    """
+    x = operand("apply_along_axis", arr)
+    rank = len(x.shape)
+    i = axis_index(axis, rank, "apply_along_axis")
+    if rank == 1:
+        return operand("apply_along_axis", func1d(x, *args, **kwargs))
+    rows = shapes.moveaxis(x, i, rank - 1)
+    others = rows.shape[:-1]
+    flat = shapes.reshape(rows, (math.prod(others), x.shape[i]))
+    out = vmap(lambda row: operand("apply_along_axis", func1d(row, *args, **kwargs)))(flat)
+    out = shapes.reshape(out, (*others, *out.shape[1:]))
+    kept = len(others)
+    return shapes.transpose(out, [*range(i), *range(kept, len(out.shape)), *range(i, kept)])
+
+
+def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
+    """A function of an array and an axis applied for one axis after another.
+
+    Args:
+      func: ``func(x, axis)`` gives an array of as many axes as ``x``, or of one less, which is put back.
+      a: an array.
+      axes: an axis, or several.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.apply_over_axes(pnp.sum, pnp.ones((2, 3)), (0, 1)))
+    [[6.]]
+    """
+    x = operand("apply_over_axes", a)
+    rank = len(x.shape)
+    for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
+        i = axis_index(axis, rank, "apply_over_axes")
+        out = operand("apply_over_axes", func(x, i))
+        if len(out.shape) == rank - 1:
+            out = shapes.expand_dims(out, (i,))
+        if len(out.shape) != rank:
+            raise ShapeError(
+                f"apply_over_axes: the function must keep the number of axes or remove one, but it made an array of "
+                f"shape {out.shape} from one of shape {x.shape}"
+            )
+        x = out
+    return x
+
+
+# Vectorisation -----------------------------------------------------------------------------------------------------
+
+_NAMES = r"\((?:\w+(?:,\w+)*)?\)"
+_SIGNATURE = re.compile(f"^({_NAMES}(?:,{_NAMES})*)?->{_NAMES}(?:,{_NAMES})*$")
+Core = tuple[str, ...]
+
+
+def vectorize(
+    pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
+) -> Callable[..., Any]:
+    """A function of arrays of a few axes, as a function of arrays of any more, which broadcast.
+
+    Args:
+      pyfunc: takes and returns scalars, or arrays of the axes that the signature gives them.
+      excluded: positions and names of arguments that are passed on as they are.
+      signature: the axes, such as ``"(m,n),(n)->(m)"``; only scalars by default.
+
+    Returns:
+      A function of the same arguments; keyword arguments broadcast too, unless there is a signature.
+
+    Raises:
+      ArgumentError: the signature is ill-formed (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.vectorize(pnp.dot, signature="(n),(n)->()")(pnp.ones((2, 3)), pnp.ones(3)))
+    [3. 3.]
+    """
+    cores = None if signature is None else _parse(signature)
+
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        positions = [i for i in range(len(args)) if i not in excluded]
+        names = [name for name in kwargs if name not in excluded] if cores is None else []
+        arrays = [operand("vectorize", x) for x in (*(args[i] for i in positions), *(kwargs[n] for n in names))]
+
+        def core(*values: Any) -> Any:
+            full, named = list(args), dict(kwargs)
+            for i, value in zip(positions, values):
+                full[i] = value
+            named.update(zip(names, values[len(positions) :], strict=True))
+            out = pyfunc(*full, **named)
+            if cores is not None:
+                _check_results(cores[1], out, sizes, signature)
+            return out
+
+        ins: list[Core] = [()] * len(arrays) if cores is None else cores[0]
+        if len(ins) != len(arrays):
+            raise ArgumentError(
+                f"vectorize: the signature {signature!r} has {len(ins)} operands, but there are {len(arrays)}"
+            )
+        sizes = _core_sizes(ins, arrays, signature)
+        return _mapped(core, ins, arrays)
+
+    return update_wrapper(vectorized, pyfunc) if hasattr(pyfunc, "__name__") else vectorized
+
+
+def _parse(signature: str) -> tuple[list[Core], list[Core]]:
+    text = signature.replace(" ", "")
+    if not _SIGNATURE.match(text):
+        raise ArgumentError(f"vectorize: a signature is such as '(m,n),(n)->(m)', got {signature!r}")
+    sides = [[tuple(re.findall(r"\w+", part)) for part in re.findall(_NAMES, side)] for side in text.split("->")]
+    return sides[0], sides[1]
+
+
+def _core_sizes(cores: Sequence[Core], arrays: Sequence[Any], signature: str | None) -> dict[str, int]:
+    """The size of each axis that the signature names; a number instead of a name is the size itself."""
+    sizes: dict[str, int] = {}
+    for core, x in zip(cores, arrays, strict=True):
+        if len(x.shape) < len(core):
+            raise ShapeError(f"vectorize: an operand of shape {x.shape} lacks axes of the signature {signature!r}")
+        for name, n in zip(core, x.shape[len(x.shape) - len(core) :], strict=True):
+            expected = int(name) if name.isdigit() else sizes.setdefault(name, n)
+            if n != expected:
+                raise ShapeError(
+                    f"vectorize: the axis {name!r} of the signature {signature!r} has the sizes {expected} and {n}"
+                )
+    return sizes
+
+
+def _check_results(cores: Sequence[Core], out: Any, sizes: dict[str, int], signature: str | None) -> None:
+    outs = out if isinstance(out, tuple) else (out,)
+    fits = len(outs) == len(cores) and (len(cores) == 1) == (not isinstance(out, tuple))
+    if fits:
+        for core, value in zip(cores, outs, strict=True):
+            shape = operand("vectorize", value).shape
+            fits = fits and len(shape) == len(core)
+            fits = fits and all(sizes.get(c, int(c) if c.isdigit() else n) == n for c, n in zip(core, shape))
+    if not fits:
+        shown = ", ".join(str(operand("vectorize", x).shape) for x in outs)
+        raise ShapeError(f"vectorize: results of shapes {shown} do not fit the signature {signature!r}")
+
+
+def _mapped(core: Callable[..., Any], cores: Sequence[Core], arrays: Sequence[Any]) -> Any:
+    """``core`` mapped over the leading axes of its operands, one after another; those of size one do not take part."""
+    loops = [x.shape[: len(x.shape) - len(c)] for c, x in zip(cores, arrays, strict=True)]
+    loop = broadcast_shape("vectorize", loops) if loops else ()
+    function = core
+    squeezed = list(arrays)
+    for depth in range(len(loop)):  # from the innermost axis
+        axes: list[int | None] = []
+        for k, own in enumerate(loops):
+            at = len(own) - 1 - depth
+            if at >= 0 and own[at] == 1 and loop[len(loop) - 1 - depth] != 1:
+                squeezed[k] = shapes.squeeze(squeezed[k], (at,))
+            axes.append(None if at < 0 or (own[at] == 1 and loop[len(loop) - 1 - depth] != 1) else 0)
+        function = vmap(function, in_axes=tuple(axes))
+    return function(*squeezed)
+
+
+# Pieces ------------------------------------------------------------------------------------------------------------
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """A function given by pieces: for each element that of the last condition that is true.
+
+    Args:
+      x: an array.
+      condlist: conditions: booleans of the shape of ``x``.
+      funclist: for each condition a function of arrays, or a number; one more is for the elements of none, which are
+        zero by default. All functions see all elements.
+      args, kw: more arguments of the functions.
+
+    Raises:
+      ShapeError: the functions do not fit the conditions (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> x = pnp.array([-2.0, 0.0, 3.0])
+    >>> print(pnp.piecewise(x, [x < 0, x > 0], [lambda x: -x, lambda x: x * x, 7.0]))
+    [2. 7. 9.]
+    """
+    x = operand("piecewise", x)
+    if not isinstance(condlist, (list, tuple)):
+        condlist = operand("piecewise", condlist)
+        condlist = unstack(condlist) if len(condlist.shape) > len(x.shape) else [condlist]
+    conditions = [operand("piecewise", c) for c in condlist]
+    functions = list(funclist)
+    if len(functions) == len(conditions):
+        functions.append(0)
+    elif len(functions) != len(conditions) + 1:
+        raise ShapeError(
+            f"piecewise: {len(conditions)} conditions need {len(conditions)} or {len(conditions) + 1} functions, got "
+            f"{len(functions)}"
+        )
+
+    def piece(function: Any) -> Any:
+        value = operand("piecewise", function(x, *args, **kw) if callable(function) else function)
+        return shapes.broadcast_to(convert_element_type(value, x.dtype), x.shape)
+
+    result = piece(functions[-1])
+    for condition, function in zip(conditions, functions[:-1], strict=True):
+        which = convert_element_type(condition, np.dtype(bool))
+        result = ops.where(which, piece(function), result)
+    return result
+
+
+# Bits --------------------------------------------------------------------------------------------------------------
+
+_BYTE = np.dtype(np.uint8)
+
+
+def _weights(bitorder: str, name: str) -> Any:
+    if bitorder not in ("big", "little"):
+        raise ShapeError(f"{name}: bitorder must be 'big' or 'little', got {bitorder!r}")
+    order = np.arange(8, dtype=np.uint8)
+    return operand(name, order[::-1].copy() if bitorder == "big" else order)
+
+
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+    """Booleans as the bits of bytes, eight along an axis becoming one; zeros fill the last one up.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.packbits(pnp.array([1, 0, 1, 0, 0, 0, 0, 0, 1])))
+    [160 128]
+    """
+    x = operand("packbits", a)
+    if not (dtypes.is_integer(x.dtype) or dtypes.is_bool(x.dtype)):
+        raise ArgumentError(f"packbits takes integers or booleans, got {dtypes.short_name(x.dtype)}")
+    shifts = _weights(bitorder, "packbits")
+    if axis is None:
+        x, axis = shapes.reshape(x, (math.prod(x.shape),)), 0
+    rank = len(x.shape)
+    axis = axis_index(axis, rank, "packbits")
+    bits = convert_element_type(convert_element_type(x, np.dtype(bool)), _BYTE)
+    bits = shapes.moveaxis(bits, axis, rank - 1)
+    bits = slicing.pad(bits, 0, [(0, -bits.shape[-1] % 8 if i == rank - 1 else 0, 0) for i in range(rank)])
+    octets = shapes.reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
+    return shapes.moveaxis(reduce_sum(ops.shift_left_p.bind(octets, shifts), (rank,)), rank - 1, axis)
+
+
+def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+    """The bits of bytes, one along an axis becoming eight; ``count`` of them, or all but the last ``-count``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.unpackbits(pnp.array([160], dtype="uint8")))
+    [1 0 1 0 0 0 0 0]
+    """
+    x = operand("unpackbits", a)
+    if x.dtype != _BYTE:
+        raise ArgumentError(f"unpackbits takes uint8, got {dtypes.short_name(x.dtype)}")
+    shifts = _weights(bitorder, "unpackbits")
+    if axis is None:
+        x, axis = shapes.reshape(x, (math.prod(x.shape),)), 0
+    rank = len(x.shape)
+    axis = axis_index(axis, rank, "unpackbits")
+    last = shapes.moveaxis(x, axis, rank - 1)
+    bits = ops.and_p.bind(ops.shift_right_logical_p.bind(shapes.reshape(last, (*last.shape, 1)), shifts), _BYTE.type(1))
+    bits = shapes.reshape(bits, (*last.shape[:-1], last.shape[-1] * 8))
+    if count is not None:
+        have = bits.shape[-1]
+        wanted = have + count if count < 0 else count
+        bits = slicing.pad(bits, 0, [(0, wanted - have if i == rank - 1 else 0, 0) for i in range(rank)])
+    return shapes.moveaxis(bits, rank - 1, axis)

@@ -1,0 +1,336 @@
+"""NumPy's methods and properties of arrays, each a function of ``pullback.numpy``, and Python's protocols."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import Array, ArrayImpl, host_value
+from pullback.core.errors import ConcretizationTypeError
+from pullback.numpy import operators
+
+__all__: list[str] = []
+
+
+def _imported(module: str, name: str) -> Callable[..., Any]:
+    """A function that is imported when it is first called."""
+    found: list[Any] = []
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not found:
+            found.append(getattr(importlib.import_module(module), name))
+        return found[0](*args, **kwargs)
+
+    return call
+
+
+def _numpy(name: str) -> Callable[..., Any]:
+    return _imported("pullback.numpy", name)
+
+
+# Methods that are functions of the same name with the array as their first operand.
+_SAME = ["all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "partition", "prod", "ptp", "ravel", "repeat", "round", "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var"]
+_getitem = _imported("pullback.numpy.indexing", "getitem")
+_iterate = _imported("pullback.numpy.indexing", "iterate")
+_update_helper = _imported("pullback.numpy.indexing", "IndexUpdateHelper")
+_array_ufunc = _imported("pullback.numpy.interop", "array_ufunc")
+_array_function = _imported("pullback.numpy.interop", "array_function")
+_reshape, _transpose, _matrix_transpose = _numpy("reshape"), _numpy("transpose"), _numpy("matrix_transpose")
+_real, _imag, _compress, _any, _equal = map(_numpy, ("real", "imag", "compress", "any", "equal"))
+
+
+# Every array -------------------------------------------------------------------------------------------------------
+
+
+class Methods:
+    """The methods and properties that ``Array`` gets; ``self`` is concrete or traced."""
+
+    __slots__ = ()
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    size: int
+
+    @property
+    def T(self) -> Any:
+        """The array with its axes reversed."""
+        return _transpose(self)
+
+    @property
+    def mT(self) -> Any:
+        """The array with its last two axes swapped."""
+        return _matrix_transpose(self)
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return _real(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return _imag(self)
+
+    @property
+    def at(self) -> Any:
+        """Updates in the manner of indexing: ``x.at[i].set(y)`` is ``x`` with ``y`` at ``i``."""
+        return _update_helper(self)
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+        """The elements in another shape, given as one tuple or as several sizes; one size may be -1."""
+        return _reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
+
+    def transpose(self, *axes: Any) -> Any:
+        """The array with its axes permuted, or reversed."""
+        return _transpose(self, axes[0] if len(axes) == 1 else axes or None)
+
+    def flatten(self, order: str = "C") -> Any:
+        """The elements as a vector."""
+        return _reshape(self, -1, order=order)
+
+    def compress(self, condition: Any, axis: int | None = None) -> Any:
+        """The slices along an axis for which the condition, which must be concrete, holds."""
+        return _compress(condition, self, axis)
+
+    def view(self, dtype: Any = None) -> Any:
+        """The bits of the elements read as another dtype of the same width."""
+        from pullback.primitives.elementwise import bitcast_convert_type
+
+        return self if dtype is None else bitcast_convert_type(self, dtypes.canonicalize_dtype(dtype))
+
+    def item(self, *index: Any) -> Any:
+        """The one element, or the element at an index, as a Python number."""
+        chosen: Any = _getitem(self, index) if index else self
+        value = chosen._value if type(chosen) is ArrayImpl else _concrete(chosen, "item()")
+        return np.asarray(value).item()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return np.asarray(_concrete(self, "tolist()")).tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The bytes of the elements."""
+        return np.asarray(_concrete(self, "tobytes()")).tobytes(order)
+
+    def __getitem__(self, index: Any) -> Any:
+        return _getitem(self, index)
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("len() of an array without axes")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over an array without axes")
+        return iter(_iterate(self))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(_any(_equal(self, value)))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return _array_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return _array_function(function, types, args, kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return importlib.import_module("pullback.numpy")
+
+    def block_until_ready(self) -> Any:
+        """The array, once it is computed: here at once."""
+        return self
+
+    def copy_to_host_async(self) -> None:
+        """Nothing: the elements are on the host."""
+
+    def is_ready(self) -> bool:
+        """Whether the array is computed."""
+        return True
+
+    def is_deleted(self) -> bool:
+        """Whether the memory of the array was freed by hand, which cannot be done."""
+        return False
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """The array on a device, of which there is one."""
+        return self
+
+    def addressable_data(self, index: int) -> Any:
+        """The part of the array on a device of this process: all of it."""
+        return self
+
+    @property
+    def device(self) -> Device:
+        """Where the elements are."""
+        return CPU
+
+    def devices(self) -> set[Device]:
+        """The devices that hold the elements."""
+        return {CPU}
+
+    @property
+    def sharding(self) -> SingleDeviceSharding:
+        """How the elements are spread over devices: not at all."""
+        return SingleDeviceSharding()
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process holds all elements."""
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds all elements."""
+        return True
+
+
+def _concrete(x: Any, what: str) -> np.ndarray[Any, Any]:
+    """The elements of an array that Python may look at."""
+    while type(x) is not ArrayImpl:
+        x = x._known(ConcretizationTypeError, what, "Return the array from the transformed function instead.")
+    return host_value(x)
+
+
+class Device:
+    """A device that holds arrays: the host."""
+
+    __slots__ = ()
+    id = 0
+    platform = device_kind = "cpu"
+    process_index = 0
+
+    def __repr__(self) -> str:
+        return "CpuDevice(id=0)"
+
+
+CPU = Device()
+
+
+class SingleDeviceSharding:
+    """All elements on one device."""
+
+    __slots__ = ()
+    memory_kind = "device"
+
+    @property
+    def device_set(self) -> set[Device]:
+        """The devices that hold the elements."""
+        return {CPU}
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is SingleDeviceSharding
+
+    def __hash__(self) -> int:
+        return hash(SingleDeviceSharding)
+
+    def __repr__(self) -> str:
+        return "SingleDeviceSharding(device=CpuDevice(id=0))"
+
+
+# Concrete arrays: traced ones have their own of these ---------------------------------------------------------------
+
+
+class ConcreteMethods:
+    """The methods that ``ArrayImpl`` gets."""
+
+    __slots__ = ()
+    _value: Any
+    weak_type: bool
+
+    def __bool__(self) -> bool:
+        value = self._value
+        if value.size != 1:
+            if value.size:
+                raise ValueError(
+                    f"the truth value of an array of shape {value.shape} is ambiguous: use x.any() or x.all()"
+                )
+            raise ValueError("the truth value of an empty array is ambiguous: use x.size > 0")
+        return bool(value)
+
+    def __float__(self) -> float:
+        return float(_scalar(self._value, "float()"))
+
+    def __int__(self) -> int:
+        return int(_scalar(self._value, "int()"))
+
+    def __complex__(self) -> complex:
+        return complex(_scalar(self._value, "complex()"))
+
+    def __index__(self) -> int:
+        value = self._value
+        if value.shape != () or value.dtype.kind not in "iu":
+            raise TypeError(
+                f"only an integer array without axes can be an index in Python, got {self.aval}"  # type: ignore[attr-defined]
+            )
+        return int(value)
+
+    def __format__(self, spec: str) -> str:
+        value = self._value
+        if value.shape == () and value.dtype.kind != "V":
+            return format(value[()], spec)
+        return format(str(self), spec) if not spec else format(self._value, spec)
+
+    def __str__(self) -> str:
+        return repr(self) if self._value.dtype == dtypes.key_dtype else str(self._value)
+
+    def __repr__(self) -> str:
+        value = np.asarray(self._value)
+        if value.dtype == dtypes.key_dtype:
+            return f"Array({value.shape}, dtype=key<fry>) overlaying:\n{value['fry']}"
+        weak = ", weak_type=True" if self.weak_type else ""
+        shape = f", shape={value.shape}" if value.size == 0 else ""
+        kind = f"dtype={dtypes.dtype_name(value.dtype)}{weak})"
+        elements = "[]" if value.size == 0 else np.array2string(value, separator=", ", prefix="Array(", suffix=",")
+        text = f"Array({elements}{shape},"
+        last = len(text) - (text.rfind("\n") + 1)
+        fits = last + 1 + len(kind) <= np.get_printoptions()["linewidth"]
+        return f"{text} {kind}" if fits else f"{text}\n      {kind}"
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        if max_version is not None and max_version[0] >= 1 and not copy:
+            return host_value(self).__dlpack__(max_version=max_version)  # which says that it is read-only
+        return np.array(self._value).__dlpack__()
+
+    def __dlpack_device__(self) -> Any:
+        return np.asarray(self._value).__dlpack_device__()
+
+
+def _scalar(value: Any, what: str) -> Any:
+    if value.shape != ():
+        raise TypeError(f"{what} takes an array without axes, got one of shape {value.shape}")
+    return value
+
+
+def attach() -> None:
+    """Give ``Array`` its methods, properties and operators."""
+    operators.attach()
+    for name in _SAME:
+        method: Any = _numpy(name)
+        method.__name__ = name
+        method.__qualname__ = f"Array.{name}"
+        method.__doc__ = f"As :func:`pullback.numpy.{name}`, of this array."
+        setattr(Array, name, method)
+    for source, target in ((Methods, Array), (ConcreteMethods, ArrayImpl)):
+        for name, attribute in vars(source).items():
+            if callable(attribute) or isinstance(attribute, property):
+                setattr(target, name, attribute)
+
+
+attach()

@@ -1,0 +1,620 @@
+"""Averages, quantiles, covariances, histograms, and differences and integrals along an axis."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError
+from pullback.numpy.promotion import axes_tuple, axis_index, inexact_operand, operand, promote_all
+from pullback.numpy.reductions import count_of, max, mean, min, refuse_out, strong, sum
+from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions, shapes, sorting
+from pullback.primitives.contraction import dot_general
+from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.slicing import concatenate, iota, rev, slice_in_dim
+
+__all__ = [
+    "average", "bincount", "corrcoef", "cov", "diff", "digitize", "ediff1d", "histogram", "histogram_bin_edges",
+    "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile", "trapezoid",
+]  # fmt: skip
+
+_INT32 = np.dtype(np.int32)
+
+
+def _inexact_operands(name: str, *xs: Any) -> list[Any]:
+    """Operands as arrays of their common dtype of floats or complex numbers."""
+    return [inexact_operand(name, x) for x in promote_all(name, xs)]
+
+
+# Averages ----------------------------------------------------------------------------------------------------------
+
+
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
+    """The mean of the elements along some axes, weighted.
+
+    Args:
+      a: an array.
+      axis: an axis, a tuple of axes, or None for all.
+      weights: of the shape of ``a``, or of one axis, if ``axis`` is one axis, and as long; 1 by default.
+      returned: whether to return the sum of the weights, too.
+      keepdims: whether to keep the axes, with size one.
+
+    Raises:
+      ShapeError: the shape of the weights does not fit (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.average(pnp.array([1.0, 2.0, 3.0]), weights=pnp.array([3.0, 1.0, 0.0])))
+    1.25
+    """
+    x = inexact_operand("average", a)
+    if weights is None:
+        result = mean(x, axis, keepdims=keepdims)
+        axes = axes_tuple(axis, len(x.shape), "average")
+        total: Any = shapes.full(result.shape, count_of(x.shape, axes), x.dtype) if returned else None
+    else:
+        x, w = _inexact_operands("average", a, weights)
+        if w.shape != x.shape:
+            if axis is None or isinstance(axis, (tuple, list)):
+                raise ShapeError(f"average: weights of shape {w.shape} for an array of shape {x.shape} need one axis")
+            position = axis_index(axis, len(x.shape), "average")
+            if w.shape != (x.shape[position],):
+                raise ShapeError(f"average: weights of shape {w.shape} do not fit axis {axis} of shape {x.shape}")
+            w = shapes.broadcast_in_dim(w, x.shape, (position,))
+        total = sum(w, axis, keepdims=keepdims)
+        result = ops.div(sum(ops.mul(x, w), axis, keepdims=keepdims), total)
+    return (result, total) if returned else result
+
+
+# Quantiles: Hyndman and Fan, Sample quantiles in statistical packages (1996), definition 7 -------------------------
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+
+
+def quantile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """The values below which given parts of the elements along some axes are; NaN if there is one among them.
+
+    Args:
+      a: an array of real numbers.
+      q: from 0 to 1, a number or an array of one axis.
+      axis: an axis, a tuple of axes, or None for all.
+      out, overwrite_input: not supported.
+      method: what to do between two elements: ``linear``, ``lower``, ``higher``, ``midpoint`` or ``nearest``; or
+        ``inverted_cdf``, the first element at which the part ``q`` is reached.
+      keepdims: whether to keep the axes, with size one.
+      weights: of the elements, for ``inverted_cdf``: of the shape of ``a``, or of the one axis.
+
+    Returns:
+      An array without the axes, with the axis of ``q`` first if it has one.
+
+    Raises:
+      ArgumentError: there is no such method (a ValueError).
+      ShapeError: there are no elements, or ``q`` has more than one axis (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.quantile(pnp.array([1.0, 2.0, 4.0]), 0.75))
+    3.0
+    """
+    return _quantile("quantile", a, q, 1, axis, out, overwrite_input, method, keepdims, weights, False)
+
+
+def percentile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """The values below which given percentages of the elements along some axes are; NaN if there is one among them.
+
+    Args:
+      q: from 0 to 100, a number or an array of one axis.
+      a, axis, out, overwrite_input, method, keepdims, weights: as of :func:`quantile`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.percentile(pnp.array([1.0, 2.0, 4.0]), 75))
+    3.0
+    """
+    return _quantile("percentile", a, q, 100, axis, out, overwrite_input, method, keepdims, weights, False)
+
+
+def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    """The middle one of the elements along some axes, the mean of two if their number is even.
+
+    Args:
+      a, axis, out, overwrite_input, keepdims: as of :func:`quantile`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.median(pnp.array([5.0, 1.0, 2.0, 3.0])))
+    2.5
+    """
+    return _quantile("median", a, 0.5, 1, axis, out, overwrite_input, "midpoint", keepdims, None, False)
+
+
+def nanquantile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """:func:`quantile` of the elements that are not NaN; NaN if there are none.
+
+    Args:
+      a, q, axis, out, overwrite_input, method, keepdims, weights: as of :func:`quantile`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nanquantile(pnp.array([1.0, pnp.nan, 2.0]), 0.5))
+    1.5
+    """
+    return _quantile("nanquantile", a, q, 1, axis, out, overwrite_input, method, keepdims, weights, True)
+
+
+def nanpercentile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """:func:`percentile` of the elements that are not NaN; NaN if there are none.
+
+    Args:
+      a, q, axis, out, overwrite_input, method, keepdims, weights: as of :func:`percentile`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nanpercentile(pnp.array([1.0, pnp.nan, 2.0]), 50))
+    1.5
+    """
+    return _quantile("nanpercentile", a, q, 100, axis, out, overwrite_input, method, keepdims, weights, True)
+
+
+def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    """:func:`median` of the elements that are not NaN; NaN if there are none.
+
+    Args:
+      a, axis, out, overwrite_input, keepdims: as of :func:`quantile`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.nanmedian(pnp.array([1.0, pnp.nan, 2.0])))
+    1.5
+    """
+    return _quantile("nanmedian", a, 0.5, 1, axis, out, overwrite_input, "midpoint", keepdims, None, True)
+
+
+def _quantile(
+    name: str, a: Any, q: Any, whole: int, axis: Any, out: Any, overwrite_input: bool, method: str, keepdims: bool,
+    weights: Any, skip_nan: bool,
+) -> Any:  # fmt: skip
+    refuse_out(name, out)
+    if overwrite_input:
+        raise NotImplementedError(f"{name}: the argument overwrite_input is not supported, for arrays are immutable")
+    if method not in _METHODS:
+        raise ArgumentError(f"{name}: method must be one of {', '.join(_METHODS)}, got {method!r}")
+    x = inexact_operand(name, a)
+    dtype = x.dtype
+    if dtypes.is_complex(dtype):
+        raise ArgumentError(f"{name} takes real numbers, which have an order; got complex ones")
+    x = convert_element_type(x, np.dtype(np.float32) if dtype.itemsize < 4 else dtype)
+    part = ops.div(convert_element_type(operand(name, q), x.dtype), whole)
+    if len(part.shape) > 1:
+        raise ShapeError(f"{name}: q must be a number or an array of one axis, got shape {part.shape}")
+    axes = axes_tuple(axis, len(x.shape), name)
+    if 0 in [x.shape[i] for i in axes]:
+        raise ShapeError(f"{name}: an array of shape {x.shape} has no elements along {axes}")
+    w = None if weights is None else _weights_like(name, weights, x, axis, method)
+    parts = shapes.reshape(part, (part.size,))
+    rows, row_weights = (None if v is None else _rows(v, axes) for v in (x, w))
+    if method == "inverted_cdf":
+        result = _inverted_cdf(rows, row_weights, parts, skip_nan)
+    else:
+        result = _interpolated(rows, parts, method, skip_nan)
+    result = shapes.moveaxis(result, len(result.shape) - 1, 0) if part.shape else shapes.squeeze(result, (-1,))
+    if keepdims:
+        result = shapes.expand_dims(result, [i + len(part.shape) for i in axes])
+    return convert_element_type(result, dtype)
+
+
+def _weights_like(name: str, weights: Any, x: Any, axis: Any, method: str) -> Any:
+    if method != "inverted_cdf":
+        raise NotImplementedError(f"{name}: only the method inverted_cdf takes weights, got method={method!r}")
+    w = convert_element_type(operand(name, weights), x.dtype)
+    if w.shape == x.shape:
+        return w
+    if not isinstance(axis, int) or w.shape != (x.shape[axis_index(axis, len(x.shape), name)],):
+        raise ShapeError(f"{name}: weights of shape {w.shape} do not fit axis {axis} of shape {x.shape}")
+    return shapes.broadcast_in_dim(w, x.shape, (axis_index(axis, len(x.shape), name),))
+
+
+def _rows(x: Any, axes: tuple[int, ...]) -> Any:
+    """``x`` with some axes moved to the end and made one."""
+    kept = [i for i in range(len(x.shape)) if i not in axes]
+    moved = shapes.transpose(x, [*kept, *axes])
+    return shapes.reshape(moved, (*moved.shape[: len(kept)], count_of(x.shape, axes)))
+
+
+def _interpolated(x: Any, parts: Any, method: str, skip_nan: bool) -> Any:
+    """Quantiles of the last axis of ``x``, one for each of ``parts``, between its elements."""
+    last = len(x.shape) - 1
+    ordered = sorting.sort([x], last)[0]
+    number = ops.eq(x, x)
+    if skip_nan:
+        counted = convert_element_type(reductions.reduce_sum(convert_element_type(number, _INT32), (last,)), x.dtype)
+        end = shapes.expand_dims(ops.max_p.bind(ops.sub(counted, 1), 0), (last,))
+        valid = reductions.reduce_or(number, (last,))
+    else:
+        end = shapes.full((1,) * len(x.shape), x.shape[last] - 1, x.dtype)
+        valid = reductions.reduce_and(number, (last,))
+    place = ops.mul(shapes.reshape(parts, (*(1,) * last, parts.size)), end)
+    place = ops.min_p.bind(ops.max_p.bind(place, 0), end)
+    low, high = ops.floor_p.bind(place), ops.ceil_p.bind(place)
+
+    def at(position: Any) -> Any:
+        return sorting.take_along_axis(ordered, convert_element_type(position, _INT32), last)
+
+    if method == "lower":
+        result = at(low)
+    elif method == "higher":
+        result = at(high)
+    elif method == "nearest":
+        result = at(ops.round_p.bind(place))
+    else:
+        weight = ops.sub(place, low) if method == "linear" else 0.5
+        a, b = at(low), at(high)
+        between = ops.add(ops.mul(a, ops.sub(1, weight)), ops.mul(b, weight))
+        # An infinite element beside the place must not make NaN of a weight that is zero.
+        result = ops.where(ops.eq(low, high), a, between)
+    return ops.where(shapes.expand_dims(valid, (last,)), result, math.nan)
+
+
+def _inverted_cdf(x: Any, weights: Any, parts: Any, skip_nan: bool) -> Any:
+    """The first elements of the last axis, in order, up to which the weights sum to at least each of ``parts``."""
+    last = len(x.shape) - 1
+    number = ops.eq(x, x)
+    weights = shapes.full(x.shape, 1, x.dtype) if weights is None else weights
+    ordered, so_far = sorting.sort([x, ops.where(number, weights, 0)], last)
+    so_far = reductions.cumsum(so_far, last)
+    total = slice_in_dim(so_far, x.shape[last] - 1, x.shape[last], last)
+    wanted = ops.mul(shapes.reshape(parts, (*(1,) * last, parts.size)), total)
+    rows = (*x.shape[:last], parts.size)
+    place = sorting.searchsorted(so_far, shapes.broadcast_to(wanted, rows), "left", _INT32)
+    result = sorting.take_along_axis(ordered, sorting.clip_indices(place, x.shape[last]), last)
+    valid = (reductions.reduce_or if skip_nan else reductions.reduce_and)(number, (last,))
+    return ops.where(shapes.expand_dims(valid, (last,)), result, math.nan)
+
+
+# Covariance --------------------------------------------------------------------------------------------------------
+
+
+def cov(
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
+    aweights: Any = None, dtype: Any = None,
+) -> Any:  # fmt: skip
+    """The covariance matrix of variables.
+
+    Args:
+      m: an array of at most two axes, each row of which is a variable.
+      y: more variables.
+      rowvar: whether rows are variables; otherwise columns are.
+      bias: whether to divide by the number of observations, instead of one less.
+      ddof: how many degrees of freedom to take off the number of observations; overrides ``bias``.
+      fweights: how often each observation occurred, integers.
+      aweights: how important each observation is.
+      dtype: of the result.
+
+    Raises:
+      ShapeError: the arrays have too many axes, or weights do not fit (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.cov(pnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])))
+    [[ 1. -1.]
+     [-1.  1.]]
+    """
+    parts = _inexact_operands("cov", m) if y is None else _inexact_operands("cov", m, y)
+    if dtype is not None:
+        parts = [convert_element_type(p, dtypes.canonicalize_dtype(dtype)) for p in parts]
+    for what, p in zip("my", parts, strict=False):
+        if len(p.shape) > 2:
+            raise ShapeError(f"cov: {what} must have at most two axes, got shape {p.shape}")
+    tables = [
+        shapes.transpose(p, (1, 0)) if len(p.shape) == 2 and not rowvar and p.shape[0] != 1
+        else shapes.reshape(p, (1, p.size)) if len(p.shape) < 2 else p
+        for p in parts
+    ]  # fmt: skip
+    x = concatenate(tables, 0)
+    n = x.shape[1]
+    w = _observation_weights(n, fweights, aweights, x.dtype)
+    if ddof is None:
+        ddof = 0 if bias else 1
+    if w is None:
+        center = mean(x, 1, keepdims=True)
+        freedom: Any = builtins.max(n - ddof, 0)
+    else:
+        total = sum(w)
+        center = ops.div(sum(ops.mul(x, w), 1, keepdims=True), total)
+        if not ddof:
+            freedom = total
+        elif aweights is None:
+            freedom = ops.sub(total, ddof)
+        else:
+            important = convert_element_type(operand("cov", aweights), x.dtype)
+            freedom = ops.sub(total, ops.mul(ops.div(sum(ops.mul(w, important)), total), ddof))
+    off = ops.sub(x, center)
+    weighted = off if w is None else ops.mul(off, w)
+    result = ops.div(dot_general(weighted, ops.conj(off), (((1,), (1,)), ((), ()))), freedom)
+    return shapes.reshape(result, ()) if result.shape == (1, 1) else strong(result)
+
+
+def _observation_weights(n: int, fweights: Any, aweights: Any, dtype: np.dtype[Any]) -> Any:
+    """The weight of each observation, None if all weigh the same."""
+    result = None
+    for what, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        w = operand(f"cov: {what}", given)
+        if w.shape != (n,):
+            raise ShapeError(f"cov: {what} must have shape ({n},), one for each observation, got {w.shape}")
+        if what == "fweights" and not dtypes.is_integer(w.dtype):
+            raise DtypeError(f"cov: fweights must be integers, got {dtypes.short_name(w.dtype)}")
+        w = convert_element_type(w, dtype)
+        result = w if result is None else ops.mul(result, w)
+    return result
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+    """The correlation coefficients of variables: their covariances over their standard deviations.
+
+    Args:
+      x, y, rowvar, dtype: as ``m, y, rowvar, dtype`` of :func:`cov`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.corrcoef(pnp.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]])))
+    [[ 1. -1.]
+     [-1.  1.]]
+    """
+    c = cov(x, y, rowvar, dtype=dtype)
+    if not c.shape:
+        return ops.div(c, c)
+    n = c.shape[0]
+    diagonal = sorting.take_along_axis(c, iota(_INT32, (n, 1), 0), 1)
+    spread = ops.sqrt(ops.real(diagonal) if dtypes.is_complex(c.dtype) else diagonal)
+    spread = convert_element_type(spread, c.dtype)
+    c = ops.div(ops.div(c, spread), shapes.reshape(spread, (1, n)))
+    # Rounding may have taken a coefficient out of its bounds.
+    if dtypes.is_complex(c.dtype):
+        return ops.complex(ops.clamp_p.bind(-1, ops.real(c), 1), ops.clamp_p.bind(-1, ops.imag(c), 1))
+    return ops.clamp_p.bind(-1, c, 1)
+
+
+# Differences and integrals -----------------------------------------------------------------------------------------
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """The differences of consecutive elements along an axis.
+
+    Args:
+      a: an array; of booleans, whether consecutive ones differ.
+      n: how many times to take differences.
+      axis: along which axis.
+      prepend, append: values to put before or after ``a`` first: numbers, or arrays that fit it.
+
+    Raises:
+      ShapeError: ``a`` has no axes (a ValueError).
+      ArgumentError: ``n`` is negative (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.diff(pnp.array([1.0, 4.0, 9.0])))
+    [3. 5.]
+    """
+    x = operand("diff", a)
+    if operator.index(n) < 0:
+        raise ArgumentError(f"diff: n must not be negative, got {n}")
+    if not x.shape:
+        raise ShapeError("diff takes an array of at least one axis, got shape ()")
+    if n == 0:
+        return x
+    axis = axis_index(axis, len(x.shape), "diff")
+    given = [v for v in (prepend, x, append) if v is not None]
+    if len(given) > 1:
+        edge = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+        parts = promote_all("diff", given)
+        x = concatenate([p if p.shape else shapes.broadcast_to(p, edge) for p in parts], axis)
+    subtract = ops.ne_p.bind if dtypes.is_bool(x.dtype) else ops.sub
+    for _ in builtins.range(n):
+        size = x.shape[axis]
+        if size == 0:
+            break
+        x = subtract(slice_in_dim(x, 1, size, axis), slice_in_dim(x, 0, size - 1, axis))
+    return x
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """The differences of consecutive elements, in row-major order.
+
+    Args:
+      ary: an array.
+      to_end, to_begin: values to put after or before the differences; they are converted to the dtype of ``ary``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.ediff1d(pnp.array([1.0, 4.0, 9.0]), to_begin=0.0))
+    [0. 3. 5.]
+    """
+    x = operand("ediff1d", ary)
+    parts = [diff(shapes.reshape(x, (x.size,)))]
+    for given, place in ((to_begin, 0), (to_end, 2)):
+        if given is not None:
+            v = convert_element_type(operand("ediff1d", given), x.dtype)
+            parts.insert(place, shapes.reshape(v, (v.size,)))
+    return concatenate(parts, 0)
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral along an axis by the trapezoidal rule.
+
+    Args:
+      y: the values of the integrand.
+      x: where they are: an array of one axis, or of the shape of ``y``.
+      dx: the distance between them, if there is no ``x``.
+      axis: along which axis.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.trapezoid(pnp.array([1.0, 2.0, 3.0])))
+    4.0
+    """
+    f, step = _inexact_operands("trapezoid", inexact_operand("trapezoid", y), dx if x is None else x)
+    axis = axis_index(axis, len(f.shape), "trapezoid")
+    f = shapes.moveaxis(f, axis, len(f.shape) - 1)
+    if x is not None:
+        step = diff(step if len(step.shape) == 1 else shapes.moveaxis(step, axis, len(step.shape) - 1))
+    last, n = len(f.shape) - 1, f.shape[-1]
+    pairs = ops.add(slice_in_dim(f, builtins.min(1, n), n, last), slice_in_dim(f, 0, builtins.max(n - 1, 0), last))
+    return ops.mul(strong(sum(ops.mul(step, pairs), -1)), 0.5)
+
+
+# Histograms --------------------------------------------------------------------------------------------------------
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of the bins of :func:`histogram`.
+
+    Args:
+      a, bins, range: as of :func:`histogram`.
+      weights: not used.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.histogram_bin_edges(pnp.array([0.0, 1.0, 4.0]), bins=2))
+    [0. 2. 4.]
+    """
+    if isinstance(bins, str):
+        raise NotImplementedError(f"histogram_bin_edges: bins must be a number or an array of edges, got {bins!r}")
+    x = inexact_operand("histogram_bin_edges", a)
+    given = operand("histogram_bin_edges", bins)
+    if given.shape:
+        return convert_element_type(given, x.dtype)
+    count = operator.index(bins)
+    if range is None:
+        low, high = min(x), max(x)
+    else:
+        low, high = (convert_element_type(operand("histogram_bin_edges", r), x.dtype) for r in range)
+    flat = ops.eq(low, high)
+    low, high = ops.where(flat, ops.sub(low, 0.5), low), ops.where(flat, ops.add(high, 0.5), high)
+    part = ops.div(iota(x.dtype, (count + 1,), 0), builtins.max(count, 1))
+    between = ops.add(ops.mul(low, ops.sub(1, part)), ops.mul(high, part))
+    return ops.where(ops.eq(part, 1), high, between)
+
+
+def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None) -> Any:
+    """How many elements are in each of a row of bins.
+
+    Args:
+      a: an array; elements outside all bins do not count.
+      bins: the number of bins, all of one width, or their edges, in increasing order.
+      range: the first and the last edge; by default the smallest and the largest element.
+      weights: of the elements, of the shape of ``a``; 1 by default.
+      density: whether to divide by the total and by the widths of the bins.
+
+    Returns:
+      The counts, as floats, and the edges. A bin holds its left edge, and the last one its right edge, too.
+
+    Raises:
+      ShapeError: the weights are not of the shape of ``a`` (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.histogram(pnp.array([0.0, 1.0, 4.0]), bins=2)[0])
+    [2. 1.]
+    """
+    if weights is None:
+        x = inexact_operand("histogram", a)
+        w = shapes.full(x.shape, 1, x.dtype)
+    else:
+        x, w = _inexact_operands("histogram", a, weights)
+        if w.shape != x.shape:
+            raise ShapeError(f"histogram: weights of shape {w.shape} for an array of shape {x.shape}")
+    edges = histogram_bin_edges(x, bins, range)
+    n = edges.shape[0] - 1
+    flat = shapes.reshape(x, (x.size,))
+    place = ops.sub(sorting.searchsorted(edges, flat, "right", _INT32), 1)
+    last = slice_in_dim(edges, n, n + 1, 0)
+    place = ops.where(ops.eq(flat, last), n - 1, place)
+    counts = _added_up(place, shapes.reshape(w, (w.size,)), n)
+    if density:
+        counts = ops.div(ops.div(counts, diff(edges)), sum(counts))
+    return counts, edges
+
+
+def _added_up(place: Any, weights: Any, size: int) -> Any:
+    """For each position the sum of the weights with this place; those without a position do not count."""
+    inside = ops.and_p.bind(ops.ge_p.bind(place, 0), ops.lt(place, size))
+    if size == 0:
+        return shapes.full((0,), 0, weights.dtype)
+    counted = ops.where(inside, weights, 0)
+    return sorting.add_along_axis(counted, sorting.clip_indices(place, size), 0, size)
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+    """How often each integer from 0 on occurs.
+
+    Args:
+      x: an array of integers, of one axis; negative ones count as 0.
+      weights: of the integers; 1 by default.
+      minlength: the least length of the result.
+      length: its length, beyond which integers do not count; needed if ``x`` is traced.
+
+    Raises:
+      DtypeError: ``x`` does not hold integers (a TypeError).
+      ShapeError: ``x`` does not have one axis (a ValueError).
+      ConcretizationTypeError: ``x`` is traced and there is no ``length`` (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.bincount(pnp.array([0, 2, 2])))
+    [1 0 2]
+    """
+    values = operand("bincount", x)
+    if not (dtypes.is_integer(values.dtype) or dtypes.is_bool(values.dtype)):
+        raise DtypeError(f"bincount takes integers, got {dtypes.short_name(values.dtype)}")
+    if len(values.shape) != 1:
+        raise ShapeError(f"bincount takes an array of one axis, got shape {values.shape}")
+    if dtypes.is_bool(values.dtype):
+        values = convert_element_type(values, _INT32)
+    if length is None:
+        length = builtins.max(minlength, int(max(values)) + 1 if values.size else 0, 0)
+    values = ops.max_p.bind(values, 0)
+    if weights is None:
+        w: Any = shapes.full(values.shape, 1, dtypes.default_int())
+    else:
+        w = operand("bincount", weights)
+        if w.shape != values.shape:
+            raise ShapeError(f"bincount: weights of shape {w.shape} for an array of shape {values.shape}")
+    return _added_up(values, w, length)
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The number of the bin to which each element belongs.
+
+    Args:
+      x: an array.
+      bins: the edges of the bins, an array of one axis, all increasing or all decreasing.
+      right: whether a bin holds its right edge instead of its left one.
+      method: accepted for compatibility.
+
+    Returns:
+      int32 numbers, from 0, before the first edge, to the number of edges.
+
+    Raises:
+      ShapeError: ``bins`` does not have one axis (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.digitize(pnp.array([0.5, 1.0, 2.5]), pnp.array([0.0, 1.0, 2.0])))
+    [1 2 3]
+    """
+    values, edges = promote_all("digitize", (x, bins))
+    if len(edges.shape) != 1:
+        raise ShapeError(f"digitize: bins must have one axis, got shape {edges.shape}")
+    n = edges.shape[0]
+    if n == 0:
+        return shapes.full(values.shape, 0, _INT32)
+    flat = shapes.reshape(values, (values.size,))
+    side = "left" if right else "right"
+    up = sorting.searchsorted(edges, flat, side, _INT32)
+    down = ops.sub(n, sorting.searchsorted(rev(edges, (0,)), flat, side, _INT32))
+    first, last = slice_in_dim(edges, 0, 1, 0), slice_in_dim(edges, n - 1, n, 0)
+    return shapes.reshape(ops.where(ops.ge_p.bind(last, first), up, down), values.shape)

@@ -1,0 +1,346 @@
+"""Checked operations on elements: ``pullback.lax`` in front of the primitives, which check nothing themselves.
+
+Evaluation would let NumPy promote dtypes and broadcast ranks. A checked function refuses operands that the primitive's
+shape rule refuses, whichever trace is current, and operands of different ranks.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes, tree
+from pullback.core.array import SCALARS, Array, as_array, from_scalar, typeof
+from pullback.core.errors import DtypeError, OperandError, ShapeError
+from pullback.core.linear import operand_avals
+from pullback.core.trace import Primitive, state
+from pullback.core.types import Shape
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+
+# The mechanism -----------------------------------------------------------------------------------------------------
+
+
+def array_operand(name: str, x: Any) -> Any:
+    """An operand as an array; lists, strings and None are refused with the name of the function."""
+    if isinstance(x, Array):
+        return x
+    try:
+        return as_array(x)
+    except OperandError as error:
+        raise OperandError(f"lax.{name}: {error}") from None
+
+
+def operands(name: str, xs: Sequence[Any]) -> list[Any]:
+    """Operands as arrays; a Python number beside an array stays one if it fits the array's dtype."""
+    arrays = [x if type(x) in SCALARS else array_operand(name, x) for x in xs]
+    dtype = next((x.dtype for x in arrays if type(x) not in SCALARS), None)
+    return [from_scalar(x) if type(x) in SCALARS and not _fits(type(x), dtype) else x for x in arrays]
+
+
+def _fits(kind: type, dtype: np.dtype[Any] | None) -> bool:
+    """Whether a Python number of this type beside an array of that dtype takes the array's dtype."""
+    if dtype is None:
+        return False
+    if dtypes.is_inexact(dtype):
+        return kind is not builtins.complex or dtypes.is_complex(dtype)
+    return kind is bool or (kind is int and dtypes.is_integer(dtype))
+
+
+def bind(primitive: Primitive, *xs: Any, **params: Any) -> Any:
+    """Hand operands that the shape rule accepts to the current trace.
+
+    Raises:
+      DtypeError, ShapeError: they do not fit the operation.
+    """
+    if primitive.shape_rule is not None:
+        primitive.shape_rule(*operand_avals(xs), **params)
+    return state.trace.process(primitive, xs, params)
+
+
+def checked(primitive: Primitive, arity: int, name: str = "") -> Callable[..., Any]:
+    """The checked function of an elementwise primitive.
+
+    Args:
+      primitive: an operation without parameters.
+      arity: how many operands it takes.
+      name: the name of the function, if it is not that of the primitive.
+    """
+    name = name or primitive.name
+    accepted: set[Any] = set()  # dtypes that the shape rule has accepted
+
+    def unary(x: Any) -> Any:
+        x = array_operand(name, x)
+        if x.dtype not in accepted:
+            primitive.shape_rule(typeof(x))  # type: ignore[misc]
+            accepted.add(x.dtype)
+        return state.trace.process(primitive, (x,), {})
+
+    def binary(x: Any, y: Any) -> Any:
+        if isinstance(x, Array) and isinstance(y, Array):
+            dtype = x.dtype
+            if dtype is y.dtype and dtype in accepted and x.shape == y.shape:
+                return state.trace.process(primitive, (x, y), {})
+        x, y = operands(name, (x, y))
+        same_rank(name, [typeof(x).shape, typeof(y).shape])
+        out = bind(primitive, x, y)
+        if type(x) not in SCALARS:
+            accepted.add(x.dtype)
+        return out
+
+    function: Any = unary if arity == 1 else binary
+    function.__name__ = function.__qualname__ = name
+    values = "its operand" if arity == 1 else "two operands of one dtype, which have one rank or are scalars,"
+    function.__doc__ = (
+        f"The operation ``{primitive.name}`` on each element of {values} as ``pullback.numpy`` would do it after "
+        "promotion.\n\n    Raises:\n      DtypeError: an operand of a dtype that the operation does not take."
+        + ("\n      ShapeError: shapes that do not fit." if arity == 2 else "")
+    )
+    return function  # type: ignore[no-any-return]
+
+
+def same_rank(name: str, shapes_: Sequence[Shape]) -> None:
+    """Refuse operands of different ranks, scalars aside."""
+    if len({len(s) for s in shapes_ if s}) > 1:
+        shown = ", ".join(map(str, shapes_))
+        raise ShapeError(f"lax.{name}: arrays must have the same number of dimensions, or none, got shapes {shown}")
+
+
+# Operations on elements --------------------------------------------------------------------------------------------
+
+neg = checked(ops.neg_p, 1)
+sign = checked(ops.sign_p, 1)
+floor = checked(ops.floor_p, 1)
+ceil = checked(ops.ceil_p, 1)
+exp = checked(ops.exp_p, 1)
+exp2 = checked(ops.exp2_p, 1)
+expm1 = checked(ops.expm1_p, 1)
+log = checked(ops.log_p, 1)
+log1p = checked(ops.log1p_p, 1)
+sqrt = checked(ops.sqrt_p, 1)
+rsqrt = checked(ops.rsqrt_p, 1)
+cbrt = checked(ops.cbrt_p, 1)
+logistic = checked(ops.logistic_p, 1)
+sin = checked(ops.sin_p, 1)
+cos = checked(ops.cos_p, 1)
+tan = checked(ops.tan_p, 1)
+asin = checked(ops.asin_p, 1)
+acos = checked(ops.acos_p, 1)
+atan = checked(ops.atan_p, 1)
+sinh = checked(ops.sinh_p, 1)
+cosh = checked(ops.cosh_p, 1)
+tanh = checked(ops.tanh_p, 1)
+asinh = checked(ops.asinh_p, 1)
+acosh = checked(ops.acosh_p, 1)
+atanh = checked(ops.atanh_p, 1)
+abs = checked(ops.abs_p, 1)
+real = checked(ops.real_p, 1)
+imag = checked(ops.imag_p, 1)
+erf = checked(ops.erf_p, 1)
+erfc = checked(ops.erfc_p, 1)
+erf_inv = checked(ops.erf_inv_p, 1)
+lgamma = checked(ops.lgamma_p, 1)
+digamma = checked(ops.digamma_p, 1)
+square = checked(ops.square_p, 1)
+is_finite = checked(ops.is_finite_p, 1)
+bitwise_not = checked(ops.not_p, 1, "bitwise_not")
+population_count = checked(ops.population_count_p, 1)
+clz = checked(ops.clz_p, 1)
+
+add = checked(ops.add_p, 2)
+sub = checked(ops.sub_p, 2)
+mul = checked(ops.mul_p, 2)
+div = checked(ops.div_p, 2)
+rem = checked(ops.rem_p, 2)
+max = checked(ops.max_p, 2)
+min = checked(ops.min_p, 2)
+atan2 = checked(ops.atan2_p, 2)
+complex = checked(ops.complex_p, 2)
+polygamma = checked(ops.polygamma_p, 2)
+nextafter = checked(ops.nextafter_p, 2)
+bitwise_and = checked(ops.and_p, 2, "bitwise_and")
+bitwise_or = checked(ops.or_p, 2, "bitwise_or")
+bitwise_xor = checked(ops.xor_p, 2, "bitwise_xor")
+shift_left = checked(ops.shift_left_p, 2)
+shift_right_logical = checked(ops.shift_right_logical_p, 2)
+shift_right_arithmetic = checked(ops.shift_right_arithmetic_p, 2)
+eq = checked(ops.eq_p, 2)
+ne = checked(ops.ne_p, 2)
+lt = checked(ops.lt_p, 2)
+le = checked(ops.le_p, 2)
+gt = checked(ops.gt_p, 2)
+ge = checked(ops.ge_p, 2)
+
+
+def reciprocal(x: Any) -> Any:
+    """One divided by each element.
+
+    >>> from pullback import lax
+    >>> print(lax.reciprocal(4.0))
+    0.25
+    """
+    return div(1, array_operand("reciprocal", x))
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate of each element; of a real one, itself as a complex number.
+
+    >>> from pullback import lax
+    >>> print(lax.conj(1 + 2j))
+    (1-2j)
+    """
+    x = array_operand("conj", x)
+    return bind(ops.conj_p, x) if dtypes.is_complex(x.dtype) else complex(x, shapes.zeros_like(x))
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """Each element to a fixed integer power.
+
+    >>> from pullback import lax
+    >>> print(lax.integer_pow(2.0, 3))
+    8.0
+    """
+    return bind(ops.integer_pow_p, array_operand("integer_pow", x), y=int(y))
+
+
+def pow(x: Any, y: Any) -> Any:
+    """Each element of ``x`` to the power of that of ``y``, which may be an integer.
+
+    >>> from pullback import lax
+    >>> print(lax.pow(2.0, 0.5))
+    1.4142135
+    """
+    x, y = array_operand("pow", x), array_operand("pow", y)
+    if dtypes.is_integer(y.dtype) and dtypes.is_inexact(x.dtype):
+        y = ops.convert_element_type(y, x.dtype, y.weak_type)
+    same_rank("pow", [x.shape, y.shape])
+    return bind(ops.pow_p, x, y)
+
+
+class RoundingMethod(enum.Enum):
+    """How :func:`round` rounds what is halfway between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+    """Each element rounded to the nearest integer.
+
+    >>> from pullback import lax
+    >>> print(lax.round(2.5), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN))
+    3.0 2.0
+    """
+    x = array_operand("round", x)
+    if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
+        return bind(ops.round_p, x)
+    size = abs(x)
+    whole = floor(size)
+    up = ops.convert_element_type(ops.ge_p.bind(ops.sub(size, whole), 0.5), x.dtype, x.weak_type)
+    return ops.mul(ops.sign(x), ops.add(whole, up))
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """For each element that of ``on_true`` where ``pred`` is true, else that of ``on_false``.
+
+    Args:
+      pred: booleans, of the shape of the others or a scalar.
+      on_true, on_false: arrays of one shape and dtype.
+
+    Raises:
+      DtypeError: they are of different dtypes, or ``pred`` is not boolean (a TypeError).
+      ShapeError: shapes that differ (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.select(pnp.array([True, False]), pnp.array([1, 2]), pnp.array([3, 4])))
+    [1 4]
+    """
+    return select_n(pred, on_false, on_true)
+
+
+def select_n(which: Any, *cases: Any) -> Any:
+    """For each element that of the case that ``which`` selects.
+
+    Args:
+      which: int32, or booleans for two cases; of the shape of the cases or a scalar.
+      cases: arrays of one shape and dtype.
+
+    Raises:
+      DtypeError: the cases are of different dtypes, or ``which`` is of another one (a TypeError).
+      ShapeError: no cases, or shapes that differ (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.select_n(pnp.array([0, 1]), pnp.array([1, 2]), pnp.array([3, 4])))
+    [1 4]
+    """
+    which = array_operand("select_n", which)
+    arrays = [array_operand("select_n", c) for c in cases]
+    if not arrays:
+        raise ShapeError("lax.select_n needs at least one case")
+    if dtypes.is_bool(which.dtype) and len(arrays) > 2:
+        raise DtypeError(f"lax.select_n: booleans select one of two cases, got {len(arrays)}")
+    shape = arrays[0].shape
+    if any(c.shape != shape for c in arrays) or which.shape not in ((), shape):
+        shown = ", ".join(str(c.shape) for c in arrays)
+        raise ShapeError(
+            f"lax.select: the cases must have the same shape, and the selector that shape or (), got {shown} and "
+            f"{which.shape}"
+        )
+    return bind(ops.select_n_p, which, *arrays)
+
+
+def clamp(min: Any, x: Any, max: Any) -> Any:
+    """Each element of ``x``, or the bound that it is beyond.
+
+    Args:
+      min, max: the bounds, of the shape of ``x`` or scalars.
+      x: an array.
+
+    Raises:
+      DtypeError: operands of different dtypes (a TypeError).
+      ShapeError: a bound of another shape (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.clamp(0.0, pnp.array([-1.0, 0.5, 2.0]), 1.0))
+    [0.  0.5 1. ]
+    """
+    low, x, high = operands("clamp", (min, array_operand("clamp", x), max))
+    for bound in (low, high):
+        if typeof(bound).shape not in ((), x.shape):
+            raise ShapeError(f"lax.clamp: a bound must be a scalar or of shape {x.shape}, got {typeof(bound).shape}")
+    return bind(ops.clamp_p, low, x, high)
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """The array in another dtype; floats become integers by truncation, within their range.
+
+    >>> from pullback import lax
+    >>> print(lax.convert_element_type(2.7, "int32"))
+    2
+    """
+    if new_dtype is None:
+        raise DtypeError("lax.convert_element_type: a dtype must be given, got None")
+    x = array_operand("convert_element_type", operand)
+    return ops.convert_element_type(x, dtypes.canonicalize_dtype(new_dtype))
+
+
+def stop_gradient(x: Any) -> Any:
+    """A tree of arrays as it is, except that no derivative flows through it.
+
+    >>> from pullback import grad, lax
+    >>> print(grad(lambda x: x * lax.stop_gradient(x))(3.0))
+    3.0
+    """
+
+    def stop(leaf: Any) -> Any:
+        leaf = array_operand("stop_gradient", leaf)
+        return ops.stop_gradient_p.bind(leaf) if dtypes.is_inexact(leaf.dtype) else leaf
+
+    return stop(x) if isinstance(x, Array) else tree.tree_map(stop, x)

@@ -1,0 +1,379 @@
+"""Random integers, choices and orders."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import SCALARS, ArrayImpl
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError
+from pullback.core.types import Shape
+from pullback.numpy.promotion import axis_index, inexact_operand, operand, shape_tuple
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing, sorting
+from pullback.primitives.random_bits import Words, random_bits, subkeys
+from pullback.primitives.reductions import argmax, cumsum
+from pullback.random.arguments import DType, drawn_shape, integer_dtype
+from pullback.random.continuous import gumbel_of, pair, unit
+from pullback.random.keys import words_of
+
+# Integers ----------------------------------------------------------------------------------------------------------
+
+
+def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+    """Random integers.
+
+    Each is the remainder of a random number of twice as many bits (at least 64), so that all integers within the
+    bounds are almost equally likely.
+
+    Args:
+      key: a key.
+      shape: the shape of the result.
+      minval, maxval: the bounds, integers or arrays of them that broadcast to ``shape``; the upper one is excluded.
+        Where it is not above the lower one, the lower one is the result.
+      dtype: an integer dtype; int32 (or int64) by default.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no integer dtype.
+      DtypeError: the bounds are not real numbers.
+      OverflowError: a bound is an integer that no default integer and no value of ``dtype`` is.
+      ShapeError: the bounds do not fit the shape.
+
+    >>> from pullback import random
+    >>> random.randint(random.key(0), (4,), 0, 10)
+    Array([6, 6, 7, 0], dtype=int32)
+    """
+    words = words_of("randint", key)
+    found = integer_dtype("randint", dtype)
+    size = shape_tuple(shape, "randint")
+    limits = dtypes.iinfo(found)
+    if limits.bits not in (8, 16, 32, 64):
+        raise ArgumentError(f"randint gives integers of 8, 16, 32 or 64 bits, not {dtypes.short_name(found)}")
+    drawn = np.dtype(np.int32) if limits.bits < 32 else found
+    least, most = int(limits.min), int(limits.max)
+    above = most + 1 if limits.bits < 32 else most
+    low, _ = _bound("minval", minval, drawn, least, most)
+    high, beyond = _bound("maxval", maxval, drawn, least, above)
+    if type(low) is int and type(high) is int:
+        out = _within(words, size, drawn, low, high + 1 if beyond and high > low else high)
+    else:
+        low, high = (ArrayImpl(drawn.type(x)) if type(x) is int else x for x in (low, high))
+        drawn_shape("randint", size, minval=low.shape, maxval=high.shape)
+        out = _within_arrays(words, size, drawn, low, high, beyond)
+    return ops.convert_element_type(out, found)
+
+
+def _bound(what: str, x: Any, dtype: DType, least: int, most: int) -> tuple[Any, Any]:
+    """A bound as an integer or an array of ``dtype``, from ``least`` to ``most``, and whether it was above ``most``."""
+    if type(x) in SCALARS and not isinstance(x, complex):
+        number = int(x)
+        default = dtypes.iinfo(dtypes.default_int())
+        if not min(least, int(default.min)) <= number <= max(most + 1, int(default.max)):
+            raise OverflowError(f"randint: {what}={number} is out of the range of {dtypes.short_name(dtype)}")
+        return min(max(number, least), most), number > most
+    array = operand(f"randint: {what}", x)
+    if not dtypes.is_integer(array.dtype):
+        if not dtypes.is_float(array.dtype) and not dtypes.is_bool(array.dtype):
+            raise DtypeError(f"randint: {what} must be an integer, got {dtypes.short_name(array.dtype)}")
+        array = ops.convert_element_type(array, dtypes.default_int())
+    own = dtypes.iinfo(array.dtype)
+    bottom, top = max(least, int(own.min)), min(most, int(own.max))
+    clipped = ops.clamp_p.bind(bottom, array, top) if (bottom, top) != (own.min, own.max) else array
+    beyond = ops.gt(array, top) if top < own.max else False
+    return ops.convert_element_type(clipped, dtype), beyond
+
+
+def _within(key: Words, shape: Shape, dtype: DType, low: int, high: int) -> Any:
+    """Integers from ``low`` to before ``high``."""
+    width = dtype.itemsize * 8
+    upper, lower = subkeys(key, 2)
+    span = max(high - low, 1) % (1 << width)  # 0: all integers of the dtype
+    offset = random_bits(lower, width, shape)
+    if span:
+        half = (1 << width // 2) % span
+        carry = half * half % (1 << width) % span  # what 2**width leaves; the product wraps, as JAX's does
+        offset = ops.rem_p.bind(offset, span)
+        if carry:
+            higher = ops.mul(ops.rem_p.bind(random_bits(upper, width, shape), span), carry)
+            offset = ops.rem_p.bind(ops.add(higher, offset), span)
+    offset = ops.convert_element_type(offset, dtype)
+    return ops.add(offset, low) if low else offset
+
+
+def _within_arrays(key: Words, shape: Shape, dtype: DType, low: Any, high: Any, beyond: Any) -> Any:
+    """Integers from ``low`` to before ``high``, or to ``high`` where it is not ``beyond`` the greatest of the dtype."""
+    width = dtype.itemsize * 8
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    filled = ops.gt(high, low)
+    span = ops.where(filled, ops.convert_element_type(ops.sub(high, low), unsigned), 1)
+    if beyond is not False:
+        further = filled if beyond is True else ops.and_p.bind(filled, beyond)
+        span = ops.where(further, ops.add(span, 1), span)
+    half = ops.rem_p.bind(1 << width // 2, span)
+    carry = ops.rem_p.bind(ops.mul(half, half), span)
+    higher, offset = (ops.rem_p.bind(random_bits(k, width, shape), span) for k in subkeys(key, 2))
+    offset = ops.rem_p.bind(ops.add(ops.mul(higher, carry), offset), span)
+    return ops.add(low, ops.convert_element_type(offset, dtype))
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
+    """Random booleans.
+
+    Args:
+      key: a key.
+      p: the probability of True, floats that broadcast to ``shape``.
+      shape: the shape of the result; that of ``p`` by default.
+      mode: ``"high"`` draws twice the bits, for the sake of small probabilities; ``"low"``, the default, does not.
+
+    Returns:
+      A boolean array of ``shape``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or there is no such mode.
+      DtypeError: ``p`` is not of a floating-point dtype.
+      ShapeError: ``p`` does not fit the shape.
+
+    >>> from pullback import random
+    >>> random.bernoulli(random.key(0), 0.5, (3,))
+    Array([ True, False, False], dtype=bool)
+    """
+    words = words_of("bernoulli", key)
+    if mode not in ("low", "high"):
+        raise ArgumentError(f"bernoulli: mode must be 'low' or 'high', got {mode!r}")
+    chance = operand("bernoulli: p", p)
+    dtype = chance.dtype
+    if not dtypes.is_float(dtype):
+        raise DtypeError(f"bernoulli: p must be of a floating-point dtype, got {dtypes.short_name(dtype)}: {p!r}")
+    size = drawn_shape("bernoulli", shape, p=chance.shape)
+    if mode == "low":
+        return ops.lt(unit(words, size, dtype), chance)
+    coarse, fine = pair(unit(words, (2, *size), dtype))
+    return ops.lt(ops.mul(fine, 2.0 ** -dtypes.finfo(dtype).nmant), ops.sub(chance, coarse))
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Random signs: -1 and 1 with equal probability.
+
+    Args:
+      key: a key.
+      shape: the shape of the result.
+      dtype: a dtype of numbers; int32 (or int64) by default.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key.
+      ShapeError: ``shape`` is not a shape.
+
+    >>> from pullback import random
+    >>> random.rademacher(random.key(0), (3,))
+    Array([ 1, -1, -1], dtype=int32)
+    """
+    words = words_of("rademacher", key)
+    found = dtypes.default_int() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    positive = ops.lt(unit(words, shape_tuple(shape, "rademacher"), dtypes.default_float()), 0.5)
+    return ops.sub(ops.mul(ops.convert_element_type(positive, found), 2), 1)
+
+
+# Orders and choices ------------------------------------------------------------------------------------------------
+
+
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
+    """An array in random order.
+
+    Args:
+      key: a key.
+      x: an array, or an integer n, which stands for 0, 1, ..., n - 1.
+      axis: along which axis.
+      independent: whether each row along the axis gets an order of its own.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key.
+      DtypeError: ``x`` is a number but no integer.
+      ShapeError: there is no such axis.
+
+    >>> from pullback import random
+    >>> random.permutation(random.key(0), 5)
+    Array([4, 0, 1, 2, 3], dtype=int32)
+    """
+    words = words_of("permutation", key)
+    array = operand("permutation: x", x)
+    rank = len(array.shape)
+    along = axis_index(axis, max(rank, 1), "permutation")
+    if not rank:
+        return _shuffled_range(words, _count("permutation: x", x, array))
+    if independent and rank > 1:
+        return _shuffled(words, array, along)
+    return _taken(array, _shuffled_range(words, array.shape[along]), along)
+
+
+def _count(what: str, x: Any, array: Any) -> int:
+    """A number of things, which must be known in Python."""
+    if not dtypes.is_integer(array.dtype):
+        raise DtypeError(f"{what} must be an integer or an array with axes, got {x!r}")
+    return int(array)
+
+
+def _shuffled_range(key: Words, count: int) -> Any:
+    return _shuffled(key, ArrayImpl(np.arange(count, dtype=dtypes.default_int())), 0)
+
+
+def _shuffled(key: Words, x: Any, axis: int) -> Any:
+    """An array sorted by random words, as often as makes it improbable that all words of two elements are equal."""
+    size = math.prod(x.shape)
+    rounds = math.ceil(3 * math.log(max(1, size)) / math.log((1 << 32) - 1))
+    for _ in range(rounds):
+        key, subkey = subkeys(key, 2)
+        _, x = sorting.sort([random_bits(subkey, 32, x.shape), x], axis)
+    return x
+
+
+def _taken(x: Any, indices: Any, axis: int) -> Any:
+    """The parts of ``x`` at indices along an axis, which the axes of the indices replace."""
+    rank = len(x.shape)
+    flat = math.prod(indices.shape)
+    column = shapes.reshape(indices, [flat if i == axis else 1 for i in range(rank)])
+    out = sorting.take_along_axis(x, column, axis)
+    return shapes.reshape(out, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+
+
+def choice(
+    key: Any,
+    a: Any,
+    shape: Any = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Any:
+    """Random elements of an array.
+
+    Args:
+      key: a key.
+      a: an array, or an integer n, which stands for 0, 1, ..., n - 1.
+      shape: the shape of the sample.
+      replace: whether an element may be drawn more than once.
+      p: the probabilities of the elements, of shape ``(a.shape[axis],)``; all are equal by default.
+      axis: the axis of ``a`` along which to draw.
+      mode: how to draw without replacement by probabilities: see :func:`gumbel`.
+
+    Returns:
+      An array of the shape of ``a``, with ``shape`` in the place of its axis ``axis``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or the sample is larger than the population.
+      ShapeError: there is no such axis, or ``p`` does not fit.
+
+    >>> from pullback import random
+    >>> random.choice(random.key(0), 10, (3,), replace=False)
+    Array([4, 6, 8], dtype=int32)
+    """
+    words = words_of("choice", key)
+    size = shape_tuple(shape, "choice")
+    array = operand("choice: a", a)
+    along = axis_index(axis, max(len(array.shape), 1), "choice")
+    population = array.shape[along] if array.shape else _count("choice: a", a, array)
+    draws = math.prod(size)
+    if draws and population < 1:
+        raise ArgumentError(f"choice: nothing can be drawn from a population of {population}")
+    if not replace and draws > population:
+        raise ArgumentError(f"choice: {draws} elements cannot be drawn from {population} without replacement")
+    chances = None if p is None else _chances(p, population)
+    if replace:
+        chosen = _with_replacement(words, size, population, chances)
+    else:
+        chosen = shapes.reshape(_without_replacement(words, draws, population, chances, mode), size)
+    chosen = ops.convert_element_type(chosen, dtypes.default_int())
+    return _taken(array, chosen, along) if array.shape else chosen
+
+
+def _chances(p: Any, population: int) -> Any:
+    chances = inexact_operand("choice: p", p)
+    if chances.shape != (population,):
+        raise ShapeError(
+            f"choice: p must have shape ({population},), one probability for each element, got shape {chances.shape}"
+        )
+    return chances
+
+
+def _with_replacement(key: Words, shape: Shape, population: int, p: Any) -> Any:
+    if p is None:
+        return _within(key, shape, dtypes.default_int(), 0, population)
+    sums = cumsum(p, 0)
+    total = shapes.squeeze(slicing.slice_in_dim(sums, population - 1, population, 0), (0,))
+    levels = ops.mul(total, ops.sub(1, unit(key, shape, p.dtype)))
+    flat = shapes.reshape(levels, (math.prod(shape),))
+    return shapes.reshape(sorting.searchsorted(sums, flat, "left", np.int32), shape)
+
+
+def _without_replacement(key: Words, draws: int, population: int, p: Any, mode: str | None) -> Any:
+    """Distinct elements: the first of a random order, or the greatest of log p plus Gumbel noise (Vieira 2014)."""
+    if p is None:
+        return slicing.slice(_shuffled_range(key, population), (0,), (draws,))
+    noisy = ops.add(gumbel_of(key, (population,), p.dtype, mode), ops.log(p))
+    return sorting.top_k(noisy, draws, 0)[1]
+
+
+def categorical(
+    key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: str | None = None
+) -> Any:
+    """Random categories, given the logarithms of their probabilities: by the greatest of these plus Gumbel noise.
+
+    Args:
+      key: a key.
+      logits: logarithms of probabilities, up to a constant, along an axis.
+      axis: the axis of the categories.
+      shape: the shape of the result; it ends with the shape of ``logits`` without ``axis``, which is the default.
+      replace: whether a category may be drawn more than once, over the axes of ``shape`` before those.
+      mode: how to draw the noise: see :func:`gumbel`.
+
+    Returns:
+      An array of integers of ``shape``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or there are not enough categories.
+      ShapeError: the shapes do not fit.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import random
+    >>> random.categorical(random.key(0), pnp.log(pnp.array([0.1, 0.2, 0.7])), shape=(4,))
+    Array([2, 2, 2, 2], dtype=int32)
+    """
+    words = words_of("categorical", key)
+    scores = inexact_operand("categorical: logits", logits)
+    if not scores.shape:
+        raise ShapeError("categorical: logits must have an axis of categories, got a scalar")
+    along = axis_index(axis, len(scores.shape), "categorical")
+    batch = (*scores.shape[:along], *scores.shape[along + 1 :])
+    size = drawn_shape("categorical", batch if shape is None else shape, logits=batch)
+    extra = size[: len(size) - len(batch)]
+    if replace:
+        rest = list(size[len(extra) :])
+        rest.insert(along, scores.shape[along])
+        noisy = ops.add(gumbel_of(words, (*extra, *rest), scores.dtype, mode), scores)
+        return argmax(noisy, len(extra) + along, dtypes.default_int())
+    return _distinct_categories(words, scores, along, extra, batch, size, mode)
+
+
+def _distinct_categories(
+    key: Words, scores: Any, axis: int, extra: Shape, batch: Shape, shape: Shape, mode: str | None
+) -> Any:
+    draws = math.prod(extra)
+    if draws > scores.shape[axis]:
+        raise ArgumentError(
+            f"categorical: {draws} categories cannot be drawn from {scores.shape[axis]} without replacement"
+        )
+    if shape[len(extra) :] != batch:
+        raise ShapeError(f"categorical: without replacement shape {shape} must end with {batch}")
+    noisy = ops.add(scores, gumbel_of(key, scores.shape, scores.dtype, mode))
+    return shapes.reshape(shapes.moveaxis(sorting.top_k(noisy, draws, axis)[1], axis, 0), shape)

@@ -1,0 +1,349 @@
+"""For every row of the table of operations: everything that holds of an operation, checked.
+
+The value, dtype and shape agree with NumPy's; derivatives of both modes and orders agree with differences and
+with each other; mapping over any axes is a loop; staging changes nothing, of the operation or its derivatives.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import math
+import pkgutil
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy_specs import NUMPY
+from specs import LETTERS, PRIMITIVES, Spec
+
+import pullback.numpy as jnp
+import pullback.primitives
+from pullback import jacfwd, jacrev, jvp, make_jaxpr, vjp, vmap
+from pullback.core import dtypes, tree
+from pullback.core.array import as_array, typeof
+from pullback.core.config import enable_x64
+from pullback.core.jaxpr import check_jaxpr, jaxpr_as_fun
+from pullback.core.trace import Primitive
+from pullback.primitives.elementwise import add, mul, real, sin
+from pullback.primitives.reductions import reduce_sum
+from pullback.test_util import check_grads
+
+Record = Callable[[str, object], None]
+ROWS_OF_TABLE = [*PRIMITIVES, *NUMPY]
+
+RTOL = {"h": 4e-3, "b": 3e-2, "f": 1e-5, "F": 1e-5, "d": 1e-12, "D": 1e-12}
+UGLY_FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-38, 3e38, math.inf, -math.inf, math.nan]
+UGLY_COMPLEX = [0, 1, -1, 1j, -1j, 1 + 1j, -2.5 + 0.5j]
+
+
+def ids(specs: Sequence[Spec]) -> list[str]:
+    return [s.name for s in specs]
+
+
+def table(keep: Callable[[Spec], bool] = lambda s: True) -> Any:
+    """Parametrise a check by the rows for which it makes sense."""
+    kept = [s for s in ROWS_OF_TABLE if keep(s)]
+    return pytest.mark.parametrize("spec", kept, ids=ids(kept))
+
+
+def for_derivatives(keep: Callable[[Spec], bool] = lambda s: True) -> Any:
+    pairs = [(s, d) for s in ROWS_OF_TABLE for d in s.derivative if keep(s) and s.samples]
+    return pytest.mark.parametrize(("spec", "letter"), pairs, ids=[f"{s.name}-{d}" for s, d in pairs])
+
+
+def arrays(values: Sequence[Any]) -> list[Any]:
+    return [as_array(x) for x in values]
+
+
+def leaves(out: Any) -> list[Any]:
+    return list(tree.leaves(out))
+
+
+def assert_same(got: Any, expected: Any, tolerance: float = 0) -> None:
+    """Equal leaves: shapes, dtypes and values."""
+    got, expected = leaves(got), leaves(expected)
+    assert len(got) == len(expected)
+    for a, b in zip(got, expected, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        a, b = np.asarray(a), np.asarray(b)
+        if a.dtype.kind == "V" and a.dtype != LETTERS["b"]:
+            assert a.tobytes() == b.tobytes()
+        elif tolerance == 0:
+            np.testing.assert_array_equal(a, b)
+        else:
+            scale = np.abs(b[np.isfinite(b)]).max(initial=0)
+            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * scale)
+
+
+def tolerance_of(out: Any) -> float:
+    """A few roundings of the narrowest inexact dtype."""
+    return max((64 * float(dtypes.finfo(x.dtype).eps) for x in leaves(out) if dtypes.is_inexact(x.dtype)), default=0)
+
+
+# The table is complete ---------------------------------------------------------------------------------------------
+
+
+def primitives() -> set[str]:
+    """The names of all primitives that the modules of ``pullback.primitives`` hold."""
+    found = set()
+    for module in pkgutil.iter_modules(pullback.primitives.__path__, "pullback.primitives."):
+        found |= {x.name for x in vars(importlib.import_module(module.name)).values() if isinstance(x, Primitive)}
+    return found
+
+
+def test_every_primitive_has_a_row() -> None:
+    assert primitives() - {s.operation for s in PRIMITIVES} == set()
+
+
+def test_every_function_of_numpy_has_a_row_or_a_reason() -> None:
+    rows = {s.operation.removeprefix("numpy.") for s in NUMPY}
+    covered = {id(getattr(jnp, name)) for name in rows}
+    missing = {
+        name for name in jnp.__all__
+        if name not in NOT_IN_THE_TABLE and name not in rows and id(getattr(jnp, name)) not in covered
+    }  # fmt: skip
+    assert missing == set()
+
+
+def test_names_of_rows_are_unique() -> None:
+    names = [s.name for s in ROWS_OF_TABLE]
+    assert [n for n in names if names.count(n) > 1] == []
+
+
+# Value, dtype and shape --------------------------------------------------------------------------------------------
+
+
+def agree_with_numpy(spec: Spec, letter: str, point: list[Any]) -> None:
+    given = [x.astype(np.float32) if x.dtype in (LETTERS["b"], LETTERS["h"]) else x for x in point]
+    assert spec.reference is not None
+    with np.errstate(all="ignore"):
+        expected = leaves(spec.reference(*given))
+        got = leaves(spec.function(*arrays(point)))
+    assert len(got) == len(expected)
+    for a, b in zip(got, expected, strict=True):
+        b = np.asarray(b)
+        assert a.shape == b.shape
+        wanted = dtypes.canonicalize_dtype(b.dtype)
+        if letter in "hb" and wanted == np.float32:
+            wanted = LETTERS[letter]
+        assert a.dtype == wanted or not spec.exact_dtype
+        a = np.asarray(a)
+        if not dtypes.is_inexact(a.dtype):
+            np.testing.assert_array_equal(a, b.astype(a.dtype))
+            continue
+        wide = np.complex128 if b.dtype.kind == "c" else np.float64
+        with np.errstate(all="ignore"):
+            b = b.astype(a.dtype).astype(wide)
+        rtol = RTOL[letter if letter in "hb" else "F" if a.dtype.itemsize == 4 or a.dtype == np.complex64 else "D"]
+        rtol *= spec.tolerance
+        np.testing.assert_allclose(a.astype(wide), b, rtol=rtol, atol=rtol * 1e-2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "letter"),
+    [pytest.param(s, d, id=f"{s.name}-{d}") for s in ROWS_OF_TABLE if s.reference for d in s.dtypes],
+)
+def test_host_is_the_reference(spec: Spec, letter: str) -> None:
+    with enable_x64(letter in "dD"):
+        agree_with_numpy(spec, letter, spec.point(letter))
+
+
+def ugly_values(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return np.array([0, 1, 2, 7, info.max, info.max - 1, info.min, info.min // 2], dtype)
+    if dtype.kind == "c":
+        return np.array(UGLY_COMPLEX, dtype)
+    return np.array(UGLY_FLOATS, dtype)
+
+
+@pytest.mark.parametrize(
+    ("spec", "letter"),
+    [pytest.param(s, d, id=f"{s.name}-{d}")
+     for s in ROWS_OF_TABLE if s.ugly and s.samples[0].shape == () for d in s.dtypes if d not in "hb"],
+)  # fmt: skip
+def test_ugly_values(spec: Spec, letter: str) -> None:
+    values = ugly_values(LETTERS[letter])
+    count = len(spec.samples)
+    grid = np.meshgrid(*[values] * count, indexing="ij") if count > 1 else [values]
+    point = [np.ascontiguousarray(x) for x in grid]
+    agree_with_numpy(spec, letter, point)
+
+
+# Derivatives -------------------------------------------------------------------------------------------------------
+
+
+def active(spec: Spec, letter: str) -> tuple[Callable[..., Any], list[Any], list[int]]:
+    """A function of the operands with respect to which a row is differentiated, a point, and which operands they are."""
+    point = arrays(spec.point(letter))
+    where = [
+        i for i, x in enumerate(point)
+        if dtypes.is_inexact(x.dtype) and (spec.differentiable is None or i in spec.differentiable)
+    ]  # fmt: skip
+
+    def f(*xs: Any) -> Any:
+        full = list(point)
+        for i, x in zip(where, xs, strict=True):
+            full[i] = x
+        return spec.function(*full)
+
+    return f, [point[i] for i in where], where
+
+
+def inexact(out: Any) -> list[Any]:
+    return [x for x in leaves(out) if dtypes.is_inexact(x.dtype)]
+
+
+def random_like(x: Any, seed: int) -> Any:
+    rng = np.random.default_rng([seed, *x.shape])
+    value = rng.uniform(-1, 1, x.shape)
+    if dtypes.is_complex(x.dtype):
+        value = value + 1j * rng.uniform(-1, 1, x.shape)
+    return as_array(np.asarray(value).astype(x.dtype))
+
+
+def inner(us: Sequence[Any], vs: Sequence[Any]) -> float:
+    """The pairing Re(u v) of cotangents with tangents."""
+    return sum(float(np.sum(np.asarray(u) * np.asarray(v)).real) for u, v in zip(us, vs, strict=True))
+
+
+@for_derivatives()
+def test_derivatives_agree_with_differences(spec: Spec, letter: str) -> None:
+    with enable_x64():
+        f, point, _ = active(spec, letter)
+        if point:
+            check_grads(f, point, order=2 if spec.second else 1)
+
+
+@for_derivatives()
+def test_vjp_is_the_transpose_of_jvp(spec: Spec, letter: str) -> None:
+    with enable_x64():
+        f, point, _ = active(spec, letter)
+        g = lambda *xs: inexact(f(*xs))
+        v = [random_like(x, i) for i, x in enumerate(point)]
+        out, jv = jvp(g, point, v)
+        u = [random_like(x, 10 + i) for i, x in enumerate(out)]
+        left, right = inner(u, jv), inner(vjp(g, *point)[1](u), v)
+        assert abs(left - right) <= 1e-10 * (1 + abs(left))
+
+
+def smooth_total(out: Any) -> Any:
+    """A real scalar with second derivatives, of inexact results."""
+    total: Any = 0.0
+    for x in inexact(out):
+        x = real(mul(x, x)) if dtypes.is_complex(x.dtype) else mul(x, sin(x))
+        total = add(total, reduce_sum(x, range(len(x.shape))))
+    return total
+
+
+@for_derivatives(lambda s: s.second)
+def test_second_order_both_ways(spec: Spec, letter: str) -> None:
+    with enable_x64():
+        f, point, _ = active(spec, letter)
+        if not point or letter == "D" or not inexact(f(*point)):
+            return
+        argnums = tuple(range(len(point)))
+        g = lambda *xs: smooth_total(f(*xs))
+        forward_over_reverse = jacfwd(jacrev(g, argnums), argnums)(*point)
+        reverse_over_forward = jacrev(jacfwd(g, argnums), argnums)(*point)
+        assert_same(reverse_over_forward, forward_over_reverse, 1e-9)
+        for i, x in enumerate(point):
+            h = np.asarray(forward_over_reverse[i][i]).reshape(x.size, x.size)
+            np.testing.assert_allclose(h, h.T, rtol=1e-9, atol=1e-9 * np.abs(h).max(initial=1))
+
+
+@for_derivatives()
+def test_derivatives_are_mapped_and_staged(spec: Spec, letter: str) -> None:
+    """vmap of jvp and of vjp is a loop; both, staged, give the same."""
+    with enable_x64():
+        f, point, where = active(spec, letter)
+        g = lambda *xs: inexact(f(*xs))
+        if not point or not g(*point):
+            return
+        other = arrays([spec.point(letter, 1)[i] for i in where])
+        batch = [as_array(np.stack([np.asarray(a), np.asarray(b)])) for a, b in zip(point, other, strict=True)]
+        v = [random_like(x, i) for i, x in enumerate(point)]
+        u = [random_like(x, i) for i, x in enumerate(g(*point))]
+        for derivative in (lambda *xs: jvp(g, xs, v), lambda *xs: vjp(g, *xs)[1](u)):
+            mapped = vmap(derivative)(*batch)
+            loop = [leaves(derivative(*xs)) for xs in (point, other)]
+            rows = [as_array(np.stack([np.asarray(a) for a in column])) for column in zip(*loop, strict=True)]
+            assert_same(mapped, rows, 1e-9)
+            closed = make_jaxpr(derivative)(*point)
+            check_jaxpr(closed)
+            staged = jaxpr_as_fun(closed)(*point)
+            assert_same(staged, derivative(*point), 1e-12)
+            assert [typeof(x) for x in staged] == closed.out_avals
+
+
+# Mapping -----------------------------------------------------------------------------------------------------------
+
+
+def axes_to_try(spec: Spec) -> list[tuple[int | None, ...]]:
+    """Every combination of the first axis, the last one and none, for each operand; some of them if there are many."""
+    ranks = [len(s.shape) for s in spec.samples]
+    choices: list[list[int | None]] = [[0, None] if r == 0 else [0, r, None] for r in ranks]
+    if len(ranks) > 3:
+        choices = [[0, None] if i else c for i, c in enumerate(choices)]
+    return [axes for axes in itertools.product(*choices) if any(a is not None for a in axes)]
+
+
+@table(lambda s: bool(s.samples))
+def test_vmap_is_a_loop(spec: Spec, record_property: Record) -> None:
+    letter = spec.dtypes[0] if spec.dtypes[0] not in "hb" else "f" if "f" in spec.dtypes else spec.dtypes[0]
+    first, second = arrays(spec.point(letter)), arrays(spec.point(letter, 1))
+    combinations = axes_to_try(spec)
+    record_property("checks", len(combinations))
+    for axes in combinations:
+        batch = [
+            a if axis is None else as_array(np.stack([np.asarray(a), np.asarray(b)], axis))
+            for a, b, axis in zip(first, second, axes, strict=True)
+        ]
+        mapped = leaves(vmap(spec.function, in_axes=axes)(*batch))
+        examples = [first, [a if axis is None else b for a, b, axis in zip(first, second, axes, strict=True)]]
+        rows = [leaves(spec.function(*xs)) for xs in examples]
+        expected = [np.stack([np.asarray(a) for a in column]) for column in zip(*rows, strict=True)]
+        assert_same(mapped, expected, tolerance_of(mapped))
+
+
+# Staging -----------------------------------------------------------------------------------------------------------
+
+
+def agree_with_staged(f: Callable[..., Any], args: list[Any]) -> None:
+    closed = make_jaxpr(f)(*args)
+    check_jaxpr(closed)
+    eager = leaves(f(*args))
+    staged = jaxpr_as_fun(closed)(*args)
+    assert closed.out_avals == [typeof(x) for x in eager]
+    assert [typeof(x) for x in staged] == closed.out_avals
+    assert_same(staged, eager)
+
+
+@table()
+def test_staging_changes_nothing(spec: Spec, record_property: Record) -> None:
+    record_property("checks", len(spec.dtypes))
+    for letter in spec.dtypes:
+        with enable_x64(letter in "dD"):
+            agree_with_staged(spec.function, arrays(spec.point(letter)))
+
+
+@table(lambda s: bool(s.samples) and all(x.shape == () for x in s.samples))
+def test_staging_keeps_weak_types(spec: Spec, record_property: Record) -> None:
+    kinds = [kind for kind, d in ((float, "f"), (int, "i"), (complex, "F"), (bool, "?")) if d in spec.dtypes]
+    record_property("checks", len(kinds))
+    for kind in kinds:
+        weak = [as_array(kind(1)) for _ in spec.samples]
+        agree_with_staged(spec.function, weak)
+        agree_with_staged(spec.function, [*weak[:-1], as_array(np.asarray(weak[-1]))])
+
+
+@table(lambda s: bool(s.samples))
+def test_a_mapped_program_is_staged(spec: Spec) -> None:
+    first, second = (arrays(spec.point(spec.dtypes[0], k)) for k in (0, 1))
+    batch = [as_array(np.stack([np.asarray(a), np.asarray(b)])) for a, b in zip(first, second, strict=True)]
+    with enable_x64(spec.dtypes[0] in "dD"):
+        agree_with_staged(vmap(spec.function), batch)
