@@ -58,11 +58,7 @@ def layout(
     shape: Axes,
     indices_shape: Axes,
     sizes: Axes,
-    window_axes: Axes,
-    dropped: Axes,
-    indexed: Axes,
-    operand_batching: Axes,
-    indices_batching: Axes,
+    numbers: tuple[Axes, Axes, Axes, Axes, Axes],
 ) -> Layout:
     """The layout of a gather or scatter whose shapes and dimension numbers fit together.
 
@@ -70,29 +66,28 @@ def layout(
       shape: that of the operand.
       indices_shape: that of the indices, whose last axis is the index vector.
       sizes: of the window along each axis of the operand.
-      window_axes: the positions of the windows' axes in the result.
-      dropped: the axes of the operand that have no axis in the window.
-      indexed: the operand's axis for each component of an index vector.
-      operand_batching: axes of the operand that go along with axes of the indices.
-      indices_batching: these axes of the indices.
+      numbers: the positions of the windows' axes in the result; the axes of the operand that have no axis in the window;
+        the operand's axis for each component of an index vector; axes of the operand that go along with axes of the
+        indices; these axes of the indices.
     """
+    window_axes, dropped, indexed, operand_batching, indices_batching = numbers
     batch = indices_shape[:-1]
     rank = len(batch)
     windows = [d for d in range(len(shape)) if d not in dropped and d not in operand_batching]
     whole = [d for d in windows if d not in indexed or sizes[d] == shape[d]]
     advanced_dims = [d for d in range(len(shape)) if d not in whole]
     ranged = [d for d in advanced_dims if d in windows and sizes[d] != 1]
-    advanced = []
-    for d in advanced_dims:
+
+    def advanced(d: int) -> tuple[int, int, Any]:
+        everything = rank + len(ranged)
         if d in operand_batching:
             axis = indices_batching[operand_batching.index(d)]
-            step = _along(batch[axis], axis, rank + len(ranged))
-            advanced.append((d, -1, step))
-        elif d not in indexed:
-            advanced.append((d, -1, _along(1, 0, rank + len(ranged))))
-        else:
-            step = _along(sizes[d], rank + ranged.index(d), rank + len(ranged)) if d in ranged else None
-            advanced.append((d, indexed.index(d), step))
+            return d, -1, _along(batch[axis], axis, everything)
+        if d not in indexed:
+            return d, -1, _along(1, 0, everything)
+        step = _along(sizes[d], rank + ranged.index(d), everything) if d in ranged else None
+        return d, indexed.index(d), step
+
     # The axes of rows, as positions in the result.
     batch_axes = [i for i in range(rank + len(windows)) if i not in window_axes]
     place = dict(zip(windows, window_axes, strict=True))
@@ -111,7 +106,7 @@ def layout(
         limits=np.array([shape[d] - sizes[d] for d in indexed], np.intp),
         indexed=indexed,
         sizes=sizes,
-        advanced=tuple(advanced),
+        advanced=tuple(map(advanced, advanced_dims)),
         order=None if order == tuple(range(len(shape))) else order,
         slices=tuple(slice(0, sizes[d]) for d in whole),
         to_result=to_result,
