@@ -44,6 +44,7 @@ lint: .venv/dev.stamp ## ruff, mypy, the floors of the house, sizes of functions
 	.venv/bin/python .ci/check_sizes.py src benchmarks examples
 
 bench: .venv-bench/bench.stamp ## measure against JAX, PyTorch and autograd (BENCH_ARGS="--quick")
+	@.venv-bench/bin/python -m compileall -q src  # as installation does for the peers
 	.venv-bench/bin/python -m benchmarks $(BENCH_ARGS)
 
 clean: ## remove environments, caches and build products

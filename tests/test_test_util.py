@@ -155,7 +155,7 @@ class TestWhatIsWrong:
             check_grads(f, (1.0,), order=2)
 
     def test_a_stopped_gradient(self) -> None:
-        with pytest.raises(AssertionError, match="got 1.* off by 1"):
+        with pytest.raises(AssertionError, match=r"got 1.* off by 1"):
             check_grads(lambda x: mul(x, stop_gradient_p.bind(x)), (1.0,), 1, modes="fwd")
 
     def test_a_kink(self) -> None:
@@ -227,5 +227,5 @@ class TestRulesByHand:
 
 @pytest.mark.parametrize(("order", "modes"), [(0, "fwd"), (1, "reverse"), (1, ()), (1.5, "fwd")])
 def test_arguments_that_make_no_sense(order: Any, modes: Any) -> None:
-    with pytest.raises(ValueError, match="check_grads: (order|modes) must be"):
+    with pytest.raises(ValueError, match=r"check_grads: (order|modes) must be"):
         check_grads(sin, (1.0,), order, modes)

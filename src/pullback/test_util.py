@@ -167,12 +167,12 @@ def _random(size: int, seed: int) -> Vector:
 
 
 class _Space:
-    """The real coordinates of the inexact leaves of a tree: a complex leaf has its real parts, then the imaginary ones."""
+    """The real coordinates of the inexact leaves of a tree: of a complex leaf the real parts, then the others."""
 
     def __init__(self, value: Any) -> None:
         pairs, self.treedef = tree.flatten_with_path(value)
         self.paths = [path for path, _ in pairs]
-        self.leaves = [as_array(x) for _, x in pairs]
+        self.leaves: list[Any] = [as_array(x) for _, x in pairs]
         self.parts = [
             x.size * (2 if dtypes.is_complex(x.dtype) else 1) if dtypes.is_inexact(x.dtype) else 0 for x in self.leaves
         ]
@@ -333,24 +333,23 @@ class _Comparer:
         self.rtol = rtol if rtol is not None else min(1e4 * rounding, 8 * rounding + 0.05) if rounding > 1e-10 else 1e-6
         self.atol = atol
         self.rounding = rounding
+        self.size = np.max(np.abs(point.value), initial=0, where=np.isfinite(point.value))
         self.point = point
         self.found: list[_Mismatch] = []
         self.compared = 0
 
-    def compare(
-        self, expected: Vector, error: Vector, got: Vector, index: int | None, by_input: bool, size: Vector | float = 0
-    ) -> None:
-        """Compare a column of the Jacobian (``by_input`` false), or a row of it; ``index`` is that of the other side."""
+    def compare(self, expected: Vector, error: Vector, got: Vector, index: int | None, by_input: bool) -> None:
+        """Compare a row of the Jacobian (``by_input``), or a column of it; ``index`` is that of the other side."""
         self.compared += len(expected)
-        scale = np.maximum(np.max(np.abs(expected), initial=0), size)
-        atol = self.atol if self.atol is not None else 1e3 * self.rounding * scale
+        largest = np.max(np.abs(expected), initial=0)
+        atol = self.atol if self.atol is not None else self.rounding * (1e3 * largest + 16 * self.size)
         allowed = atol + self.rtol * np.abs(expected) + 4 * error
         with np.errstate(all="ignore"):
             wrong = ~(np.abs(got - expected) <= allowed) & ~(np.isnan(got) & np.isnan(expected))
         wrong &= ~((got == expected) & np.isinf(got))
         for k in np.flatnonzero(wrong):
-            place = (int(k), index) if by_input else (index, int(k))
-            self.found.append(_Mismatch(*place, float(expected[k]), float(got[k]), float(allowed[k])))
+            i, o = (int(k), index) if by_input else (index, int(k))
+            self.found.append(_Mismatch(i, o, float(expected[k]), float(got[k]), float(allowed[k])))
 
     def report(self, what: str, reference: str) -> None:
         """Raise, if something was wrong."""
@@ -398,8 +397,7 @@ def _check_mode(f: Any, derivative: Any, args: tuple[Any, ...], forward: bool, s
         got = apply(given, derivative, direction, what)
         with nullcontext() if config.enable_x64 else enable_x64(True):
             expected = apply(precise, derivative, direction, what)
-        size = np.max(np.abs(given.value), initial=0)
-        comparer.compare(expected, np.zeros(len(expected)), got, None, not forward, size)
+        comparer.compare(expected, np.zeros(len(expected)), got, None, not forward)
     comparer.report(f"{what}, in the dtype of the arguments,", "derivative in float64")
 
 

@@ -12,6 +12,4 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         reports = [r for r in terminalreporter.stats.get(outcome, []) if "grid/test_grid.py" in r.nodeid]
         counts[outcome] = sum(dict(r.user_properties).get("checks", 1) for r in reports)
     if any(counts.values()):
-        terminalreporter.write_line(
-            f"grid of operations: {counts['passed']} checks passed, {counts['failed']} failed"
-        )
+        terminalreporter.write_line(f"grid of operations: {counts['passed']} checks passed, {counts['failed']} failed")

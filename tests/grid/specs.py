@@ -39,11 +39,18 @@ from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMo
 NumpyArray = np.ndarray[Any, Any]
 
 LETTERS: dict[str, np.dtype[Any]] = {
-    "h": np.dtype(np.float16), "b": np.dtype(ml_dtypes.bfloat16), "f": np.dtype(np.float32),
-    "d": np.dtype(np.float64), "F": np.dtype(np.complex64), "D": np.dtype(np.complex128),
-    "i": np.dtype(np.int32), "s": np.dtype(np.int8), "u": np.dtype(np.uint8), "w": np.dtype(np.uint32),
+    "h": np.dtype(np.float16),
+    "b": np.dtype(ml_dtypes.bfloat16),
+    "f": np.dtype(np.float32),
+    "d": np.dtype(np.float64),
+    "F": np.dtype(np.complex64),
+    "D": np.dtype(np.complex128),
+    "i": np.dtype(np.int32),
+    "s": np.dtype(np.int8),
+    "u": np.dtype(np.uint8),
+    "w": np.dtype(np.uint32),
     "?": np.dtype(np.bool_),
-}  # fmt: skip
+}
 FLOAT = "hbf"
 INEXACT = FLOAT + "F"
 REAL = FLOAT + "iu"
@@ -144,8 +151,13 @@ def derivative_of(dtypes: str) -> str:
 
 
 def row(
-    operation: Primitive, reference: Any, *samples: Sample, params: dict[str, Any] | None = None, label: str = "", **options: Any
-) -> Spec:  # fmt: skip
+    operation: Primitive,
+    reference: Any,
+    *samples: Sample,
+    params: dict[str, Any] | None = None,
+    label: str = "",
+    **options: Any,
+) -> Spec:
     """A row for a primitive with given parameters."""
     params = params or {}
     options.setdefault("dtypes", "f")
@@ -164,9 +176,14 @@ def unary(
 
 
 def binary(
-    p: Primitive, reference: Any, dtypes: str = INEXACT, lo: float = -2, hi: float = 2, right: tuple[float, float] | None = None,
+    p: Primitive,
+    reference: Any,
+    dtypes: str = INEXACT,
+    lo: float = -2,
+    hi: float = 2,
+    right: tuple[float, float] | None = None,
     **options: Any,
-) -> list[Spec]:  # fmt: skip
+) -> list[Spec]:
     """Rows for an operation on each pair of elements, of equal and of broadcast shapes."""
     options = {"ugly": True, "dtypes": dtypes, **options}
     low, high = right or (lo, hi)
@@ -232,68 +249,172 @@ def widen(f: Any) -> Any:
 
 
 ELEMENTWISE = [
-    *unary(ew.neg_p, np.negative, NUMBER), *unary(ew.exp_p, np.exp), *unary(ew.exp2_p, np.exp2, FLOAT),
-    *unary(ew.expm1_p, np.expm1), *unary(ew.log_p, np.log, lo=0.1), *unary(ew.log1p_p, np.log1p, lo=-0.5),
-    *unary(ew.sqrt_p, np.sqrt, lo=0.1), *unary(ew.rsqrt_p, lambda x: 1 / np.sqrt(x), lo=0.1, ugly=False),
-    *unary(ew.cbrt_p, np.cbrt, FLOAT), *unary(ew.logistic_p, lambda x: 1 / (1 + np.exp(-x)), ugly=False),
-    *unary(ew.square_p, np.square, NUMBER), *unary(ew.sin_p, np.sin), *unary(ew.cos_p, np.cos),
-    *unary(ew.tan_p, np.tan, lo=-1, hi=1), *unary(ew.asin_p, np.arcsin, lo=-0.9, hi=0.9),
-    *unary(ew.acos_p, np.arccos, lo=-0.9, hi=0.9), *unary(ew.atan_p, np.arctan, hi=0.8, lo=-0.8),
-    *unary(ew.sinh_p, np.sinh), *unary(ew.cosh_p, np.cosh), *unary(ew.tanh_p, np.tanh, lo=-1, hi=1),
-    *unary(ew.asinh_p, np.arcsinh, lo=-0.9, hi=0.9), *unary(ew.acosh_p, np.arccosh, lo=1.1, hi=3),
-    *unary(ew.atanh_p, np.arctanh, lo=-0.9, hi=0.9), *unary(ew.erf_p, widen(scipy.special.erf), FLOAT),
-    *unary(ew.erfc_p, widen(scipy.special.erfc), FLOAT), *unary(ew.erf_inv_p, widen(scipy.special.erfinv), FLOAT, lo=-0.9, hi=0.9),
+    *unary(ew.neg_p, np.negative, NUMBER),
+    *unary(ew.exp_p, np.exp),
+    *unary(ew.exp2_p, np.exp2, FLOAT),
+    *unary(ew.expm1_p, np.expm1),
+    *unary(ew.log_p, np.log, lo=0.1),
+    *unary(ew.log1p_p, np.log1p, lo=-0.5),
+    *unary(ew.sqrt_p, np.sqrt, lo=0.1),
+    *unary(ew.rsqrt_p, lambda x: 1 / np.sqrt(x), lo=0.1, ugly=False),
+    *unary(ew.cbrt_p, np.cbrt, FLOAT),
+    *unary(ew.logistic_p, lambda x: 1 / (1 + np.exp(-x)), ugly=False),
+    *unary(ew.square_p, np.square, NUMBER),
+    *unary(ew.sin_p, np.sin),
+    *unary(ew.cos_p, np.cos),
+    *unary(ew.tan_p, np.tan, lo=-1, hi=1),
+    *unary(ew.asin_p, np.arcsin, lo=-0.9, hi=0.9),
+    *unary(ew.acos_p, np.arccos, lo=-0.9, hi=0.9),
+    *unary(ew.atan_p, np.arctan, hi=0.8, lo=-0.8),
+    *unary(ew.sinh_p, np.sinh),
+    *unary(ew.cosh_p, np.cosh),
+    *unary(ew.tanh_p, np.tanh, lo=-1, hi=1),
+    *unary(ew.asinh_p, np.arcsinh, lo=-0.9, hi=0.9),
+    *unary(ew.acosh_p, np.arccosh, lo=1.1, hi=3),
+    *unary(ew.atanh_p, np.arctanh, lo=-0.9, hi=0.9),
+    *unary(ew.erf_p, widen(scipy.special.erf), FLOAT),
+    *unary(ew.erfc_p, widen(scipy.special.erfc), FLOAT),
+    *unary(ew.erf_inv_p, widen(scipy.special.erfinv), FLOAT, lo=-0.9, hi=0.9),
     *unary(ew.lgamma_p, widen(scipy.special.gammaln), FLOAT, lo=0.2, hi=4, ugly=False),
     *unary(ew.digamma_p, widen(scipy.special.digamma), FLOAT, lo=0.2, hi=4, ugly=False),
-    *unary(ew.floor_p, np.floor, FLOAT), *unary(ew.ceil_p, np.ceil, FLOAT), *unary(ew.round_p, np.rint, FLOAT),
-    *unary(ew.sign_p, complex_sign, NUMBER, ugly=False), *unary(ew.is_finite_p, np.isfinite), *unary(ew.real_p, np.real, "F"),
-    *unary(ew.imag_p, np.imag, "F"), *unary(ew.conj_p, np.conj, "F"), *unary(ew.abs_p, np.abs, NUMBER, ugly=False),
-    *unary(ew.not_p, np.invert, BITS), *unary(ew.copy_p, lambda x: x, ANY),
+    *unary(ew.floor_p, np.floor, FLOAT),
+    *unary(ew.ceil_p, np.ceil, FLOAT),
+    *unary(ew.round_p, np.rint, FLOAT),
+    *unary(ew.sign_p, complex_sign, NUMBER, ugly=False),
+    *unary(ew.is_finite_p, np.isfinite),
+    *unary(ew.real_p, np.real, "F"),
+    *unary(ew.imag_p, np.imag, "F"),
+    *unary(ew.conj_p, np.conj, "F"),
+    *unary(ew.abs_p, np.abs, NUMBER, ugly=False),
+    *unary(ew.not_p, np.invert, BITS),
+    *unary(ew.copy_p, lambda x: x, ANY),
     *unary(ew.stop_gradient_p, lambda x: x, ANY, derivative=""),
     *unary(ew.population_count_p, lambda x: np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype), INTEGER),
     *unary(ew.clz_p, leading_zeros, INTEGER),
-    *binary(ew.add_p, np.add, ANY), *binary(ew.sub_p, np.subtract, NUMBER), *binary(ew.mul_p, np.multiply, ANY),
-    *binary(ew.div_p, xla_div, REAL + "s", right=(0.5, 2)), *binary(ew.div_p, np.divide, "F", ugly=False),
-    *binary(ew.pow_p, np.power, INEXACT, lo=0.2, ugly=False), *binary(ew.hypot_p, np.hypot, FLOAT),
-    *binary(ew.logaddexp_p, np.logaddexp, FLOAT), *binary(ew.atan2_p, np.arctan2, FLOAT),
-    *binary(ew.rem_p, xla_rem, REAL, lo=0.1, hi=5, right=(1.1, 2)), *binary(ew.max_p, np.maximum, ANY),
-    *binary(ew.min_p, np.minimum, ANY), *binary(ew.nextafter_p, np.nextafter, "hf", derivative=""),
-    *binary(ew.eq_p, np.equal, ANY), *binary(ew.ne_p, np.not_equal, ANY), *binary(ew.lt_p, np.less, REAL),
-    *binary(ew.le_p, np.less_equal, REAL), *binary(ew.gt_p, np.greater, REAL), *binary(ew.ge_p, np.greater_equal, REAL),
-    *binary(ew.and_p, np.bitwise_and, BITS), *binary(ew.or_p, np.bitwise_or, BITS), *binary(ew.xor_p, np.bitwise_xor, BITS),
-    *binary(ew.gcd_p, np.gcd, INTEGER, ugly=False), *binary(ew.complex_p, lambda x, y: x + 1j * y, "f", ugly=False),
+    *binary(ew.add_p, np.add, ANY),
+    *binary(ew.sub_p, np.subtract, NUMBER),
+    *binary(ew.mul_p, np.multiply, ANY),
+    *binary(ew.div_p, xla_div, REAL + "s", right=(0.5, 2)),
+    *binary(ew.div_p, np.divide, "F", ugly=False),
+    *binary(ew.pow_p, np.power, INEXACT, lo=0.2, ugly=False),
+    *binary(ew.hypot_p, np.hypot, FLOAT),
+    *binary(ew.logaddexp_p, np.logaddexp, FLOAT),
+    *binary(ew.atan2_p, np.arctan2, FLOAT),
+    *binary(ew.rem_p, xla_rem, REAL, lo=0.1, hi=5, right=(1.1, 2)),
+    *binary(ew.max_p, np.maximum, ANY),
+    *binary(ew.min_p, np.minimum, ANY),
+    *binary(ew.nextafter_p, np.nextafter, "hf", derivative=""),
+    *binary(ew.eq_p, np.equal, ANY),
+    *binary(ew.ne_p, np.not_equal, ANY),
+    *binary(ew.lt_p, np.less, REAL),
+    *binary(ew.le_p, np.less_equal, REAL),
+    *binary(ew.gt_p, np.greater, REAL),
+    *binary(ew.ge_p, np.greater_equal, REAL),
+    *binary(ew.and_p, np.bitwise_and, BITS),
+    *binary(ew.or_p, np.bitwise_or, BITS),
+    *binary(ew.xor_p, np.bitwise_xor, BITS),
+    *binary(ew.gcd_p, np.gcd, INTEGER, ugly=False),
+    *binary(ew.complex_p, lambda x, y: x + 1j * y, "f", ugly=False),
     *binary(ew.shift_left_p, xla_shift(np.left_shift, np.zeros_like), INTEGER),
     *binary(ew.shift_right_logical_p, xla_shift(logical_right, np.zeros_like), INTEGER),
     *binary(ew.shift_right_arithmetic_p, arithmetic_right, INTEGER),
-    row(ew.add_any_p, np.add, R(2, 3), R(2, 3), dtypes=INEXACT), row(ew.add_any_p, np.add, R(), R(), dtypes=INEXACT),
-    row(ew.polygamma_p, widen(scipy.special.polygamma), K([1.0, 2.0], np.float32, fixed=True), R(2, lo=0.5, hi=4),
-        differentiable=(1,), derivative=""),
-    *(row(ew.integer_pow_p, partial(lambda x, y: np.power(x, y), y=y), R(2, 3, lo=0.3), params={"y": y}, dtypes=INEXACT)
-      for y in (-3, -1, 0, 1, 2, 3, 4, 7)),
+    row(ew.add_any_p, np.add, R(2, 3), R(2, 3), dtypes=INEXACT),
+    row(ew.add_any_p, np.add, R(), R(), dtypes=INEXACT),
+    row(
+        ew.polygamma_p,
+        widen(scipy.special.polygamma),
+        K([1.0, 2.0], np.float32, fixed=True),
+        R(2, lo=0.5, hi=4),
+        differentiable=(1,),
+        derivative="",
+    ),
+    *(
+        row(
+            ew.integer_pow_p,
+            partial(lambda x, y: np.power(x, y), y=y),
+            R(2, 3, lo=0.3),
+            params={"y": y},
+            dtypes=INEXACT,
+        )
+        for y in (-3, -1, 0, 1, 2, 3, 4, 7)
+    ),
     row(ew.integer_pow_p, lambda x: x**3, R(2, 3), params={"y": 3}, dtypes="iu"),
     row(ew.pow_p, np.power, R(3, lo=0), R(3, lo=0), dtypes="iu", derivative=""),
-    *(row(ew.clamp_p, lambda a, x, b: np.clip(x, a, b), R(*a, lo=-2, hi=-1), R(2, 3), R(*b, lo=1, hi=1.5), dtypes=REAL)
-      for a, b in (((), ()), ((2, 3), (2, 3)), ((3,), ()))),
-    *(row(ew.select_n_p, lambda w, x, y: np.where(w, y, x), K(w), R(2, 3), R(*s), dtypes=ANY)
-      for w, s in (([[True, False, True], [False, False, True]], (2, 3)), (True, (2, 3)), ([[True], [False]], (3,)))),
+    *(
+        row(
+            ew.clamp_p, lambda a, x, b: np.clip(x, a, b), R(*a, lo=-2, hi=-1), R(2, 3), R(*b, lo=1, hi=1.5), dtypes=REAL
+        )
+        for a, b in (((), ()), ((2, 3), (2, 3)), ((3,), ()))
+    ),
+    *(
+        row(ew.select_n_p, lambda w, x, y: np.where(w, y, x), K(w), R(2, 3), R(*s), dtypes=ANY)
+        for w, s in (([[True, False, True], [False, False, True]], (2, 3)), (True, (2, 3)), ([[True], [False]], (3,)))
+    ),
     row(ew.select_n_p, lambda w, *xs: np.choose(w, xs), K([2, 0, 1]), R(3), R(3), R(3), dtypes=ANY),
-    *(row(ew.convert_element_type_p, partial(lambda x, d: np.real(x).astype(d) if d.kind != "c" else x.astype(d), d=LETTERS[d]),
-          R(2, 3), params={"new_dtype": LETTERS[d], "weak_type": False}, dtypes=dtypes, derivative=derivative)
-      for d, dtypes, derivative in (("f", "fiuF?", ""), ("d", "d", "dD"), ("F", "fiuF?", ""), ("D", "D", "dD"), ("i", ANY, "dD"),
-                                    ("h", REAL, ""), ("b", REAL, ""), ("u", "iu?", ""))),
-    row(ew.convert_element_type_p, lambda x: np.clip(np.trunc(x), 0, 255).astype(np.uint8), R(2, 3, hi=300),
-        params={"new_dtype": LETTERS["u"], "weak_type": False}, label="saturating"),
-    row(ew.convert_element_type_p, lambda x: x != 0, R(2, 3), params={"new_dtype": LETTERS["?"], "weak_type": False}, dtypes=REAL),
-    row(ew.bitcast_convert_type_p, lambda x: x.view(np.int32), R(2, 3), params={"new_dtype": LETTERS["i"]}, derivative=""),
-]  # fmt: skip
+    *(
+        row(
+            ew.convert_element_type_p,
+            partial(lambda x, d: np.real(x).astype(d) if d.kind != "c" else x.astype(d), d=LETTERS[d]),
+            R(2, 3),
+            params={"new_dtype": LETTERS[d], "weak_type": False},
+            dtypes=dtypes,
+            derivative=derivative,
+        )
+        for d, dtypes, derivative in (
+            ("f", "fiuF?", ""),
+            ("d", "d", "dD"),
+            ("F", "fiuF?", ""),
+            ("D", "D", "dD"),
+            ("i", ANY, "dD"),
+            ("h", REAL, ""),
+            ("b", REAL, ""),
+            ("u", "iu?", ""),
+        )
+    ),
+    row(
+        ew.convert_element_type_p,
+        lambda x: np.clip(np.trunc(x), 0, 255).astype(np.uint8),
+        R(2, 3, hi=300),
+        params={"new_dtype": LETTERS["u"], "weak_type": False},
+        label="saturating",
+    ),
+    row(
+        ew.convert_element_type_p,
+        lambda x: x != 0,
+        R(2, 3),
+        params={"new_dtype": LETTERS["?"], "weak_type": False},
+        dtypes=REAL,
+    ),
+    row(
+        ew.bitcast_convert_type_p,
+        lambda x: x.view(np.int32),
+        R(2, 3),
+        params={"new_dtype": LETTERS["i"]},
+        derivative="",
+    ),
+]
 
 
 def reduction(p: Primitive, reference: Any, dtypes: str, **options: Any) -> list[Spec]:
     """Rows for a reduction, over each set of axes."""
     return [
-        row(p, partial(lambda x, a: reference(x, axis=a), a=axes), R(*shape, lo=0.3), params={"axes": axes}, dtypes=dtypes, **options)
-        for shape, axes in (((3,), (0,)), ((2, 3), (0,)), ((2, 3), (1,)), ((2, 3), (0, 1)), ((2, 3, 2), (0, 2)), ((1, 3), (0,)))
-    ]  # fmt: skip
+        row(
+            p,
+            partial(lambda x, a: reference(x, axis=a), a=axes),
+            R(*shape, lo=0.3),
+            params={"axes": axes},
+            dtypes=dtypes,
+            **options,
+        )
+        for shape, axes in (
+            ((3,), (0,)),
+            ((2, 3), (0,)),
+            ((2, 3), (1,)),
+            ((2, 3), (0, 1)),
+            ((2, 3, 2), (0, 2)),
+            ((1, 3), (0,)),
+        )
+    ]
 
 
 def cumulative(p: Primitive, reference: Any, dtypes: str, **options: Any) -> list[Spec]:
@@ -303,9 +424,17 @@ def cumulative(p: Primitive, reference: Any, dtypes: str, **options: Any) -> lis
         return np.flip(reference(np.flip(x, axis), axis=axis), axis) if reverse else reference(x, axis=axis)
 
     return [
-        row(p, partial(run, axis=axis, reverse=reverse), R(*shape), params={"axis": axis, "reverse": reverse}, dtypes=dtypes, **options)
-        for shape, axis in (((4,), 0), ((3, 2), 0), ((2, 3), 1)) for reverse in (False, True)
-    ]  # fmt: skip
+        row(
+            p,
+            partial(run, axis=axis, reverse=reverse),
+            R(*shape),
+            params={"axis": axis, "reverse": reverse},
+            dtypes=dtypes,
+            **options,
+        )
+        for shape, axis in (((4,), 0), ((3, 2), 0), ((2, 3), 1))
+        for reverse in (False, True)
+    ]
 
 
 def same_dtype(f: Any) -> Any:
@@ -322,18 +451,42 @@ def recurrence(a: Any, b: Any, axis: int, reverse: bool) -> Any:
 
 
 REDUCTIONS = [
-    *reduction(red.reduce_sum_p, same_dtype(np.sum), NUMBER), *reduction(red.reduce_prod_p, same_dtype(np.prod), NUMBER),
-    *reduction(red.reduce_max_p, np.max, REAL + "?"), *reduction(red.reduce_min_p, np.min, REAL + "?"),
-    *reduction(red.reduce_and_p, np.bitwise_and.reduce, BITS), *reduction(red.reduce_or_p, np.bitwise_or.reduce, BITS),
+    *reduction(red.reduce_sum_p, same_dtype(np.sum), NUMBER),
+    *reduction(red.reduce_prod_p, same_dtype(np.prod), NUMBER),
+    *reduction(red.reduce_max_p, np.max, REAL + "?"),
+    *reduction(red.reduce_min_p, np.min, REAL + "?"),
+    *reduction(red.reduce_and_p, np.bitwise_and.reduce, BITS),
+    *reduction(red.reduce_or_p, np.bitwise_or.reduce, BITS),
     *reduction(red.reduce_xor_p, np.bitwise_xor.reduce, BITS),
-    *(row(p, partial(lambda x, f, a: f(x, a).astype(np.int32), f=f, a=axis), R(2, 3), params={"axes": (axis,), "index_dtype": LETTERS["i"]},
-          dtypes=REAL) for p, f in ((red.argmax_p, np.argmax), (red.argmin_p, np.argmin)) for axis in (0, 1)),
-    *cumulative(red.cumsum_p, same_dtype(np.cumsum), NUMBER), *cumulative(red.cumprod_p, same_dtype(np.cumprod), NUMBER),
-    *cumulative(red.cummax_p, np.maximum.accumulate, REAL), *cumulative(red.cummin_p, np.minimum.accumulate, REAL),
+    *(
+        row(
+            p,
+            partial(lambda x, f, a: f(x, a).astype(np.int32), f=f, a=axis),
+            R(2, 3),
+            params={"axes": (axis,), "index_dtype": LETTERS["i"]},
+            dtypes=REAL,
+        )
+        for p, f in ((red.argmax_p, np.argmax), (red.argmin_p, np.argmin))
+        for axis in (0, 1)
+    ),
+    *cumulative(red.cumsum_p, same_dtype(np.cumsum), NUMBER),
+    *cumulative(red.cumprod_p, same_dtype(np.cumprod), NUMBER),
+    *cumulative(red.cummax_p, np.maximum.accumulate, REAL),
+    *cumulative(red.cummin_p, np.minimum.accumulate, REAL),
     *cumulative(red.cumlogsumexp_p, np.logaddexp.accumulate, FLOAT),
-    *(row(red.linear_recurrence_p, partial(recurrence, axis=axis, reverse=reverse), R(*a), R(*b), params={"axis": axis, "reverse": reverse},
-          dtypes=INEXACT) for a, b, axis in (((4,), (4,), 0), ((3, 2), (3, 2), 0), ((1, 3), (2, 3), 1)) for reverse in (False, True)),
-]  # fmt: skip
+    *(
+        row(
+            red.linear_recurrence_p,
+            partial(recurrence, axis=axis, reverse=reverse),
+            R(*a),
+            R(*b),
+            params={"axis": axis, "reverse": reverse},
+            dtypes=INEXACT,
+        )
+        for a, b, axis in (((4,), (4,), 0), ((3, 2), (3, 2), 0), ((1, 3), (2, 3), 1))
+        for reverse in (False, True)
+    ),
+]
 
 
 def broadcast(x: Any, shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
@@ -360,34 +513,99 @@ def sliced(x: Any, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
 
 
 SHAPES = [
-    *(row(shapes.broadcast_in_dim_p, partial(broadcast, shape=shape, dims=dims), R(*s), params={"shape": shape, "broadcast_dimensions": dims},
-          dtypes=ANY) for s, shape, dims in (((), (2, 3), ()), ((3,), (2, 3), (1,)), ((2,), (2, 3), (0,)), ((2, 1), (2, 3), (0, 1)),
-                                             ((2, 3), (2, 2, 3), (0, 2)), ((1,), (1, 2), (0,)))),
-    *(row(shapes.reshape_p, partial(np.reshape, shape=to), R(*s), params={"new_sizes": to}, dtypes=ANY)
-      for s, to in (((2, 3), (6,)), ((6,), (2, 3)), ((2, 3), (3, 2)), ((1,), ()), ((2, 3), (1, 2, 1, 3)))),
-    *(row(shapes.squeeze_p, partial(np.squeeze, axis=axes), R(*s), params={"dimensions": axes}, dtypes=ANY)
-      for s, axes in (((1, 3), (0,)), ((2, 1), (1,)), ((1, 2, 1), (0, 2)), ((1,), (0,)))),
-    *(row(shapes.transpose_p, partial(np.transpose, axes=order), R(2, 3, 2), params={"permutation": order}, dtypes=ANY)
-      for order in ((1, 0, 2), (2, 0, 1), (0, 2, 1))),
-    *(row(slicing.slice_p, partial(sliced, **p), R(*s), params=p, dtypes=ANY) for s, p in (
-        ((5,), {"start_indices": (1,), "limit_indices": (4,), "strides": (1,)}),
-        ((5,), {"start_indices": (0,), "limit_indices": (5,), "strides": (2,)}),
-        ((3, 4), {"start_indices": (1, 0), "limit_indices": (3, 4), "strides": (1, 3)}),
-        ((3,), {"start_indices": (1,), "limit_indices": (1,), "strides": (1,)}))),
-    *(row(slicing.pad_p, partial(padded, config=c), R(*s), R(), params={"padding_config": c}, dtypes=NUMBER) for s, c in (
-        ((3,), ((1, 2, 0),)), ((3,), ((0, 0, 2),)), ((3,), ((-1, 1, 0),)), ((2, 3), ((1, 0, 1), (-1, -1, 0))), ((3,), ((-2, 1, 1),)))),
-    *(row(slicing.concatenate_p, partial(lambda *xs, axis: np.concatenate(xs, axis), axis=axis), *(R(*s) for s in ss),
-          params={"dimension": axis}, dtypes=ANY)
-      for axis, ss in ((0, [(2,), (3,)]), (1, [(2, 1), (2, 2)]), (0, [(1, 2), (2, 2), (1, 2)]))),
-    *(row(slicing.stack_p, partial(lambda *xs, axis: np.stack(xs, axis), axis=axis), *(R(*s) for s in ss), params={"dimension": axis}, dtypes=ANY)
-      for axis, ss in ((0, [(), ()]), (0, [(2,), (2,)]), (1, [(2,), (2,), (2,)]), (1, [(2, 3), (2, 3)]))),
-    *(row(slicing.unstack_p, partial(lambda x, axis: list(np.moveaxis(x, axis, 0)), axis=axis), R(*s), params={"dimension": axis}, dtypes=ANY)
-      for axis, s in ((0, (3,)), (0, (2, 3)), (1, (2, 3)))),
-    *(row(slicing.rev_p, partial(np.flip, axis=axes), R(*s), params={"dimensions": axes}, dtypes=ANY)
-      for s, axes in (((4,), (0,)), ((2, 3), (1,)), ((2, 3), (0, 1)))),
-    *(row(slicing.iota_p, partial(lambda d, s, a: broadcast(np.arange(s[a]), s, (a,)).astype(LETTERS[d]), d=d, s=s, a=a),
-          params={"dtype": LETTERS[d], "shape": s, "dimension": a}) for d, s, a in (("i", (4,), 0), ("f", (2, 3), 1), ("u", (2, 3), 0), ("F", (3,), 0))),
-]  # fmt: skip
+    *(
+        row(
+            shapes.broadcast_in_dim_p,
+            partial(broadcast, shape=shape, dims=dims),
+            R(*s),
+            params={"shape": shape, "broadcast_dimensions": dims},
+            dtypes=ANY,
+        )
+        for s, shape, dims in (
+            ((), (2, 3), ()),
+            ((3,), (2, 3), (1,)),
+            ((2,), (2, 3), (0,)),
+            ((2, 1), (2, 3), (0, 1)),
+            ((2, 3), (2, 2, 3), (0, 2)),
+            ((1,), (1, 2), (0,)),
+        )
+    ),
+    *(
+        row(shapes.reshape_p, partial(np.reshape, shape=to), R(*s), params={"new_sizes": to}, dtypes=ANY)
+        for s, to in (((2, 3), (6,)), ((6,), (2, 3)), ((2, 3), (3, 2)), ((1,), ()), ((2, 3), (1, 2, 1, 3)))
+    ),
+    *(
+        row(shapes.squeeze_p, partial(np.squeeze, axis=axes), R(*s), params={"dimensions": axes}, dtypes=ANY)
+        for s, axes in (((1, 3), (0,)), ((2, 1), (1,)), ((1, 2, 1), (0, 2)), ((1,), (0,)))
+    ),
+    *(
+        row(
+            shapes.transpose_p, partial(np.transpose, axes=order), R(2, 3, 2), params={"permutation": order}, dtypes=ANY
+        )
+        for order in ((1, 0, 2), (2, 0, 1), (0, 2, 1))
+    ),
+    *(
+        row(slicing.slice_p, partial(sliced, **p), R(*s), params=p, dtypes=ANY)
+        for s, p in (
+            ((5,), {"start_indices": (1,), "limit_indices": (4,), "strides": (1,)}),
+            ((5,), {"start_indices": (0,), "limit_indices": (5,), "strides": (2,)}),
+            ((3, 4), {"start_indices": (1, 0), "limit_indices": (3, 4), "strides": (1, 3)}),
+            ((3,), {"start_indices": (1,), "limit_indices": (1,), "strides": (1,)}),
+        )
+    ),
+    *(
+        row(slicing.pad_p, partial(padded, config=c), R(*s), R(), params={"padding_config": c}, dtypes=NUMBER)
+        for s, c in (
+            ((3,), ((1, 2, 0),)),
+            ((3,), ((0, 0, 2),)),
+            ((3,), ((-1, 1, 0),)),
+            ((2, 3), ((1, 0, 1), (-1, -1, 0))),
+            ((3,), ((-2, 1, 1),)),
+        )
+    ),
+    *(
+        row(
+            slicing.concatenate_p,
+            partial(lambda *xs, axis: np.concatenate(xs, axis), axis=axis),
+            *(R(*s) for s in ss),
+            params={"dimension": axis},
+            dtypes=ANY,
+        )
+        for axis, ss in ((0, [(2,), (3,)]), (1, [(2, 1), (2, 2)]), (0, [(1, 2), (2, 2), (1, 2)]))
+    ),
+    *(
+        row(
+            slicing.stack_p,
+            partial(lambda *xs, axis: np.stack(xs, axis), axis=axis),
+            *(R(*s) for s in ss),
+            params={"dimension": axis},
+            dtypes=ANY,
+        )
+        for axis, ss in ((0, [(), ()]), (0, [(2,), (2,)]), (1, [(2,), (2,), (2,)]), (1, [(2, 3), (2, 3)]))
+    ),
+    *(
+        row(
+            slicing.unstack_p,
+            partial(lambda x, axis: list(np.moveaxis(x, axis, 0)), axis=axis),
+            R(*s),
+            params={"dimension": axis},
+            dtypes=ANY,
+        )
+        for axis, s in ((0, (3,)), (0, (2, 3)), (1, (2, 3)))
+    ),
+    *(
+        row(slicing.rev_p, partial(np.flip, axis=axes), R(*s), params={"dimensions": axes}, dtypes=ANY)
+        for s, axes in (((4,), (0,)), ((2, 3), (1,)), ((2, 3), (0, 1)))
+    ),
+    *(
+        row(
+            slicing.iota_p,
+            partial(lambda d, s, a: broadcast(np.arange(s[a]), s, (a,)).astype(LETTERS[d]), d=d, s=s, a=a),
+            params={"dtype": LETTERS[d], "shape": s, "dimension": a},
+        )
+        for d, s, a in (("i", (4,), 0), ("f", (2, 3), 1), ("u", (2, 3), 0), ("F", (3,), 0))
+    ),
+]
 
 
 def dot(x: Any, y: Any, dims: Any) -> Any:
@@ -403,16 +621,31 @@ def dot(x: Any, y: Any, dims: Any) -> Any:
 
 
 CONTRACTIONS = [
-    row(contraction.dot_general_p, partial(dot, dims=d), R(*a), R(*b), params={"dimension_numbers": d}, dtypes=NUMBER, tolerance=4)
-    for a, b, d in (
-        ((3,), (3,), (((0,), (0,)), ((), ()))), ((2, 3), (3, 2), (((1,), (0,)), ((), ()))),
-        ((2, 3), (3,), (((1,), (0,)), ((), ()))), ((3,), (3, 2), (((0,), (0,)), ((), ()))),
-        ((2, 3), (4, 3), (((1,), (1,)), ((), ()))), ((3, 2), (3, 4), (((0,), (0,)), ((), ()))),
-        ((2, 3), (2, 3), (((0, 1), (0, 1)), ((), ()))), ((2, 3), (3, 2), (((0, 1), (1, 0)), ((), ()))),
-        ((2, 2, 3), (2, 3, 2), (((2,), (1,)), ((0,), (0,)))), ((2, 3), (2, 3), (((1,), (1,)), ((0,), (0,)))),
-        ((2,), (3,), (((), ()), ((), ()))), ((2, 3, 2), (3, 2, 2), (((0,), (1,)), ((1,), (0,)))), ((), (2,), (((), ()), ((), ()))),
+    row(
+        contraction.dot_general_p,
+        partial(dot, dims=d),
+        R(*a),
+        R(*b),
+        params={"dimension_numbers": d},
+        dtypes=NUMBER,
+        tolerance=4,
     )
-]  # fmt: skip
+    for a, b, d in (
+        ((3,), (3,), (((0,), (0,)), ((), ()))),
+        ((2, 3), (3, 2), (((1,), (0,)), ((), ()))),
+        ((2, 3), (3,), (((1,), (0,)), ((), ()))),
+        ((3,), (3, 2), (((0,), (0,)), ((), ()))),
+        ((2, 3), (4, 3), (((1,), (1,)), ((), ()))),
+        ((3, 2), (3, 4), (((0,), (0,)), ((), ()))),
+        ((2, 3), (2, 3), (((0, 1), (0, 1)), ((), ()))),
+        ((2, 3), (3, 2), (((0, 1), (1, 0)), ((), ()))),
+        ((2, 2, 3), (2, 3, 2), (((2,), (1,)), ((0,), (0,)))),
+        ((2, 3), (2, 3), (((1,), (1,)), ((0,), (0,)))),
+        ((2,), (3,), (((), ()), ((), ()))),
+        ((2, 3, 2), (3, 2, 2), (((0,), (1,)), ((1,), (0,)))),
+        ((), (2,), (((), ()), ((), ()))),
+    )
+]
 
 
 def clamped(starts: Any, shape: Any, sizes: Any) -> tuple[slice, ...]:
@@ -457,22 +690,30 @@ ELEMENTS = GatherDimensionNumbers((), (0,), (0,))
 
 def gather_params(numbers: Any, sizes: Any, mode: Any, fill: Any = None) -> dict[str, Any]:
     return {
-        "dimension_numbers": numbers, "slice_sizes": sizes, "mode": mode, "fill_value": fill,
-        "indices_are_sorted": False, "unique_indices": False,
-    }  # fmt: skip
+        "dimension_numbers": numbers,
+        "slice_sizes": sizes,
+        "mode": mode,
+        "fill_value": fill,
+        "indices_are_sorted": False,
+        "unique_indices": False,
+    }
 
 
 def scatters(p: Primitive, combine: Any, **options: Any) -> Iterator[Spec]:
     """Rows for a scatter: of elements, of rows, with repeated indices, and indices out of range."""
     for shape, updates, windows, indices, mode in (
-        ((4,), (3,), (), [[2], [0], [1]], MODES.FILL_OR_DROP), ((4,), (3,), (), [[2], [0], [2]], MODES.FILL_OR_DROP),
-        ((3, 2), (2, 2), (1,), [[2], [0]], MODES.CLIP), ((3, 2), (3, 2), (1,), [[5], [0], [-1]], MODES.FILL_OR_DROP),
+        ((4,), (3,), (), [[2], [0], [1]], MODES.FILL_OR_DROP),
+        ((4,), (3,), (), [[2], [0], [2]], MODES.FILL_OR_DROP),
+        ((3, 2), (2, 2), (1,), [[2], [0]], MODES.CLIP),
+        ((3, 2), (3, 2), (1,), [[5], [0], [-1]], MODES.FILL_OR_DROP),
         ((4,), (3,), (), [[7], [0], [1]], MODES.CLIP),
-    ):  # fmt: skip
+    ):
         params = {
-            "dimension_numbers": scatter.ScatterDimensionNumbers(windows, (0,), (0,)), "mode": mode,
-            "indices_are_sorted": False, "unique_indices": False,
-        }  # fmt: skip
+            "dimension_numbers": scatter.ScatterDimensionNumbers(windows, (0,), (0,)),
+            "mode": mode,
+            "indices_are_sorted": False,
+            "unique_indices": False,
+        }
         reference = put_rows(combine, mode is MODES.CLIP)
         yield row(
             p,
@@ -487,20 +728,53 @@ def scatters(p: Primitive, combine: Any, **options: Any) -> Iterator[Spec]:
 
 
 INDEXING = [
-    *(row(indexing.dynamic_slice_p, partial(dynamic_slice, sizes=sizes), R(*s), *(K(i) for i in starts), params={"slice_sizes": sizes}, dtypes=ANY)
-      for s, sizes, starts in (((5,), (2,), [1]), ((5,), (2,), [4]), ((5,), (3,), [-2]), ((3, 4), (2, 2), [1, 1]))),
-    *(row(indexing.dynamic_update_slice_p, dynamic_update, R(*s), R(*u), *(K(i) for i in starts), dtypes=ANY, label=str(starts))
-      for s, u, starts in (((5,), (2,), [1]), ((5,), (2,), [4]), ((3, 4), (2, 2), [0, 1]))),
-    *(row(indexing.gather_p, partial(take_rows, fill=fill, clip=mode is not MODES.FILL_OR_DROP), R(*s), K(i), dtypes=dtypes, label=f"{i},{mode}",
-          params=gather_params(ROWS if len(s) == 2 else ELEMENTS, (1, *s[1:]), mode, fill))
-      for s, i, mode, fill, dtypes in (
-          ((4,), [[2], [0], [2]], MODES.FILL_OR_DROP, 0, ANY), ((3, 2), [[2], [0]], MODES.CLIP, None, ANY),
-          ((3, 2), [[7], [0], [-4]], MODES.CLIP, None, ANY), ((4,), [[2], [9]], MODES.FILL_OR_DROP, 0, "fFi"),
-          ((4,), [[1], [3]], MODES.PROMISE_IN_BOUNDS, None, ANY))),
-    *scatters(scatter.scatter_p, lambda a, b: b, dtypes=ANY), *scatters(scatter.scatter_add_p, np.add, dtypes=NUMBER),
-    *scatters(scatter.scatter_mul_p, np.multiply, dtypes=NUMBER), *scatters(scatter.scatter_min_p, np.minimum, dtypes=REAL),
+    *(
+        row(
+            indexing.dynamic_slice_p,
+            partial(dynamic_slice, sizes=sizes),
+            R(*s),
+            *(K(i) for i in starts),
+            params={"slice_sizes": sizes},
+            dtypes=ANY,
+        )
+        for s, sizes, starts in (((5,), (2,), [1]), ((5,), (2,), [4]), ((5,), (3,), [-2]), ((3, 4), (2, 2), [1, 1]))
+    ),
+    *(
+        row(
+            indexing.dynamic_update_slice_p,
+            dynamic_update,
+            R(*s),
+            R(*u),
+            *(K(i) for i in starts),
+            dtypes=ANY,
+            label=str(starts),
+        )
+        for s, u, starts in (((5,), (2,), [1]), ((5,), (2,), [4]), ((3, 4), (2, 2), [0, 1]))
+    ),
+    *(
+        row(
+            indexing.gather_p,
+            partial(take_rows, fill=fill, clip=mode is not MODES.FILL_OR_DROP),
+            R(*s),
+            K(i),
+            dtypes=dtypes,
+            label=f"{i},{mode}",
+            params=gather_params(ROWS if len(s) == 2 else ELEMENTS, (1, *s[1:]), mode, fill),
+        )
+        for s, i, mode, fill, dtypes in (
+            ((4,), [[2], [0], [2]], MODES.FILL_OR_DROP, 0, ANY),
+            ((3, 2), [[2], [0]], MODES.CLIP, None, ANY),
+            ((3, 2), [[7], [0], [-4]], MODES.CLIP, None, ANY),
+            ((4,), [[2], [9]], MODES.FILL_OR_DROP, 0, "fFi"),
+            ((4,), [[1], [3]], MODES.PROMISE_IN_BOUNDS, None, ANY),
+        )
+    ),
+    *scatters(scatter.scatter_p, lambda a, b: b, dtypes=ANY),
+    *scatters(scatter.scatter_add_p, np.add, dtypes=NUMBER),
+    *scatters(scatter.scatter_mul_p, np.multiply, dtypes=NUMBER),
+    *scatters(scatter.scatter_min_p, np.minimum, dtypes=REAL),
     *scatters(scatter.scatter_max_p, np.maximum, dtypes=REAL),
-]  # fmt: skip
+]
 
 
 def sort_together(*xs: Any, axis: int, keys: int) -> list[Any]:
@@ -528,31 +802,99 @@ def add_along(x: Any, indices: Any, axis: int, size: int) -> Any:
 
 
 SORTING = [
-    *(row(sorting.sort_p, partial(sort_together, axis=axis, keys=keys), *(R(*s) for _ in range(n)), dtypes=REAL,
-          params={"dimension": axis, "is_stable": True, "num_keys": keys})
-      for s, n, axis, keys in (((4,), 1, 0, 1), ((2, 3), 1, 1, 1), ((3, 2), 2, 0, 1), ((4,), 3, 0, 2))),
-    *(row(sorting.top_k_p, partial(largest, k=k, axis=axis), R(*s), params={"k": k, "axis": axis}, dtypes="f")
-      for s, k, axis in (((5,), 2, 0), ((2, 4), 3, 1), ((3, 2), 1, 0))),
-    *(row(sorting.searchsorted_p, partial(search_rows, side=side), R(*a, sort=len(a) == 1), R(*b), dtypes="f", derivative="",
-          params={"side": side, "index_dtype": LETTERS["i"]}) for side in ("left", "right") for a, b in (((4,), (3,)),)),
-    *(row(sorting.take_along_axis_p, partial(np.take_along_axis, axis=axis), R(*s), K(i), params={"axis": axis, "unique": False}, dtypes=ANY)
-      for s, i, axis in (((4,), [2, 0, 2], 0), ((2, 3), [[1, 0], [2, 2]], 1), ((3, 2), [[0, 2]], 0))),
-    row(sorting.take_along_axis_p, lambda x, i: np.take_along_axis(x, np.broadcast_to(i, (2, 2)), 1), R(2, 3), K([[1, 0]]),
-        params={"axis": 1, "unique": True}, dtypes=ANY, label="broadcast"),
-    *(row(sorting.add_along_axis_p, partial(add_along, axis=axis, size=size), R(*s), K(i), dtypes=NUMBER,
-          params={"axis": axis, "size": size, "unique": False})
-      for s, i, axis, size in (((3,), [2, 0, 2], 0, 4), ((2, 2), [[1, 0], [2, 2]], 1, 3), ((2, 2), [[1, 0]], 1, 3))),
-]  # fmt: skip
+    *(
+        row(
+            sorting.sort_p,
+            partial(sort_together, axis=axis, keys=keys),
+            *(R(*s) for _ in range(n)),
+            dtypes=REAL,
+            params={"dimension": axis, "is_stable": True, "num_keys": keys},
+        )
+        for s, n, axis, keys in (((4,), 1, 0, 1), ((2, 3), 1, 1, 1), ((3, 2), 2, 0, 1), ((4,), 3, 0, 2))
+    ),
+    *(
+        row(sorting.top_k_p, partial(largest, k=k, axis=axis), R(*s), params={"k": k, "axis": axis}, dtypes="f")
+        for s, k, axis in (((5,), 2, 0), ((2, 4), 3, 1), ((3, 2), 1, 0))
+    ),
+    *(
+        row(
+            sorting.searchsorted_p,
+            partial(search_rows, side=side),
+            R(*a, sort=len(a) == 1),
+            R(*b),
+            dtypes="f",
+            derivative="",
+            params={"side": side, "index_dtype": LETTERS["i"]},
+        )
+        for side in ("left", "right")
+        for a, b in (((4,), (3,)),)
+    ),
+    *(
+        row(
+            sorting.take_along_axis_p,
+            partial(np.take_along_axis, axis=axis),
+            R(*s),
+            K(i),
+            params={"axis": axis, "unique": False},
+            dtypes=ANY,
+        )
+        for s, i, axis in (((4,), [2, 0, 2], 0), ((2, 3), [[1, 0], [2, 2]], 1), ((3, 2), [[0, 2]], 0))
+    ),
+    row(
+        sorting.take_along_axis_p,
+        lambda x, i: np.take_along_axis(x, np.broadcast_to(i, (2, 2)), 1),
+        R(2, 3),
+        K([[1, 0]]),
+        params={"axis": 1, "unique": True},
+        dtypes=ANY,
+        label="broadcast",
+    ),
+    *(
+        row(
+            sorting.add_along_axis_p,
+            partial(add_along, axis=axis, size=size),
+            R(*s),
+            K(i),
+            dtypes=NUMBER,
+            params={"axis": axis, "size": size, "unique": False},
+        )
+        for s, i, axis, size in (((3,), [2, 0, 2], 0, 4), ((2, 2), [[1, 0], [2, 2]], 1, 3), ((2, 2), [[1, 0]], 1, 3))
+    ),
+]
 
 WORDS = K([[1, 2], [3, 4], [5, 6]], np.uint32)
 KEYS = K(np.array([[1, 2], [3, 4]], np.uint32).view(core_dtypes.key_dtype).reshape(2), fixed=True)
 
 RANDOM = [
-    row(random_bits.threefry2x32_p, None, K(1, np.uint32), K(2, np.uint32), K([1, 2, 3], np.uint32), K([4, 5, 6], np.uint32), derivative=""),
+    row(
+        random_bits.threefry2x32_p,
+        None,
+        K(1, np.uint32),
+        K(2, np.uint32),
+        K([1, 2, 3], np.uint32),
+        K([4, 5, 6], np.uint32),
+        derivative="",
+    ),
     row(random_bits.random_wrap_p, None, WORDS, derivative=""),
     row(random_bits.random_unwrap_p, lambda k: np.array([[1, 2], [3, 4]], np.uint32), KEYS, derivative=""),
-]  # fmt: skip
+]
 
 PRIMITIVES: list[Spec] = [
-    *ELEMENTWISE, *REDUCTIONS, *SHAPES, *CONTRACTIONS, *INDEXING, *SORTING, *RANDOM,
-]  # fmt: skip
+    *ELEMENTWISE,
+    *REDUCTIONS,
+    *SHAPES,
+    *CONTRACTIONS,
+    *INDEXING,
+    *SORTING,
+    *RANDOM,
+]
+
+
+def numbered(specs: Sequence[Spec]) -> list[Spec]:
+    """The rows, with a number in the name of those whose name has come before."""
+    count: dict[str, int] = {}
+    for spec in specs:
+        n = count[spec.name] = count.get(spec.name, 0) + 1
+        if n > 1:
+            spec.name += f"#{n}"
+    return list(specs)

@@ -94,7 +94,8 @@ def test_extremes_of_each_dtype() -> None:
     assert red.extreme(np.dtype("float16"), largest=False) == -INF
     assert red.extreme(np.dtype("complex64"), largest=True) == complex(INF, INF)
     largest = red.extreme(np.dtype(ml_dtypes.float8_e4m3fn), largest=True)
-    assert float(largest) == 448 and largest.dtype == ml_dtypes.float8_e4m3fn
+    assert float(largest) == 448
+    assert largest.dtype == ml_dtypes.float8_e4m3fn
 
 
 def test_nan_and_signed_values() -> None:
@@ -249,17 +250,18 @@ def test_long_linear_recurrences_run_in_blocks() -> None:
     for k in range(1, len(b)):
         expected.append(a[k] * expected[-1] + b[k])
     same(host_reductions.linear_recurrence(a, b, axis=0, reverse=False), expected, rtol=1e-9, atol=1e-9)
-    huge = np.full(5003, 1e30)
+    huge = np.full(5003, 1e15)
     huge[0] = 0
-    assert not np.isnan(host_reductions.linear_recurrence(huge, np.zeros(5003), axis=0, reverse=False)).any()
+    assert not np.isnan(np.asarray(red.linear_recurrence(array(huge), array(np.zeros(5003)), 0))).any()
 
 
 def test_derivatives_of_linear_recurrences() -> None:
+    with enable_x64(True):
+        one, all_ = array(POINT[:1]), array(POINT)
     for axis in (0, 1):
         check(lambda x, axis=axis: red.linear_recurrence(ops.sin(x), ops.cos(x), axis), POINT[0])
-        wide = array(POINT[:1])
-        check(lambda x, axis=axis, wide=wide: red.linear_recurrence(x, wide, axis + 1, True), POINT)
-        check(lambda x, axis=axis: red.linear_recurrence(array(POINT), x, axis + 1), POINT[:1])
+        check(lambda x, axis=axis: red.linear_recurrence(x, one, axis + 1, True), POINT)
+        check(lambda x, axis=axis: red.linear_recurrence(all_, x, axis + 1), POINT[:1])
 
 
 # Sorting -----------------------------------------------------------------------------------------------------------
@@ -280,7 +282,7 @@ def test_sort_by_several_keys() -> None:
     stable = sorting.sort([a, b], 0)[1]
     assert list(np.asarray(stable)) == [4, 3, 1, 0]
     with pytest.raises(ShapeError, match="num_keys=3 must be from 1 to the number of operands, 2"):
-        sorting.sort([a, b], 0, num_keys=3)
+        pullback.make_jaxpr(lambda x, y: sorting.sort([x, y], 0, num_keys=3))(a, b)
     with pytest.raises(ShapeError, match=r"operands of one shape, got \(4,\), \(1,\)"):
         pullback.make_jaxpr(lambda x, y: sorting.sort([x, y], 0))(a, array([1.0], "float32"))
 
@@ -290,7 +292,7 @@ def test_sort_by_several_keys() -> None:
 def test_top_k(dtype: str, axis: int) -> None:
     with enable_x64(True):
         info = [np.iinfo(dtype).min, np.iinfo(dtype).max] if np.dtype(dtype).kind in "iu" else [0, 1]
-        x = RNG.choice(np.array([*info, 3, 5]).astype(dtype), (6, 5))
+        x = RNG.choice(np.array([*info, 3, 5], dtype), (6, 5))
         for k in range(x.shape[axis] + 1):
             values, indices = sorting.top_k(as_array(x), k, axis)
             order = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
@@ -304,7 +306,7 @@ def test_top_k_of_ugly_values() -> None:
     assert list(np.asarray(indices)) == [1, 4, 0, 3, 2]
     assert values.dtype == ml_dtypes.bfloat16
     with pytest.raises(ShapeError, match="k=5 must be from 0 to 4"):
-        sorting.top_k(array([1, 2, 3, 4], "float32"), 5, 0)
+        pullback.make_jaxpr(lambda x: sorting.top_k(x, 5, 0))(array([1, 2, 3, 4], "float32"))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -316,7 +318,8 @@ def test_derivatives_of_sorting(axis: int) -> None:
 
 def test_taking_and_adding_along_an_axis_broadcast() -> None:
     x, i = POINT, np.array([[[2], [0], [2]]])
-    same(sorting.take_along_axis(array(x), as_array(i), 2), np.take_along_axis(x, np.broadcast_to(i, (2, 3, 1)), 2))
+    same(sorting.take_along_axis(array(x), as_array(i), 2), np.take_along_axis(x, np.broadcast_to(i, (2, 3, 1)), 2),
+         rtol=1e-6)  # fmt: skip
     check(lambda x: sorting.take_along_axis(ops.sin(x), as_array(i), 2), POINT)
     check(lambda x: sorting.take_along_axis(x, as_array(np.tile(i, (2, 1, 1))), 2), POINT[:1])
     check(lambda x: sorting.add_along_axis(ops.sin(x), as_array(i), 2, 5), POINT[:, :, :1])

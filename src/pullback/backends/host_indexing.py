@@ -66,8 +66,8 @@ def layout(
       shape: that of the operand.
       indices_shape: that of the indices, whose last axis is the index vector.
       sizes: of the window along each axis of the operand.
-      numbers: the positions of the windows' axes in the result; the axes of the operand that have no axis in the window;
-        the operand's axis for each component of an index vector; axes of the operand that go along with axes of the
+      numbers: the positions of the windows' axes in the result; the axes of the operand that the windows lack; the
+        operand's axis for each component of an index vector; axes of the operand that go along with axes of the
         indices; these axes of the indices.
     """
     window_axes, dropped, indexed, operand_batching, indices_batching = numbers
@@ -88,26 +88,23 @@ def layout(
         step = _along(sizes[d], rank + ranged.index(d), everything) if d in ranged else None
         return d, indexed.index(d), step
 
-    # The axes of rows, as positions in the result.
     batch_axes = [i for i in range(rank + len(windows)) if i not in window_axes]
     place = dict(zip(windows, window_axes, strict=True))
+    # The axes of rows, as positions in the result:
     rows = [*batch_axes, *(place[d] for d in ranged), *(place[d] for d in whole)]
     extent = {**dict(zip(batch_axes, batch, strict=True)), **{place[d]: sizes[d] for d in windows}}
     kept = sorted(rows)
     to_result = tuple(rows.index(i) for i in kept)
-    order = (*advanced_dims, *whole)
     full = not ranged and all(sizes[d] == shape[d] for d in whole)
     taken = advanced_dims[0] if full and len(advanced_dims) == 1 and advanced_dims[0] in indexed else None
-    before = [place[d] for d in whole if taken is not None and d < taken]
-    after = [place[d] for d in whole if taken is not None and d > taken]
-    take_rows = [*before, *batch_axes, *after]
+    take_rows = _take_rows(taken, whole, place, batch_axes)
     return Layout(
         batch=batch,
         limits=np.array([shape[d] - sizes[d] for d in indexed], np.intp),
         indexed=indexed,
         sizes=sizes,
         advanced=tuple(map(advanced, advanced_dims)),
-        order=None if order == tuple(range(len(shape))) else order,
+        order=None if advanced_dims + whole == sorted(advanced_dims + whole) else (*advanced_dims, *whole),
         slices=tuple(slice(0, sizes[d]) for d in whole),
         to_result=to_result,
         from_result=tuple(kept.index(i) for i in rows),
@@ -115,8 +112,15 @@ def layout(
         shape=tuple(extent[i] for i in range(rank + len(windows))),
         mask_shape=tuple(extent[i] if i in batch_axes else 1 for i in range(rank + len(windows))),
         take_axis=taken,
-        take_order=tuple(take_rows.index(i) for i in kept) if taken is not None else (),
+        take_order=tuple(take_rows.index(i) for i in kept if taken is not None),
     )
+
+
+def _take_rows(taken: int | None, whole: list[int], place: dict[int, int], batch_axes: list[int]) -> list[int]:
+    """The axes of what ``np.take`` gives, as positions in the result."""
+    if taken is None:
+        return []
+    return [*(place[d] for d in whole if d < taken), *batch_axes, *(place[d] for d in whole if d > taken)]
 
 
 def _along(size: int, axis: int, rank: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -179,6 +180,17 @@ def typeof(x: Any) -> ShapedArray:
     if type(x) in SCALARS:
         return ShapedArray((), dtypes.scalar_dtype(type(x)), type(x) is not bool)
     return as_array(x).aval  # type: ignore[attr-defined,no-any-return]
+
+
+def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:
+    """The dtype of the Python numbers among some operands: that of the last array, or the common one of the numbers.
+
+    The last array, since the first may be the condition of a choice.
+    """
+    for x in reversed(args):
+        if type(x) not in SCALARS:
+            return x.dtype  # type: ignore[no-any-return]
+    return dtypes.result_type(*args)
 
 
 def shape_of(x: Any) -> tuple[int, ...]:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import source
-from pullback.core.array import SCALARS, typeof
-from pullback.core.errors import NotLinearError
+from pullback.core.array import SCALARS, number_dtype, typeof
+from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.jaxpr import infer
 from pullback.core.trace import Primitive, Trace, Tracer
 from pullback.core.types import ZERO, Shape, ShapedArray
@@ -73,13 +73,12 @@ class Linear:
 
 
 def operand_avals(args: Sequence[Any]) -> list[ShapedArray]:
-    """The abstract operands of an operation; Python numbers among them take the dtype of the last array."""
+    """The abstract operands of an operation, with Python numbers in the dtype that they take."""
     avals = [x.aval if type(x) is Linear else typeof(x) for x in args]
-    arrays = [a for a, x in zip(avals, args, strict=True) if type(x) not in SCALARS]
-    if not arrays:
-        return avals
-    dtype = arrays[-1].dtype
-    return [a.update(dtype=dtype) if type(x) in SCALARS else a for a, x in zip(avals, args, strict=True)]
+    if any(type(x) in SCALARS for x in args):
+        dtype = number_dtype([x if type(x) in SCALARS else a for a, x in zip(avals, args, strict=True)])
+        avals = [a.update(dtype=dtype) if type(x) in SCALARS else a for a, x in zip(avals, args, strict=True)]
+    return avals
 
 
 def is_linear(x: Any) -> bool:
@@ -143,7 +142,10 @@ class LinearTrace(Trace):
         self.nodes.append(Linear(-1, primitive, args, params, None, results))
         return [LinearTracer(self, var) for var in results]
 
-    def not_linear(self, primitive: Primitive, how: str = "is not linear") -> NotLinearError:
+    def not_linear(self, primitive: Primitive, how: str = "") -> PullbackError:
+        """The error for an operation that cannot be recorded."""
+        if not how:
+            how = "is not linear" if primitive.transpose_rule else "is not linear (it has no transpose rule)"
         return NotLinearError(
             f"{primitive.name} {how}, so it cannot be transposed "
             f"(in {source.describe_function(self.function)}, at {source.describe(source.here())}). "

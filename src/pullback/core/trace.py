@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.core import source, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, typeof
 from pullback.core.errors import (
     AllocationError,
     ConcretizationTypeError,
@@ -393,14 +393,11 @@ def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any
 
 def _fit_scalars(values: list[Any]) -> None:
     """Give Python numbers a dtype where NumPy would not find the right one by itself."""
-    dtype = next((v.dtype for v in values if type(v) not in SCALARS), None)
-    if dtype is None:
-        for i, v in enumerate(values):
-            values[i] = typeof(v).dtype.type(v)
-    elif dtype.kind == "V":
+    dtype = number_dtype(values)
+    if dtype.kind == "V" or all(type(v) in SCALARS for v in values):
         for i, v in enumerate(values):
             if type(v) in SCALARS:
-                values[i] = np.asarray(v, dtype)
+                values[i] = np.asarray(v, dtype)[()]
 
 
 def explain(error: Exception, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Exception:
@@ -421,7 +418,7 @@ def explain(error: Exception, primitive: Primitive, args: Sequence[Any], params:
     return error
 
 
-_TOO_LARGE = re.compile("array is too big|[Mm]aximum (allowed|supported) dimension")
+_TOO_LARGE = re.compile("(array|iterator) is too (big|large)|[Mm]aximum (allowed|supported) dimension")
 """What NumPy says of shapes whose sizes overflow, in a ValueError."""
 
 

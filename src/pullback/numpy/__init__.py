@@ -19,6 +19,10 @@ _NAMES = {
         "arange array asarray astype copy empty empty_like eye from_dlpack frombuffer fromfunction fromiter full "
         "full_like geomspace identity indices linspace logspace meshgrid ones ones_like tri vander zeros zeros_like "
     ),
+    "diagonals": (
+        "diag diag_indices diag_indices_from diagflat diagonal fill_diagonal mask_indices tril tril_indices "
+        "tril_indices_from triu triu_indices triu_indices_from "
+    ),
     "editing": (
         "append delete insert pad resize trim_zeros "
     ),
@@ -26,8 +30,11 @@ _NAMES = {
         "einsum einsum_path "
     ),
     "indexing": (
-        "IndexUpdateHelper IndexUpdateRef argwhere choose compress extract flatnonzero getitem iterate ix_ nonzero "
-        "place put put_along_axis ravel_multi_index take take_along_axis unravel_index "
+        "argwhere choose compress extract flatnonzero ix_ nonzero place put put_along_axis ravel_multi_index take "
+        "take_along_axis unravel_index "
+    ),
+    "interpolation": (
+        "interp unwrap "
     ),
     "joining": (
         "array_split block column_stack concat concatenate dsplit dstack hsplit hstack row_stack split stack vsplit "

@@ -64,7 +64,8 @@ def _dot(a: Any, b: Any, axis: int) -> Any:
 
 def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Any, Any, Any]:
     """Two operands as arrays of the dtype to compute in, and the dtype of the result if it is to be another."""
-    a, b = promote_all(name, (a, b))
+    if not (isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype):
+        a, b = promote_all(name, (a, b))
     if preferred is None:
         return a, b, None
     result = dtypes.canonicalize_dtype(preferred)

@@ -156,7 +156,9 @@ def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
-    """``x`` in another dtype: floats to integers towards zero and within range, complex to real without the imaginary part.
+    """``x`` in another dtype.
+
+    Floats become integers towards zero and within range; complex numbers lose their imaginary part.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.astype(pnp.array([1.7, -1.7]), int))
@@ -222,9 +224,7 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any) -> ArrayImpl:
         out = np.empty(sizes, dtype)
         out[...] = value
         return ArrayImpl(out)
-    except (MemoryError, ValueError) as error:
-        if isinstance(error, ValueError) and "too large" not in str(error) and "too big" not in str(error) and "exceeded" not in str(error):  # fmt: skip
-            raise
+    except (MemoryError, ValueError) as error:  # NumPy's ValueError: more bytes than can be counted
         raise AllocationError(
             f"{name}: no memory for an array of shape {sizes} and dtype {dtypes.dtype_name(dtype)}: {error}"
         ) from None
@@ -391,23 +391,24 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     target = dtypes.result_type(*bounds) if dtype is None else dtypes.canonicalize_dtype(dtype)
     if target.kind in "bc":
         raise DtypeError(f"arange takes real numbers, got {target}")
-    first, last, stride = (None if x is None else _number(x) for x in (start, stop, step))
-    if last is None:
+    first, last, stride = [_number(x) for x in (start, stop, step)]
+    if stop is None:
         first, last = 0, first
-    stride = 1 if stride is None else stride
+    stride = 1 if step is None else stride
     if stride == 0:
         raise ShapeError("arange: the step must not be zero")
+    numpy_range: Any = np.arange
     try:
         if target.kind == "V":
-            return from_numpy(np.arange(first, last, stride, np.float32).astype(target))
-        return ArrayImpl(np.arange(first, last, stride, target))
+            return from_numpy(numpy_range(first, last, stride, np.float32).astype(target))
+        return ArrayImpl(numpy_range(first, last, stride, target))
     except MemoryError as error:
         raise AllocationError(f"arange: no memory for the range from {first} to {last} by {stride}: {error}") from None
 
 
 def _number(x: Any) -> Any:
-    """The Python number of a scalar, which must be known."""
-    if type(x) in SCALARS:
+    """The Python number of a scalar, which must be known; None of None."""
+    if x is None or type(x) in SCALARS:
         return x
     kind = operand("arange", x).dtype.kind
     return int(x) if kind in "iub" else float(x)

@@ -14,7 +14,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, from_scalar
 from pullback.core.trace import Primitive, state
-from pullback.numpy.promotion import inexact_operand, operand, promote, promote_all, promote_inexact
+from pullback.numpy.promotion import fits, inexact_operand, operand, promote, promote_all
 from pullback.primitives.elementwise import convert_element_type
 
 REAL = frozenset(map(np.dtype, ("float16", "float32", "float64")))
@@ -75,14 +75,30 @@ def inexact_binary(name: str, primitive: Primitive, sentence: str, example: str,
     """A function of two floats or complex numbers; integers and booleans are converted."""
 
     def function(x: Any, y: Any, /) -> Any:
-        return state.trace.process(primitive, inexact_pair(name, x, y), {})
+        return state.trace.process(primitive, _inexact_pair(name, x, y), {})
 
     return document(function, name, sentence, example, result, module)  # type: ignore[no-any-return]
 
 
 def inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two operands as arrays of their common dtype of floats or complex numbers."""
-    return no_numbers(*promote_inexact(name, x, y))
+    return no_numbers(*_inexact_pair(name, x, y))
+
+
+def _inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """The same, where one may be a Python number that takes the dtype of the other."""
+    if isinstance(x, Array):
+        if isinstance(y, Array):
+            if x.dtype is y.dtype and dtypes.is_inexact(x.dtype):
+                return x, y
+        elif type(y) in SCALARS and dtypes.is_inexact(x.dtype) and fits(type(y), x.dtype):
+            return x, y
+    elif type(x) in SCALARS and isinstance(y, Array) and dtypes.is_inexact(y.dtype) and fits(type(x), y.dtype):
+        return x, y
+    a, b = operand(name, x), operand(name, y)
+    dtype, weak = dtypes.result_type(a, b, return_weak_type_flag=True)
+    dtype = dtypes.to_inexact(dtype)
+    return tuple(v if v.dtype == dtype else convert_element_type(v, dtype, weak) for v in (a, b))  # type: ignore[return-value]
 
 
 def no_numbers(a: Any, b: Any) -> tuple[Any, Any]:

@@ -268,7 +268,10 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
 
 
 def _positions(obj: Any) -> Any:
-    return obj if isinstance(obj, slice) else np.asarray(obj)
+    if isinstance(obj, slice):
+        return obj
+    positions = np.asarray(obj)
+    return positions if positions.size else positions.astype(np.intp)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:

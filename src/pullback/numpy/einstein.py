@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from pullback.core import dtypes
+from pullback.core.array import Array
 from pullback.core.errors import ShapeError
 from pullback.core.types import Shape
 from pullback.numpy.promotion import operand, promote_all
@@ -64,7 +65,7 @@ def einsum(
     formula, values = _formula("einsum", subscripts, operands)
     if not values:
         raise ShapeError("einsum needs at least one operand")
-    arrays = promote_all("einsum", values)
+    arrays = _of_one_dtype(values)
     result = None
     if preferred_element_type is not None:
         result = dtypes.canonicalize_dtype(preferred_element_type)
@@ -72,6 +73,14 @@ def einsum(
         arrays = [convert_element_type(x, wide) for x in arrays]
     value = contract(formula, arrays, optimize)
     return value if result is None else convert_element_type(value, result)
+
+
+def _of_one_dtype(values: Sequence[Any]) -> Sequence[Any]:
+    """Operands as arrays of their common dtype; nothing is done where they are that already."""
+    dtype = values[0].dtype if isinstance(values[0], Array) else None
+    if dtype is not None and all([isinstance(x, Array) and x.dtype is dtype for x in values]):  # noqa: C419
+        return values
+    return promote_all("einsum", values)
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], Any]:
@@ -98,8 +107,11 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
 
 def contract(formula: str, arrays: Sequence[Any], optimize: Any = "auto") -> Any:
     """The sum of products for arrays of one dtype."""
+    direct, steps = _plan(formula, tuple([x.shape for x in arrays]), _hashable(optimize))
+    if direct is not None:
+        return direct(*arrays)
     terms = list(arrays)
-    for step in _plan(formula, tuple([x.shape for x in terms]), _hashable(optimize)):
+    for step in steps:
         args = [terms.pop(i) for i in step.positions][::-1]
         for j, actions in enumerate(step.prepare):
             for action in actions:
@@ -201,7 +213,8 @@ class _Step(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _plan(formula: str, shapes_: Shapes, optimize: Any) -> list[_Step]:
+def _plan(formula: str, shapes_: Shapes, optimize: Any) -> tuple[Callable[..., Any] | None, list[_Step]]:
+    """The operation on all operands, if a single one will do, and the steps."""
     terms, output = parse(formula, shapes_)
     sizes = _sizes(formula, terms, shapes_)
     steps = []
@@ -225,7 +238,9 @@ def _plan(formula: str, shapes_: Shapes, optimize: Any) -> list[_Step]:
         steps.append(_Step(positions, [x.actions, y.actions], combine, finish))
         result = output if last else indices
         present.append(_Term(result, tuple(sizes[c] for c in result)))
-    return steps
+    first = steps[0]
+    direct = None if len(steps) > 1 or first.finish or any(first.prepare) else first.combine
+    return direct, steps
 
 
 class _Term:

@@ -6,6 +6,7 @@ of the array an int, a ``range`` (what a slice selects), or an array of integers
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -300,6 +301,41 @@ def lower(entries: Sequence[Any], shape: Shape) -> Lowered:
     )
 
 
+def lowered(index: Any, shape: Shape) -> tuple[Lowered, Shape]:
+    """An index as a gather, and the shape that the array must be given first."""
+    try:
+        return _lowered_basic(_key(index), shape)
+    except LookupError:
+        entries, sizes = parse(index, shape)
+        return lower(entries, sizes), sizes
+
+
+_ATOMS = frozenset((int, type(None), type(Ellipsis)))
+
+
+def _key(index: Any) -> Any:
+    """A basic index as something hashable; LookupError for others."""
+    kind = type(index)
+    if kind in _ATOMS:
+        return index
+    if kind is slice and type(index.start) in _ATOMS and type(index.stop) in _ATOMS and type(index.step) in _ATOMS:
+        return index.start, index.stop, index.step
+    if kind is tuple:
+        return "tuple", *map(_key, index)
+    raise LookupError
+
+
+@functools.lru_cache(maxsize=1024)
+def _lowered_basic(key: Any, shape: Shape) -> tuple[Lowered, Shape]:
+    index = tuple(map(_basic, key[1:])) if type(key) is tuple and key[0] == "tuple" else _basic(key)
+    entries, sizes = parse(index, shape)
+    return lower(entries, sizes), sizes
+
+
+def _basic(key: Any) -> Any:
+    return slice(*key) if type(key) is tuple else key
+
+
 def _broadcast(shapes_: Sequence[Shape]) -> Shape:
     try:
         return np.broadcast_shapes(*shapes_)
@@ -315,7 +351,7 @@ def _from_the_end(positions: Any, size: int) -> Any:
         positions = np.asarray(positions)
         if positions.dtype.kind == "i":
             positions = np.where(positions < 0, positions + size, positions)
-        return np.clip(positions, -1, size)
+        return np.asarray(np.clip(positions, -1, size))
     kind, width = positions.dtype.kind, positions.dtype.itemsize
     if width < 4 or kind == "u":
         positions = ops.convert_element_type(positions, _INT64 if width == 8 else _INT32)
@@ -356,6 +392,10 @@ def read(
       sorted_: a promise that the index vectors are in order.
       unique: a promise that nothing is selected twice.
     """
+    if type(index) is ArrayImpl and mode is None:
+        positions = index._value
+        if positions.dtype.kind == "i" and positions.ndim and positions.size and x.shape and x.shape[0]:
+            return _read_parts(x, positions, sorted_, unique)
     entries, sizes = parse(index, x.shape)
     x = shapes.reshape(x, sizes)
     if is_basic(entries) and (mode is None or in_range(entries, sizes)):
@@ -383,6 +423,25 @@ def read(
     return shapes.reshape(out, low.full_shape)
 
 
+def _read_parts(x: Any, positions: Any, sorted_: bool, unique: bool) -> Any:
+    """``x[positions]`` for one array of known integers."""
+    size = x.shape[0]
+    if (positions < 0).any():
+        positions = np.where(positions < 0, positions + size, positions)
+    indices = ArrayImpl(positions.reshape(*positions.shape, 1))
+    others = x.shape[1:]
+    rank = positions.ndim
+    return indexing.gather(
+        x,
+        indices,
+        GatherDimensionNumbers(tuple(range(rank, rank + len(others))), (0,), (0,)),
+        (1, *others),
+        mode=GatherScatterMode.CLIP,
+        indices_are_sorted=sorted_,
+        unique_indices=unique,
+    )
+
+
 def _of_axes(entries: Sequence[Any]) -> list[Any]:
     return [e for e in entries if e is not None and e is not Ellipsis]
 
@@ -401,8 +460,7 @@ def write(
       sorted_: a promise that the index vectors are in order.
       unique: a promise that nothing is selected twice.
     """
-    entries, sizes = parse(index, x.shape)
-    low = lower(entries, sizes)
+    low, sizes = lowered(index, x.shape)
     check_fits(value.shape, low.full_shape, index)
     if 0 in low.shape:
         return x

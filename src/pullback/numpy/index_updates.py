@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, ArrayImpl
 from pullback.core.trace import Tracer, state
-from pullback.numpy.index_lowering import lower, parse, quote, read, write
+from pullback.numpy.index_lowering import lowered, quote, read, write
 from pullback.numpy.promotion import fits, inexact_operand, operand
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, scatter, shapes
@@ -93,11 +94,6 @@ class IndexUpdateRef:
         >>> print(pnp.zeros(3).at[::2].set(pnp.array([1.0, 2.0])))
         [1. 0. 2.]
         """
-        x = self.array
-        if mode is None and type(x) is ArrayImpl and state.trace.eager:
-            out = _set_at_once(x, self.index, values)
-            if out is not None:
-                return out
         return self._update("set", scatter.scatter, values, indices_are_sorted, unique_indices, mode)
 
     def add(
@@ -199,7 +195,7 @@ class IndexUpdateRef:
         >>> print(pnp.array([1.0, 4.0]).at[1].apply(pnp.sqrt))
         [1. 2.]
         """
-        low = lower(*parse(self.index, self.array.shape))
+        low, _ = lowered(self.index, self.array.shape)
         flags = indices_are_sorted, unique_indices, mode
         chosen = self._get_again(self.array, flags)
         out = _cast(func(chosen), self.array, "apply")
@@ -215,6 +211,10 @@ class IndexUpdateRef:
 
     def _update(self, name: str, operation: Any, values: Any, sorted_: bool, unique: bool, mode: Mode) -> Any:
         x = self.array
+        if mode is None and type(x) is ArrayImpl and state.trace.eager:
+            out = _update_at_once(name, x, self.index, values)
+            if out is not None:
+                return out
         return write(operation, x, self.index, _cast(values, x, name), mode, sorted_, unique)
 
     def _with_factors(self, name: str, operation: Any, values: Any, sorted_: bool, unique: bool, mode: Mode) -> Any:
@@ -262,8 +262,8 @@ def _cast(values: Any, x: Any, name: str) -> Any:
     return ops.convert_element_type(value, x.dtype)
 
 
-def _set_at_once(x: ArrayImpl, index: Any, values: Any) -> ArrayImpl | None:
-    """The update by NumPy's own assignment, where it means the same; None where it does not."""
+def _update_at_once(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl | None:
+    """The update by NumPy itself, where it means the same and is quick; None where it does not."""
     old = x._value
     if type(values) is ArrayImpl:
         new = values._value
@@ -283,11 +283,30 @@ def _set_at_once(x: ArrayImpl, index: Any, values: Any) -> ArrayImpl | None:
         index = index._value
     out = np.array(old, order="C")
     try:
-        state.silently(_assign, out, index, new)
+        state.silently(_UFUNCS[name], out, index, new)
     except (IndexError, ValueError, TypeError, OverflowError):
         return None
     return ArrayImpl(out if out.shape else out[()])
 
 
-def _assign(x: Any, index: Any, value: Any) -> None:
-    x[index] = value
+def _at(ufunc: Any) -> Callable[[Any, Any, Any], None]:
+    def update(x: Any, index: Any, value: Any) -> None:
+        for i in index if type(index) is tuple else (index,):
+            if type(i) is np.ndarray:
+                if x.ndim != 1:
+                    raise IndexError("NumPy is slow at this")
+                ufunc.at(x, index, value)
+                return
+        x[index] = ufunc(x[index], value)
+
+    return update
+
+
+_UFUNCS: dict[str, Callable[[Any, Any, Any], None]] = {
+    "set": operator.setitem,
+    "add": _at(np.add),
+    "subtract": _at(np.subtract),
+    "multiply": _at(np.multiply),
+    "min": _at(np.minimum),
+    "max": _at(np.maximum),
+}

@@ -25,9 +25,8 @@ from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMo
 from pullback.primitives.scatter import ScatterDimensionNumbers, scatter
 
 __all__ = [
-    "IndexUpdateHelper", "IndexUpdateRef", "argwhere", "choose", "compress", "extract", "flatnonzero", "getitem",
-    "iterate", "ix_", "nonzero", "place", "put", "put_along_axis", "ravel_multi_index", "take", "take_along_axis",
-    "unravel_index",
+    "argwhere", "choose", "compress", "extract", "flatnonzero", "ix_", "nonzero", "place", "put", "put_along_axis",
+    "ravel_multi_index", "take", "take_along_axis", "unravel_index",
 ]  # fmt: skip
 
 _INT32 = np.dtype(np.int32)
@@ -67,12 +66,13 @@ def getitem(x: Any, index: Any) -> Any:
                 if kind is tuple:
                     for item in index:
                         if type(item) not in _BASIC:
-                            break
-                    else:
-                        out = value[index]
-                        return ArrayImpl(out if out.shape else out[()], x.weak_type)
-                elif kind is ArrayImpl and index._value.dtype.kind in "iub":
+                            return ArrayImpl(value[_numpy_index(index)])
+                    out = value[index]
+                    return ArrayImpl(out if out.shape else out[()], x.weak_type)
+                if kind is ArrayImpl and index._value.dtype.kind in "iub":
                     return ArrayImpl(value[index._value], x.weak_type and index.weak_type)
+                if kind is np.ndarray and index.dtype.kind in "iub":
+                    return ArrayImpl(value[index])
             except (IndexError, TypeError):
                 pass  # Out of range, or an error to explain.
     elif kind is slice:
@@ -90,6 +90,21 @@ def getitem(x: Any, index: Any) -> Any:
             )
             return shapes.squeeze_p.bind(out, dimensions=(0,))
     return read(x, index)
+
+
+def _numpy_index(index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """An index with arrays as one that NumPy can take; IndexError where it should not."""
+    out = []
+    for item in index:
+        if type(item) is ArrayImpl:
+            item = item._value
+        if isinstance(item, (np.ndarray, np.generic)):
+            if item.dtype.kind not in "iub":
+                raise IndexError("only integers and booleans index")
+        elif type(item) not in _BASIC:
+            raise IndexError("something to look at more closely")
+        out.append(item)
+    return tuple(out)
 
 
 def _slice_first(x: Any, index: slice) -> Any:
@@ -361,11 +376,11 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
         return x
     flat = shapes.reshape(x, (x.aval.size,))
     positions, scatter_mode = _wrapped("put", shapes.reshape(positions, (count,)), x.aval.size, mode)
-    out = write(scatter, flat, positions, _repeated(value, count), scatter_mode)
+    out = write(scatter, flat, positions, repeated(value, count), scatter_mode)
     return shapes.reshape(out, x.shape)
 
 
-def _repeated(value: Any, count: int) -> Any:
+def repeated(value: Any, count: int) -> Any:
     """The elements of an array, from the beginning again as often as needed."""
     size = value.aval.size
     flat = shapes.reshape(value, (size,))

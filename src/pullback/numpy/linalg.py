@@ -8,7 +8,7 @@ from typing import Any
 
 from pullback.core import dtypes
 from pullback.core.errors import ShapeError, UnsupportedFunctionError
-from pullback.numpy import contraction, manipulation, reductions
+from pullback.numpy import contraction, diagonals, manipulation, reductions
 from pullback.numpy.creation import eye
 from pullback.numpy.promotion import axis_index, inexact_operand, operand
 from pullback.primitives import elementwise as ops
@@ -204,9 +204,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     >>> print(pnp.linalg.diagonal(pnp.eye(3)))
     [1. 1. 1.]
     """
-    from pullback import numpy as pnp
-
-    return pnp.diagonal(x, offset=offset, axis1=-2, axis2=-1)
+    return diagonals.diagonal(x, offset, -2, -1)
 
 
 def matrix_power(a: Any, n: int) -> Any:

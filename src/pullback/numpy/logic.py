@@ -138,6 +138,8 @@ def bitwise_count(x: Any, /) -> Any:
     3
     """
     x = operand("bitwise_count", x)
+    if not dtypes.is_integer(x.dtype):
+        raise DtypeError(f"bitwise_count takes integers, got {dtypes.short_name(x.dtype)}")
     magnitude = ops.abs(x) if np.issubdtype(x.dtype, np.signedinteger) else x
     return ops.convert_element_type(ops.population_count_p.bind(magnitude), np.dtype("uint8"))
 
@@ -285,9 +287,9 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     [1. 2.]
     """
     if x is None and y is None:
-        from pullback import numpy as pnp
+        from pullback.numpy.indexing import nonzero
 
-        return pnp.nonzero(condition)
+        return nonzero(condition)
     if x is None or y is None:
         raise ShapeError("where takes both or neither of x and y")
     which = truth("where", condition)
@@ -391,9 +393,9 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 
 
 def _every(x: Any) -> Any:
-    from pullback import numpy as pnp
+    from pullback.numpy.reductions import all
 
-    return pnp.all(x)
+    return all(x)
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:

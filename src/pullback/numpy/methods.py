@@ -33,7 +33,11 @@ def _numpy(name: str) -> Callable[..., Any]:
 
 
 # Methods that are functions of the same name with the array as their first operand.
-_SAME = ["all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "partition", "prod", "ptp", "ravel", "repeat", "round", "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var"]
+_SAME = (
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "conj", "conjugate",
+    "copy", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "partition", "prod", "ptp",
+    "ravel", "repeat", "round", "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+)  # fmt: skip
 _getitem = _imported("pullback.numpy.indexing", "getitem")
 _iterate = _imported("pullback.numpy.indexing", "iterate")
 _update_helper = _imported("pullback.numpy.indexing", "IndexUpdateHelper")
@@ -126,7 +130,10 @@ class Methods:
         return np.asarray(_concrete(self, "tobytes()")).tobytes(order)
 
     def __getitem__(self, index: Any) -> Any:
-        return _getitem(self, index)
+        from pullback.numpy.indexing import getitem
+
+        Array.__getitem__ = getitem  # type: ignore[attr-defined]  # from now on without this detour
+        return getitem(self, index)
 
     def __len__(self) -> int:
         shape = self.shape

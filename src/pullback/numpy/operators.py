@@ -59,7 +59,8 @@ def _deferring(name: str, symbol: str, function: Method, *, reflected: bool = Fa
 def _refusal(symbol: str, x: Any, other: Any) -> OperandError:
     hint = " Convert it with pullback.numpy.asarray first." if isinstance(other, (list, tuple)) else ""
     return OperandError(
-        f"unsupported operand for {symbol}: an array of {x.aval} and {_quote(other)} of type {type(other).__name__}.{hint}"
+        f"unsupported operand for {symbol}: an array of {x.aval} and {_quote(other)} of type "
+        f"{type(other).__name__}.{hint}"
     )
 
 

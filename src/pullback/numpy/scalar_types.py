@@ -60,7 +60,8 @@ class _ScalarType(type):
 def _scalar_type(name: str) -> Any:
     docstring = (
         f"The dtype ``{name.rstrip('_')}``; called, it converts a value to an array of that dtype.\n\n"
-        f"    >>> import pullback.numpy as pnp\n    >>> pnp.{name}(1).dtype == pnp.zeros(0, pnp.{name}).dtype\n    True\n    "
+        f"    >>> import pullback.numpy as pnp\n    >>> pnp.{name}(1).dtype == pnp.zeros(0, pnp.{name}).dtype\n"
+        "    True\n    "
     )
     return _ScalarType(name, (), {"__doc__": docstring, "__module__": __name__})
 
@@ -136,7 +137,7 @@ def isscalar(element: Any) -> builtins.bool:
     >>> isscalar(1.0), isscalar([1.0])
     (True, False)
     """
-    return element.ndim == 0 if isinstance(element, (Array, np.ndarray)) else builtins.bool(np.isscalar(element))
+    return len(element.shape) == 0 if isinstance(element, (Array, np.ndarray)) else builtins.bool(np.isscalar(element))
 
 
 def iterable(y: Any) -> builtins.bool:

@@ -258,9 +258,10 @@ def _interpolated(x: Any, parts: Any, method: str, skip_nan: bool) -> Any:
     elif method == "nearest":
         result = at(ops.round_p.bind(place))
     else:
-        weight = ops.sub(place, low) if method == "linear" else 0.5
         a, b = at(low), at(high)
-        between = ops.add(ops.mul(a, ops.sub(1, weight)), ops.mul(b, weight))
+        weight: Any = 0.5 if method == "midpoint" else ops.sub(place, low)
+        rest: Any = 0.5 if method == "midpoint" else ops.sub(1, weight)
+        between = ops.add(ops.mul(a, rest), ops.mul(b, weight))
         # An infinite element beside the place must not make NaN of a weight that is zero.
         result = ops.where(ops.eq(low, high), a, between)
     return ops.where(shapes.expand_dims(valid, (last,)), result, math.nan)

@@ -159,7 +159,7 @@ def log2(x: Any, /) -> Any:
     >>> print(pnp.log2(8.0))
     3.0
     """
-    return ops.div(ops.log(inexact_operand("log2", x)), math.log(2))
+    return _over(ops.log(inexact_operand("log2", x)), math.log(2))
 
 
 def log10(x: Any, /) -> Any:
@@ -169,7 +169,13 @@ def log10(x: Any, /) -> Any:
     >>> print(pnp.log10(100.0))
     2.0
     """
-    return ops.div(ops.log(inexact_operand("log10", x)), math.log(10))
+    return _over(ops.log(inexact_operand("log10", x)), math.log(10))
+
+
+def _over(x: Any, divisor: float) -> Any:
+    if dtypes.is_complex(x.dtype):  # by parts, for -inf / (divisor + 0j) is NaN
+        return ops.complex(ops.div(ops.real(x), divisor), ops.div(ops.imag(x), divisor))
+    return ops.div(x, divisor)
 
 
 # Division with remainder -------------------------------------------------------------------------------------------
@@ -254,6 +260,8 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
     """
     a, b = numeric_pair("divmod", x, y)
     rest, truncated = _floor_rest(a, b)
+    if dtypes.is_integer(a.dtype):
+        truncated = ops.rem_p.bind(a, b)  # which is another where b is zero
     return _floor_quotient(a, b, truncated), rest
 
 
@@ -491,7 +499,11 @@ def imag(val: Any, /) -> Any:
     2.0
     """
     val = operand("imag", val)
-    return ops.imag(val) if dtypes.is_complex(val.dtype) else shapes.zeros_like(val)
+    if dtypes.is_complex(val.dtype):
+        return ops.imag(val)
+    zeros = shapes.zeros_like(val)
+    zeros.weak_type = val.weak_type
+    return zeros
 
 
 def conjugate(x: Any, /) -> Any:
@@ -577,6 +589,8 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     3.0
     """
     mantissa, exponent = inexact_operand("ldexp", x1), operand("ldexp", x2)
+    if dtypes.is_complex(mantissa.dtype):
+        raise DtypeError("ldexp takes real numbers, got complex ones")
     if not dtypes.is_integer(exponent.dtype) and not dtypes.is_bool(exponent.dtype):
         raise DtypeError(f"ldexp takes integer exponents, got {dtypes.short_name(exponent.dtype)}")
     exponent = convert_element_type(exponent, dtypes.default_int())

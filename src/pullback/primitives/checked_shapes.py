@@ -341,7 +341,11 @@ def _starts(name: str, x: Any, start_indices: Any) -> list[Any]:
         start_indices = [
             squeeze(slice_in_dim(vector, i, i + 1), (0,)) for i in range(len(vector.shape) and vector.shape[0])
         ]
-    return [_from_the_end(i, n) for i, n in zip(start_indices, x.shape, strict=False)]
+    if len(start_indices) != len(x.shape):
+        raise ShapeError(
+            f"lax.{name} of an array of shape {x.shape} needs {len(x.shape)} start indices, got {len(start_indices)}"
+        )
+    return [_from_the_end(i, n) for i, n in zip(start_indices, x.shape, strict=True)]
 
 
 def _from_the_end(i: Any, n: int) -> Any:

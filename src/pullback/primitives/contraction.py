@@ -60,11 +60,11 @@ def _dot_host(x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
             # np.dot contracts the last axis of x with the last but one of y (its only one if it is a vector).
             return np.dot(x if xc[0] == rank - 1 else x.T, y if yc[0] == 0 else y.T)
     plan = _plan(x.ndim, y.ndim, dimension_numbers)
+    if x.dtype.char in _BLAS:
+        return _contract(x, y, plan)
     # Narrow floats and integers are summed in wider ones, and rounded or wrapped at the end.
     wide = _wide(x.dtype)
-    if wide is not None:
-        return _contract(x.astype(wide), y.astype(wide), plan).astype(x.dtype)
-    return _contract(np.asarray(x), np.asarray(y), plan)
+    return _contract(x, y, plan) if wide is None else _contract(x.astype(wide), y.astype(wide), plan).astype(x.dtype)
 
 
 def _wide(dtype: np.dtype[Any]) -> Any:
@@ -81,6 +81,7 @@ class _Plan(NamedTuple):
     right: Shape | None  # the order of the axes of y: batch, contracted, free
     batch: int  # how many batch axes
     contracted: int  # how many contracted axes
+    plain: bool  # whether these are matrix products as they stand: one free axis each, and one contracted
 
 
 @lru_cache(maxsize=4096)
@@ -88,16 +89,19 @@ def _plan(x_rank: int, y_rank: int, dims: Dims) -> _Plan:
     (xc, yc), (xb, yb) = dims
     pairs = sorted(zip(xc, yc, strict=True))  # in the order in which x holds them, so that x need not be copied
     xs, ys = [a for a, _ in pairs], [b for _, b in pairs]
-    left, right = [*xb, *_free(x_rank, xc, xb), *xs], [*yb, *ys, *_free(y_rank, yc, yb)]
-    return _Plan(_permutation(left), _permutation(right), len(xb), len(xc))
+    x_free, y_free = _free(x_rank, xc, xb), _free(y_rank, yc, yb)
+    plain = len(x_free) == len(y_free) == len(xs) == 1
+    return _Plan(_permutation([*xb, *x_free, *xs]), _permutation([*yb, *ys, *y_free]), len(xb), len(xs), plain)
 
 
 def _contract(x: Any, y: Any, plan: _Plan) -> Any:
-    left, right, n, k = plan
+    left, right, n, k, plain = plan
     if left is not None:
         x = x.transpose(left)
     if right is not None:
         y = y.transpose(right)
+    if plain:
+        return np.matmul(x, y)
     batch, x_free, y_free = x.shape[:n], x.shape[n : x.ndim - k], y.shape[n + k :]
     if k == 0:
         x = x.reshape((*batch, *x_free, *(1,) * len(y_free)))
@@ -105,12 +109,9 @@ def _contract(x: Any, y: Any, plan: _Plan) -> Any:
     inner = math.prod(x.shape[x.ndim - k :])
     if not x_free and not y_free and x.dtype.kind != "c":  # np.vecdot would conjugate
         return np.vecdot(x.reshape((*batch, inner)), y.reshape((*batch, inner)))
-    if len(x_free) != 1 or k != 1:
-        x = x.reshape((*batch, math.prod(x_free), inner))
-    if len(y_free) != 1 or k != 1:
-        y = y.reshape((*batch, inner, math.prod(y_free)))
-    out = np.matmul(x, y)
-    return out if len(x_free) == len(y_free) == 1 else out.reshape(batch + x_free + y_free)
+    x = x.reshape((*batch, math.prod(x_free), inner))
+    y = y.reshape((*batch, inner, math.prod(y_free)))
+    return np.matmul(x, y).reshape(batch + x_free + y_free)
 
 
 # Types -------------------------------------------------------------------------------------------------------------
@@ -118,28 +119,31 @@ def _contract(x: Any, y: Any, plan: _Plan) -> Any:
 
 @dot_general_p.shape
 def _dot_shape(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims) -> ShapedArray:
-    (xc, yc), (xb, yb) = dimension_numbers
     dtype = same_dtype("dot_general", [x, y])
+    return ShapedArray(_result_shape(x.shape, y.shape, dimension_numbers), dtype)
+
+
+@lru_cache(maxsize=4096)
+def _result_shape(x: Shape, y: Shape, dims: Dims) -> Shape:
+    (xc, yc), (xb, yb) = dims
     for what, xs, ys in (("contracting", xc, yc), ("batch", xb, yb)):
-        if len(xs) != len(ys) or not _are_axes(x, xc + xb) or not _are_axes(y, yc + yb):
+        if len(xs) != len(ys) or not _are_axes(len(x), xc + xb) or not _are_axes(len(y), yc + yb):
             raise ShapeError(
                 f"dot_general: the {what} axes {xs} and {ys} must be equally many distinct axes of operands of shapes "
-                f"{x.shape} and {y.shape}"
+                f"{x} and {y}"
             )
-        sizes = tuple(x.shape[i] for i in xs), tuple(y.shape[i] for i in ys)
+        sizes = tuple(x[i] for i in xs), tuple(y[i] for i in ys)
         if sizes[0] != sizes[1]:
             raise ShapeError(
                 f"dot_general requires {what} dimensions to have the same shape, got {sizes[0]} and {sizes[1]}, in "
-                f"operands of shapes {x.shape} and {y.shape}"
+                f"operands of shapes {x} and {y}"
             )
-    batch = tuple(x.shape[i] for i in xb)
-    x_free = tuple(x.shape[i] for i in _free(x.ndim, xc, xb))
-    y_free = tuple(y.shape[i] for i in _free(y.ndim, yc, yb))
-    return ShapedArray(batch + x_free + y_free, dtype)
+    free = [x[i] for i in _free(len(x), xc, xb)] + [y[i] for i in _free(len(y), yc, yb)]
+    return (*(x[i] for i in xb), *free)
 
 
-def _are_axes(x: ShapedArray, axes: Shape) -> bool:
-    return len(set(axes)) == len(axes) and all(0 <= a < x.ndim for a in axes)
+def _are_axes(rank: int, axes: Shape) -> bool:
+    return len(set(axes)) == len(axes) and all(0 <= a < rank for a in axes)
 
 
 # Transposition -----------------------------------------------------------------------------------------------------

@@ -251,7 +251,8 @@ pow_p = elementwise("pow", of=NUMBER, arity=2, host=host.power, hlo="power", jvp
 
 
 def _hypot_jvp(t: Any, x: Any, ans: Any) -> Any:
-    return mul(t, div(x, where(eq(ans, 0), 1, ans)))
+    zero = eq(ans, 0)
+    return mul(t, where(zero, 0, div(x, where(zero, 1, ans))))
 
 
 hypot_p = elementwise(
@@ -262,7 +263,8 @@ hypot_p = elementwise(
 
 def _logaddexp_jvp(t: Any, x: Any, y: Any) -> Any:
     """exp(x) / (exp(x) + exp(y)) without overflow: one half where both are equal, be they infinite."""
-    return mul(t, logistic(where(eq(x, y), 0, sub(x, y))))
+    d = sub(x, y)
+    return mul(t, logistic(where(and_p.bind(eq(x, y), ne_p.bind(d, d)), 0, d)))
 
 
 logaddexp_p = elementwise(
@@ -413,6 +415,8 @@ real_p = elementwise("real", of=COMPLEX, host=np.real, hlo="real", out=dtypes.to
 imag_p = elementwise("imag", of=COMPLEX, host=np.imag, hlo="imag", out=dtypes.to_real)
 conj_p = elementwise("conj", of=COMPLEX, host=np.conj)
 complex_p = elementwise("complex", of=FLOAT, arity=2, host=host.complex_, hlo="complex", out=dtypes.to_complex)
+for _part in (real_p, imag_p, complex_p):
+    _part.keeps_weak_type = True
 real_p.jvp_rule = jvp_linear(real_p)
 imag_p.jvp_rule = jvp_linear(imag_p)
 conj_p.jvp_rule = jvp_linear(conj_p)

@@ -340,15 +340,7 @@ def gather_plan(
 ) -> host_indexing.Layout:
     """What a gather does on the host; refuses what does not fit."""
     _check_gather(shape, indices_shape, numbers, sizes)
-    return gather_layout(shape, indices_shape, numbers, sizes)
-
-
-def gather_layout(shape: Shape, indices_shape: Shape, numbers: Any, sizes: Shape) -> host_indexing.Layout:
-    """The layout for a gather's or a scatter's dimension numbers."""
-    windows, dropped, indexed, operand_batching, indices_batching = numbers
-    return host_indexing.layout(
-        shape, indices_shape, sizes, windows, dropped, indexed, operand_batching, indices_batching
-    )
+    return host_indexing.layout(shape, indices_shape, sizes, numbers)
 
 
 @gather_p.host

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -67,32 +67,39 @@ def _threefry_host(*operands: Any) -> list[Any]:
 
 
 def _hash_few(operands: Sequence[Any], size: int) -> tuple[Any, Any]:
-    """The hash of all counters at once, as one Python integer with 64 bits for each.
+    """The hash of all counters at once."""
+    k0, k1, x0, x1 = [_pack(x, size) for x in operands]
+    y0, y1 = _hash_lanes(k0, k1, x0, x1, size)
+    return _unpack(y0, size), _unpack(y1, size)
+
+
+def _hash_lanes(k0: int, k1: int, a: int, b: int, size: int) -> tuple[int, int]:
+    """The hash of counters that are one Python integer, with 64 bits for each of them.
 
     What a word's rotation or sum spills over stays in the upper half of its 64 bits, or falls into the upper half
     of its neighbour's, and is masked out.
     """
     ones, mask = _lanes(size)
-    k, m, a, b = [_pack(x, ones) for x in operands]
-    schedule = (k, m, k ^ m ^ _PARITY * ones)
-    a, b = a + k, b + m & mask
+    schedule = (k0, k1, k0 ^ k1 ^ _PARITY * ones)
+    a, b = a + k0, b + k1 & mask
     for i, rotations in enumerate(_SCHEDULE):
         for left, right in rotations:
             a += b
             b = ((b << left | b >> right) ^ a) & mask
         a += schedule[(i + 1) % 3]
         b = b + schedule[(i + 2) % 3] + (i + 1) * ones & mask
-    return _unpack(a & mask, size), _unpack(b, size)
+    return a & mask, b
 
 
 @cache
 def _lanes(size: int) -> tuple[int, int]:
+    """The numbers whose lanes are all 1, and all 2**32 - 1."""
     ones = sum(1 << 64 * i for i in range(size))
     return ones, ones * 0xFFFFFFFF
 
 
-def _pack(x: Any, ones: int) -> int:
-    return int(x) * ones if x.ndim == 0 else int.from_bytes(x.astype("<u8").tobytes(), "little")
+def _pack(x: Any, size: int) -> int:
+    return int(x) * _lanes(size)[0] if x.ndim == 0 else int.from_bytes(x.astype("<u8").tobytes(), "little")
 
 
 def _unpack(x: int, size: int) -> Any:
@@ -232,6 +239,9 @@ def subkeys(key: Words, count: int) -> list[Words]:
 
 def random_fold_in(key: Words, data: Any) -> Any:
     """The words, of shape (2,), of the key that a key and a uint32 number determine."""
+    if _is_known(*key, data):
+        k0, k1, x = (int(v._value) for v in (*key, data))
+        return ArrayImpl(np.array(_hash_lanes(k0, k1, 0, x, 1), _word))
     return _stack(*threefry2x32(*key, 0, data))
 
 
@@ -267,21 +277,38 @@ def random_bits(key: Words, bit_width: int, shape: Shape) -> Any:
 
 def _words(key: Words, count: int) -> Any:
     """The first words of a key in the original layout."""
+    if count <= 2 * _FEW and _is_known(*key):
+        return ArrayImpl(_few_words(int(key[0]._value), int(key[1]._value), count))
     words = slicing.concatenate(_halves(key, count), 0)
     return slicing.slice(words, (0,), (count,)) if count % 2 else words
+
+
+def _is_known(*values: Any) -> bool:
+    """Whether a result for these values is computed at once, whatever traces there are."""
+    return state.trace.eager and all(type(x) is ArrayImpl for x in values)
+
+
+def _few_words(k0: int, k1: int, count: int) -> Any:
+    """The first words of a key: :func:`_words` without its six operations on arrays."""
+    half = -(-count // 2)
+    ones, _ = _lanes(half)
+    y0, y1 = _hash_lanes(k0 * ones, k1 * ones, *_few_counters(count), half)
+    return _unpack(y0 | y1 << 64 * half, 2 * half)[:count]
+
+
+@lru_cache
+def _few_counters(count: int) -> tuple[int, int]:
+    half = -(-count // 2)
+    upper = np.arange(half, 2 * half, dtype=_word)
+    return _pack(np.arange(half, dtype=_word), half), _pack(np.where(upper == count, 0, upper), half)
 
 
 def _halves(key: Words, count: int) -> list[Any]:
     """The first and the second half of a key's words in the original layout; an odd last counter goes with 0."""
     half = -(-count // 2)
     lower = _counters((half,))
-    if state.trace.eager:
-        upper: Any = ArrayImpl(np.arange(half, 2 * half, dtype=_word))
-        if count % 2:
-            upper._value[-1] = 0
-    else:
-        upper = ops.add(lower, half)
-        upper = ops.where(ops.eq(upper, count), 0, upper) if count % 2 else upper
+    upper = ops.add(lower, half)
+    upper = ops.where(ops.eq(upper, count), 0, upper) if count % 2 else upper
     return threefry2x32(*key, lower, upper)
 
 

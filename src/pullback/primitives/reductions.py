@@ -147,9 +147,9 @@ def _extreme_jvp(p: Primitive) -> Callable[..., Any]:
         """The mean of the tangents of those elements that are extreme."""
         (x,), (t,) = primals, tangents
         ans = p.bind(x, axes=axes)
-        hit = ops.eq(x, shapes.expand_dims(ans, axes))
-        count = reduce_sum_p.bind(ops.convert_element_type(hit, x.dtype), axes=axes)
-        return ans, ops.div(reduce_sum_p.bind(ops.where(hit, t, 0), axes=axes), count)
+        hit = ops.convert_element_type(ops.eq(x, shapes.expand_dims(ans, axes)), x.dtype)
+        shared = reduce_sum_p.bind(ops.mul(t, hit), axes=axes)
+        return ans, ops.div(shared, reduce_sum_p.bind(hit, axes=axes))
 
     return rule
 
@@ -296,10 +296,10 @@ def _cumulative_extreme_jvp(p: Primitive) -> Callable[..., Any]:
         """The mean of the tangents of those elements so far that are extreme."""
         (x,), (t,) = primals, tangents
         y = p.bind(x, axis=axis, reverse=reverse)
-        hit = ops.eq(x, y)
+        hit = ops.convert_element_type(ops.eq(x, y), x.dtype)
         still = ops.convert_element_type(ops.eq(y, shift(y, axis, 0, reverse)), x.dtype)
-        count = linear_recurrence(still, ops.convert_element_type(hit, x.dtype), axis, reverse)
-        return y, ops.div(linear_recurrence(still, ops.where(hit, t, 0), axis, reverse), count)
+        shared = linear_recurrence(still, ops.mul(t, hit), axis, reverse)
+        return y, ops.div(shared, linear_recurrence(still, hit, axis, reverse))
 
     return rule
 

@@ -85,7 +85,7 @@ def _scatter(name: str, combine: Any) -> Primitive:
 def _plan(name: str, shape: Shape, indices: Shape, updates: Shape, numbers: ScatterDimensionNumbers) -> Any:
     """What a scatter does on the host; refuses what does not fit."""
     _check_shapes(name, shape, indices, updates, numbers)
-    return indexing.gather_layout(shape, indices, numbers, _sizes(shape, updates, numbers))
+    return host_indexing.layout(shape, indices, _sizes(shape, updates, numbers), numbers)
 
 
 def _check_shapes(name: str, shape: Shape, indices: Shape, updates: Shape, numbers: ScatterDimensionNumbers) -> None:

@@ -44,7 +44,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
     >>> from pullback import random
     >>> random.bits(random.key(0), (2,), "uint8")
-    Array([ 65, 169], dtype=uint8)
+    Array([89,  1], dtype=uint8)
     """
     words = words_of("bits", key)
     found = dtypes.canonicalize_dtype("uint64" if dtype is None else dtype)
@@ -144,8 +144,8 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
       ShapeError: ``shape`` is not a shape.
 
     >>> from pullback import random
-    >>> random.normal(random.key(0), (2,))
-    Array([-0.7847661 ,  0.85643775], dtype=float32)
+    >>> print(random.normal(random.key(0), (2,)).round(3))
+    [-0.785  0.856]
     """
     words = words_of("normal", key)
     size = shape_tuple(shape, "normal")
@@ -187,8 +187,8 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
       ShapeError: the bounds do not fit the shape.
 
     >>> from pullback import random
-    >>> random.truncated_normal(random.key(0), 1.0, 2.0, (2,))
-    Array([1.1388745, 1.638621 ], dtype=float32)
+    >>> print(random.truncated_normal(random.key(0), 1.0, 2.0, (2,)).round(3))
+    [1.13  1.651]
     """
     words = words_of("truncated_normal", key)
     found = float_dtype("truncated_normal", dtype)
@@ -220,8 +220,8 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
       OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
 
     >>> from pullback import random
-    >>> random.exponential(random.key(0), (2,))
-    Array([0.24372302, 1.6302742 ], dtype=float32)
+    >>> print(random.exponential(random.key(0), (2,)).round(3))
+    [0.244 1.63 ]
     """
     u = _unit("exponential", key, shape, dtype)
     return ops.neg(ops.log1p_p.bind(ops.neg(u)))
@@ -244,8 +244,8 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
         mode.
 
     >>> from pullback import random
-    >>> random.gumbel(random.key(0), (2,))
-    Array([-0.42632467,  1.5234606 ], dtype=float32)
+    >>> print(random.gumbel(random.key(0), (2,)).round(3))
+    [-0.426  1.523]
     """
     words = words_of("gumbel", key)
     found, size = float_dtype("gumbel", dtype), shape_tuple(shape, "gumbel")
@@ -287,8 +287,8 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
       OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
 
     >>> from pullback import random
-    >>> random.laplace(random.key(0), (2,))
-    Array([-0.8379636,  0.937127 ], dtype=float32)
+    >>> print(random.laplace(random.key(0), (2,)).round(3))
+    [ 0.838 -0.937]
     """
     words = words_of("laplace", key)
     found = float_dtype("laplace", dtype)
@@ -312,8 +312,8 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
       OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
 
     >>> from pullback import random
-    >>> random.logistic(random.key(0), (2,))
-    Array([-1.287391 ,  1.4122998], dtype=float32)
+    >>> print(random.logistic(random.key(0), (2,)).round(3))
+    [-1.287  1.412]
     """
     words = words_of("logistic", key)
     found = float_dtype("logistic", dtype)
@@ -336,8 +336,8 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
       OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
 
     >>> from pullback import random
-    >>> random.cauchy(random.key(0), (2,))
-    Array([-1.2371847,  1.4180279], dtype=float32)
+    >>> print(random.cauchy(random.key(0), (2,)).round(3))
+    [-1.238  1.415]
     """
     words = words_of("cauchy", key)
     found = float_dtype("cauchy", dtype)

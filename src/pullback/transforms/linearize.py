@@ -12,11 +12,26 @@ from typing import Any
 
 from pullback.core import dtypes, source
 from pullback.core.array import Array, ArrayImpl, host_value, typeof
-from pullback.core.errors import NotLinearError
+from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer
-from pullback.core.trace import Primitive, Trace, check_result, state
+from pullback.core.trace import Primitive, Trace, check_result, missing_rule, state
 from pullback.core.types import ZERO
 from pullback.transforms.forward import JVPTrace, JVPTracer, located
+
+
+class Tape(LinearTrace):
+    """Records what derivative rules do to tangents."""
+
+    __slots__ = ()
+
+    def not_linear(self, primitive: Primitive, how: str = "") -> PullbackError:
+        if primitive.transpose_rule is None:
+            return missing_rule(primitive, "transpose", "reverse-mode differentiation (linearize, vjp or grad)")
+        return NotLinearError(
+            f"a jvp rule applied {primitive.name} to tangents in which it is not linear, in the derivative of "
+            f"{source.describe_function(self.function)}, at {source.describe(source.here())}; a tangent must be linear "
+            "in the tangents that the rule is given"
+        )
 
 
 class LinearizeTrace(JVPTrace):
@@ -29,7 +44,7 @@ class LinearizeTrace(JVPTrace):
 
     def __init__(self, parent: Trace, function: Any) -> None:
         Trace.__init__(self, parent, function)
-        self.rules = LinearTrace(parent, function)
+        self.rules = Tape(parent, function)
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         if type(tangent) is LinearTracer:

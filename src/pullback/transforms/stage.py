@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, check_jaxpr, infer, is_literal
@@ -113,14 +113,12 @@ class StageTrace(Trace):
 
 
 def _settle_literals(atoms: list[Any], args: Sequence[Any]) -> None:
-    """Give Python numbers the dtype of the last array beside them (the first may be the condition of a choice)."""
-    arrays = [a for a, x in zip(atoms, args, strict=True) if type(x) not in SCALARS]
-    if arrays:
-        dtype = arrays[-1].aval.dtype
-        for atom, x in zip(atoms, args, strict=True):
-            if type(x) in SCALARS and atom.aval.dtype != dtype:
-                atom.aval = ShapedArray((), dtype, dtype.kind != "b")
-                atom.val = ArrayImpl(dtype.type(x), dtype.kind != "b")
+    """Give Python numbers among the operands their dtype."""
+    dtype = number_dtype([x if type(x) in SCALARS else a.aval for a, x in zip(atoms, args, strict=True)])
+    for atom, x in zip(atoms, args, strict=True):
+        if type(x) in SCALARS and atom.aval.dtype != dtype:
+            atom.aval = ShapedArray((), dtype, dtype.kind != "b")
+            atom.val = ArrayImpl(dtype.type(x), dtype.kind != "b")
 
 
 def stage_flat(function: Any, run: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray]) -> ClosedJaxpr:

@@ -1,0 +1,277 @@
+"""Diagonals and triangles of matrices, and their positions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.trace import state
+from pullback.numpy.index_lowering import read, write
+from pullback.numpy.promotion import axis_index, operand
+from pullback.primitives import elementwise as ops
+from pullback.primitives import indexing, shapes
+from pullback.primitives.scatter import scatter
+
+__all__ = [
+    "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "fill_diagonal", "mask_indices", "tril",
+    "tril_indices", "tril_indices_from", "triu", "triu_indices", "triu_indices_from",
+]  # fmt: skip
+
+# Diagonals ---------------------------------------------------------------------------------------------------------
+
+
+def _places(rows: int, columns: int, k: int) -> tuple[Any, Any]:
+    """The rows and the columns of the elements of a diagonal."""
+    count = max(0, min(rows + min(k, 0), columns - max(k, 0)))
+    return np.arange(count) + max(-k, 0), np.arange(count) + max(k, 0)
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """A diagonal of each matrix in an array.
+
+    Args:
+      a: an array with at least two axes.
+      offset: which diagonal: that many places to the right of the main one, or below it if negative.
+      axis1: the axis of the rows.
+      axis2: the axis of the columns.
+
+    Returns:
+      The array without these axes, and with the diagonals along a last one.
+
+    Raises:
+      ShapeError: too few axes, or two that are one (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(diagonal(pnp.arange(6).reshape(2, 3), 1))
+    [1 5]
+    """
+    x = operand("diagonal", a)
+    rank = len(x.shape)
+    if rank < 2:
+        raise ShapeError(f"diagonal needs an array with at least two axes, got shape {x.shape}")
+    first, second = axis_index(axis1, rank, "diagonal"), axis_index(axis2, rank, "diagonal")
+    if first == second:
+        raise ShapeError(f"diagonal: axis1 and axis2 must be different axes, both are axis {first}")
+    k = operator.index(offset)
+    if type(x) is ArrayImpl and state.trace.eager:
+        return ArrayImpl(x._value.diagonal(k, first, second), x.weak_type)
+    others = [i for i in range(rank) if i not in (first, second)]
+    matrices = shapes.transpose(x, [*others, first, second])
+    return read(matrices, (..., *_places(x.shape[first], x.shape[second], k)), unique=True)
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """A diagonal of a matrix, or the matrix with a vector as a diagonal and zeros elsewhere.
+
+    Args:
+      v: a matrix, or a vector.
+      k: which diagonal: that many places to the right of the main one, or below it if negative.
+
+    Raises:
+      ShapeError: neither a matrix nor a vector (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(diag(pnp.array([1, 2])))
+    [[1 0]
+     [0 2]]
+    """
+    x = operand("diag", v)
+    if len(x.shape) == 2:
+        return diagonal(x, k)
+    if len(x.shape) != 1:
+        raise ShapeError(f"diag needs an array with one or two axes, got shape {x.shape}")
+    k = operator.index(k)
+    n = x.shape[0] + abs(k)
+    return write(scatter, indexing.zeros((n, n), x.dtype), _places(n, n, k), x, unique=True)
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    """The matrix with the elements of an array as a diagonal; the arguments are those of :func:`diag`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(diagflat(pnp.array([[1], [2]])))
+    [[1 0]
+     [0 2]]
+    """
+    x = operand("diagflat", v)
+    return diag(shapes.reshape(x, (x.aval.size,)), k)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """An array with its main diagonal, the elements whose positions are equal, replaced.
+
+    Args:
+      a: an array with at least two axes, of one size if there are more than two.
+      val: a number, or the elements, repeated if there are too few.
+      wrap: must be False.
+      inplace: must be False, for arrays are immutable.
+
+    Raises:
+      ArgumentError: ``inplace`` or ``wrap`` is true (a ValueError).
+      ShapeError: too few axes, or more than two of different sizes (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(fill_diagonal(pnp.zeros((2, 2)), 3.0, inplace=False))
+    [[3. 0.]
+     [0. 3.]]
+    """
+    from pullback.numpy.indexing import repeated
+
+    if inplace or wrap:
+        raise ArgumentError(
+            "fill_diagonal cannot change an array in place, for arrays are immutable, and does not wrap: with "
+            "inplace=False, wrap=False it gives a new one"
+        )
+    x = operand("fill_diagonal", a)
+    if len(x.shape) < 2 or (len(x.shape) > 2 and len(set(x.shape)) > 1):
+        raise ShapeError(f"fill_diagonal needs two axes, or more that are all of one size, got shape {x.shape}")
+    positions = np.arange(min(x.shape))
+    value = ops.convert_element_type(operand("fill_diagonal", val), x.dtype)
+    value = repeated(value, len(positions)) if value.shape and len(positions) else value
+    return write(scatter, x, (positions,) * len(x.shape), value, unique=True)
+
+
+# Triangles ---------------------------------------------------------------------------------------------------------
+
+
+def _triangle(name: str, m: Any, k: int, lower: bool) -> Any:
+    x = operand(name, m)
+    if len(x.shape) < 2:
+        raise ShapeError(f"{name} needs an array with at least two axes, got shape {x.shape}")
+    mask = np.tri(x.shape[-2], x.shape[-1], operator.index(k) - (not lower), bool)
+    zero = shapes.full((), 0, x.dtype)
+    return ops.where(ArrayImpl(mask if lower else ~mask), x, zero)
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """Each matrix in an array with zeros above a diagonal.
+
+    Args:
+      m: an array with at least two axes; the last two are those of the matrices.
+      k: the diagonal: that many places to the right of the main one, or below it if negative.
+
+    Raises:
+      ShapeError: too few axes (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(tril(pnp.ones((2, 2))))
+    [[1. 0.]
+     [1. 1.]]
+    """
+    return _triangle("tril", m, k, lower=True)
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """Each matrix in an array with zeros below a diagonal; the arguments are those of :func:`tril`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(triu(pnp.ones((2, 2))))
+    [[1. 1.]
+     [0. 1.]]
+    """
+    return _triangle("triu", m, k, lower=False)
+
+
+# Positions ---------------------------------------------------------------------------------------------------------
+
+
+def _arrays(positions: Any) -> tuple[Any, ...]:
+    return tuple(ArrayImpl(p.astype(dtypes.default_int())) for p in positions)
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """The rows and the columns of the elements on and below a diagonal.
+
+    Args:
+      n: the number of rows.
+      k: the diagonal: that many places to the right of the main one, or below it if negative.
+      m: the number of columns; that of the rows by default.
+
+    >>> print(*tril_indices(2))
+    [0 1 1] [0 0 1]
+    """
+    return _arrays(np.tril_indices(n, k, m))  # type: ignore[return-value]
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """The rows and the columns of the elements on and above a diagonal; the arguments are as in :func:`tril_indices`.
+
+    >>> print(*triu_indices(2))
+    [0 0 1] [0 1 1]
+    """
+    return _arrays(np.triu_indices(n, k, m))  # type: ignore[return-value]
+
+
+def _matrix_sizes(name: str, arr: Any) -> tuple[int, int]:
+    shape = np.shape(arr)
+    if len(shape) != 2:
+        raise ShapeError(f"{name} needs an array with two axes, got shape {shape}")
+    return shape
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """:func:`tril_indices` for a matrix of the shape of ``arr``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(*tril_indices_from(pnp.ones((2, 1))))
+    [0 1] [0 0]
+    """
+    rows, columns = _matrix_sizes("tril_indices_from", arr)
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """:func:`triu_indices` for a matrix of the shape of ``arr``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(*triu_indices_from(pnp.ones((1, 2))))
+    [0 0] [0 1]
+    """
+    rows, columns = _matrix_sizes("triu_indices_from", arr)
+    return triu_indices(rows, k, columns)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+    """The positions of the elements of the main diagonal.
+
+    Args:
+      n: the size of each axis.
+      ndim: the number of axes.
+
+    >>> print(*diag_indices(2))
+    [0 1] [0 1]
+    """
+    return _arrays(np.diag_indices(n, ndim))
+
+
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    """:func:`diag_indices` for an array of the shape of ``arr``, whose axes are all of one size.
+
+    >>> import pullback.numpy as pnp
+    >>> print(*diag_indices_from(pnp.ones((2, 2))))
+    [0 1] [0 1]
+    """
+    shape = np.shape(arr)
+    if len(shape) < 2 or len(set(shape)) > 1:
+        raise ShapeError(f"diag_indices_from needs at least two axes, all of one size, got shape {shape}")
+    return diag_indices(shape[0], len(shape))
+
+
+def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0) -> tuple[Any, ...]:
+    """The positions at which a function of a matrix, such as :func:`triu`, keeps elements.
+
+    Args:
+      n: the size of the matrix.
+      mask_func: takes a matrix of ones and ``k``.
+      k: passed to the function.
+
+    >>> print(*mask_indices(2, triu))
+    [0 0 1] [0 1 1]
+    """
+    return _arrays(np.asarray(mask_func(ArrayImpl(np.ones((n, n), np.int32)), k)).nonzero())

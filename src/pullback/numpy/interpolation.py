@@ -1,0 +1,112 @@
+"""Functions given by their values at some points."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pullback.core import dtypes
+from pullback.core.errors import DtypeError, ShapeError
+from pullback.numpy import reductions, sorting, ufuncs
+from pullback.numpy.creation import array
+from pullback.numpy.promotion import axis_index, inexact_operand, promote_all
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """The piecewise linear function through the points ``(xp, fp)``, at ``x``; differentiable in all three.
+
+    Args:
+      x: where to evaluate it.
+      xp: the abscissae, a vector that increases (in any order with ``period``).
+      fp: the ordinates, a vector of the same size.
+      left: the value to the left of ``xp[0]``; ``fp[0]`` by default.
+      right: the value to the right of ``xp[-1]``; ``fp[-1]`` by default.
+      period: the period of the function, if it has one; ``left`` and ``right`` do not count then.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.interp(0.25, pnp.array([0.0, 1.0]), pnp.array([0.0, 8.0])))
+    2.0
+    """
+    x, xp = (inexact_operand("interp", v) for v in promote_all("interp", (x, _vector(xp))))
+    fp = inexact_operand("interp", _vector(fp))
+    if len(xp.shape) != 1 or xp.shape != fp.shape or not xp.shape[0]:
+        raise ShapeError(f"interp takes two vectors of one size, not empty, got shapes {xp.shape} and {fp.shape}")
+    if dtypes.is_complex(x.dtype):
+        raise DtypeError("interp takes real points, got complex ones")
+    dtype, weak = dtypes.result_type(fp, x, return_weak_type_flag=True)
+    fp = ops.convert_element_type(fp, dtype, weak)
+    if period is not None:
+        x, xp, fp = _unrolled(x, xp, fp, period)
+        left = right = None
+    return _between(x, xp, fp, left, right)
+
+
+def _vector(x: Any) -> Any:
+    return array(x) if isinstance(x, (list, tuple)) else x
+
+
+def _unrolled(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+    """A point and the points of a period, sorted, with one more on either side."""
+    period = ops.abs(ops.convert_element_type(inexact_operand("interp", period), x.dtype))
+    x, xp = ufuncs.remainder(x, period), ufuncs.remainder(xp, period)
+    order = sorting.argsort(xp)
+    xp, fp = xp[order], fp[order]
+    xp = slicing.concatenate([ops.sub(xp[-1:], period), xp, ops.add(xp[:1], period)], 0)
+    return x, xp, slicing.concatenate([fp[-1:], fp, fp[:1]], 0)
+
+
+def _between(x: Any, xp: Any, fp: Any, left: Any, right: Any) -> Any:
+    last = xp.shape[0] - 1
+    after = ops.clamp_p.bind(min(1, last), sorting.searchsorted(xp, x, side="right"), last)
+    before = ops.sub(after, 1) if last else after
+    x0, f0 = xp[before], fp[before]
+    width = ops.sub(xp[after], x0)
+    flat = ops.eq(width, 0)
+    share = ops.div(ops.sub(x, x0), ops.where(flat, 1, width))
+    out = ops.where(flat, f0, ops.add(f0, ops.mul(_as(share, f0), ops.sub(fp[after], f0))))
+    first, end = (fp[i] if v is None else _as(inexact_operand("interp", v), fp) for i, v in ((0, left), (-1, right)))
+    out = ops.where(ops.lt(x, xp[0]), first, out)
+    return ops.where(ops.gt(x, xp[-1]), end, out)
+
+
+def _as(x: Any, like: Any) -> Any:
+    return ops.convert_element_type(x, like.dtype, x.weak_type)
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
+    """``p`` with multiples of the period added, so that no two neighbours along an axis differ by more than half of it.
+
+    Args:
+      p: angles, say.
+      discont: differences up to this one are left alone too; half the period by default.
+      axis: along which axis.
+      period: the period.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.unwrap(pnp.array([0.0, 3.0, 6.0, 1.0]), period=6.0))
+    [0. 3. 6. 7.]
+    """
+    p = inexact_operand("unwrap", p)
+    i = axis_index(axis, len(p.shape), "unwrap")
+    size = p.shape[i]
+    if size < 2:
+        return p
+    steps = ops.sub(slicing.slice_in_dim(p, 1, size, i), slicing.slice_in_dim(p, 0, size - 1, i))
+    half = period / 2
+    wrapped = ops.sub(ufuncs.remainder(ops.add(steps, half), period), half)
+    wrapped = ops.where(ops.and_p.bind(ops.eq(wrapped, -half), ops.gt(steps, 0)), _full(wrapped, half), wrapped)
+    correction = ops.sub(wrapped, steps)
+    limit = half if discont is None else discont
+    correction = ops.where(ops.lt(ops.abs(steps), limit), 0, correction)
+    shifts = reductions.cumsum(correction, i)
+    first = slicing.slice_in_dim(p, 0, 1, i)
+    return slicing.concatenate([first, ops.add(slicing.slice_in_dim(p, 1, size, i), shifts)], i)
+
+
+def _full(x: Any, value: Any) -> Any:
+    return shapes.full((), value, x.dtype)
+
+
+__all__ = ["interp", "unwrap"]

@@ -1,0 +1,463 @@
+"""Indexing against NumPy itself: reading, updating, taking; eager, traced and batched."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pullback
+import pullback.numpy as pnp
+from pullback.core.array import ArrayImpl
+from pullback.core.config import enable_x64
+from pullback.core.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    DtypeError,
+    NonConcreteBooleanIndexError,
+    ShapeError,
+    TracerIntegerConversionError,
+)
+from pullback.core.jaxpr import jaxpr_as_fun
+from pullback.numpy import diagonals, indexing
+
+
+def value(x: Any) -> Any:
+    assert type(x) is ArrayImpl
+    return np.asarray(x)
+
+
+def same(x: Any, want: Any) -> None:
+    out = value(x)
+    want = np.asarray(want)
+    assert out.shape == want.shape
+    np.testing.assert_array_equal(out, want)
+
+
+def traced(f: Callable[..., Any], *args: Any) -> Any:
+    """The function's value by way of its jaxpr."""
+    return jaxpr_as_fun(pullback.make_jaxpr(f)(*args))(*args)[0]
+
+
+# x[index] ----------------------------------------------------------------------------------------------------------
+
+
+def an_index(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """A random index of any form for an array of a shape, all in range."""
+    batch = tuple(int(n) for n in rng.integers(1, 3, rng.integers(0, 3)))
+    items: list[Any] = []
+    axis = 0
+    dots = False
+    while axis < len(shape):
+        n = shape[axis]
+        match rng.integers(10):
+            case 0:
+                items.append(None)
+            case 1 if not dots:
+                items.append(...)
+                axis += int(rng.integers(0, len(shape) - axis + 1))
+                dots = True
+            case 2 if axis + 1 < len(shape):
+                mask = np.zeros(n * shape[axis + 1], bool)
+                mask[rng.integers(0, mask.size, 1)] = True
+                items.append(mask.reshape(n, shape[axis + 1]))
+                axis += 2
+            case 3 | 4:
+                items.append(int(rng.integers(-n, n)))
+                axis += 1
+            case 5 | 6:
+                some = batch if rng.random() < 0.7 else tuple(1 if rng.random() < 0.5 else m for m in batch)
+                items.append(rng.integers(-n, n, some))
+                axis += 1
+            case 7:
+                items.append(bool(rng.random() < 0.8))
+            case _:
+                ends = [None if rng.random() < 0.3 else int(i) for i in rng.integers(-n - 1, n + 2, 2)]
+                items.append(slice(*ends, [None, 1, 2, -1, -2][rng.integers(5)]))
+                axis += 1
+        if not dots and rng.random() < 0.1:
+            break
+    return tuple(items)
+
+
+def indexed(seed: int) -> tuple[Any, Any, Any]:
+    """An array, an index, and what NumPy selects; other draws until NumPy takes it."""
+    rng = np.random.default_rng(seed)
+    while True:
+        shape = tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 5)))
+        x = rng.standard_normal(shape)
+        index = an_index(rng, shape)
+        try:
+            return x, index, x[index]
+        except IndexError:
+            continue
+
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def as_ours(index: Any) -> Any:
+    return tuple(pnp.asarray(i) if isinstance(i, np.ndarray) else i for i in index)
+
+
+@given(seeds)
+def test_every_form_of_index_selects_what_numpy_selects(seed: int) -> None:
+    x, index, want = indexed(seed)
+    with enable_x64(True):
+        for form in (index, as_ours(index)):
+            same(pnp.asarray(x)[form], want)
+            same(traced(lambda a, form=form: a[form], pnp.asarray(x)), want)
+        batched = pullback.vmap(lambda a: a[index], in_axes=1)(pnp.asarray(np.stack([x, -x], 1)))
+        same(batched, np.stack([want, -want]))
+
+
+@given(seeds)
+def test_traced_and_batched_positions(seed: int) -> None:
+    x, index, want = indexed(seed)
+    arrays = [i for i in index if isinstance(i, np.ndarray) and i.dtype != bool]
+    if not arrays:
+        return
+
+    def select(a: Any, *positions: Any) -> Any:
+        rest = iter(positions)
+        return a[tuple(next(rest) if isinstance(i, np.ndarray) and i.dtype != bool else i for i in index)]
+
+    with enable_x64(True):
+        same(traced(select, pnp.asarray(x), *map(pnp.asarray, arrays)), want)
+        stacked = [pnp.asarray(np.stack([a, a])) for a in arrays]
+        same(pullback.vmap(select, (None, *(0 for _ in stacked)))(pnp.asarray(x), *stacked), np.stack([want, want]))
+        both = pullback.vmap(select)(pnp.asarray(np.stack([x, 2 * x])), *stacked)
+        same(both, np.stack([want, 2 * want]))
+
+
+@given(seeds)
+def test_derivatives_of_selections(seed: int) -> None:
+    x, index, want = indexed(seed)
+    rng = np.random.default_rng(seed)
+    with enable_x64(True):
+        one_hot = np.zeros((*want.shape, *x.shape))
+        flat = np.arange(x.size).reshape(x.shape)[index]
+        for place, source in np.ndenumerate(flat):
+            one_hot[place].flat[source] = 1
+        t, ct = rng.standard_normal(x.shape), rng.standard_normal(want.shape)
+        out, tangent = pullback.jvp(lambda a: a[index], (pnp.asarray(x),), (pnp.asarray(t),))
+        same(out, want)
+        same(tangent, t[index])
+        (pulled,) = pullback.vjp(lambda a: a[index], pnp.asarray(x))[1](pnp.asarray(ct))
+        np.testing.assert_allclose(value(pulled), np.tensordot(ct, one_hot, ct.ndim), atol=1e-12)
+
+
+def test_a_slice_is_one_operation() -> None:
+    x = pnp.ones((4, 3))
+
+    def names(f: Any) -> list[str]:
+        return [eqn.primitive.name for eqn in pullback.make_jaxpr(f)(x).eqns]
+
+    assert names(lambda a: a[1:]) == ["slice"]
+    assert names(lambda a: a[:-1, ::2]) == ["slice"]
+    assert names(lambda a: a[:]) == []
+    assert names(lambda a: a[0]) == ["slice", "squeeze"]
+    assert names(lambda a: a[0, -1]) == ["slice", "squeeze"]
+    assert names(lambda a: a[::-1]) == ["rev"]
+    assert names(lambda a: a[None]) == ["reshape"]
+    assert names(lambda a: a[np.array([0, 2])]) == ["gather"]
+    assert names(lambda a: next(iter(a))) == ["unstack"]
+
+
+def test_out_of_range() -> None:
+    x = pnp.arange(5.0)
+    far = pnp.array([7, -7, -1])
+    for index in (7, np.int64(7), pnp.array(7)):
+        assert float(x[index]) == 4.0
+    assert float(x[-7]) == 0.0
+    same(x[far], [4, 0, 4])
+    same(traced(lambda i: x[i], far), [4, 0, 4])
+    same(x.at[far].get(), [4, 0, 4])
+    same(x.at[far].get(mode="fill"), [np.nan, np.nan, 4])
+    same(x.at[far].get(mode="fill", fill_value=9), [9, 9, 4])
+    same(x.at[7].get(mode="fill", fill_value=9), 9)
+    same(x.at[far].set(8.0), [0, 1, 2, 3, 8])
+    same(x.at[far].set(8.0, mode="clip"), [8, 1, 2, 3, 8])
+    same(x.at[7].add(8.0), [0, 1, 2, 3, 4])
+    same(pullback.grad(lambda a: a[far].sum())(x), [1, 0, 0, 0, 2])
+    same(pullback.grad(lambda a: a.at[far].get(mode="fill", fill_value=0).sum())(x), [0, 0, 0, 0, 1])
+
+
+X = pnp.arange(6.0).reshape(2, 3)
+M = np.array([True, False])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: x[0, 0, 0], IndexError, r"too many indices: x\[0, 0, 0\] indexes 3 axes, .* 2-dimensional"),
+        (lambda x: x[..., ...], IndexError, r"only one ellipsis .* got x\[\.\.\., \.\.\.\]"),
+        (lambda x: x[1.0], TypeError, "an index must be an int, .* got 1.0, a float"),
+        (lambda x: x[0, pnp.ones(2)], TypeError, "an array of float32 in x"),
+        (lambda x: x["a"], TypeError, "got 'a', a str"),
+        (lambda x: x[[0, 1]], TypeError, r"a list cannot be an index by itself: x\[\[0, 1\]\]"),
+        (lambda x: x[0:1.5], TypeError, "the parts of a slice must be ints or None"),
+        (lambda x: x[:: 0], ValueError, "slice step cannot be zero"),
+        (lambda x: x[:, M], IndexError, r"mask|one of shape \(2,\) for axes of shape \(3,\)"),
+        (lambda x: x[np.array([0, 1]), np.array([0, 1, 2])], ShapeError, r"one shape, got shapes \(2,\), \(3,\)"),
+        (lambda x: x[0:0][0], IndexError, "index 0 is out of bounds for axis 0 with size 0"),
+        (lambda x: x.at[0].set(pnp.ones(2)), ShapeError, r"x.at\[0\]: a value of shape \(2,\) .* of shape \(3,\)"),
+        (lambda x: x.at[0].set("a"), TypeError, r"x.at\[...\].set: expected an array or a number, got 'a'"),
+        (lambda x: x.at[0].set(1.0, mode="bounce"), ArgumentError, "got 'bounce'"),
+        (lambda x: indexing.take(x, 1.5), DtypeError, "take: indices must be integers"),
+        (lambda x: indexing.take(x, 1, axis=2), ShapeError, "axis 2 is out of bounds"),
+        (lambda x: indexing.take(x, 1, mode="raise"), ArgumentError, "mode='raise' is not possible"),
+        (lambda x: indexing.take_along_axis(x, pnp.array([0])), ShapeError, "as many axes as the array"),
+        (lambda x: indexing.put(x, 0, 1.0), ArgumentError, "cannot change an array in place"),
+        (lambda x: indexing.nonzero(x[0, 0]), ShapeError, "nonzero of an array without axes"),
+        (lambda x: diagonals.diag(x[None]), ShapeError, "one or two axes"),
+        (lambda x: diagonals.tril(x[0]), ShapeError, "at least two axes"),
+        (lambda x: list(x[0, 0]), TypeError, "without axes"),
+    ],
+)
+def test_errors(call: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(X)
+    with pytest.raises(error, match=message):
+        pullback.make_jaxpr(call)(X)
+
+
+def test_errors_of_traced_indices() -> None:
+    with pytest.raises(NonConcreteBooleanIndexError, match=r"(?s)x\[Traced.*jnp.nonzero\(mask, size"):
+        pullback.make_jaxpr(lambda a: a[a > 1])(X)
+    with pytest.raises(TracerIntegerConversionError, match=r"lax.dynamic_slice"):
+        pullback.make_jaxpr(lambda i: X[0:i])(1)
+    with pytest.raises(ConcretizationTypeError, match=r"(?s)nonzero depends on values that are traced.*size="):
+        pullback.make_jaxpr(indexing.nonzero)(X)
+
+
+def test_masks_are_known_while_differentiating() -> None:
+    same(pullback.grad(lambda a: (a[a > 1] ** 2).sum())(pnp.arange(4.0)), [0, 0, 4, 6])
+
+
+def test_iteration() -> None:
+    rows = list(indexing.iterate(X))
+    same(rows[1], [3, 4, 5])
+    assert [float(v) for v in indexing.iterate(rows[0])] == [0, 1, 2]
+    same(pullback.grad(lambda a: sum(i * row[0] for i, row in enumerate(a)))(X), [[0, 0, 0], [1, 0, 0]])
+    assert list(indexing.iterate(pnp.zeros((0, 2)))) == []
+
+
+# x.at[index] -------------------------------------------------------------------------------------------------------
+
+UPDATES: dict[str, Any] = {
+    "set": operator.setitem,
+    "add": np.add.at,
+    "subtract": np.subtract.at,
+    "multiply": np.multiply.at,
+    "divide": np.divide.at,
+    "min": np.minimum.at,
+    "max": np.maximum.at,
+    "power": np.power.at,
+}
+
+
+@given(seeds, st.sampled_from(sorted(UPDATES)))
+def test_updates_are_those_of_numpys_ufuncs(seed: int, name: str) -> None:
+    x, index, old = indexed(seed)
+    x = np.abs(x) + 0.5
+    rng = np.random.default_rng(seed)
+    # Each axis of the value is whole, of size one, or missing in front.
+    shape = tuple(n if rng.random() < 0.7 else 1 for n in old.shape)[rng.integers(0, old.ndim + 1) :]
+    values = rng.uniform(0.5, 1.5, shape)
+    want = x.copy()
+    UPDATES[name](want, index, values)
+    ours = as_ours(index)
+    with enable_x64(True):
+        a, v = pnp.asarray(x), pnp.asarray(values)
+
+        def f(a: Any, v: Any) -> Any:
+            return getattr(a.at[ours], name)(v)
+
+        for out in (f(a, v), traced(f, a, v)):
+            np.testing.assert_allclose(value(out), want, rtol=1e-12)
+        for axes in ((0, None), (None, 0), (0, 0)):
+            args = [z if d is None else pnp.stack([z, z + 1]) for z, d in zip((a, v), axes, strict=True)]
+            out = pullback.vmap(f, axes)(*args)
+            for k in range(2):
+                one = [z if d is None else z[k] for z, d in zip(args, axes, strict=True)]
+                np.testing.assert_allclose(value(out[k]), value(f(*one)), rtol=1e-12)
+        ts = pnp.asarray(rng.standard_normal(x.shape)), pnp.asarray(rng.standard_normal(values.shape))
+        _, tangent = pullback.jvp(f, (a, v), ts)
+        h = 1e-6
+        slope = (value(f(a + h * ts[0], v + h * ts[1])) - value(f(a - h * ts[0], v - h * ts[1]))) / (2 * h)
+        np.testing.assert_allclose(value(tangent), slope, rtol=1e-5, atol=1e-6)
+        ct = pnp.asarray(rng.standard_normal(x.shape))
+        by_a, by_v = pullback.vjp(f, a, v)[1](ct)
+        right = (value(by_a) * value(ts[0])).sum() + (value(by_v) * value(ts[1])).sum()
+        np.testing.assert_allclose((value(tangent) * value(ct)).sum(), right, rtol=1e-9, atol=1e-9)
+
+
+def test_apply_works_as_often_as_an_element_is_selected() -> None:
+    x = pnp.arange(5.0)
+    index = pnp.array([0, 0, 1, 4])
+    same(x.at[index].apply(lambda v: v + 1), [2, 2, 2, 3, 5])
+    same(traced(lambda i: x.at[i].apply(lambda v: v + 1), index), [2, 2, 2, 3, 5])
+    same(x.at[1:3].apply(pnp.square), [0, 1, 4, 3, 4])
+    same(pullback.grad(lambda a: a.at[index].apply(lambda v: 3 * v).sum())(x), [9, 3, 1, 1, 3])
+
+
+def test_updates_of_other_dtypes() -> None:
+    integers = pnp.arange(3)
+    with pytest.warns(FutureWarning, match="dtype f32 do not fit into an array of dtype i32"):
+        same(integers.at[0].set(1.7), [1, 1, 2])
+    assert integers.at[0].divide(2).dtype == "float32"
+    assert integers.at[1].power(2).dtype == "int32"
+    same(pnp.array([True, False]).at[1].max(True), [True, True])
+    same(pnp.zeros(3, "uint8").at[0].subtract(2), [254, 0, 0])
+    same(pnp.zeros(2, "complex64").at[:1].add(1j), [1j, 0])
+    assert pnp.ones(2, "bfloat16").at[np.array([0, 0])].add(1).tolist() == [3, 1]
+    same(X.at[0].set([1, 2, 3])[0], [1, 2, 3])
+
+
+def test_the_array_that_is_updated_stays_as_it_is() -> None:
+    x = pnp.zeros(2)
+    x.at[0].set(1.0)
+    x.at[0].add(1.0)
+    same(x, [0, 0])
+    assert repr(x.at[0, 1:]) == f"{x!r}.at[0, 1:]"
+
+
+# Functions ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("mode", [None, "clip", "wrap"])
+def test_take(axis: Any, mode: Any) -> None:
+    indices = np.array([[0, 1], [-1, 1]]) if mode != "clip" else np.array([[0, 9], [-3, 1]])
+    indices = indices + (9 if mode == "wrap" else 0)
+    want = np.take(np.asarray(X), indices, axis=axis, mode=mode or "raise")
+    same(indexing.take(X, indices, axis, mode=mode), want)
+    same(traced(lambda x, i: indexing.take(x, i, axis, mode=mode), X, pnp.asarray(indices)), want)
+
+
+def test_take_fills() -> None:
+    same(indexing.take(X, pnp.array([7, 1]), axis=1), [[np.nan, 1], [np.nan, 4]])
+    same(indexing.take(X, pnp.array(7), fill_value=2), 2)
+    same(X.take(1), 1)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, 2])
+def test_take_along_axis_and_back(axis: Any) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 3, 4))
+    order = np.argsort(x, axis=axis)
+    with enable_x64(True):
+        a, i = pnp.asarray(x), pnp.asarray(order)
+        want = np.take_along_axis(x, order, axis)
+        same(indexing.take_along_axis(a, i, axis), want)
+        same(traced(lambda a, i: indexing.take_along_axis(a, i, axis), a, i), want)
+        same(indexing.put_along_axis(a, i, want, axis, inplace=False), x)
+        if axis is not None:
+            first = order.take([0], axis)
+            same(traced(lambda a, i: indexing.take_along_axis(a, i, axis), a, pnp.asarray(first)), want.take([0], axis))
+            thin = order[:1] if axis else order[:, :1]
+            same(
+                traced(lambda a, i: indexing.take_along_axis(a, i, axis), a, pnp.asarray(thin)),
+                np.take_along_axis(x, thin, axis),
+            )
+            out = pullback.vmap(lambda a, i: indexing.take_along_axis(a, i, axis))(
+                pnp.stack([a, 2 * a]), pnp.stack([i, i])
+            )
+            same(out, np.stack([want, 2 * want]))
+
+
+def test_nonzero_and_kin() -> None:
+    x = np.array([[0, 1, 2], [3, 0, 4]])
+    ours = pnp.asarray(x)
+    for mine, numpys in zip(indexing.nonzero(ours), np.nonzero(x), strict=True):
+        same(mine, numpys)
+    for size in (3, 4, 6):
+        rows, columns = traced_pair(lambda a, size=size: indexing.nonzero(a, size=size, fill_value=(7, 8)), ours)
+        same(rows, (list(np.nonzero(x)[0]) + [7] * 6)[:size])
+        same(columns, (list(np.nonzero(x)[1]) + [8] * 6)[:size])
+    same(indexing.argwhere(ours), np.argwhere(x))
+    same(indexing.flatnonzero(ours, size=2), [1, 2])
+    same(indexing.extract(ours > 1, ours), [2, 3, 4])
+    same(traced(lambda a: indexing.extract(a > 1, a, size=4, fill_value=9), ours), [2, 3, 4, 9])
+    same(indexing.compress([0, 1], ours, axis=1), [[1], [0]])
+    same(indexing.compress(np.array([1, 0]), ours, axis=0), [[0, 1, 2]])
+    with pytest.raises(ShapeError, match="holds beyond the 2 of axis 0"):
+        indexing.compress([0, 1, 1], ours, axis=0)
+    same(indexing.place(ours, ours > 1, pnp.array([9, 8]), inplace=False), [[0, 1, 9], [8, 0, 9]])
+    same(indexing.put(ours, np.array([0, -1]), 5, inplace=False), [[5, 1, 2], [3, 0, 5]])
+
+
+def traced_pair(f: Any, x: Any) -> Any:
+    return jaxpr_as_fun(pullback.make_jaxpr(f)(x))(x)
+
+
+def test_flat_and_multiple_positions() -> None:
+    rows, columns = indexing.unravel_index(pnp.array([5, 9, -1, -9]), (2, 3))
+    same(rows, [1, 1, 1, 0])
+    same(columns, [2, 2, 2, 0])
+    pairs = (pnp.array([1, 0]), pnp.array([2, 1]))
+    for order in "CF":
+        want = np.ravel_multi_index(([1, 0], [2, 1]), (2, 3), order=order)
+        same(indexing.ravel_multi_index(pairs, (2, 3), order=order), want)
+    for mode in ("clip", "wrap"):
+        out = traced(lambda i, mode=mode: indexing.ravel_multi_index((i, i), (2, 3), mode=mode), pnp.array([-1, 5]))
+        same(out, np.ravel_multi_index(([-1, 5], [-1, 5]), (2, 3), mode=mode))
+    with pytest.raises(ShapeError, match=r"axis 1 are not all in range\(3\)"):
+        indexing.ravel_multi_index((pnp.array([1]), pnp.array([4])), (2, 3))
+    same(X[indexing.ix_(pnp.array([0, 1]), pnp.array([True, False, True]))], [[0, 2], [3, 5]])
+
+
+def test_choose() -> None:
+    cases = [np.array([1, 2, 3]), np.array([4, 5, 6])]
+    ours = [*map(pnp.asarray, cases)]
+    same(indexing.choose(pnp.array([0, 1, 0]), ours), [1, 5, 3])
+    for mode in ("clip", "wrap"):
+        which = np.array([0, 2, -1])
+        out = traced(lambda a, mode=mode: indexing.choose(a, ours, mode=mode), pnp.asarray(which))
+        same(out, np.choose(which, cases, mode=mode))
+    same(indexing.choose(pnp.array([[1], [0]]), pnp.stack(ours)), [[4, 5, 6], [1, 2, 3]])
+    with pytest.raises(ShapeError, match=r"range\(2\).*got \[2\]"):
+        indexing.choose(pnp.array([2]), ours)
+
+
+@pytest.mark.parametrize("k", [-4, -1, 0, 1, 2, 9])
+def test_diagonals_and_triangles(k: int) -> None:
+    x = np.arange(24.0).reshape(2, 3, 4)
+    with enable_x64(True):
+        a = pnp.asarray(x)
+        for axes in ((0, 1), (1, 2), (2, 0), (-1, -2)):
+            want = np.diagonal(x, k, *axes)
+            same(diagonals.diagonal(a, k, *axes), want)
+            same(traced(lambda a, axes=axes: diagonals.diagonal(a, k, *axes), a), want)
+        same(diagonals.diag(a[0], k), np.diag(x[0], k))
+        same(diagonals.diag(a[0, 0], k), np.diag(x[0, 0], k))
+        same(diagonals.diagflat(a[0], k), np.diagflat(x[0], k))
+        for ours, numpys in ((diagonals.tril, np.tril), (diagonals.triu, np.triu)):
+            same(ours(a, k), numpys(x, k))
+            mapped = pullback.vmap(lambda m, ours=ours: ours(m, k), in_axes=2, out_axes=2)(a)
+            same(mapped, np.stack([numpys(x[..., j], k) for j in range(4)], 2))
+        for ours, numpys in ((diagonals.tril_indices, np.tril_indices), (diagonals.triu_indices, np.triu_indices)):
+            for mine, his in zip(ours(3, k, 2), numpys(3, k, 2), strict=True):
+                same(mine, his)
+        # The diagonal of a diagonal matrix is what it was made of: the two are each other's transposes.
+        v = a[0, 0]
+        _, pull = pullback.vjp(lambda v: diagonals.diag(v, k), v)
+        m = pnp.asarray(np.random.default_rng(0).standard_normal(np.diag(x[0, 0], k).shape))
+        same(pull(m)[0], np.diagonal(np.asarray(m), k))
+
+
+def test_more_diagonals() -> None:
+    x = pnp.zeros((3, 2))
+    same(diagonals.fill_diagonal(x, 5.0, inplace=False), [[5, 0], [0, 5], [0, 0]])
+    same(x[diagonals.diag_indices(2)], [0, 0])
+    same(diagonals.tril(pnp.ones((2, 2), bool)), [[True, False], [True, True]])
+    assert diagonals.triu(pnp.ones((2, 2), "int8")).dtype == "int8"
+    same(diagonals.mask_indices(3, diagonals.triu)[1], np.mask_indices(3, np.triu)[1])
+    same(diagonals.triu_indices_from(x)[0], np.triu_indices_from(np.zeros((3, 2)))[0])
+    same(diagonals.diag_indices_from(pnp.zeros((2, 2)))[0], [0, 1])
