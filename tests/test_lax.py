@@ -169,6 +169,7 @@ def test_constants() -> None:
     assert lax.iota("bfloat16", 3).dtype == ml_dtypes.bfloat16
     assert lax.broadcasted_iota("int32", (2, 2), 1).tolist() == [[0, 1], [0, 1]]
     assert lax.full((2,), 1).weak_type
+    assert lax.full_like(1.0, 2).weak_type
     assert lax.full((2,), 1.7, "int32").tolist() == [1, 1]
     assert lax.full_like(jnp.ones((2, 2), "int8"), 3).dtype == np.int8
     assert lax.full_like(X, 3, "int8", (4,)).tolist() == [3, 3, 3, 3]

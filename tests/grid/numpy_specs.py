@@ -456,6 +456,20 @@ STATISTICS = [
     fn("histogram", R(5), derivative="", exact_dtype=False, call=lambda m, x: list(m.histogram(x, 3, (-2.0, 2.0)))),
 ]
 
+INTERPOLATION = [
+    fn(
+        "interp",
+        R(4, lo=-1.9, hi=1.9),
+        K(np.array([-2.0, -0.71, 0.63, 2.0], np.float32), fixed=True),
+        R(4),
+        differentiable=(0, 2),
+        exact_dtype=False,
+        call=lambda m, x, xp, fp: m.interp(x, xp.astype(x.dtype), fp),
+    ),
+    fn("unwrap", R(5, lo=-6, hi=6), exact_dtype=False),
+    fn("unwrap", R(2, 5, lo=-6, hi=6), axis=0, exact_dtype=False),
+]
+
 EDITING = [
     *[
         fn("pad", R(2, 3), pad_width=((1, 0), (2, 1)), mode=mode)
@@ -567,4 +581,5 @@ NUMPY: list[Spec] = [
     *EDITING,
     *LINALG,
     *DIAGONALS,
+    *INTERPOLATION,
 ]

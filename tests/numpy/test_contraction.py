@@ -220,6 +220,7 @@ def test_trace(offset: int) -> None:
 def test_trace_widens_integers() -> None:
     assert jnp.trace(jnp.ones((2, 2), "int8")).dtype == np.int32
     assert jnp.trace(jnp.ones((2, 2), "bool")).dtype == np.int32
+    assert jnp.trace(jnp.ones((2, 2), "uint8")).dtype == np.uint32
     assert jnp.trace(jnp.ones((2, 2)), dtype="bfloat16").dtype == ml_dtypes.bfloat16
 
 
@@ -256,6 +257,7 @@ def test_convolve_and_correlate(mode: str) -> None:
 
 def test_promotion() -> None:
     assert jnp.dot(2, 3).weak_type
+    assert jnp.dot(2.0, jnp.ones(2, "int8")).weak_type
     assert jnp.matmul(jnp.ones((2, 2), "float16"), jnp.ones((2, 2), "bfloat16")).dtype == np.float32
     assert jnp.einsum("i,->i", jnp.ones(2, "int8"), 2).dtype == np.int8
     assert (
@@ -272,13 +274,13 @@ def test_promotion() -> None:
         (lambda: jnp.dot(jnp.ones((2, 3)), jnp.ones((4, 3))), "got (3,) and (4,)"),
         (lambda: jnp.matmul(jnp.ones((2, 3)), jnp.ones(2)), "got (3,) and (2,)"),
         (lambda: jnp.matmul(jnp.ones((5, 2, 3)), jnp.ones((4, 3, 2))), "broadcasting: (5, 2, 3) and (4, 3, 2)"),
-        (lambda: jnp.matmul(jnp.ones((5, 2, 3)), jnp.ones((5, 2, 3))), "got 3 and 2"),
+        (lambda: jnp.matmul(jnp.ones((5, 2, 3)), jnp.ones((5, 2, 3))), "got (3,) and (2,)"),
         (lambda: jnp.matmul(2.0, jnp.ones(3)), "at least one axis, got shapes () and (3,)"),
         (lambda: jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2))), "got (2, 3) and (3, 2)"),
         (lambda: jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), 3), "axes=3 does not fit"),
         (lambda: jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), ([0, 1], [0])), "equally many distinct axes"),
         (lambda: jnp.vdot(jnp.ones((2, 3)), jnp.ones(5)), "got (6,) and (5,)"),
-        (lambda: jnp.vecdot(jnp.ones((2, 3)), jnp.ones((2, 2))), "got 3 and 2"),
+        (lambda: jnp.vecdot(jnp.ones((2, 3)), jnp.ones((2, 2))), "got (3,) and (2,)"),
         (lambda: jnp.matvec(jnp.ones(3), jnp.ones(3)), "matvec needs shapes (..., m, k) and (..., k)"),
         (lambda: jnp.cross(jnp.ones(4), jnp.ones(3)), "2 or 3 elements, got shapes (4,) and (3,)"),
         (lambda: jnp.convolve(jnp.ones((2, 2)), jnp.ones(3)), "two vectors that are not empty, got shapes (2, 2)"),

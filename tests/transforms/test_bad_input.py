@@ -147,12 +147,12 @@ DIFFERENTIABLE: list[Case] = [
          "argument 0 (x)"),
     derivative("complex output", lambda: grad(sin)(z), "real output", "c64[]", "holomorphic=True"),
     derivative("holomorphic, real input", lambda: grad(sin, holomorphic=True)(1.0), "holomorphic=True",
-         "complex inputs", "argument 0 (x)", "f32[]"),
+         "complex inputs", "argument 0 (x)", "float32"),
     derivative("holomorphic, real output", lambda: grad(jnp.real, holomorphic=True)(z), "complex output",
          "real gave f32[]"),
     *[
         derivative(f"{t.__name__}, holomorphic, real input", lambda t=t: t(sin, holomorphic=True)(1.0), t.__name__,
-             "complex inputs", "f32[]")
+             "complex inputs", "float32")
         for t in (jacfwd, jacrev, hessian)
     ],
     derivative("jacfwd, complex input", lambda: jacfwd(sin)(z), "jacfwd needs real inputs", "c64[]",
@@ -244,7 +244,7 @@ OPERANDS: list[Case] = [
     shape("shapes", lambda: x3 + x5, "add", "(3,), (5,)"),
     shape("shapes in grad", lambda: grad(lambda x: jnp.sum(x * x5))(x3), "mul", "(3,), (5,)"),
     shape("shapes in make_jaxpr", lambda: make_jaxpr(lambda x: x @ x5)(x3), "(3,)", "(5,)"),
-    shape("shapes of a product", lambda: x3 @ x5, "dot_general", "(3,) and (5,)"),
+    shape("shapes of a product", lambda: x3 @ x5, "(3,) and (5,)"),
     operand("x + 'a'", lambda: x3 + "a", "+", "f32[3]", "'a' of type str"),
     operand("'a' + x", lambda: "a" + x3, "+", "f32[3]", "'a' of type str"),
     operand("x * None", lambda: x3 * None, "*", "f32[3]", "None of type NoneType"),

@@ -19,9 +19,12 @@ from pullback.transforms.dce import dce_closed_jaxpr
 
 # Arithmetic: Griewank and Walther, Evaluating Derivatives, section 4.6 (the cheap gradient principle) ----------------
 
-MOVES = frozenset(
-    ["broadcast_in_dim", "reshape", "transpose", "squeeze", "expand_dims", "rev", "pad", "concatenate", "slice", "dynamic_slice", "iota", "gather", "dynamic_update_slice", "convert_element_type", "copy", "stop_gradient", "select_n"]
-)
+# fmt: off
+MOVES = frozenset((
+    "broadcast_in_dim", "reshape", "transpose", "squeeze", "expand_dims", "rev", "pad", "concatenate", "slice", "iota",
+    "gather", "dynamic_slice", "dynamic_update_slice", "convert_element_type", "copy", "stop_gradient", "select_n",
+))
+# fmt: on
 
 
 def operations(eqn: Eqn) -> int:
@@ -94,11 +97,11 @@ def test_a_tangent_costs_less_than_three_times_its_function(name: str) -> None:
 SIZE = 100_000
 BYTES = 4 * SIZE
 
-# A step of a chain, and how many arrays it must store for the backward pass.
-STEPS: dict[str, tuple[Callable[[Any], Any], int]] = {
-    "tanh": (jnp.tanh, 1),  # 1 - tanh(x)²
-    "x sin x": (lambda x: x * jnp.sin(x), 3),  # cos x, x and sin x
-    "linear": (lambda x: 0.99 * x + 0.01, 0),
+# A step of a chain, how many arrays it must store for the backward pass, and how long the chains are.
+STEPS: dict[str, tuple[Callable[[Any], Any], int, tuple[int, int, int]]] = {
+    "tanh": (jnp.tanh, 1, (250, 500, 1000)),  # 1 - tanh(x)²
+    "x sin x": (lambda x: x * jnp.sin(x), 3, (50, 100, 200)),  # cos x, x and sin x
+    "linear": (lambda x: 0.99 * x + 0.01, 0, (250, 500, 1000)),
 }
 
 
@@ -135,20 +138,19 @@ def memory(call: Callable[[], Any]) -> tuple[float, float, Any]:
 @pytest.mark.usefixtures("_counting_alone")
 @pytest.mark.parametrize("name", STEPS)
 def test_the_memory_of_a_gradient_is_that_of_its_residuals(name: str) -> None:
-    step, stored = STEPS[name]
+    step, stored, lengths = STEPS[name]
     x = jnp.linspace(0.1, 1.0, SIZE)
     grad(chain(step, 1))(x)
     peaks = []
-    for length in (250, 500, 1000):
+    for length in lengths:
         peak, left, gradient = memory(lambda length=length: grad(chain(step, length))(x))
         residuals = stored * length * BYTES
-        assert peak <= 1.25 * residuals + 12 * BYTES
-        assert left <= BYTES + 0.75 * BYTES  # the gradient, and what Python keeps in its own pools
+        assert residuals <= peak <= 1.25 * residuals + (0 if stored else 12 * BYTES)
+        assert left <= 1.75 * BYTES  # the gradient, and what Python keeps in pools of its own
         assert gradient.shape == x.shape
         del gradient
         peaks.append(peak)
     if stored:
-        assert peaks[2] <= 1.25 * stored * 1000 * BYTES
         assert peaks[1] / peaks[0] == pytest.approx(2, rel=0.05)
         assert peaks[2] / peaks[1] == pytest.approx(2, rel=0.05)
 

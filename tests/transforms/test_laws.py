@@ -179,7 +179,7 @@ def test_grad_through_a_jaxpr_is_grad(p: Program) -> None:
 @given(programs())
 def test_the_staged_types_are_the_eager_ones(p: Program) -> None:
     args, ts = p.arguments(), p.directions(1)
-    cases = [
+    cases: list[tuple[Any, list[Any]]] = [
         (p, args),
         (vmap(p), stacked(args, 3)),
         (lambda *xs: jvp(p, xs, ts), args),

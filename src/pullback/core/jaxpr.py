@@ -190,7 +190,7 @@ def _show_jaxpr(jaxpr: Jaxpr, names: _Names, indent: str) -> list[str]:
 
 def _show_eqn(eqn: Eqn, names: _Names, binders: str, indent: str) -> list[str]:
     operands = "".join(" " + _show_atom(a, names) for a in eqn.invars)
-    params = {k: v for k, v in sorted(eqn.params.items())}
+    params = dict(sorted(eqn.params.items()))
     nested = {k: v for k, v in params.items() if isinstance(v, (Jaxpr, ClosedJaxpr))}
     head = f"{indent}{binders} = {eqn.primitive.name}" if binders else f"{indent}{eqn.primitive.name}"
     if not nested:

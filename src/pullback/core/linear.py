@@ -119,12 +119,21 @@ class LinearTrace(Trace):
         return LinearTracer(self, var)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        for x in args:
-            if type(x) is LinearTracer and x._trace is self:
-                break
+        # Two operands, which most operations have, are written out.
+        if len(args) == 2:
+            x, y = args
+            x_is_own = type(x) is LinearTracer and x._trace is self
+            y_is_own = type(y) is LinearTracer and y._trace is self
+            if not (x_is_own or y_is_own):
+                return self.parent.process(primitive, args, params)
+            own: tuple[Any, ...] = (x.var if x_is_own else x, y.var if y_is_own else y)
         else:
-            return self.parent.process(primitive, args, params)
-        own = tuple([x.var if type(x) is LinearTracer and x._trace is self else x for x in args])
+            for x in args:
+                if type(x) is LinearTracer and x._trace is self:
+                    break
+            else:
+                return self.parent.process(primitive, args, params)
+            own = tuple([x.var if type(x) is LinearTracer and x._trace is self else x for x in args])
         linear_in = primitive.linear_in
         if primitive.transpose_rule is None or (linear_in is not None and not _fits(linear_in, own)):
             raise self.not_linear(primitive)
@@ -156,7 +165,11 @@ class LinearTrace(Trace):
 def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
     """Whether an operation is linear in the operands that are."""
     if linear_in == "each":
-        return len([x for x in args if type(x) is Linear]) == 1
+        count = 0
+        for x in args:
+            if type(x) is Linear:
+                count += 1
+        return count == 1
     return all(i in linear_in for i, x in enumerate(args) if type(x) is Linear)
 
 

@@ -332,7 +332,7 @@ class EvalTrace(Trace):
         elif len(args) == 1 and type(args[0]) is ArrayImpl:
             (x,) = args
             values = (x._value,)
-            weak = x.weak_type and primitive.keeps_weak_type
+            weak = primitive.keeps_weak_type and x.weak_type
         else:
             values, weak = host_operands(primitive, args)
         rule = primitive.host_rule

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from pullback.core import dtypes
-from pullback.core.array import Array
+from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import ShapeError
+from pullback.core.trace import state
 from pullback.core.types import Shape
 from pullback.numpy.einstein import contract, diagonal
 from pullback.numpy.promotion import axis_index, operand, promote_all
@@ -47,12 +51,28 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     >>> print(pnp.dot(pnp.array([1.0, 2.0]), pnp.array([3.0, 4.0])))
     11.0
     """
-    if preferred_element_type is None and isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:
-        numbers = _PRODUCTS.get((len(a.shape), len(b.shape)))
-        if numbers is not None:
-            return dot_general_p.bind(a, b, dimension_numbers=numbers)
+    if preferred_element_type is None:
+        if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.eager:
+            done = _at_once(np.dot, a, b)
+            if done is not None:
+                return done
+        elif isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:
+            numbers = _PRODUCTS.get((len(a.shape), len(b.shape)))
+            if numbers is not None:
+                return state.trace.process(dot_general_p, (a, b), {"dimension_numbers": numbers})
     a, b, dtype = _operands("dot", a, b, preferred_element_type)
     return _as(_dot(a, b, max(len(b.shape) - 2, 0)), dtype)
+
+
+def _at_once(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayImpl | None:
+    """NumPy's own product of vectors and matrices, if it is a call of the BLAS and there is no error to explain."""
+    x, y = a._value, b._value
+    if x.dtype is not y.dtype or x.dtype.char not in "fdFD" or not (1 <= x.ndim <= 2 and 1 <= y.ndim <= 2):
+        return None
+    try:
+        return ArrayImpl(state.silently(function, x, y), a.weak_type and b.weak_type)
+    except Exception:
+        return None
 
 
 def _dot(a: Any, b: Any, axis: int) -> Any:
@@ -93,10 +113,15 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     >>> print(pnp.matmul(pnp.eye(2), pnp.array([3.0, 4.0])))
     [3. 4.]
     """
-    if preferred_element_type is None and isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:
-        numbers = _PRODUCTS.get((len(a.shape), len(b.shape)))
-        if numbers is not None:
-            return dot_general_p.bind(a, b, dimension_numbers=numbers)
+    if preferred_element_type is None:
+        if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.eager:
+            done = _at_once(np.dot, a, b)
+            if done is not None:
+                return done
+        elif isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:
+            numbers = _PRODUCTS.get((len(a.shape), len(b.shape)))
+            if numbers is not None:
+                return state.trace.process(dot_general_p, (a, b), {"dimension_numbers": numbers})
     a, b, dtype = _operands("matmul", a, b, preferred_element_type)
     formula = _matmul_formula(a.shape, b.shape)
     return _as(contract(formula, (a, b)), dtype)
@@ -116,8 +141,8 @@ def _check_core(name: str, operands: tuple[Shape, Shape], k: int, l: int, batch:
     """Refuse operands whose contracted axes differ in size, or whose other axes do not broadcast."""
     if k != l:
         raise ShapeError(
-            f"{name} requires contracting dimensions to have the same shape, got {k} and {l}, in operands of shapes "
-            f"{operands[0]} and {operands[1]}"
+            f"{name} requires contracting dimensions to have the same shape, got ({k},) and ({l},), in operands of "
+            f"shapes {operands[0]} and {operands[1]}"
         )
     try:
         broadcast_shape(name, batch)
@@ -362,7 +387,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     if dtype is not None:
         x = convert_element_type(x, dtypes.canonicalize_dtype(dtype))
     elif x.dtype.itemsize < dtypes.default_int().itemsize and (dtypes.is_integer(x.dtype) or dtypes.is_bool(x.dtype)):
-        x = convert_element_type(x, dtypes.default_int())
+        x = convert_element_type(x, np.dtype(f"{'u' if x.dtype.kind == 'u' else 'i'}{dtypes.default_int().itemsize}"))
     offset = operator.index(offset)
     rows, columns = max(-offset, 0), max(offset, 0)
     n = max(min(x.shape[i] - rows, x.shape[j] - columns), 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,10 @@ def _from_value(x: Any, wanted: Any) -> Any:
         return operand("array", x)
     if isinstance(x, Array):
         return convert_element_type(x, wanted)
+    if type(x) in SCALARS and (
+        (wanted.kind == "f" and type(x) is not complex) or (type(x) is int and wanted.kind in "iu")
+    ):
+        return ArrayImpl(state.silently(wanted.type, x))
     if isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic):
         return ArrayImpl(_numbers(x, wanted)[()])
     if not isinstance(x, (np.ndarray, np.generic)):
@@ -82,8 +87,7 @@ def _from_value(x: Any, wanted: Any) -> Any:
 
 
 def _silently_converted(x: Any, dtype: Any) -> Any:
-    with np.errstate(all="ignore"):
-        return host.convert(x, new_dtype=dtype)
+    return state.silently(partial(host.convert, new_dtype=dtype), x)
 
 
 def _numbers(x: Any, wanted: Any) -> np.ndarray[Any, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, from_scalar
+from pullback.core.errors import DtypeError
 from pullback.core.trace import Primitive, state
 from pullback.numpy.promotion import fits, inexact_operand, operand, promote, promote_all
 from pullback.primitives.elementwise import convert_element_type
@@ -62,13 +63,23 @@ def binary(name: str, primitive: Primitive, sentence: str, example: str, result:
     """A function of two operands of one dtype."""
 
     def function(x: Any, y: Any, /) -> Any:
-        a, b = promote(name, x, y)
+        pair = promote(name, x, y)
         try:
-            return state.trace.process(primitive, (a, b), {})
-        except OverflowError:  # a Python integer that does not fit the array's dtype wraps
-            return state.trace.process(primitive, tuple(promote_all(name, (x, y))), {})
+            return state.trace.process(primitive, pair, {})
+        except (OverflowError, DtypeError) as error:
+            return state.trace.process(primitive, wrapped(name, pair, error), {})
 
     return document(function, name, sentence, example, result, module)  # type: ignore[no-any-return]
+
+
+def wrapped(name: str, operands: tuple[Any, ...], error: Exception) -> tuple[Any, ...]:
+    """Promoted operands that gave an error, as arrays: a Python integer that the dtype of the others cannot hold wraps.
+
+    Where there is no such integer the error goes on.
+    """
+    if not any(type(x) is int for x in operands):
+        raise error
+    return tuple(promote_all(name, operands))
 
 
 def inexact_binary(name: str, primitive: Primitive, sentence: str, example: str, result: str, module: str) -> Binary:

@@ -35,8 +35,8 @@ def _comparison(name: str, primitive: Any, symbol: str, result: str) -> Any:
             return _lexicographic(primitive, *declare.no_numbers(a, b))
         try:
             return primitive.bind(a, b)
-        except OverflowError:
-            return primitive.bind(*promote_all(name, (x, y)))
+        except (OverflowError, DtypeError) as error:
+            return primitive.bind(*declare.wrapped(name, (a, b), error))
 
     sentence = f"Whether ``x {symbol} y``; complex numbers are compared by their real, then imaginary, parts."
     return declare.document(function, name, sentence, "1, 2.0", result, __name__)
@@ -112,7 +112,7 @@ def left_shift(x: Any, y: Any, /) -> Any:
     >>> print(pnp.left_shift(3, 2))
     12
     """
-    return ops.shift_left_p.bind(*numeric_pair("left_shift", x, y))
+    return ops.shift_left_p.bind(*_integers("left_shift", *numeric_pair("left_shift", x, y)))
 
 
 def right_shift(x: Any, y: Any, /) -> Any:
@@ -122,7 +122,7 @@ def right_shift(x: Any, y: Any, /) -> Any:
     >>> print(pnp.right_shift(-8, 1))
     -4
     """
-    a, b = numeric_pair("right_shift", x, y)
+    a, b = _integers("right_shift", *numeric_pair("right_shift", x, y))
     unsigned = np.issubdtype(a.dtype, np.unsignedinteger)
     return (ops.shift_right_logical_p if unsigned else ops.shift_right_arithmetic_p).bind(a, b)
 
@@ -296,8 +296,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     a, b = promote("where", x, y)
     try:
         return ops.select_n(which, b, a)
-    except OverflowError:
-        a, b = promote_all("where", (x, y))
+    except (OverflowError, DtypeError) as error:
+        a, b = declare.wrapped("where", (a, b), error)
         return ops.select_n(which, b, a)
 
 

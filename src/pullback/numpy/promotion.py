@@ -72,7 +72,7 @@ def promote_all(name: str, xs: Sequence[Any]) -> list[Any]:
     """Operands as arrays of their common dtype."""
     arrays = [operand(name, x) for x in xs]
     dtype, weak = dtypes.result_type(*arrays, return_weak_type_flag=True)
-    return [x if x.dtype == dtype else convert_element_type(x, dtype, weak and x.weak_type) for x in arrays]
+    return [x if x.dtype == dtype else convert_element_type(x, dtype, weak) for x in arrays]
 
 
 def axis_index(axis: Any, rank: int, name: str) -> int:

@@ -271,7 +271,13 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] |
     [7. 7.]
     """
     aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else typeof(x)
-    return full(aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype)
+    sizes = aval.shape if shape is None else shape
+    if dtype is not None:
+        return full(sizes, fill_value, dtype)
+    value = ops.convert_element_type(
+        array_operand("full_like", fill_value), aval.dtype, getattr(aval, "weak_type", False)
+    )
+    return full(sizes, value)
 
 
 # Slices and indices ------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, shape_of
 from pullback.core.errors import DtypeError
 from pullback.core.linear import Linear
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, Rule
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.declare import (
@@ -52,26 +52,6 @@ def _to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
 # Linear operations -------------------------------------------------------------------------------------------------
 
 
-def neg(x: Any) -> Any:
-    return neg_p.bind(x)
-
-
-def add(x: Any, y: Any) -> Any:
-    return add_p.bind(x, y)
-
-
-def sub(x: Any, y: Any) -> Any:
-    return sub_p.bind(x, y)
-
-
-def mul(x: Any, y: Any) -> Any:
-    return mul_p.bind(x, y)
-
-
-def div(x: Any, y: Any) -> Any:
-    return div_p.bind(x, y)
-
-
 neg_p = elementwise("neg", of=NUMBER, host=np.negative, hlo="negate")
 neg_p.jvp_rule = jvp_linear(neg_p)
 neg_p.transpose(lambda ct, x: (neg(ct),))
@@ -85,11 +65,6 @@ div_p = elementwise("div", of=NUMBER, arity=2, host=host.div, hlo="divide")
 # The sum of two terms of a derivative, which have one shape: nothing broadcasts, so nothing needs to be summed.
 add_any_p = elementwise("add_any", of=INEXACT, arity=2, host=np.add, hlo="add")
 add_any_p.transpose(lambda ct, x, y: (ct if type(x) is Linear else None, ct if type(y) is Linear else None))
-
-
-def add_any(x: Any, y: Any) -> Any:
-    """The sum of two tangents, or two cotangents, of one value."""
-    return add_any_p.bind(x, y)
 
 
 @add_any_p.tangent
@@ -150,7 +125,7 @@ def _mul_transpose(ct: Any, x: Any, y: Any) -> Any:
 
 @div_p.tangent
 def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
-    x, y = primals
+    _, y = primals
     tx, ty = tangents
     if ty is ZERO:
         return div_p.bind(tx, y)
@@ -166,33 +141,9 @@ def _div_transpose(ct: Any, x: Any, y: Any) -> Any:
 # Roots, powers, exponentials, logarithms ---------------------------------------------------------------------------
 
 
-def exp(x: Any) -> Any:
-    return exp_p.bind(x)
-
-
-def log(x: Any) -> Any:
-    return log_p.bind(x)
-
-
-def sqrt(x: Any) -> Any:
-    return sqrt_p.bind(x)
-
-
-def square(x: Any) -> Any:
-    return square_p.bind(x)
-
-
-def logistic(x: Any) -> Any:
-    return logistic_p.bind(x)
-
-
 def integer_pow(x: Any, y: int) -> Any:
     """``x`` to a fixed integer power."""
     return integer_pow_p.bind(x, y=y)
-
-
-def pow(x: Any, y: Any) -> Any:
-    return pow_p.bind(x, y)
 
 
 exp_p = elementwise("exp", of=INEXACT, host=np.exp, hlo="exponential", jvp=lambda t, x, ans: mul(t, ans))
@@ -276,26 +227,6 @@ logaddexp_p = elementwise(
 # Trigonometric and hyperbolic functions ----------------------------------------------------------------------------
 
 
-def sin(x: Any) -> Any:
-    return sin_p.bind(x)
-
-
-def cos(x: Any) -> Any:
-    return cos_p.bind(x)
-
-
-def tanh(x: Any) -> Any:
-    return tanh_p.bind(x)
-
-
-def sinh(x: Any) -> Any:
-    return sinh_p.bind(x)
-
-
-def cosh(x: Any) -> Any:
-    return cosh_p.bind(x)
-
-
 sin_p = elementwise("sin", of=INEXACT, host=np.sin, hlo="sine", jvp=lambda t, x, ans: mul(t, cos(x)))
 cos_p = elementwise("cos", of=INEXACT, host=np.cos, hlo="cosine", jvp=lambda t, x, ans: mul(t, neg(sin(x))))
 tan_p = elementwise("tan", of=INEXACT, host=np.tan, hlo="tan", jvp=lambda t, x, ans: mul(t, add(square(ans), 1)))
@@ -337,14 +268,6 @@ def _root_of_one_minus_square(x: Any) -> Any:
 # Special functions: Abramowitz and Stegun, chapters 6 and 7 --------------------------------------------------------
 
 
-def digamma(x: Any) -> Any:
-    return digamma_p.bind(x)
-
-
-def polygamma(n: Any, x: Any) -> Any:
-    return polygamma_p.bind(n, x)
-
-
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 erf_p = elementwise(
     "erf", of=FLOAT, host=host.special("erf"), hlo="chlo.erf",
@@ -376,27 +299,6 @@ def _full_like(x: Any, value: float) -> Any:
 
 
 # Rounding, signs, parts of complex numbers -------------------------------------------------------------------------
-
-
-def sign(x: Any) -> Any:
-    return sign_p.bind(x)
-
-
-def abs(x: Any) -> Any:
-    return abs_p.bind(x)
-
-
-def real(x: Any) -> Any:
-    return real_p.bind(x)
-
-
-def imag(x: Any) -> Any:
-    return imag_p.bind(x)
-
-
-def complex(x: Any, y: Any) -> Any:
-    """The complex number with real part ``x`` and imaginary part ``y``."""
-    return complex_p.bind(x, y)
 
 
 def conj(x: Any) -> Any:
@@ -466,18 +368,6 @@ abs_p.keeps_weak_type = True
 
 
 # Remainders, extrema, comparisons, bits ----------------------------------------------------------------------------
-
-
-def eq(x: Any, y: Any) -> Any:
-    return eq_p.bind(x, y)
-
-
-def gt(x: Any, y: Any) -> Any:
-    return gt_p.bind(x, y)
-
-
-def lt(x: Any, y: Any) -> Any:
-    return lt_p.bind(x, y)
 
 
 def _share_of(t: Any, x: Any, y: Any, ans: Any) -> Any:
@@ -650,3 +540,34 @@ copy_p.transpose(lambda ct, x: (ct,))
 
 stop_gradient_p = elementwise("stop_gradient", of=ANY, host=lambda x: x)
 stop_gradient_p.jvp_rule = jvp_zero(stop_gradient_p)
+
+
+# The vocabulary of rules --------------------------------------------------------------------------------------------
+
+neg: Rule = neg_p.bind
+add: Rule = add_p.bind
+sub: Rule = sub_p.bind
+mul: Rule = mul_p.bind
+div: Rule = div_p.bind
+add_any: Rule = add_any_p.bind
+exp: Rule = exp_p.bind
+log: Rule = log_p.bind
+sqrt: Rule = sqrt_p.bind
+square: Rule = square_p.bind
+logistic: Rule = logistic_p.bind
+pow: Rule = pow_p.bind
+sin: Rule = sin_p.bind
+cos: Rule = cos_p.bind
+tanh: Rule = tanh_p.bind
+sinh: Rule = sinh_p.bind
+cosh: Rule = cosh_p.bind
+digamma: Rule = digamma_p.bind
+polygamma: Rule = polygamma_p.bind
+sign: Rule = sign_p.bind
+abs: Rule = abs_p.bind
+real: Rule = real_p.bind
+imag: Rule = imag_p.bind
+complex: Rule = complex_p.bind
+eq: Rule = eq_p.bind
+gt: Rule = gt_p.bind
+lt: Rule = lt_p.bind

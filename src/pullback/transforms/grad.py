@@ -157,6 +157,10 @@ def _value_aux_grad(fun: Any, options: _Options, args: tuple[Any, ...], kwargs: 
 
 def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
     """The cotangent of a scalar result: one, in its dtype."""
+    if type(value) is ArrayImpl and not holomorphic:
+        elements = value._value
+        if elements.shape == () and elements.dtype.kind == "f":
+            return ArrayImpl(elements.dtype.type(1), value.weak_type)
     if not isinstance(value, Array):
         if not tree.all_leaves([value]):
             raise NotDifferentiableError(

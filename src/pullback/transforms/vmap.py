@@ -59,9 +59,8 @@ def vmap(
     """
     check_callable(fun, "vmap")
     in_axes = _checked_in_axes(in_axes)
+    _check_axis_size(axis_size)
     check_chunk_size(chunk_size, "vmap")
-    if axis_size is not None and (isinstance(axis_size, bool) or not hasattr(axis_size, "__index__") or axis_size < 0):
-        raise ArgumentError(f"vmap: axis_size must be an int that is not negative, or None, got {axis_size!r}")
 
     def mapped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, in_tree = tree.flatten((args, kwargs))
@@ -81,10 +80,7 @@ def vmap(
             ends = _out_dims(fun, out_axes, out_tree, outs)
             return [_place(fun, x, d, e, count) for x, d, e in zip(outs, out_dims, ends, strict=True)], ends
 
-        if chunk_size is None or chunk_size >= size:
-            results, _ = rows(arrays, size)
-        else:
-            results = _in_chunks(rows, arrays, dims, size, chunk_size)
+        results = _in_chunks(rows, arrays, dims, size, chunk_size)
         return unflatten_one(out_tree, results)
 
     return transformed(fun, mapped)
@@ -95,9 +91,11 @@ def _in_chunks(
     arrays: Sequence[Any],
     dims: Sequence[int | None],
     size: int,
-    chunk_size: int,
+    chunk_size: int | None,
 ) -> list[Any]:
-    """The results of ``rows``, for a part of the mapped axis at a time."""
+    """The results of ``rows``, for a part of the mapped axis at a time if ``chunk_size`` says so."""
+    if chunk_size is None or chunk_size >= size:
+        return rows(arrays, size)[0]
     chunks = []
     for start in range(0, size, chunk_size):
         stop = min(start + chunk_size, size)
@@ -120,6 +118,12 @@ def _checked_in_axes(in_axes: Any) -> Any:
             f"got {in_axes!r} of type {type(in_axes).__name__}"
         )
     return in_axes
+
+
+def _check_axis_size(size: Any) -> None:
+    """Refuse what is not a number of examples."""
+    if size is not None and (isinstance(size, bool) or not hasattr(size, "__index__") or size < 0):
+        raise ArgumentError(f"vmap: axis_size must be an int that is not negative, or None, got {size!r}")
 
 
 def _is_none(x: Any) -> bool:
