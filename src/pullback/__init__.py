@@ -5,8 +5,8 @@ another. Functions run on NumPy; ``pullback.numpy`` has the operations.
 
 >>> import pullback.numpy as pnp
 >>> from pullback import grad
->>> print(grad(lambda x: pnp.sin(x) * x)(2.0))
-0.07700375
+>>> print(f"{grad(lambda x: pnp.sin(x) * x)(2.0):.4f}")
+0.0770
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy import declare
-from pullback.numpy.declare import inexact_pair, numeric_pair
+from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
 from pullback.numpy.promotion import inexact_operand, operand, promote, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
@@ -137,7 +137,7 @@ def bitwise_count(x: Any, /) -> Any:
     >>> print(pnp.bitwise_count(-7))
     3
     """
-    x = operand("bitwise_count", x)
+    x = numeric("bitwise_count", x)
     if not dtypes.is_integer(x.dtype):
         raise DtypeError(f"bitwise_count takes integers, got {dtypes.short_name(x.dtype)}")
     magnitude = ops.abs(x) if np.issubdtype(x.dtype, np.signedinteger) else x

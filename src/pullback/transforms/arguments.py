@@ -185,8 +185,8 @@ def check_differentiable(
     if holomorphic:
         if not dtypes.is_complex(dtype):
             raise NotDifferentiableError(
-                f"{transformation} with holomorphic=True needs complex inputs, but {place()} of {name_of(fun)} has dtype "
-                f"{dtypes.dtype_name(dtype)}. Convert it to a complex dtype, or leave holomorphic out."
+                f"{transformation} with holomorphic=True needs complex inputs, but {place()} of {name_of(fun)} has "
+                f"dtype {dtypes.dtype_name(dtype)}. Convert it to a complex dtype, or leave holomorphic out."
             )
     elif not dtypes.is_inexact(dtype) and not allow_int:
         instead = ""
