@@ -28,8 +28,8 @@ which. Here is multiplication and addition in one, which NumPy evaluates; :class
 >>> @multiply_add_p.batch
 ... def batch(axis, args, dims):
 ...     return multiply_add(*(pullback.numpy.moveaxis(a, d, 0) for a, d in zip(args, dims))), 0
->>> print(pullback.grad(multiply_add, argnums=(0, 1, 2))(2.0, 3.0, 4.0))
-(Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True), Array(1., dtype=float32, weak_type=True))
+>>> print(*pullback.grad(multiply_add, argnums=(0, 1, 2))(2.0, 3.0, 4.0))
+3.0 2.0 1.0
 """
 
 from pullback.core.linear import Linear as Linear

@@ -79,9 +79,7 @@ def sample(dtype: Any, seed: int, ugly: bool) -> np.ndarray[Any, Any]:
     dtype=st.sampled_from(["bool", "int8", "uint16", "int32", "float32", "float64", "complex64"]),
     axis=st.sampled_from(AXES), keepdims=st.booleans(), seed=st.integers(0, 99), ugly=st.booleans(),
 )  # fmt: skip
-def test_reductions_agree_with_numpy(
-    name: str, dtype: str, axis: Any, keepdims: bool, seed: int, ugly: bool
-) -> None:
+def test_reductions_agree_with_numpy(name: str, dtype: str, axis: Any, keepdims: bool, seed: int, ugly: bool) -> None:
     x = sample(dtype, seed, ugly and dtype != "complex64")
     if name == "ptp" and dtype in ("bool", "complex64"):
         return

@@ -73,7 +73,9 @@ def power(x: Any, y: Any) -> Any:
     if dtype.kind == "u":
         return np.power(x, y)
     positive = np.power(x, np.maximum(y, dtype.type(0)))
-    return np.where(y < 0, _divide_integers(np.ones_like(positive), np.power(x, np.abs(y))), positive)
+    signs = np.where(y & 1 == 1, x, x * x)
+    inverse = np.where(np.abs(x) == 1, signs, np.where(x == 0, -1, 0))
+    return np.where(y < 0, inverse, positive).astype(dtype, copy=False)
 
 
 def rsqrt(x: Any) -> Any:

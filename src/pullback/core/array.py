@@ -59,7 +59,7 @@ class ArrayImpl(Array):
     __slots__ = ("__weakref__", "_value", "weak_type")
 
     _value: Any
-    weak_type: bool  # type: ignore[misc]
+    weak_type: bool
 
     def __init__(self, value: Any, weak_type: bool = False) -> None:
         self._value = value
@@ -158,8 +158,9 @@ def as_array(x: Any) -> Array:
         return from_scalar(x)
     if isinstance(x, (np.ndarray, np.generic)):
         return from_numpy(x)
-    if isinstance(x, (bool, int, float, complex)):
-        return from_scalar(next(kind for kind in (bool, int, float, complex) if isinstance(x, kind))(x))
+    for kind in (bool, int, float, complex):
+        if isinstance(x, kind):
+            return from_scalar(kind(x))  # type: ignore[arg-type]
     if hasattr(x, "__jax_array__"):
         return as_array(x.__jax_array__())
     if hasattr(x, "__array__") and not isinstance(x, type):
@@ -191,6 +192,14 @@ def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:
         if type(x) not in SCALARS:
             return x.dtype  # type: ignore[no-any-return]
     return dtypes.result_type(*args)
+
+
+def settle(avals: Sequence[ShapedArray], args: Sequence[Any]) -> list[ShapedArray]:
+    """The abstract operands of an operation, with Python numbers among them in the dtype that they take."""
+    if not any(type(x) in SCALARS for x in args):
+        return list(avals)
+    dtype = number_dtype([x if type(x) in SCALARS else a for a, x in zip(avals, args, strict=True)])
+    return [a.update(dtype=dtype) if type(x) in SCALARS else a for a, x in zip(avals, args, strict=True)]
 
 
 def shape_of(x: Any) -> tuple[int, ...]:

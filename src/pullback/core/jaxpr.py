@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Union
+from typing import Any
 
 from pullback.core import source
 from pullback.core.array import Array, ArrayImpl, typeof
@@ -37,7 +37,7 @@ class Literal:
         return _show_literal(self)
 
 
-Atom = Union[Var, Literal]
+Atom = Var | Literal
 
 
 class Eqn:
@@ -279,9 +279,8 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
     out = rule(*avals, **params)
     weak = primitive.keeps_weak_type and bool(avals)
     for a in avals:
-        if not a.weak_type:
-            weak = False
-            break
+        if not a.weak_type and (len(avals) < 3 or a.dtype.kind != "b"):  # the condition of a choice has no say
+            return out
     if not weak:
         return out
     if primitive.multiple_results:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import source
-from pullback.core.array import SCALARS, number_dtype, typeof
+from pullback.core.array import SCALARS, settle, typeof
 from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.jaxpr import infer
 from pullback.core.trace import Primitive, Trace, Tracer
@@ -73,12 +73,8 @@ class Linear:
 
 
 def operand_avals(args: Sequence[Any]) -> list[ShapedArray]:
-    """The abstract operands of an operation, with Python numbers in the dtype that they take."""
-    avals = [x.aval if type(x) is Linear else typeof(x) for x in args]
-    if any(type(x) in SCALARS for x in args):
-        dtype = number_dtype([x if type(x) in SCALARS else a for a, x in zip(avals, args, strict=True)])
-        avals = [a.update(dtype=dtype) if type(x) in SCALARS else a for a, x in zip(avals, args, strict=True)]
-    return avals
+    """The abstract operands of an operation on linear variables and residuals."""
+    return settle([x.aval if type(x) is Linear else typeof(x) for x in args], args)
 
 
 def is_linear(x: Any) -> bool:

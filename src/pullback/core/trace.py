@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.core import source, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, settle, typeof
 from pullback.core.errors import (
     AllocationError,
     ConcretizationTypeError,
@@ -367,7 +367,7 @@ def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], valu
 
 
 def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any], bool | None]:
-    """The NumPy values of some operands, and whether the result is weakly typed."""
+    """The NumPy values of some operands, and whether the result is weakly typed: booleans have no say in it."""
     values: list[Any] = []
     weak = primitive.keeps_weak_type
     scalars = False
@@ -375,7 +375,7 @@ def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any
         kind = type(x)
         if kind is ArrayImpl:
             values.append(x._value)
-            if weak and not x.weak_type:
+            if weak and not x.weak_type and x._value.dtype.kind != "b":
                 weak = False
         elif kind in SCALARS:
             values.append(x)
@@ -412,7 +412,7 @@ def explain(error: Exception, primitive: Primitive, args: Sequence[Any], params:
         return AllocationError(f"no memory for the result of {primitive.name}({avals}) [{shown}]: {error}")
     if primitive.shape_rule is not None:
         try:
-            primitive.shape_rule(*map(typeof, args), **params)
+            primitive.shape_rule(*settle([typeof(x) for x in args], args), **params)
         except Exception as better:
             return better.with_traceback(None)
     return error

@@ -23,19 +23,13 @@ _NAMES = {
         "diag diag_indices diag_indices_from diagflat diagonal fill_diagonal mask_indices tril tril_indices "
         "tril_indices_from triu triu_indices triu_indices_from "
     ),
-    "editing": (
-        "append delete insert pad resize trim_zeros "
-    ),
-    "einstein": (
-        "einsum einsum_path "
-    ),
+    "editing": ("append delete insert pad resize trim_zeros "),
+    "einstein": ("einsum einsum_path "),
     "indexing": (
         "argwhere choose compress extract flatnonzero ix_ nonzero place put put_along_axis ravel_multi_index take "
         "take_along_axis unravel_index "
     ),
-    "interpolation": (
-        "interp unwrap "
-    ),
+    "interpolation": ("interp unwrap "),
     "joining": (
         "array_split block column_stack concat concatenate dsplit dstack hsplit hstack row_stack split stack vsplit "
         "vstack "
@@ -51,9 +45,7 @@ _NAMES = {
         "flipud matrix_transpose moveaxis permute_dims ravel repeat reshape roll rollaxis rot90 squeeze swapaxes tile "
         "transpose unstack "
     ),
-    "mapping": (
-        "apply_along_axis apply_over_axes packbits piecewise unpackbits vectorize "
-    ),
+    "mapping": ("apply_along_axis apply_over_axes packbits piecewise unpackbits vectorize "),
     "reductions": (
         "all amax amin any argmax argmin count_nonzero cumprod cumsum cumulative_prod cumulative_sum max mean min "
         "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar prod ptp std sum "

@@ -279,7 +279,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     """
     if isinstance(fill_value, (list, tuple)):
         fill_value = array(fill_value)
-    value = operand("full", fill_value)
+    value = array(fill_value, dtype) if type(fill_value) is int and dtype is not None else operand("full", fill_value)
     weak = dtype is None and value.weak_type
     target = value.dtype if dtype is None else dtypes.canonicalize_dtype(dtype)
     value = convert_element_type(value, target, weak)

@@ -17,7 +17,6 @@ from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from pullback.core.trace import Tracer, state
 from pullback.numpy.index_lowering import position, read, write
-from pullback.numpy.index_updates import IndexUpdateHelper, IndexUpdateRef
 from pullback.numpy.promotion import axis_index, operand, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing

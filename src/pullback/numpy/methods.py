@@ -40,7 +40,7 @@ _SAME = (
 )  # fmt: skip
 _getitem = _imported("pullback.numpy.indexing", "getitem")
 _iterate = _imported("pullback.numpy.indexing", "iterate")
-_update_helper = _imported("pullback.numpy.indexing", "IndexUpdateHelper")
+_update_helper = _imported("pullback.numpy.index_updates", "IndexUpdateHelper")
 _array_ufunc = _imported("pullback.numpy.interop", "array_ufunc")
 _array_function = _imported("pullback.numpy.interop", "array_function")
 _reshape, _transpose, _matrix_transpose = _numpy("reshape"), _numpy("transpose"), _numpy("matrix_transpose")

@@ -52,15 +52,6 @@ def promote(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     return a, b
 
 
-def promote_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Two operands in their common dtype of floats or complex numbers."""
-    a, b = promote(name, x, y)
-    dtype = a.dtype if isinstance(a, Array) else b.dtype
-    if dtypes.is_inexact(dtype):
-        return a, b
-    return inexact_operand(name, a), inexact_operand(name, b)
-
-
 def fits(kind: type, dtype: np.dtype[Any]) -> bool:
     """Whether a Python number of this type beside an array of that dtype takes the array's dtype."""
     if dtypes.is_inexact(dtype):

@@ -452,7 +452,8 @@ def _select_n_jvp(primals: Any, tangents: Any) -> Any:
     if all(t is ZERO for t in tangents[1:]):
         return ans, ZERO
     t = select_n(which, *[0 if t is ZERO else t for t in tangents[1:]])
-    whole = broadcast_shape("select_n", [which.shape, *(shape_of(c) for c, t in zip(cases, tangents[1:], strict=True) if t is not ZERO)])  # fmt: skip
+    moving = [shape_of(c) for c, t in zip(cases, tangents[1:], strict=True) if t is not ZERO]
+    whole = broadcast_shape("select_n", [which.shape, *moving])
     return ans, t if whole == ans.shape else shapes.broadcast_to(t, ans.shape)
 
 
