@@ -439,6 +439,10 @@ def check_result(x: Any) -> None:
 
 
 EVAL = EvalTrace(None)
+staging: list[Trace] = []
+"""The traces of all threads that record operations even on concrete arrays. While there are none, which is most of the
+time, the quickest paths need not ask whether the current trace is eager."""
+
 _State.trace = EVAL
 state = _State()
 

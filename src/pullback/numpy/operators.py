@@ -16,7 +16,7 @@ import numpy as np
 from pullback.core.array import SCALARS, Array, ArrayImpl
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
-from pullback.core.trace import state
+from pullback.core.trace import staging, state
 from pullback.numpy import logic, ufuncs
 
 __all__: list[str] = []
@@ -87,7 +87,7 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
         if kind is ArrayImpl:
             a = self._value
             b = other._value
-            if a.dtype is b.dtype and state.trace.eager:
+            if a.dtype is b.dtype and (not staging or state.trace.eager):
                 try:
                     out = state.silently(compute, a, b)
                 except Exception:
@@ -96,7 +96,7 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
                 result._value = out
                 result.weak_type = self.weak_type and other.weak_type
                 return result
-        elif kind in _NUMBERS and state.trace.eager:
+        elif kind in _NUMBERS and (not staging or state.trace.eager):
             a = self._value
             try:
                 out = state.silently(compute, a, other)
@@ -116,7 +116,7 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
     """The operator on a number and a concrete array."""
 
     def method(self: Any, other: Any) -> Any:
-        if type(other) in _NUMBERS and state.trace.eager:
+        if type(other) in _NUMBERS and (not staging or state.trace.eager):
             a = self._value
             try:
                 out = state.silently(compute, other, a)
@@ -146,7 +146,7 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
                     return ArrayImpl(state.silently(compute, a, b))
                 except Exception:
                     return general(self, other)
-        elif kind in _NUMBERS and state.trace.eager:
+        elif kind in _NUMBERS and (not staging or state.trace.eager):
             a = self._value
             if a.dtype in _TAKES[kind]:
                 return ArrayImpl(state.silently(compute, a, other))

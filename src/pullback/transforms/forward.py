@@ -81,24 +81,33 @@ class JVPTrace(Trace):
         self.rules = parent
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        primals: list[Any] = []
-        tangents: list[Any] = []
-        constant = True
-        for x in args:
-            if type(x) is JVPTracer and x._trace is self:
-                constant = False
-                primals.append(x.primal)
-                tangents.append(x.tangent)
-            else:
-                primals.append(x)
-                tangents.append(ZERO)
-        if constant:
-            return self.parent.process(primitive, args, params)
+        # One and two operands, which most operations have, are written out.
+        primals: tuple[Any, ...]
+        tangents: tuple[Any, ...]
+        if len(args) == 1:
+            (x,) = args
+            if type(x) is not JVPTracer or x._trace is not self:
+                return self.parent.process(primitive, args, params)
+            primals, tangents = (x.primal,), (x.tangent,)
+        elif len(args) == 2:
+            x, y = args
+            x_is_own = type(x) is JVPTracer and x._trace is self
+            y_is_own = type(y) is JVPTracer and y._trace is self
+            if not (x_is_own or y_is_own):
+                return self.parent.process(primitive, args, params)
+            primals = x.primal if x_is_own else x, y.primal if y_is_own else y
+            tangents = x.tangent if x_is_own else ZERO, y.tangent if y_is_own else ZERO
+        else:
+            own = [type(x) is JVPTracer and x._trace is self for x in args]
+            if True not in own:
+                return self.parent.process(primitive, args, params)
+            primals = tuple([x.primal if mine else x for x, mine in zip(args, own, strict=True)])
+            tangents = tuple([x.tangent if mine else ZERO for x, mine in zip(args, own, strict=True)])
         previous = state.trace
         try:
             rule = primitive.tangent_rule
             if rule is not None:
-                out = self.parent.process(primitive, tuple(primals), params)
+                out = self.parent.process(primitive, primals, params)
                 state.trace = self.rules
                 tangent = rule(out, primals, tangents)
             else:

@@ -10,7 +10,7 @@ from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtyp
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, check_jaxpr, infer, is_literal
-from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, state
+from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, staging, state
 from pullback.core.types import Shape, ShapedArray
 from pullback.transforms.arguments import (
     argument_name,
@@ -132,12 +132,14 @@ def stage_flat(function: Any, run: Callable[..., Sequence[Any]], avals: Sequence
     trace = StageTrace(state.trace, function)
     invars = [Var(aval) for aval in avals]
     state.trace = trace
+    staging.append(trace)
     try:
         results = run(*[StageTracer(trace, v, None) for v in invars])
         outvars = [trace.atom(x) for x in results]
     finally:
         state.trace = trace.parent
         trace.live = False
+        staging.remove(trace)
     jaxpr = Jaxpr(list(trace.constvars.values()), invars, trace.eqns, outvars)
     if config.enable_checks:
         check_jaxpr(jaxpr)
