@@ -13,9 +13,8 @@ import numpy as np
 
 def div(x: Any, y: Any) -> Any:
     """Division; of integers towards zero, with -1 for a quotient by zero and wrapping on overflow."""
-    out = np.true_divide(x, y)
     kind = x.dtype.kind if hasattr(x, "dtype") else y.dtype.kind
-    return _divide_integers(x, y) if kind in "iu" else out
+    return _divide_integers(x, y) if kind in "iu" else x / y
 
 
 def _divide_integers(x: Any, y: Any) -> Any:
@@ -47,9 +46,9 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
 def integer_pow(x: Any, *, y: int) -> Any:
     """A fixed integer power: by squaring for the common ones, for NumPy's own is slow."""
     if y == 2:
-        return np.multiply(x, x)
+        return x * x
     if y == 3:
-        return np.multiply(np.multiply(x, x), x)
+        return x * x * x
     if y == -1:
         return div(np.ones_like(x), x)
     if y < 0:

@@ -8,6 +8,7 @@ operand beside an array.
 from __future__ import annotations
 
 import math
+import operator
 from functools import partial
 from typing import Any
 
@@ -49,21 +50,23 @@ def _to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return _bool
 
 
+# Python's operators are as quick as NumPy's functions on arrays, and ten times as quick on NumPy's scalars.
+
 # Linear operations -------------------------------------------------------------------------------------------------
 
 
-neg_p = elementwise("neg", of=NUMBER, host=np.negative, hlo="negate")
+neg_p = elementwise("neg", of=NUMBER, host=operator.neg, hlo="negate")
 neg_p.jvp_rule = jvp_linear(neg_p)
 neg_p.transpose(lambda ct, x: (neg(ct),))
 
-add_p = elementwise("add", of=ANY, arity=2, host=np.add, hlo="add")
-sub_p = elementwise("sub", of=NUMBER, arity=2, host=np.subtract, hlo="subtract")
-mul_p = elementwise("mul", of=ANY, arity=2, host=np.multiply, hlo="multiply")
+add_p = elementwise("add", of=ANY, arity=2, host=operator.add, hlo="add")
+sub_p = elementwise("sub", of=NUMBER, arity=2, host=operator.sub, hlo="subtract")
+mul_p = elementwise("mul", of=ANY, arity=2, host=operator.mul, hlo="multiply")
 div_p = elementwise("div", of=NUMBER, arity=2, host=host.div, hlo="divide")
 
 
 # The sum of two terms of a derivative, which have one shape: nothing broadcasts, so nothing needs to be summed.
-add_any_p = elementwise("add_any", of=INEXACT, arity=2, host=np.add, hlo="add")
+add_any_p = elementwise("add_any", of=INEXACT, arity=2, host=operator.add, hlo="add")
 add_any_p.transpose(lambda ct, x, y: (ct if type(x) is Linear else None, ct if type(y) is Linear else None))
 
 
@@ -162,7 +165,7 @@ logistic_p = elementwise(
     "logistic", of=INEXACT, host=host.logistic, hlo="logistic",
     jvp=lambda t, x, ans: mul(t, mul(ans, logistic(neg(x)))),
 )  # fmt: skip
-square_p = elementwise("square", of=NUMBER, host=np.square, jvp=lambda t, x, ans: mul(t, mul(2, x)))
+square_p = elementwise("square", of=NUMBER, host=lambda x: x * x, jvp=lambda t, x, ans: mul(t, mul(2, x)))
 
 integer_pow_p = Primitive("integer_pow")
 integer_pow_p.batch_rule = batch_unary(integer_pow_p)
