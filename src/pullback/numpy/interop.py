@@ -15,6 +15,7 @@ import numpy as np
 from pullback.core import tree
 from pullback.core.array import Array
 from pullback.core.errors import UnsupportedFunctionError
+from pullback.core.trace import Tracer
 
 __all__: list[str] = []
 
@@ -45,11 +46,16 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     name = ufunc.__name__
     out = kwargs.pop("out", None)
     if any(x is not None for x in (out if isinstance(out, tuple) else (out,))):
-        raise UnsupportedFunctionError(
-            f"np.{name} cannot write a result computed from Pullback's arrays into a NumPy array (out=, or an operator "
-            f"such as +=); use the result, as in a = np.{name}(...)"
-        )
+        # The user's own buffer, as in total += x: NumPy writes values into it, which traced arrays do not have.
+        if any(isinstance(x, Tracer) for x in inputs):
+            raise UnsupportedFunctionError(
+                f"np.{name} cannot write a result computed from traced arrays into a NumPy array (out=, or an operator "
+                f"such as +=); use the result, as in a = np.{name}(...)"
+            )
+        return getattr(ufunc, method)(*_on_the_host(inputs), out=out, **_on_the_host(kwargs))
     if method == "at":
+        if isinstance(inputs[0], np.ndarray) and not any(isinstance(x, Tracer) for x in inputs):
+            return ufunc.at(*_on_the_host(inputs))
         raise UnsupportedFunctionError(
             f"np.{name}.at changes its operand; use x.at[index] of Pullback's arrays instead"
         )
@@ -118,7 +124,10 @@ def array_function(function: Callable[..., Any], types: Any, args: Any, kwargs: 
     if name in _ON_THE_HOST and not module:
         return function(*_on_the_host(args), **_on_the_host(kwargs))
     if kwargs.get("out") is not None:
-        raise UnsupportedFunctionError(f"{shown} cannot write Pullback's arrays into out=; use the result")
+        leaves = tree.leaves((args, kwargs))
+        if any(isinstance(x, Tracer) for x in leaves):
+            raise UnsupportedFunctionError(f"{shown} cannot write traced arrays into out=; use the result")
+        return function(*_on_the_host(args), **_on_the_host(kwargs))
     return _find(module, name, shown)(*args, **kwargs)
 
 
