@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,29 @@ class Array:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     weak_type: bool
+
+    if TYPE_CHECKING:  # what pullback.numpy attaches, as type checkers see it
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, index: Any) -> Array: ...
+        def __iter__(self) -> Iterator[Array]: ...
+        def __len__(self) -> int: ...
+        def __bool__(self) -> bool: ...
+        def __int__(self) -> int: ...
+        def __float__(self) -> float: ...
+        def __complex__(self) -> complex: ...
+        def __index__(self) -> int: ...
+        def __neg__(self) -> Array: ...
+        def __eq__(self, other: object) -> Array: ...  # type: ignore[override]
+        def __ne__(self, other: object) -> Array: ...  # type: ignore[override]
+        def __add__(self, other: Any) -> Array: ...
+
+        __pos__ = __abs__ = __invert__ = __neg__
+        __lt__ = __le__ = __gt__ = __ge__ = __add__
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __add__
+        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __add__
+        __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __add__
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise ImmutableArrayError(
@@ -177,10 +200,10 @@ def _short(x: Any) -> str:
 def typeof(x: Any) -> ShapedArray:
     """The abstract value of an array, a tracer or a Python number."""
     if isinstance(x, Array):
-        return x.aval  # type: ignore[attr-defined,no-any-return]
+        return x.aval  # type: ignore[no-any-return]
     if type(x) in SCALARS:
         return ShapedArray((), dtypes.scalar_dtype(type(x)), type(x) is not bool)
-    return as_array(x).aval  # type: ignore[attr-defined,no-any-return]
+    return as_array(x).aval  # type: ignore[no-any-return]
 
 
 def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:

@@ -132,7 +132,7 @@ class Methods:
     def __getitem__(self, index: Any) -> Any:
         from pullback.numpy.indexing import getitem
 
-        Array.__getitem__ = getitem  # type: ignore[attr-defined,misc]  # from now on without this detour
+        Array.__getitem__ = getitem  # type: ignore[method-assign]  # from now on without this detour
         return getitem(self, index)
 
     def __len__(self) -> int:
