@@ -35,4 +35,5 @@ def test_programs_on_arrays_are_checked(tmp_path: Path) -> None:
         check=False,
     )
     errors = [line for line in run.stdout.splitlines() if ": error:" in line]
-    assert len(errors) == 1 and 'incompatible type "str"; expected "Array"' in errors[0], run.stdout + run.stderr
+    assert len(errors) == 1, run.stdout + run.stderr
+    assert 'incompatible type "str"; expected "Array"' in errors[0]
