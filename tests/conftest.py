@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import HealthCheck, settings
 
 from pullback.core.config import config
@@ -16,3 +18,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("pullback")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """How many checks the grid has generated; a test that makes several says how many."""
+    counts = {}
+    for outcome in ("passed", "failed"):
+        reports = [r for r in terminalreporter.stats.get(outcome, []) if "grid/test_grid.py" in r.nodeid]
+        counts[outcome] = sum(dict(r.user_properties).get("checks", 1) for r in reports)
+    if any(counts.values()):
+        terminalreporter.write_line(f"grid of operations: {counts['passed']} checks passed, {counts['failed']} failed")
