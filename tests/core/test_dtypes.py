@@ -174,7 +174,6 @@ def test_weak_operands_among_themselves():
     assert dtypes.result_type(byte, np.bool_(1), return_weak_type_flag=True) == (np.dtype("int32"), True)
     assert dtypes.result_type(True, 1, return_weak_type_flag=True) == (np.dtype("int32"), True)
     assert dtypes.result_type(True, True, return_weak_type_flag=True) == (np.dtype("bool"), False)
-    assert dtypes.promote_weak(half.dtype, True, np.dtype("int16"), False) == (np.dtype("float32"), True)
 
 
 def test_promotion_errors_name_the_types_and_the_way_out():

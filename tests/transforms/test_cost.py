@@ -86,10 +86,10 @@ def test_a_gradient_costs_at_most_four_times_its_function(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_tangent_costs_less_than_three_times_its_function(name: str) -> None:
+def test_value_and_tangent_cost_about_three_times_the_function(name: str) -> None:
     f, args = PROGRAMS[name]
     tangent = lambda *xs: jvp(f, xs, xs)
-    assert cost(tangent, *args) / cost(f, *args) < 3.2
+    assert cost(tangent, *args) / cost(f, *args) <= 3.2
 
 
 # Memory ------------------------------------------------------------------------------------------------------------

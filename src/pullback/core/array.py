@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.config import config
 from pullback.core.errors import AllocationError, ImmutableArrayError, OperandError
 from pullback.core.types import ShapedArray
 
@@ -228,8 +227,3 @@ def settle(avals: Sequence[ShapedArray], args: Sequence[Any]) -> list[ShapedArra
 def shape_of(x: Any) -> tuple[int, ...]:
     """The shape of an operand; a Python number has none."""
     return () if type(x) in SCALARS else x.shape
-
-
-def x64_enabled() -> bool:
-    """Whether 64-bit types are kept."""
-    return bool(config.enable_x64)

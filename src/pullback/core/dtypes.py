@@ -443,18 +443,6 @@ def _promote_pair(
     return _promote(((first, first_weak), (second, second_weak)), x64, mode)
 
 
-def promote_weak(first: DType, first_weak: bool, second: DType, second_weak: bool) -> tuple[DType, bool]:
-    """The dtype and weakness of an operation on two values, given theirs.
-
-    Raises:
-      TypePromotionError: the two have no common dtype.
-
-    >>> promote_weak(np.dtype("int8"), False, np.dtype("float32"), True)
-    (dtype('float32'), True)
-    """
-    return _promote_pair(first, first_weak, second, second_weak, config.enable_x64, config.numpy_dtype_promotion)
-
-
 def _as_operand(argument: Any) -> tuple[DType, bool]:
     """The dtype and weakness of an argument of :func:`result_type`, which is a value or names a dtype."""
     weak = getattr(argument, "weak_type", None)

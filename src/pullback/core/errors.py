@@ -21,6 +21,7 @@ PullbackError
 ├── OperandError (TypeError)                 operands that are no arrays: strings, None, lists
 ├── ImmutableArrayError (TypeError)          item assignment
 ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
+├── UnsupportedArgumentError (NotImplementedError)   an option of NumPy's that makes no sense here, such as out=
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
 └── AllocationError (MemoryError, RuntimeError)   an array too large for memory
 """
@@ -110,6 +111,10 @@ class ImmutableArrayError(PullbackError, TypeError):
 
 class UnsupportedFunctionError(PullbackError, TypeError):
     """A NumPy function, called on Pullback's values, that Pullback does not have."""
+
+
+class UnsupportedArgumentError(PullbackError, NotImplementedError):
+    """An option of a NumPy function that Pullback does not have, such as ``out=``: arrays are immutable."""
 
 
 class JaxprError(PullbackError, AssertionError):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pullback.core import source
-from pullback.core.array import Array, ArrayImpl, typeof
+from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import JaxprError, PullbackError
 from pullback.core.trace import Primitive, missing_rule
 from pullback.core.types import ShapedArray
@@ -277,11 +277,13 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
     if rule is None:
         raise missing_rule(primitive, "shape", "tracing")
     out = rule(*avals, **params)
-    weak = primitive.keeps_weak_type and bool(avals)
+    weak = False
     for a in avals:
-        if not a.weak_type and (len(avals) < 3 or a.dtype.kind != "b"):  # the condition of a choice has no say
+        if a.weak_type:
+            weak = True
+        elif a.dtype.kind != "b":  # booleans, such as the condition of a choice, have no say
             return out
-    if not weak:
+    if not weak or not primitive.keeps_weak_type:
         return out
     if primitive.multiple_results:
         return [a.update(weak_type=a.dtype.kind != "b") for a in out]
@@ -324,7 +326,3 @@ def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 def is_literal(x: Any) -> bool:
     """Whether a constant is small enough to be written into the program."""
     return not isinstance(x, Array) or (type(x) is ArrayImpl and x.shape == ())
-
-
-def literal(x: Any) -> Literal:
-    return Literal(x, typeof(x))

@@ -445,20 +445,3 @@ time, the quickest paths need not ask whether the current trace is eager."""
 
 _State.trace = EVAL
 state = _State()
-
-
-class current_trace:
-    """A block in which a trace is current."""
-
-    __slots__ = ("previous", "trace")
-
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-
-    def __enter__(self) -> Trace:
-        self.previous = state.trace
-        state.trace = self.trace
-        return self.trace
-
-    def __exit__(self, *_: object) -> None:
-        state.trace = self.previous

@@ -14,7 +14,7 @@ from pullback.core.array import Array
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
-from pullback.numpy.promotion import inexact_operand, operand, promote, promote_all
+from pullback.numpy.promotion import inexact_operand, operand, promote, promote_all, refuse_out
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 
@@ -215,8 +215,7 @@ def isnan(x: Any, /) -> Any:
 def _signed_infinity(name: str, value: float, sentence: str, example: str) -> Any:
     def function(x: Any, /, out: None = None) -> Any:
         x = operand(name, x)
-        if out is not None:
-            raise NotImplementedError(f"{name}: out= is not possible, arrays are immutable; use the result")
+        refuse_out(name, out)
         if dtypes.is_complex(x.dtype):
             raise DtypeError(f"{name} is not defined for complex numbers")
         return ops.eq(x, value) if dtypes.is_inexact(x.dtype) else _all(x, False)

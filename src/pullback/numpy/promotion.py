@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar
-from pullback.core.errors import OperandError, ShapeError
+from pullback.core.errors import OperandError, ShapeError, UnsupportedArgumentError
 from pullback.primitives.elementwise import convert_element_type
 
 
@@ -64,6 +64,14 @@ def promote_all(name: str, xs: Sequence[Any]) -> list[Any]:
     arrays = [operand(name, x) for x in xs]
     dtype, weak = dtypes.result_type(*arrays, return_weak_type_flag=True)
     return [x if x.dtype == dtype else convert_element_type(x, dtype, weak) for x in arrays]
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """Refuse NumPy's argument ``out``."""
+    if out is not None:
+        raise UnsupportedArgumentError(
+            f"{name}: the argument out is not supported, for arrays are immutable; use the result. Got {out!r}"
+        )
 
 
 def axis_index(axis: Any, rank: int, name: str) -> int:

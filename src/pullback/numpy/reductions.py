@@ -12,7 +12,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import Primitive, state
-from pullback.numpy.promotion import axes_tuple, axis_index, inexact_operand, operand
+from pullback.numpy.promotion import axes_tuple, axis_index, inexact_operand, operand, refuse_out
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions as prims
 from pullback.primitives import shapes
@@ -30,12 +30,6 @@ _ALL_AXES = tuple(tuple(range(rank)) for rank in range(65))
 _FAST = "fdFD"  # The codes of the dtypes that need no promotion and are accumulated as they are.
 
 # What the functions share ------------------------------------------------------------------------------------------
-
-
-def refuse_out(name: str, out: Any) -> None:
-    """Refuse NumPy's argument ``out``: arrays are immutable."""
-    if out is not None:
-        raise NotImplementedError(f"{name}: the argument out is not supported, for arrays are immutable; got {out!r}")
 
 
 def all_axes(axis: Any, rank: int, name: str) -> tuple[int, ...]:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.errors import ArgumentError, DtypeError, ShapeError
-from pullback.numpy.promotion import axes_tuple, axis_index, inexact_operand, operand, promote_all
-from pullback.numpy.reductions import count_of, max, mean, min, refuse_out, strong, sum
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
+from pullback.numpy.promotion import axes_tuple, axis_index, inexact_operand, operand, promote_all, refuse_out
+from pullback.numpy.reductions import count_of, max, mean, min, strong, sum
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes, sorting
 from pullback.primitives.contraction import dot_general
@@ -187,7 +187,9 @@ def _quantile(
 ) -> Any:  # fmt: skip
     refuse_out(name, out)
     if overwrite_input:
-        raise NotImplementedError(f"{name}: the argument overwrite_input is not supported, for arrays are immutable")
+        raise UnsupportedArgumentError(
+            f"{name}: the argument overwrite_input is not supported, for arrays are immutable"
+        )
     if method not in _METHODS:
         raise ArgumentError(f"{name}: method must be one of {', '.join(_METHODS)}, got {method!r}")
     x = inexact_operand(name, a)
@@ -216,7 +218,7 @@ def _quantile(
 
 def _weights_like(name: str, weights: Any, x: Any, axis: Any, method: str) -> Any:
     if method != "inverted_cdf":
-        raise NotImplementedError(f"{name}: only the method inverted_cdf takes weights, got method={method!r}")
+        raise UnsupportedArgumentError(f"{name}: only the method inverted_cdf takes weights, got method={method!r}")
     w = convert_element_type(operand(name, weights), x.dtype)
     if w.shape == x.shape:
         return w
@@ -486,7 +488,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     [0. 2. 4.]
     """
     if isinstance(bins, str):
-        raise NotImplementedError(f"histogram_bin_edges: bins must be a number or an array of edges, got {bins!r}")
+        raise UnsupportedArgumentError(f"histogram_bin_edges: bins must be a number or an array of edges, got {bins!r}")
     x = inexact_operand("histogram_bin_edges", a)
     given = operand("histogram_bin_edges", bins)
     if given.shape:

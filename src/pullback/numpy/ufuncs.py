@@ -16,7 +16,7 @@ from pullback.core.errors import DtypeError
 from pullback.core.trace import state
 from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
-from pullback.numpy.promotion import inexact_operand, operand, promote
+from pullback.numpy.promotion import inexact_operand, operand, promote, refuse_out
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.elementwise import convert_element_type
@@ -433,7 +433,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     >>> print(pnp.round(2.345, 2), pnp.round(1250, -2))
     2.34 1200
     """
-    no_out("round", out)
+    refuse_out("round", out)
     a, places = operand("round", a), operator.index(decimals)
     if dtypes.is_bool(a.dtype):
         raise DtypeError("round takes numbers, got bool")
@@ -469,12 +469,6 @@ def modf(x: Any, /) -> tuple[Any, Any]:
     whole = trunc(x)
     infinite = ops.eq(ops.abs(x), math.inf)
     return ops.where(infinite, 0, ops.sub(x, whole)), whole
-
-
-def no_out(name: str, out: Any) -> None:
-    """Refuse NumPy's ``out=``, for arrays are immutable."""
-    if out is not None:
-        raise NotImplementedError(f"{name}: out= is not possible, arrays are immutable; use the result")
 
 
 # Parts of complex numbers ------------------------------------------------------------------------------------------
