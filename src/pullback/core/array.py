@@ -1,14 +1,21 @@
-"""``Array``, the type of every value, and ``ArrayImpl``, the one that holds its elements."""
+"""``Array``, the type of every value, and ``ArrayImpl``, the one that holds its elements.
+
+An ``ArrayImpl`` holds them on the host, on a device, or on both. One whose elements are only on a device is of the class
+``DeviceArray``, with the same slots: when its host value is first asked for it is fetched, and the array becomes a plain
+``ArrayImpl``. So the un-compiled paths, which know only plain ones, pay nothing for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.errors import AllocationError, ImmutableArrayError, OperandError
+from pullback.core.errors import AllocationError, DeletedArrayError, ImmutableArrayError, OperandError
 from pullback.core.types import ShapedArray
 
 SCALARS: frozenset[type] = frozenset((float, int, complex, bool))
@@ -75,12 +82,56 @@ def _index_text(index: Any) -> str:
     return "..." if index is Ellipsis else repr(index)
 
 
-class ArrayImpl(Array):
-    """An array whose elements are on the host: an ``np.ndarray`` that nobody writes to, or a NumPy scalar."""
+class Signature:
+    """What a compiled program must know of an argument. There is one object for each type and place in use.
 
-    __slots__ = ("__weakref__", "_value", "weak_type")
+    Attributes:
+      aval: the type.
+      device: the device that the array was put on by request, or None.
+    """
+
+    __slots__ = ("__weakref__", "aval", "device")
+
+    def __init__(self, aval: ShapedArray, device: Any) -> None:
+        self.aval = aval
+        self.device = device
+
+    def __repr__(self) -> str:
+        return f"{self.aval!r}{f' on {self.device}' if self.device else ''}"
+
+
+_signatures: weakref.WeakValueDictionary[Any, Signature] = weakref.WeakValueDictionary()
+_known_signatures = _signatures.data
+_signatures_lock = threading.Lock()
+
+
+def signature(shape: tuple[int, ...], dtype: np.dtype[Any], weak_type: bool, device: Any = None) -> Signature:
+    """The one signature for a type and a place: equal ones are the same object."""
+    key = (shape, dtype, weak_type, device)
+    reference = _known_signatures.get(key)
+    found = None if reference is None else reference()
+    if found is None:
+        with _signatures_lock:
+            found = _signatures.get(key)
+            if found is None:
+                found = _signatures[key] = Signature(ShapedArray(shape, dtype, weak_type), device)
+    return found
+
+
+class ArrayImpl(Array):
+    """An array with its elements: an ``np.ndarray`` that nobody writes to, or a NumPy scalar.
+
+    Attributes:
+      _value: the elements on the host.
+      _buffer: the elements on a device, once a compiled program was given or has made the array.
+      _signature: its signature, once a compiled program asked for it.
+    """
+
+    __slots__ = ("__weakref__", "_buffer", "_signature", "_value", "weak_type")
 
     _value: Any
+    _buffer: Any
+    _signature: Signature
     weak_type: bool
 
     def __init__(self, value: Any, weak_type: bool = False) -> None:
@@ -132,7 +183,93 @@ class ArrayImpl(Array):
         return self
 
 
-tree.register_leaf_type(ArrayImpl)
+class DeviceArray(ArrayImpl):
+    """An array whose elements are on a device alone, perhaps still to be computed."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self._signature.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return self._signature.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._signature.aval.shape)
+
+    @property
+    def size(self) -> int:
+        return self._signature.aval.size
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self._signature.aval
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_value":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = fetch(self._buffer)
+        dtype = self._signature.aval.dtype
+        if value.dtype is not dtype and value.dtype != dtype:
+            value = np.zeros(value.shape, dtype) if dtype == dtypes.float0 else value.view(dtype)
+        if value.ndim == 0:
+            value = value[()]  # on which NumPy is quicker
+        self._value = value
+        self.__class__ = ArrayImpl
+        return value
+
+
+fetch: Callable[[Any], np.ndarray[Any, Any]]
+"""Gives the elements of a buffer; set by the backend that makes buffers."""
+
+
+class DeletedArray(ArrayImpl):
+    """An array whose memory was given away, to a program that it was donated to, or by ``delete``."""
+
+    __slots__ = ()
+
+    shape = DeviceArray.shape
+    dtype = DeviceArray.dtype
+    ndim = DeviceArray.ndim
+    size = DeviceArray.size
+    aval = DeviceArray.aval
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("_value", "_buffer"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise DeletedArrayError(
+            f"this array of type {self.aval} was deleted: it was donated to a compiled function (donate_argnums, "
+            "donate_argnames), or its method delete() was called. Use the result of that function instead, or do not "
+            "donate an array that is needed afterwards."
+        )
+
+
+def signature_of(x: ArrayImpl) -> Signature:
+    """The signature of an array."""
+    try:
+        return x._signature
+    except AttributeError:
+        value = x._value
+        found = x._signature = signature(value.shape, value.dtype, bool(x.weak_type))
+        return found
+
+
+def delete(x: ArrayImpl) -> None:
+    """Give up the memory of an array; any use of its elements is an error from now on."""
+    signature_of(x)
+    for name in ("_value", "_buffer"):
+        try:
+            delattr(x, name)
+        except AttributeError:
+            pass
+    x.__class__ = DeletedArray
+
+
+for _kind in (ArrayImpl, DeviceArray, DeletedArray):
+    tree.register_leaf_type(_kind)
 
 
 def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> ArrayImpl:
@@ -141,7 +278,7 @@ def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> ArrayImpl:
 
 def host_value(x: Any) -> np.ndarray[Any, Any]:
     """The elements of a concrete array as a read-only ``np.ndarray``, without a copy."""
-    return x.__array__() if type(x) is ArrayImpl else np.asarray(x)
+    return x.__array__() if isinstance(x, ArrayImpl) else np.asarray(x)
 
 
 def from_scalar(x: Any) -> ArrayImpl:

@@ -20,6 +20,17 @@ _DEFAULTS: dict[str, Any] = {
     "traceback_filtering": "auto",
     "numpy_rank_promotion": "allow",
     "numpy_dtype_promotion": "standard",
+    "default_device": None,
+    "platform": "cpu",
+    "num_cpu_devices": -1,
+    "disable_jit": False,
+    "debug_nans": False,
+    "debug_infs": False,
+    "explain_cache_misses": False,
+    "log_compiles": False,
+    "enable_compilation_cache": True,
+    "compilation_cache_dir": None,
+    "compilation_cache_max_size": 1 << 30,
 }
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "traceback_filtering": ("auto", "off", "on"),
@@ -32,6 +43,8 @@ def _from_environment(name: str, default: Any) -> Any:
     text = os.environ.get("PULLBACK_" + name.upper())
     if text is None:
         return default
+    if isinstance(default, int) and not isinstance(default, bool):
+        return int(text)
     if isinstance(default, bool):
         return text.strip().lower() in ("1", "true", "on", "yes")
     return text
@@ -46,6 +59,18 @@ class Config(threading.local):
     traceback_filtering: str
     numpy_rank_promotion: str
     numpy_dtype_promotion: str
+    default_device: Any
+    platform: str
+    num_cpu_devices: int
+    disable_jit: bool
+    debug_nans: bool
+    debug_infs: bool
+    explain_cache_misses: bool
+    log_compiles: bool
+    enable_compilation_cache: bool
+    compilation_cache_dir: str | None
+    compilation_cache_max_size: int
+    meaning: tuple[Any, ...]
 
     def update(self, name: str, value: Any) -> None:
         """Set a switch for the whole process, in every thread that has not overridden it.

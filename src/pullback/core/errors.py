@@ -22,6 +22,10 @@ PullbackError
 ├── ImmutableArrayError (TypeError)          item assignment
 ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
 ├── UnsupportedArgumentError (NotImplementedError)   an option of NumPy's that makes no sense here, such as out=
+├── BackendError (RuntimeError)              no such platform or device, or no compiler
+├── CompilationError (RuntimeError)          a program that the compiler refuses
+├── DeletedArrayError (RuntimeError)         an array whose memory was given away (donated) or deleted
+├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
 └── AllocationError (MemoryError, RuntimeError)   an array too large for memory
 """
@@ -115,6 +119,22 @@ class UnsupportedFunctionError(PullbackError, TypeError):
 
 class UnsupportedArgumentError(PullbackError, NotImplementedError):
     """An option of a NumPy function that Pullback does not have, such as ``out=``: arrays are immutable."""
+
+
+class BackendError(PullbackError, RuntimeError):
+    """A platform or device that is not there, or a compiler that is not installed."""
+
+
+class CompilationError(PullbackError, RuntimeError):
+    """A program that the compiler refuses."""
+
+
+class DeletedArrayError(PullbackError, RuntimeError):
+    """An array was used after its memory had been given away or deleted."""
+
+
+class StaticArgumentError(PullbackError, TypeError, ValueError):
+    """A static argument of a compiled function that is not hashable."""
 
 
 class JaxprError(PullbackError, AssertionError):

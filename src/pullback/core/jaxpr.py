@@ -325,4 +325,4 @@ def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 def is_literal(x: Any) -> bool:
     """Whether a constant is small enough to be written into the program."""
-    return not isinstance(x, Array) or (type(x) is ArrayImpl and x.shape == ())
+    return not isinstance(x, Array) or (isinstance(x, ArrayImpl) and x.shape == ())

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.core import source, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, settle, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, DeviceArray, as_array, number_dtype, settle, typeof
 from pullback.core.errors import (
     AllocationError,
     ConcretizationTypeError,
@@ -373,7 +373,7 @@ def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any
     scalars = False
     for x in args:
         kind = type(x)
-        if kind is ArrayImpl:
+        if kind is ArrayImpl or kind is DeviceArray:
             values.append(x._value)
             if weak and not x.weak_type and x._value.dtype.kind != "b":
                 weak = False
@@ -383,7 +383,7 @@ def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any
         else:
             if isinstance(x, Tracer):
                 raise leaked(x)
-            values.append(as_array(x)._value)
+            values.append(as_array(x)._value)  # type: ignore[attr-defined]
             if weak:
                 weak = False
     if scalars:

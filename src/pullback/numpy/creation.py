@@ -154,7 +154,7 @@ def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
     if any(part.shape != parts[0].shape for part in parts):
         found = ", ".join(sorted({str(part.shape) for part in parts}))
         raise ShapeError(f"array: the items of a list must have one shape, got {found}")
-    if state.trace.eager and all(type(part) is ArrayImpl for part in parts):
+    if state.trace.eager and all(isinstance(part, ArrayImpl) for part in parts):
         return ArrayImpl(np.stack([part._value for part in parts]))
     return slicing.concatenate([shapes.expand_dims(part, (0,)) for part in parts], 0)
 
@@ -284,7 +284,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     target = value.dtype if dtype is None else dtypes.canonicalize_dtype(dtype)
     value = convert_element_type(value, target, weak)
     sizes = shape_tuple(shape, "full")
-    if type(value) is ArrayImpl and value._value.shape == ():
+    if isinstance(value, ArrayImpl) and value._value.shape == ():
         out = _filled("full", sizes, target, value._value)
         out.weak_type = weak
         return out

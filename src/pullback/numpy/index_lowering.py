@@ -61,7 +61,7 @@ def _classify(item: Any, index: Any) -> Any:
         if dtypes.is_integer(item.dtype):
             return item
         raise _not_an_index(item, index)
-    value = item._value if type(item) is ArrayImpl else np.asarray(item) if isinstance(item, list) else item
+    value = item._value if isinstance(item, ArrayImpl) else np.asarray(item) if isinstance(item, list) else item
     if isinstance(value, (np.ndarray, np.generic)):
         if value.dtype.kind in "iu":
             return int(value) if value.ndim == 0 else np.asarray(value)
@@ -392,7 +392,7 @@ def read(
       sorted_: a promise that the index vectors are in order.
       unique: a promise that nothing is selected twice.
     """
-    if type(index) is ArrayImpl and mode is None:
+    if isinstance(index, ArrayImpl) and mode is None:
         positions = index._value
         if positions.dtype.kind == "i" and positions.ndim and positions.size and x.shape and x.shape[0]:
             return _read_parts(x, positions, sorted_, unique)

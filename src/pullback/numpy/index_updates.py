@@ -211,7 +211,7 @@ class IndexUpdateRef:
 
     def _update(self, name: str, operation: Any, values: Any, sorted_: bool, unique: bool, mode: Mode) -> Any:
         x = self.array
-        if mode is None and type(x) is ArrayImpl and state.trace.eager:
+        if mode is None and isinstance(x, ArrayImpl) and state.trace.eager:
             out = _update_at_once(name, x, self.index, values)
             if out is not None:
                 return out
@@ -265,7 +265,7 @@ def _cast(values: Any, x: Any, name: str) -> Any:
 def _update_at_once(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl | None:
     """The update by NumPy itself, where it means the same and is quick; None where it does not."""
     old = x._value
-    if type(values) is ArrayImpl:
+    if isinstance(values, ArrayImpl):
         new = values._value
         if new.dtype != old.dtype:
             return None
@@ -276,10 +276,10 @@ def _update_at_once(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayIm
     if type(index) is tuple:
         if not all(type(i) in _DIRECT for i in index):
             return None
-        index = tuple(i._value if type(i) is ArrayImpl else i for i in index)
+        index = tuple(i._value if isinstance(i, ArrayImpl) else i for i in index)
     elif type(index) not in _DIRECT:
         return None
-    elif type(index) is ArrayImpl:
+    elif isinstance(index, ArrayImpl):
         index = index._value
     out = np.array(old, order="C")
     try:

@@ -532,7 +532,7 @@ def _roll_one(x: Any, shift: Any, axis: int) -> Any:
     n = x.shape[axis]
     if n == 0:
         return x
-    if not isinstance(shift, Array) or type(shift) is ArrayImpl:
+    if not isinstance(shift, Array) or isinstance(shift, ArrayImpl):
         k = operator.index(shift) % n  # type: ignore[arg-type]
         if k == 0:
             return x

@@ -118,7 +118,7 @@ class Methods:
     def item(self, *index: Any) -> Any:
         """The one element, or the element at an index, as a Python number."""
         chosen: Any = _getitem(self, index) if index else self
-        value = chosen._value if type(chosen) is ArrayImpl else _concrete(chosen, "item()")
+        value = chosen._value if isinstance(chosen, ArrayImpl) else _concrete(chosen, "item()")
         return np.asarray(value).item()
 
     def tolist(self) -> Any:
@@ -208,7 +208,7 @@ class Methods:
 
 def _concrete(x: Any, what: str) -> np.ndarray[Any, Any]:
     """The elements of an array that Python may look at."""
-    while type(x) is not ArrayImpl:
+    while not isinstance(x, ArrayImpl):
         x = x._known(ConcretizationTypeError, what, "Return the array from the transformed function instead.")
     return host_value(x)
 

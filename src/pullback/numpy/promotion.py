@@ -120,4 +120,4 @@ def shape_tuple(shape: Any, name: str) -> tuple[int, ...]:
 
 def concrete(x: Any) -> Any:
     """The NumPy value of an array that Python may look at; raises the error of a traced value otherwise."""
-    return x._value if type(x) is ArrayImpl else np.asarray(x)
+    return x._value if isinstance(x, ArrayImpl) else np.asarray(x)

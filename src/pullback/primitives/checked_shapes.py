@@ -257,7 +257,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     if dtype is not None:
         value = ops.convert_element_type(value, dtypes.canonicalize_dtype(dtype))
     sizes = _ints(shape)
-    if type(value) is ArrayImpl:
+    if isinstance(value, ArrayImpl):
         return ArrayImpl(shapes.full(sizes, value._value, value.dtype)._value, value.weak_type)
     return broadcast(value, sizes)
 
@@ -355,7 +355,7 @@ def _starts(name: str, x: Any, start_indices: Any) -> list[Any]:
 
 
 def _from_the_end(i: Any, n: int) -> Any:
-    if not isinstance(i, Array) or type(i) is ArrayImpl:
+    if not isinstance(i, Array) or isinstance(i, ArrayImpl):
         index = operator.index(np.asarray(i)[()])
         return ArrayImpl(np.int32(index + n if index < 0 else index))
     return ops.where(ops.lt(i, 0), ops.add(i, n), i) if not dtypes.issubdtype(i.dtype, np.unsignedinteger) else i

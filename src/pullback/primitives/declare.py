@@ -99,7 +99,7 @@ def elementwise(
     jvp: JVP | Sequence[JVP | None] | None = None,
     out: Callable[[np.dtype[Any]], np.dtype[Any]] | None = None,
     arity: int = 1,
-    hlo: str | None = None,
+    hlo: str | Callable[..., Any] | None = None,
 ) -> Primitive:
     """Declare an operation on elements, whose operands broadcast against each other as in NumPy.
 
@@ -112,11 +112,12 @@ def elementwise(
         zero. None where the operation is constant almost everywhere.
       out: the dtype of the result, from that of the operands; the same by default.
       arity: the number of operands.
-      hlo: the operation of StableHLO.
+      hlo: the operation of StableHLO (or, with its dialect, such as ``chlo.tan``, of another), or
+        ``rule(hlo, *operands) -> value`` for operands of one shape.
     """
     p = Primitive(name, keeps_weak_type=out is None)
     p.host_rule = host
-    p.xla_rule = hlo  # type: ignore[assignment]
+    p.xla_rule = None if hlo is None else xla_elementwise(hlo)
 
     @p.shape
     def shape(*avals: ShapedArray) -> ShapedArray:
@@ -133,6 +134,26 @@ def elementwise(
     else:
         p.tangent(_tangent_of_each(tuple(jvp)))  # type: ignore[arg-type]
     return p
+
+
+def xla_elementwise(operation: str | Callable[..., Any]) -> Callable[..., Any]:
+    """The rule of an operation whose operands broadcast: they do, and then it is written."""
+    if isinstance(operation, str):
+        name = operation if "." in operation else f"stablehlo.{operation}"
+
+        def write(hlo: Any, *operands: Any) -> Any:
+            dtype = hlo.results[0].dtype
+            if operands[0].dtype == dtype:
+                return hlo.same(name, *operands)
+            return hlo.op(name, operands, operands[0].shape, dtype)
+    else:
+        write = operation
+
+    def rule(hlo: Any, *operands: Any) -> Any:
+        shape = hlo.results[0].shape
+        return write(hlo, *[x if x.shape == shape else hlo.spread(x, shape) for x in operands])
+
+    return rule
 
 
 def jvp_zero(p: Primitive) -> Callable[..., Any]:

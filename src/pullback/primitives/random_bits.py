@@ -202,7 +202,7 @@ def _unwrap_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
 
 def words_at(words: Any, *index: int) -> Words:
     """The two words of one key, from uint32 words of shape ``S + (2,)``."""
-    if type(words) is ArrayImpl:
+    if isinstance(words, ArrayImpl):
         pair = words._value[index]
         return ArrayImpl(pair[0]), ArrayImpl(pair[1])
     for i in index:
@@ -285,7 +285,7 @@ def _words(key: Words, count: int) -> Any:
 
 def _is_known(*values: Any) -> bool:
     """Whether a result for these values is computed at once, whatever traces there are."""
-    return state.trace.eager and all(type(x) is ArrayImpl for x in values)
+    return state.trace.eager and all(isinstance(x, ArrayImpl) for x in values)
 
 
 def _few_words(k0: int, k1: int, count: int) -> Any:

@@ -201,8 +201,8 @@ def words_of(name: str, key: Any) -> Words:
       OperandError: it is not a key.
       ArgumentError: it is an array of keys.
     """
-    keys = key if type(key) is ArrayImpl else _checked(name, key)
-    if type(keys) is ArrayImpl:
+    keys = key if isinstance(key, ArrayImpl) else _checked(name, key)
+    if isinstance(keys, ArrayImpl):
         value = keys._value
         if value.ndim == 0 and value.dtype == dtypes.key_dtype:
             return words_at(ArrayImpl(value["fry"]))

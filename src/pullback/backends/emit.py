@@ -1,0 +1,145 @@
+"""Emission: a jaxpr becomes StableHLO text, each equation by the XLA rule of its primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.backends.hlo import Builder, Function, Module, Value
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, infer
+from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, state
+from pullback.core.types import ShapedArray
+
+
+def emit_module(closed: ClosedJaxpr, name: str, donated: Sequence[int] = ()) -> tuple[Module, Function]:
+    """A module whose function ``main`` is the program.
+
+    Args:
+      closed: the program.
+      name: the name of the module.
+      donated: the inputs whose memory the program may use.
+
+    Returns:
+      The module and its main function, whose arguments are the inputs and then the arrays that it captured.
+    """
+    module = Module(name)
+    hlo = Builder(module)
+    main = _emit_function(hlo, closed, "main", public=True, donated=donated)
+    return module, main
+
+
+def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
+    """A function of the module for a program, made once however often it is called."""
+    found: tuple[ClosedJaxpr, Function] | None = module.shared.get(id(closed))
+    if found is None:
+        function = _emit_function(Builder(module), closed, module.unique(name))
+        found = module.shared[id(closed)] = (closed, function)
+    return found[1]
+
+
+def _emit_function(
+    hlo: Builder, closed: ClosedJaxpr, name: str, *, public: bool = False, donated: Sequence[int] = ()
+) -> Function:
+    args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]
+    outs = emit_jaxpr(hlo, closed.jaxpr, closed.consts, args)
+    return hlo.finish(name, outs, public=public, donated=donated)
+
+
+def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Value]) -> list[Value]:
+    """Write the equations of a program into a function, and give its results."""
+    env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
+    for var, const in zip(jaxpr.constvars, consts, strict=True):
+        env[var] = hlo.captured(const)
+    outer = hlo.place
+    for eqn in jaxpr.eqns:
+        primitive = eqn.primitive
+        rule = primitive.xla_rule
+        if rule is None:
+            raise missing_rule(primitive, "xla", "compilation")
+        values = [env[a] if type(a) is Var else hlo.number(_number(a.val), a.aval.dtype) for a in eqn.invars]  # type: ignore[union-attr]
+        outvars = eqn.outvars
+        hlo.results = [v.aval for v in outvars]
+        hlo.place = hlo.module.place(eqn.made_at)
+        out = rule(hlo, *values, **eqn.params)
+        if primitive.multiple_results:
+            env.update(zip(outvars, out, strict=True))
+        else:
+            env[outvars[0]] = out
+    hlo.place = outer
+    return [env[a] if type(a) is Var else hlo.number(_number(a.val), a.aval.dtype) for a in jaxpr.outvars]  # type: ignore[union-attr]
+
+
+def _number(x: Any) -> Any:
+    return x._value if isinstance(x, ArrayImpl) else x
+
+
+# Rules written in terms of other primitives --------------------------------------------------------------------------
+
+
+class EmitTracer(Tracer):
+    """A value of a function that is being written."""
+
+    __slots__ = ("_aval", "value")
+
+    def __init__(self, trace: Trace, value: Value) -> None:
+        self._trace = trace
+        self.value = value
+        self._aval = ShapedArray(value.shape, value.dtype)
+        self.made_at = None
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self._aval
+
+
+class EmitTrace(Trace):
+    """Writes each operation by its XLA rule."""
+
+    __slots__ = ("hlo",)
+    transformation = "compilation"
+
+    def __init__(self, parent: Trace, hlo: Builder) -> None:
+        super().__init__(parent)
+        self.eager = False
+        self.hlo = hlo
+
+    def value(self, x: Any, args: Sequence[Any]) -> Value:
+        if type(x) is EmitTracer:
+            return x.value
+        if type(x) in SCALARS:
+            return self.hlo.number(x, number_dtype(args))
+        array = x if isinstance(x, Array) else as_array(x)
+        if not isinstance(array, ArrayImpl):
+            raise leaked(array)  # type: ignore[arg-type]
+        return self.hlo.captured(array)
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        rule = primitive.xla_rule
+        if rule is None:
+            raise missing_rule(primitive, "xla", "compilation")
+        values = [self.value(x, args) for x in args]
+        out = infer(primitive, [ShapedArray(v.shape, v.dtype) for v in values], params)
+        hlo = self.hlo
+        outer, hlo.results = hlo.results, out if primitive.multiple_results else [out]
+        try:
+            result = rule(hlo, *values, **params)
+        finally:
+            hlo.results = outer
+        if primitive.multiple_results:
+            return [EmitTracer(self, v) for v in result]
+        return EmitTracer(self, result)
+
+
+def inline(hlo: Builder, function: Callable[..., Any], values: Sequence[Value]) -> Any:
+    """See :meth:`Builder.inline`."""
+    trace = EmitTrace(state.trace, hlo)
+    outer, state.trace = state.trace, trace
+    try:
+        out = function(*[EmitTracer(trace, v) for v in values])
+    finally:
+        state.trace = outer
+        trace.live = False
+    if isinstance(out, (list, tuple)):
+        return [trace.value(x, [x]) for x in out]
+    return trace.value(out, [out])

@@ -1,0 +1,526 @@
+"""StableHLO text: types, constants, operations, regions, functions, and the module that holds them.
+
+A :class:`Builder` writes the body of one function. Rules of primitives are given one, with the operands as
+:class:`Value`, and give back values. Text is the documented interface of the compiler, and quick to make: one operation
+is one string. The operations are those of the StableHLO specification, and of its ``chlo`` companion.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
+from pullback.core.errors import DtypeError
+from pullback.core.source import Location, line_number
+from pullback.core.types import Shape, ShapedArray
+
+DType = np.dtype[Any]
+
+_ELEMENTS = {
+    "bool": "i1", "float0": "i1", "bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64": "f64",
+    "complex64": "complex<f32>", "complex128": "complex<f64>",
+    "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2", "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
+    "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2fnuz": "f8E5M2FNUZ", "float8_e4m3": "f8E4M3",
+    "float8_e3m4": "f8E3M4", "float8_e8m0fnu": "f8E8M0FNU", "float4_e2m1fn": "f4E2M1FN",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def element_type(dtype: DType) -> str:
+    """The type of an element; a random key is one 64-bit word, its first word in the lower half."""
+    if dtype == dtypes.key_dtype:
+        return "ui64"
+    name = dtypes.dtype_name(dtype)
+    if name.startswith("int"):
+        return "i" + name.removeprefix("int")
+    if name.startswith("uint"):
+        return "ui" + name.removeprefix("uint")
+    try:
+        return _ELEMENTS[name]
+    except KeyError:
+        raise DtypeError(f"arrays of dtype {name} cannot be compiled") from None
+
+
+@lru_cache(maxsize=65536)
+def tensor_type(shape: Shape, dtype: DType) -> str:
+    """The type of a tensor, such as ``tensor<3x4xf32>``."""
+    element = element_type(dtype)
+    return f"tensor<{'x'.join(map(str, shape))}x{element}>" if shape else f"tensor<{element}>"
+
+
+class Value:
+    """The result of an operation, or an argument of a function."""
+
+    __slots__ = ("dtype", "name", "shape")
+
+    name: str
+
+    def __init__(self, name: str, shape: Shape, dtype: DType) -> None:
+        self.name = name
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def type(self) -> str:
+        return tensor_type(self.shape, self.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+class Constant(Value):
+    """A number of no axes, which is written when it is used, in the shape in which it is used."""
+
+    __slots__ = ("builder", "number")
+
+    def __init__(self, builder: Builder, number: Any, dtype: DType) -> None:
+        self.builder = builder
+        self.number = number
+        self.shape = ()
+        self.dtype = dtype
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.builder.splat(self.number, (), self.dtype).name
+
+
+# Numbers and attributes ----------------------------------------------------------------------------------------------
+
+
+def number_text(value: Any, dtype: DType) -> str:
+    """A number as an element of a constant, exactly."""
+    kind = "V" if dtype == dtypes.key_dtype else dtypes.dtype_name(dtype)
+    if kind == "V":
+        return str(int(np.asarray(value, dtype).view(np.uint64)))
+    if kind == "bool" or kind == "float0":
+        return "true" if value else "false"
+    if dtypes.is_complex(dtype):
+        part = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
+        return f"({number_text(value.real, part)}, {number_text(value.imag, part)})"
+    if dtypes.is_float(dtype):
+        x = np.asarray(value).astype(dtype)
+        if not np.isfinite(x):
+            bits = int(x.view(f"u{dtype.itemsize}"))
+            return f"0x{bits:0{2 * dtype.itemsize}X}"
+        return f"{float(x)!r}" if "e" not in repr(float(x)) else f"{float(x):.17e}"
+    return str(int(value))
+
+
+def integers(values: Sequence[int]) -> str:
+    """An attribute that is a list of integers."""
+    return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
+
+
+def dense(rows: Sequence[Sequence[int]], width: int = 2) -> str:
+    """An attribute that is a matrix of integers, of rows of the given width."""
+    if not rows:
+        return f"dense<> : tensor<0x{width}xi64>"
+    text = ", ".join(f"[{', '.join(map(str, row))}]" for row in rows)
+    return f"dense<[{text}]> : tensor<{len(rows)}x{width}xi64>"
+
+
+# Functions -----------------------------------------------------------------------------------------------------------
+
+
+class Builder:
+    """Writes the body of one function.
+
+    Attributes:
+      module: where functions, captured arrays and host callbacks are collected.
+      results: the abstract results of the equation that is being written.
+      place: where in the user's program it was written, as the text that ends each line.
+    """
+
+    __slots__ = ("constants", "count", "head", "hoisted", "lines", "module", "place", "results", "signature")
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.results: list[ShapedArray] = []
+        self.signature: list[Value] = []
+        self.head: list[str] = []
+        self.lines: list[str] = []
+        self.place = ""
+        self.constants: dict[Any, Value] = {}
+        self.hoisted: dict[int, tuple[ArrayImpl, Value]] = {}
+        self.count = 0
+
+    @property
+    def result(self) -> ShapedArray:
+        """The abstract result of the equation that is being written, where it has one."""
+        return self.results[0]
+
+    integers = staticmethod(integers)
+    dense = staticmethod(dense)
+
+    def inline(self, function: Callable[..., Any], *values: Value) -> Any:
+        """Write what a function of primitives does: for rules that are best said in terms of other operations.
+
+        Args:
+          function: takes and returns arrays (or a list of them), by operations of ``pullback.primitives``.
+          values: its arguments.
+
+        Returns:
+          The value, or list of values, that it returned.
+        """
+        from pullback.backends.emit import inline
+
+        return inline(self, function, values)
+
+    # Names and operations
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"%{self.count}"
+
+    def argument(self, shape: Shape, dtype: DType) -> Value:
+        """A new argument of the function."""
+        value = Value(f"%arg{len(self.signature)}", shape, dtype)
+        self.signature.append(value)
+        return value
+
+    def same(self, name: str, *operands: Value) -> Value:
+        """An operation whose operands and result have one type, such as ``stablehlo.add``."""
+        x = operands[0]
+        self.count += 1
+        out = f"%{self.count}"
+        names = ", ".join([v.name for v in operands])
+        self.lines.append(f"{out} = {name} {names} : {tensor_type(x.shape, x.dtype)}{self.place}")
+        return Value(out, x.shape, x.dtype)
+
+    def op(self, name: str, operands: Sequence[Value], shape: Shape, dtype: DType, attributes: str = "") -> Value:
+        """An operation of one result.
+
+        Args:
+          name: with its dialect, such as ``stablehlo.reshape``.
+          operands: its operands.
+          shape: the shape of the result.
+          dtype: the dtype of the result.
+          attributes: text such as ``dimension = 0 : i64``.
+        """
+        names, types = self._operands(operands)
+        self.count += 1
+        out = f"%{self.count}"
+        braces = f" {{{attributes}}}" if attributes else ""
+        self.lines.append(f'{out} = "{name}"({names}){braces} : ({types}) -> {tensor_type(shape, dtype)}{self.place}')
+        return Value(out, shape, dtype)
+
+    def many(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        results: Sequence[tuple[Shape, DType]],
+        attributes: str = "",
+        regions: Sequence[str] = (),
+    ) -> list[Value]:
+        """An operation of any number of results, with regions."""
+        names, types = self._operands(operands)
+        self.count += 1
+        out = f"%{self.count}"
+        braces = f" {{{attributes}}}" if attributes else ""
+        inner = f" ({', '.join(regions)})" if regions else ""
+        shown = [tensor_type(s, d) for s, d in results]
+        binder = "" if not results else f"{out} = " if len(results) == 1 else f"{out}:{len(results)} = "
+        outs = shown[0] if len(shown) == 1 else f"({', '.join(shown)})"
+        self.lines.append(f'{binder}"{name}"({names}){inner}{braces} : ({types}) -> {outs}{self.place}')
+        if len(results) == 1:
+            return [Value(out, *results[0])]
+        return [Value(f"{out}#{i}", s, d) for i, (s, d) in enumerate(results)]
+
+    @staticmethod
+    def _operands(operands: Sequence[Value]) -> tuple[str, str]:
+        return ", ".join([v.name for v in operands]), ", ".join([tensor_type(v.shape, v.dtype) for v in operands])
+
+    def region(self, types: Sequence[tuple[Shape, DType]], body: Callable[..., Sequence[Value]]) -> str:
+        """The text of a region: ``body`` is given its arguments, and gives its results.
+
+        It may use values of the function around it.
+        """
+        outer, self.lines = self.lines, []
+        try:
+            args = [Value(f"%r{self.fresh()[1:]}", s, d) for s, d in types]
+            names, kinds = self._operands(body(*args))
+            binders = ", ".join(f"{v.name}: {v.type}" for v in args)
+            head = f"^bb0({binders}):" if args else "^bb0:"
+            tail = f'"stablehlo.return"({names}) : ({kinds}) -> ()'
+            return "{\n" + "\n".join([head, *self.lines, tail]) + "\n}"
+        finally:
+            self.lines = outer
+
+    # Constants
+
+    def splat(self, number: Any, shape: Shape, dtype: DType) -> Value:
+        """An array of one number."""
+        text = number_text(number, dtype)
+        key = (text, shape, dtype)
+        found = self.constants.get(key)
+        if found is None:
+            kind = tensor_type(shape, dtype)
+            found = self.constants[key] = Value(self.fresh(), shape, dtype)
+            self.head.append(f"{found.name} = stablehlo.constant dense<{text}> : {kind}")
+        return found
+
+    def number(self, value: Any, dtype: DType) -> Value:
+        """A number of no axes."""
+        return Constant(self, value, dtype)
+
+    def array(self, x: np.ndarray[Any, Any]) -> Value:
+        """A small array, written into the program."""
+        if x.ndim == 0:
+            return Constant(self, x[()], x.dtype)
+        if x.size == 0 or all(v == x.flat[0] for v in x.flat):
+            return self.splat(x.flat[0] if x.size else 0, x.shape, x.dtype)
+        key = (x.tobytes(), x.shape, x.dtype)
+        found = self.constants.get(key)
+        if found is None:
+            found = self.constants[key] = Value(self.fresh(), x.shape, x.dtype)
+            self.head.append(f"{found.name} = stablehlo.constant dense<{_nested(x)}> : {found.type}")
+        return found
+
+    def captured(self, x: ArrayImpl) -> Value:
+        """An array that the program captured: written if it is small, an argument of the function if not."""
+        if x.size <= LARGEST_WRITTEN:
+            return self.array(np.asarray(x._value))
+        known = self.hoisted.get(id(x))
+        if known is None:
+            known = self.hoisted[id(x)] = (x, Value(f"%const{len(self.hoisted)}", x.shape, x.dtype))
+        return known[1]
+
+    # Frequent operations
+
+    def spread(self, x: Value, shape: Shape) -> Value:
+        """A value broadcast to a shape, by NumPy's rules."""
+        if x.shape == shape:
+            return x
+        if type(x) is Constant:
+            return self.splat(x.number, shape, x.dtype)
+        start = len(shape) - len(x.shape)
+        kept = [i for i, n in enumerate(x.shape) if n == shape[start + i]]
+        if len(kept) < len(x.shape):
+            x = self.reshape(x, tuple(x.shape[i] for i in kept))
+        return self.broadcast_in_dim(x, shape, [start + i for i in kept])
+
+    def broadcast_in_dim(self, x: Value, shape: Shape, dims: Sequence[int]) -> Value:
+        return self.op(
+            "stablehlo.broadcast_in_dim", [x], shape, x.dtype, f"broadcast_dimensions = {integers(dims)}"
+        )  # fmt: skip
+
+    def reshape(self, x: Value, shape: Shape) -> Value:
+        return x if x.shape == shape else self.op("stablehlo.reshape", [x], shape, x.dtype)
+
+    def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
+        shape = tuple(x.shape[i] for i in permutation)
+        return self.op("stablehlo.transpose", [x], shape, x.dtype, f"permutation = {integers(permutation)}")
+
+    def convert(self, x: Value, dtype: DType) -> Value:
+        """A value of another dtype, as the compiler converts it."""
+        return x if x.dtype == dtype else self.op("stablehlo.convert", [x], x.shape, dtype)
+
+    def bitcast(self, x: Value, shape: Shape, dtype: DType) -> Value:
+        return self.op("stablehlo.bitcast_convert", [x], shape, dtype)
+
+    def compare(self, x: Value, y: Value, direction: str, total: bool = False) -> Value:
+        """An array of booleans; ``direction`` is EQ, NE, LT, LE, GT or GE.
+
+        Args:
+          x: the one operand.
+          y: the other, of the same type.
+          direction: the comparison.
+          total: whether floats are in total order, -NaN < -inf < ... < -0 < 0 < ... < inf < NaN.
+        """
+        kind = "FLOAT" if dtypes.is_inexact(x.dtype) else "SIGNED"
+        if element_type(x.dtype)[0] == "u" or dtypes.is_bool(x.dtype):
+            kind = "UNSIGNED"
+        if total and kind == "FLOAT":
+            kind = "TOTALORDER"
+        attributes = (
+            f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
+            f"compare_type = #stablehlo<comparison_type {kind}>"
+        )
+        return self.op("stablehlo.compare", [x, y], x.shape, np.dtype(bool), attributes)
+
+    def select(self, condition: Value, yes: Value, no: Value) -> Value:
+        """``yes`` where the condition holds, else ``no``; a condition of no axes chooses the whole."""
+        return self.op("stablehlo.select", [condition, yes, no], yes.shape, yes.dtype)
+
+    def iota(self, shape: Shape, dimension: int, dtype: DType) -> Value:
+        return self.op("stablehlo.iota", [], shape, dtype, f"iota_dimension = {dimension} : i64")
+
+    def slice(self, x: Value, start: Sequence[int], limit: Sequence[int], strides: Sequence[int] | None = None) -> Value:
+        strides = [1] * x.ndim if strides is None else strides
+        shape = tuple(max(0, -(-(b - a) // s)) for a, b, s in zip(start, limit, strides, strict=True))
+        attributes = f"start_indices = {integers(start)}, limit_indices = {integers(limit)}, strides = {integers(strides)}"
+        return self.op("stablehlo.slice", [x], shape, x.dtype, attributes)
+
+    def concatenate(self, operands: Sequence[Value], dimension: int) -> Value:
+        first = operands[0]
+        size = sum(v.shape[dimension] for v in operands)
+        shape = (*first.shape[:dimension], size, *first.shape[dimension + 1 :])
+        return self.op("stablehlo.concatenate", operands, shape, first.dtype, f"dimension = {dimension} : i64")
+
+    def reduce(self, name: str, x: Value, start: Any, axes: Sequence[int]) -> Value:
+        """A reduction by an operation of two operands, such as ``stablehlo.add``, from the number ``start``."""
+        scalar = ((), x.dtype)
+        body = self.region([scalar, scalar], lambda a, b: [self.same(name, a, b)])
+        shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+        init = self.number(start, x.dtype)
+        results = [(shape, x.dtype)]
+        return self.many("stablehlo.reduce", [x, init], results, f"dimensions = {integers(axes)}", [body])[0]
+
+    def custom_call(
+        self,
+        target: str,
+        operands: Sequence[Value],
+        results: Sequence[tuple[Shape, DType]],
+        config: str = "",
+        more: str = "",
+        side_effect: bool = False,
+    ) -> list[Value]:
+        """A call of a function that the runtime has by name, by the typed foreign-function interface.
+
+        Args:
+          target: its name.
+          operands: its operands.
+          results: the shape and dtype of each result.
+          config: its attributes, as text such as ``uplo = 76 : ui8``.
+          more: further attributes of the operation, such as layouts.
+          side_effect: whether it does more than to give results.
+        """
+        attributes = (
+            f'call_target_name = "{target}", has_side_effect = {str(side_effect).lower()}, '
+            f"api_version = 4 : i32, backend_config = {{{config}}}"
+        )
+        return self.many("stablehlo.custom_call", operands, results, f"{attributes}, {more}" if more else attributes)
+
+    def call(self, function: Function, operands: Sequence[Value]) -> list[Value]:
+        """A call of another function of the module, which is given the arrays that it captured too."""
+        captured = [self.captured(x) for x in function.captured]
+        names, types = self._operands([*operands, *captured])
+        self.count += 1
+        out = f"%{self.count}"
+        shown = [tensor_type(s, d) for s, d in function.results]
+        binder = "" if not shown else f"{out} = " if len(shown) == 1 else f"{out}:{len(shown)} = "
+        self.lines.append(f"{binder}func.call @{function.name}({names}) : ({types}) -> ({', '.join(shown)}){self.place}")
+        if len(shown) == 1:
+            return [Value(out, *function.results[0])]
+        return [Value(f"{out}#{i}", s, d) for i, (s, d) in enumerate(function.results)]
+
+    def finish(self, name: str, outs: Sequence[Value], *, public: bool = False, donated: Sequence[int] = ()) -> Function:
+        """The function, with its results; ``donated`` are the arguments whose memory it may use."""
+        names, types = self._operands(outs)
+        binders = [
+            f"{v.name}: {v.type}{' {jax.buffer_donor = true}' if i in donated else ''}"
+            for i, v in enumerate(self.signature)
+        ]
+        binders += [f"{v.name}: {v.type}" for _, v in self.hoisted.values()]
+        visibility = "public" if public else "private"
+        first = f"func.func {visibility} @{name}({', '.join(binders)}) -> ({types}) {{"
+        last = f"func.return {names} : {types}" if outs else "func.return"
+        captured = [x for x, _ in self.hoisted.values()]
+        results = [(v.shape, v.dtype) for v in outs]
+        function = Function(name, [first, *self.head, *self.lines, last, "}"], results, captured)
+        self.module.functions.append(function)
+        return function
+
+
+LARGEST_WRITTEN = 64
+"""Captured arrays of at most so many elements are written into the program; larger ones are arguments."""
+
+
+def _nested(x: np.ndarray[Any, Any]) -> str:
+    if x.ndim == 0:
+        return number_text(x[()], x.dtype)
+    return f"[{', '.join(map(_nested, x))}]"
+
+
+class Function:
+    """A finished function of a module.
+
+    Attributes:
+      results: the shape and dtype of each result.
+      captured: the arrays that it captured, which are its last arguments.
+    """
+
+    __slots__ = ("captured", "lines", "name", "results")
+
+    def __init__(
+        self, name: str, lines: list[str], results: list[tuple[Shape, DType]], captured: list[ArrayImpl]
+    ) -> None:
+        self.name = name
+        self.lines = lines
+        self.results = results
+        self.captured = captured
+
+
+class Module:
+    """A program: its functions, and the host functions that it calls.
+
+    Attributes:
+      functions: finished functions; the one that is run is called ``main``.
+      callbacks: functions of Python that the program calls by their position here.
+      shared: functions that were made from a jaxpr, by the jaxpr.
+    """
+
+    __slots__ = ("callbacks", "functions", "name", "names", "places", "shared")
+
+    def __init__(self, name: str) -> None:
+        self.name = _identifier(name)
+        self.functions: list[Function] = []
+        self.callbacks: list[Callable[..., Any]] = []
+        self.shared: dict[Any, Any] = {}
+        self.names: set[str] = {"main"}
+        self.places: dict[tuple[int, int], tuple[int, Location]] = {}
+
+    def unique(self, name: str) -> str:
+        """A name for a function that no other of the module has."""
+        base = candidate = _identifier(name)
+        count = 0
+        while candidate in self.names:
+            count += 1
+            candidate = f"{base}_{count}"
+        self.names.add(candidate)
+        return candidate
+
+    def place(self, location: Location | None) -> str:
+        """The text that ends the lines of an operation that was written at a location."""
+        if location is None:
+            return ""
+        code, instruction = location
+        key = (id(code), instruction)
+        found = self.places.get(key)
+        if found is None:
+            found = self.places[key] = (len(self.places), location)
+        return f" loc(#loc{found[0]})"
+
+    def text(self, locations: bool = False) -> str:
+        """The program, with the user's line for each operation if it is asked for."""
+        parts = [f"module @{self.name} {{"]
+        for f in reversed(self.functions):  # main, which is finished last, comes first
+            parts += f.lines
+        parts.append("}\n")
+        text = "\n".join(parts)
+        if not locations:
+            return _PLACE.sub("", text)
+        legend = []
+        for number, (code, instruction) in self.places.values():
+            line = line_number((code, instruction))
+            legend.append(f'#loc{number} = loc("{_escape(code.co_name)}"("{_escape(code.co_filename)}":{line}:0))\n')
+        return text + "".join(legend)
+
+
+_PLACE = re.compile(r" loc\(#loc\d+\)$", re.MULTILINE)
+
+
+def _identifier(name: str) -> str:
+    text = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
+    return text if text and not text[0].isdigit() else "_" + text
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,138 @@
+"""Programs: jaxprs compiled for a device, and the buffers that they are run on."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.backends import client, options
+from pullback.backends.client import Buffer, Device, Executable
+from pullback.backends.emit import emit_module
+from pullback.backends.hlo import Module
+from pullback.core import array
+from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature
+from pullback.core.config import config
+from pullback.core.jaxpr import ClosedJaxpr
+
+logger = logging.getLogger("pullback")
+array.fetch = client.to_numpy
+_new = object.__new__
+
+
+# Buffers -------------------------------------------------------------------------------------------------------------
+
+
+def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
+    """The elements of an array on a device; they are put there if they are not."""
+    try:
+        buffer = x._buffer
+    except AttributeError:
+        buffer = x._buffer = client.put(x._value, x.aval, device)
+        return buffer
+    if client.several_devices and client.device_of(buffer) is not device:
+        return client.move(buffer, device)
+    return buffer
+
+
+def from_buffer(buffer: Buffer, kind: Signature) -> DeviceArray:
+    """An array of the elements in a buffer."""
+    x = _new(DeviceArray)
+    x._buffer = buffer
+    x._signature = kind
+    x.weak_type = kind.aval.weak_type
+    return x
+
+
+# Programs ------------------------------------------------------------------------------------------------------------
+
+
+class Lowered:
+    """A program as StableHLO text, for a device.
+
+    Attributes:
+      module: the text, and what it refers to.
+      captured: the arrays that it takes after its inputs.
+    """
+
+    __slots__ = ("captured", "closed", "device", "donated", "module")
+
+    def __init__(self, closed: ClosedJaxpr, name: str, device: Device, donated: Sequence[int] = ()) -> None:
+        self.closed = closed
+        self.device = device
+        self.donated = tuple(donated)
+        module, main = emit_module(closed, name, donated)
+        self.module: Module = module
+        self.captured = main.captured
+
+    def compile(self, overrides: Sequence[tuple[str, Any]] = ()) -> Program:
+        """The program, ready to run; compiled unless an equal one is at hand, in memory or on disk."""
+        return Program(self, _executable(self, overrides))
+
+
+class Program:
+    """A program that is ready to run.
+
+    Attributes:
+      device: where it runs.
+      run: ``run(buffers)`` starts it on the buffers of its inputs and of what it captured.
+      captured: the buffers of what it captured.
+      out_signatures: the signatures of its results, where nobody asked for the device.
+    """
+
+    __slots__ = ("captured", "device", "executable", "lowered", "out_signatures", "run")
+
+    def __init__(self, lowered: Lowered, executable: Executable) -> None:
+        self.lowered = lowered
+        self.executable = executable
+        self.device = executable.device
+        self.run = executable.run
+        self.captured = [buffer_of(x, self.device) for x in lowered.captured]
+        avals = lowered.closed.out_avals
+        self.out_signatures = [signature(a.shape, a.dtype, bool(a.weak_type)) for a in avals]
+
+    def __call__(self, args: Sequence[ArrayImpl]) -> list[DeviceArray]:
+        """The results for some arrays."""
+        device = self.device
+        outs = self.run([buffer_of(x, device) for x in args] + self.captured)
+        return list(map(from_buffer, outs, self.out_signatures))
+
+
+_executables: weakref.WeakValueDictionary[Any, Executable] = weakref.WeakValueDictionary()
+_compiling = threading.Lock()
+
+
+def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Executable:
+    """The executable for a text: one that is in use, or one from the disk, or a new one."""
+    from pullback.backends import disk_cache
+
+    device = lowered.device
+    chosen = options.for_program(lowered.module, overrides)
+    text = lowered.module.text()
+    out_avals = lowered.closed.out_avals
+    if lowered.module.callbacks:
+        loaded = client.compile_text(lowered.module.text(locations=True), device, chosen, lowered.module.callbacks)
+        return Executable(loaded, device, out_avals)
+    weak = tuple(bool(a.weak_type) for a in out_avals)
+    key = (hashlib.sha256(text.encode()).digest(), tuple(chosen), weak, device)
+    found = _executables.get(key)
+    if found is not None:
+        return found
+    with _compiling:
+        found = _executables.get(key)
+        if found is None:
+            start = time.perf_counter()
+            loaded, where = disk_cache.load_or_compile(text, device, chosen, lambda: _compile(lowered, chosen))
+            found = _executables[key] = Executable(loaded, device, out_avals)
+            if config.log_compiles:
+                took = time.perf_counter() - start
+                logger.warning("%s %s in %.3f s", where, lowered.module.name, took)
+    return found
+
+
+def _compile(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:
+    return client.compile_text(lowered.module.text(locations=True), lowered.device, overrides)

@@ -1,0 +1,100 @@
+"""For every row of the table of operations: compiled, it gives what it gives on the host.
+
+Equal dtypes, shapes and weak types; values within a few units in the last place; zeros of the same sign, infinities and
+NaN in the same places, also for zeros, infinities, NaN and the extremes of the dtype as operands. All dtypes of a row are
+compiled into one program, since compiling takes most of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy_specs import NUMPY
+from specs import LETTERS, PRIMITIVES, Spec, numbered
+from test_grid import UGLY_COMPLEX, UGLY_FLOATS, arrays, leaves
+
+from pullback import make_jaxpr
+from pullback.backends.client import default_device
+from pullback.backends.programs import Lowered
+from pullback.core import dtypes
+from pullback.core.array import host_value, typeof
+from pullback.core.config import enable_x64
+
+ROWS = numbered([*PRIMITIVES, *NUMPY])
+ULPS = 8
+"""How far the two may be apart, in units in the last place of the largest part of an operand's or result's size."""
+
+
+def compiled(f: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
+    """The leaves of what a function gives, compiled."""
+    closed = make_jaxpr(f)(*args)
+    return Lowered(closed, "f", default_device()).compile()(args)
+
+
+def assert_close(got: Any, expected: Any, ulps: float, what: str, strict: bool) -> None:
+    assert typeof(got) == typeof(expected), what
+    dtype = got.dtype
+    a, b = host_value(got), host_value(expected)
+    if not dtypes.is_inexact(dtype):
+        assert a.tobytes() == b.tobytes(), f"{what}: {a} != {b}"
+        return
+    wide = np.complex128 if dtypes.is_complex(dtype) else np.float64
+    a, b = a.astype(wide), b.astype(wide)
+    info = dtypes.finfo(dtype)
+    with np.errstate(all="ignore"):
+        scale = 1.0 if strict else np.abs(b[np.isfinite(b)]).max(initial=0)
+        size = np.abs(b) if strict else np.maximum(np.abs(b), scale)
+        bound = ulps * (float(info.eps) * size + float(info.smallest_normal))
+    parts = [(a, b)] if wide is np.float64 else [(a.real, b.real), (a.imag, b.imag)]
+    for x, y in parts:
+        with np.errstate(all="ignore"):
+            same = (x == y) | (np.isnan(x) & np.isnan(y)) | (np.abs(x - y) <= bound)
+        assert same.all(), f"{what}: {x[~same][:5]} != {y[~same][:5]} (compiled, host)"
+        if strict:
+            zero = (x == 0) & (y == 0)
+            assert (np.signbit(x) == np.signbit(y))[zero].all(), f"{what}: zeros differ in sign"
+
+
+def ugly_values(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return np.array([0, 1, 2, 7, info.max, info.max - 1, info.min, info.min // 2], dtype)
+    if dtypes.is_complex(dtype):
+        return np.array(UGLY_COMPLEX, dtype)
+    return np.array(UGLY_FLOATS).astype(dtype)
+
+
+def ugly_point(spec: Spec, letter: str) -> list[Any]:
+    values = ugly_values(LETTERS[letter])
+    grid = np.meshgrid(*[values] * len(spec.samples), indexing="ij") if len(spec.samples) > 1 else [values]
+    return [np.ascontiguousarray(x) for x in grid]
+
+
+@pytest.mark.parametrize("spec", ROWS, ids=[s.name for s in ROWS])
+def test_compiled_is_host(spec: Spec) -> None:
+    for letters, x64 in (("dD", True), ("hbfFisuw?", False)):
+        with enable_x64(x64):
+            cases = [(d, arrays(spec.point(d)), False) for d in spec.dtypes if d in letters]
+            if spec.ugly and spec.samples[0].shape == ():
+                cases += [(d, arrays(ugly_point(spec, d)), True) for d in spec.dtypes if d in letters and d not in "hb"]
+            if not cases:
+                continue
+            counts = [len(args) for _, args, _ in cases]
+
+            def every_case(*flat: Any, counts: Sequence[int] = counts) -> list[Any]:
+                rest, out = list(flat), []
+                for n in counts:
+                    out.append(leaves(spec.function(*rest[:n])))
+                    rest = rest[n:]
+                return out
+
+            got = iter(compiled(every_case, [x for _, args, _ in cases for x in args]))
+            for letter, args, ugly in cases:
+                for expected in leaves(spec.function(*args)):
+                    what = f"{letter}{', ugly' if ugly else ''}, operands {[host_value(x) for x in args]}"
+                    assert_close(next(got), expected, ULPS * spec.tolerance, what, strict=ugly)
