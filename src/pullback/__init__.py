@@ -18,8 +18,14 @@ from pullback import numpy as numpy
 from pullback.core.array import Array as Array
 from pullback.core.array import typeof as typeof
 from pullback.core.config import config as config
+from pullback.core.config import debug_infs as debug_infs
+from pullback.core.config import debug_nans as debug_nans
+from pullback.core.config import default_device as default_device
+from pullback.core.config import disable_jit as disable_jit
 from pullback.core.config import disable_x64 as disable_x64
 from pullback.core.config import enable_x64 as enable_x64
+from pullback.core.config import explain_cache_misses as explain_cache_misses
+from pullback.core.config import log_compiles as log_compiles
 from pullback.core.config import numpy_rank_promotion as numpy_rank_promotion
 from pullback.core.config import threefry_partitionable as threefry_partitionable
 from pullback.core.dtypes import float0 as float0
@@ -33,6 +39,8 @@ from pullback.transforms.jacobian import hessian as hessian
 from pullback.transforms.jacobian import jacfwd as jacfwd
 from pullback.transforms.jacobian import jacobian as jacobian
 from pullback.transforms.jacobian import jacrev as jacrev
+from pullback.transforms.jit import clear_caches as clear_caches
+from pullback.transforms.jit import jit as jit
 from pullback.transforms.stage import ShapeDtypeStruct as ShapeDtypeStruct
 from pullback.transforms.stage import eval_shape as eval_shape
 from pullback.transforms.stage import make_jaxpr as make_jaxpr

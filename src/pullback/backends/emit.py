@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.backends.hlo import Builder, Function, Module, Value
+from pullback.backends.hlo import _NONE, Aliases, Builder, Function, Module, Value
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, infer
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, state
 from pullback.core.types import ShapedArray
 
 
-def emit_module(closed: ClosedJaxpr, name: str, donated: Sequence[int] = ()) -> tuple[Module, Function]:
+def emit_module(closed: ClosedJaxpr, name: str, aliases: Aliases = _NONE) -> tuple[Module, Function]:
     """A module whose function ``main`` is the program.
 
     Args:
       closed: the program.
       name: the name of the module.
-      donated: the inputs whose memory the program may use.
+      aliases: for some inputs, the result that takes their memory.
 
     Returns:
       The module and its main function, whose arguments are the inputs and then the arrays that it captured.
     """
     module = Module(name)
     hlo = Builder(module)
-    main = _emit_function(hlo, closed, "main", public=True, donated=donated)
+    main = _emit_function(hlo, closed, "main", public=True, aliases=aliases)
     return module, main
 
 
@@ -39,11 +39,11 @@ def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
 
 
 def _emit_function(
-    hlo: Builder, closed: ClosedJaxpr, name: str, *, public: bool = False, donated: Sequence[int] = ()
+    hlo: Builder, closed: ClosedJaxpr, name: str, *, public: bool = False, aliases: Aliases = _NONE
 ) -> Function:
     args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]
     outs = emit_jaxpr(hlo, closed.jaxpr, closed.consts, args)
-    return hlo.finish(name, outs, public=public, donated=donated)
+    return hlo.finish(name, outs, public=public, aliases=aliases)
 
 
 def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Value]) -> list[Value]:

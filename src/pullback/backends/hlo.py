@@ -8,8 +8,9 @@ is one string. The operations are those of the StableHLO specification, and of i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from pullback.core.source import Location, line_number
 from pullback.core.types import Shape, ShapedArray
 
 DType = np.dtype[Any]
+Aliases = Mapping[int, int]
+_NONE: Aliases = MappingProxyType({})
 
 _ELEMENTS = {
     "bool": "i1", "float0": "i1", "bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64": "f64",
@@ -292,6 +295,19 @@ class Builder:
             known = self.hoisted[id(x)] = (x, Value(f"%const{len(self.hoisted)}", x.shape, x.dtype))
         return known[1]
 
+    def known_integers(self, x: Value) -> np.ndarray[Any, Any] | None:
+        """The elements of a constant array of integers; None for any other value."""
+        if type(x) is Constant:
+            return np.asarray(x.number, x.dtype)
+        for array, value in self.hoisted.values():
+            if value is x:
+                return np.asarray(array._value)
+        for (elements, shape, dtype), value in self.constants.items():
+            if value is x:
+                splat = type(elements) is str
+                return np.full(shape, int(elements), dtype) if splat else np.frombuffer(elements, dtype).reshape(shape)
+        return None
+
     # Frequent operations
 
     def spread(self, x: Value, shape: Shape) -> Value:
@@ -411,11 +427,11 @@ class Builder:
             return [Value(out, *function.results[0])]
         return [Value(f"{out}#{i}", s, d) for i, (s, d) in enumerate(function.results)]
 
-    def finish(self, name: str, outs: Sequence[Value], *, public: bool = False, donated: Sequence[int] = ()) -> Function:
-        """The function, with its results; ``donated`` are the arguments whose memory it may use."""
+    def finish(self, name: str, outs: Sequence[Value], *, public: bool = False, aliases: Aliases = _NONE) -> Function:
+        """The function, with its results; ``aliases`` tells for some arguments the result that takes their memory."""
         names, types = self._operands(outs)
         binders = [
-            f"{v.name}: {v.type}{' {jax.buffer_donor = true}' if i in donated else ''}"
+            f"{v.name}: {v.type}" + (f" {{tf.aliasing_output = {aliases[i]} : i32}}" if i in aliases else "")
             for i, v in enumerate(self.signature)
         ]
         binders += [f"{v.name}: {v.type}" for _, v in self.hoisted.values()]

@@ -13,7 +13,7 @@ from typing import Any
 from pullback.backends import client, options
 from pullback.backends.client import Buffer, Device, Executable
 from pullback.backends.emit import emit_module
-from pullback.backends.hlo import Module
+from pullback.backends.hlo import _NONE, Aliases, Module
 from pullback.core import array
 from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature
 from pullback.core.config import config
@@ -59,13 +59,12 @@ class Lowered:
       captured: the arrays that it takes after its inputs.
     """
 
-    __slots__ = ("captured", "closed", "device", "donated", "module")
+    __slots__ = ("captured", "closed", "device", "module")
 
-    def __init__(self, closed: ClosedJaxpr, name: str, device: Device, donated: Sequence[int] = ()) -> None:
+    def __init__(self, closed: ClosedJaxpr, name: str, device: Device, aliases: Aliases = _NONE) -> None:
         self.closed = closed
         self.device = device
-        self.donated = tuple(donated)
-        module, main = emit_module(closed, name, donated)
+        module, main = emit_module(closed, name, aliases)
         self.module: Module = module
         self.captured = main.captured
 

@@ -32,6 +32,11 @@ _DEFAULTS: dict[str, Any] = {
     "compilation_cache_dir": None,
     "compilation_cache_max_size": 1 << 30,
 }
+_MEANING = (
+    "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device", "platform",
+    "disable_jit", "debug_nans", "debug_infs",
+)  # fmt: skip
+"""The switches on which it depends what a compiled program does."""
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "traceback_filtering": ("auto", "off", "on"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
@@ -50,8 +55,32 @@ def _from_environment(name: str, default: Any) -> Any:
     return text
 
 
+class Meaning:
+    """The values of the switches that programs depend on; equal ones are the same object, so comparing them is quick."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+
+    def __repr__(self) -> str:
+        return ", ".join(f"{name}={value!r}" for name, value in zip(_MEANING, self.values, strict=True))
+
+
+_meanings: dict[tuple[Any, ...], Meaning] = {}
+
+
+def _meaning(switches: Any) -> Meaning:
+    values = tuple(switches[name] for name in _MEANING)
+    return _meanings.setdefault(values, Meaning(values))
+
+
 class Config(threading.local):
-    """The switches; reading one is an attribute look-up. See :meth:`update`."""
+    """The switches; reading one is an attribute look-up. See :meth:`update`.
+
+    Attributes:
+      meaning: stands for the values of those switches on which it depends what a program does.
+    """
 
     enable_x64: bool
     threefry_partitionable: bool
@@ -70,7 +99,7 @@ class Config(threading.local):
     enable_compilation_cache: bool
     compilation_cache_dir: str | None
     compilation_cache_max_size: int
-    meaning: tuple[Any, ...]
+    meaning: Meaning
 
     def update(self, name: str, value: Any) -> None:
         """Set a switch for the whole process, in every thread that has not overridden it.
@@ -86,6 +115,7 @@ class Config(threading.local):
         >>> config.update("enable_x64", False)
         """
         setattr(Config, _checked(name, value), value)
+        Config.meaning = _meaning(vars(Config))
 
     def read(self, name: str) -> Any:
         """The value of the switch ``name``."""
@@ -114,6 +144,7 @@ for _name, _default in _DEFAULTS.items():
     setattr(Config, _name, _from_environment(_name, _default))
     setattr(Config, f"jax_{_name}", _alias(_name))
 
+Config.meaning = _meaning(vars(Config))
 config = Config()
 
 
@@ -122,15 +153,17 @@ def override(name: str, value: Any) -> Iterator[None]:
     """Set a switch within a block, for the current thread only."""
     key = _checked(name, value)
     local = vars(config)
-    had, previous = key in local, local.get(key)
+    before = dict(local)
     local[key] = value
+    local["meaning"] = _meaning({**vars(Config), **local})
     try:
         yield
     finally:
-        if had:
-            local[key] = previous
-        else:
-            del local[key]
+        for changed in (key, "meaning"):
+            if changed in before:
+                local[changed] = before[changed]
+            else:
+                del local[changed]
 
 
 def enable_x64(new_val: bool = True) -> Any:
@@ -157,3 +190,46 @@ def numpy_rank_promotion(new_val: str) -> Any:
 def threefry_partitionable(new_val: bool = True) -> Any:
     """A block in which random bits are laid out so that each can be computed by itself."""
     return override("threefry_partitionable", bool(new_val))
+
+
+def disable_jit(disable: bool = True) -> Any:
+    """A block in which functions under ``jit`` run as ordinary Python, operation by operation.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import jit
+    >>> with disable_jit():
+    ...     print(jit(lambda x: x + 1 if x > 0 else x)(1.0))
+    2.0
+    """
+    return override("disable_jit", bool(disable))
+
+
+def default_device(device: Any) -> Any:
+    """A block in which programs run on a device, a device or the name of a platform, if their operands are on none.
+
+    >>> import pullback
+    >>> with default_device(pullback.devices()[0]):
+    ...     print(pullback.jit(lambda x: x + 1)(1.0))
+    2.0
+    """
+    return override("default_device", device)
+
+
+def debug_nans(new_val: bool = True) -> Any:
+    """A block in which an operation that gives NaN raises ``FloatingPointError``, naming it and the user's line."""
+    return override("debug_nans", bool(new_val))
+
+
+def debug_infs(new_val: bool = True) -> Any:
+    """A block in which an operation that gives an infinity raises ``FloatingPointError``, naming it and the line."""
+    return override("debug_infs", bool(new_val))
+
+
+def explain_cache_misses(new_val: bool = True) -> Any:
+    """A block in which each tracing of a function under ``jit`` is explained in the log: which argument changed, how."""
+    return override("explain_cache_misses", bool(new_val))
+
+
+def log_compiles(new_val: bool = True) -> Any:
+    """A block in which each compilation is logged, with the time that it took."""
+    return override("log_compiles", bool(new_val))

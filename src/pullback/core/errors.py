@@ -137,6 +137,10 @@ class StaticArgumentError(PullbackError, TypeError, ValueError):
     """A static argument of a compiled function that is not hashable."""
 
 
+class DonationWarning(UserWarning):
+    """An argument was donated, but its memory cannot be used again."""
+
+
 class JaxprError(PullbackError, AssertionError):
     """A jaxpr that breaks a typing rule."""
 

@@ -305,12 +305,21 @@ _INDEX = "Shapes, ranges and list indices must be known in Python: use x.shape, 
 
 
 class EvalTrace(Trace):
-    """Computes at once, with NumPy."""
+    """Computes at once, with NumPy.
+
+    Attributes:
+      without_host_rule: evaluates what NumPy does not; set by the floor that compiles.
+    """
 
     __slots__ = ()
     transformation = "evaluation"
 
+    without_host_rule: Rule
+
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        rule = primitive.host_rule
+        if rule is None:
+            return self.without_host_rule(primitive, args, params)
         # Most operations have one or two operands that are arrays: these come first, written out.
         weak: bool | None
         if len(args) == 2:
@@ -335,9 +344,8 @@ class EvalTrace(Trace):
             weak = primitive.keeps_weak_type and x.weak_type
         else:
             values, weak = host_operands(primitive, args)
-        rule = primitive.host_rule
         try:
-            out = state.silently(rule, *values, **params)  # type: ignore[arg-type]  # None is explained below
+            out = state.silently(rule, *values, **params)
         except Exception as error:
             out = _recover(error, primitive, args, values, params)
         if weak is None:

@@ -139,11 +139,12 @@ def elementwise(
 def xla_elementwise(operation: str | Callable[..., Any]) -> Callable[..., Any]:
     """The rule of an operation whose operands broadcast: they do, and then it is written."""
     if isinstance(operation, str):
-        name = operation if "." in operation else f"stablehlo.{operation}"
+        dialect, _, rest = operation.rpartition(".")
+        name = f"{dialect or 'stablehlo'}.{rest}"
 
         def write(hlo: Any, *operands: Any) -> Any:
             dtype = hlo.results[0].dtype
-            if operands[0].dtype == dtype:
+            if not dialect and operands[0].dtype == dtype:
                 return hlo.same(name, *operands)
             return hlo.op(name, operands, operands[0].shape, dtype)
     else:

@@ -400,12 +400,16 @@ def _truncate(x: Any) -> Any:
     return mul(sign(x), floor_p.bind(abs(x)))
 
 
-eq_p = elementwise("eq", of=ANY, arity=2, host=np.equal, hlo="compare EQ", out=_to_bool)
-ne_p = elementwise("ne", of=ANY, arity=2, host=np.not_equal, hlo="compare NE", out=_to_bool)
-lt_p = elementwise("lt", of=ORDERED, arity=2, host=np.less, hlo="compare LT", out=_to_bool)
-le_p = elementwise("le", of=ORDERED, arity=2, host=np.less_equal, hlo="compare LE", out=_to_bool)
-gt_p = elementwise("gt", of=ORDERED, arity=2, host=np.greater, hlo="compare GT", out=_to_bool)
-ge_p = elementwise("ge", of=ORDERED, arity=2, host=np.greater_equal, hlo="compare GE", out=_to_bool)
+def _comparison(direction: str) -> Rule:
+    return lambda hlo, x, y: hlo.compare(x, y, direction)
+
+
+eq_p = elementwise("eq", of=ANY, arity=2, host=operator.eq, hlo=_comparison("EQ"), out=_to_bool)
+ne_p = elementwise("ne", of=ANY, arity=2, host=operator.ne, hlo=_comparison("NE"), out=_to_bool)
+lt_p = elementwise("lt", of=ORDERED, arity=2, host=operator.lt, hlo=_comparison("LT"), out=_to_bool)
+le_p = elementwise("le", of=ORDERED, arity=2, host=operator.le, hlo=_comparison("LE"), out=_to_bool)
+gt_p = elementwise("gt", of=ORDERED, arity=2, host=operator.gt, hlo=_comparison("GT"), out=_to_bool)
+ge_p = elementwise("ge", of=ORDERED, arity=2, host=operator.ge, hlo=_comparison("GE"), out=_to_bool)
 
 and_p = elementwise("and", of=BITS, arity=2, host=np.bitwise_and, hlo="and")
 or_p = elementwise("or", of=BITS, arity=2, host=np.bitwise_or, hlo="or")

@@ -43,17 +43,26 @@ def cached_by_jaxpr(
     True
     """
     cache: WeakKeyDictionary[ClosedJaxpr, dict[Any, R]] = WeakKeyDictionary()
+    _caches.append(cache)
 
     @wraps(transform)
     def cached(closed: ClosedJaxpr, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        settings = (config.enable_x64, config.threefry_partitionable, tuple(state.axes.items()))
-        key = (_hashable(args), _hashable(tuple(sorted(kwargs.items()))), settings)
+        key = (_hashable(args), _hashable(tuple(sorted(kwargs.items()))), config.meaning, tuple(state.axes.items()))
         results = cache.setdefault(closed, {})
         if key not in results:
             results[key] = transform(closed, *args, **kwargs)
         return results[key]
 
     return cached
+
+
+_caches: list[WeakKeyDictionary[ClosedJaxpr, Any]] = []
+
+
+def forget() -> None:
+    """Drop all results that were kept."""
+    for cache in _caches:
+        cache.clear()
 
 
 def _hashable(x: Any) -> Any:

@@ -56,11 +56,11 @@ class StageTracer(Tracer):
 class StageTrace(Trace):
     """Records every operation as an equation."""
 
-    __slots__ = ("consts", "constvars", "eqns")
-    transformation = "staging (make_jaxpr, eval_shape)"
+    __slots__ = ("consts", "constvars", "eqns", "transformation")
 
-    def __init__(self, parent: Trace, function: Any) -> None:
+    def __init__(self, parent: Trace, function: Any, transformation: str) -> None:
         super().__init__(parent, function)
+        self.transformation = transformation
         self.eager = False
         self.eqns: list[Eqn] = []
         self.consts: list[Any] = []
@@ -121,15 +121,21 @@ def _settle_literals(atoms: list[Any], args: Sequence[Any]) -> None:
             atom.val = ArrayImpl(dtype.type(x), dtype.kind != "b")
 
 
-def stage_flat(function: Any, run: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+def stage_flat(
+    function: Any,
+    run: Callable[..., Sequence[Any]],
+    avals: Sequence[ShapedArray],
+    transformation: str = "staging (make_jaxpr, eval_shape)",
+) -> ClosedJaxpr:
     """The jaxpr of ``run`` at some abstract inputs.
 
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
       avals: the abstract inputs.
+      transformation: what asks for it, for error messages.
     """
-    trace = StageTrace(state.trace, function)
+    trace = StageTrace(state.trace, function, transformation)
     invars = [Var(aval) for aval in avals]
     state.trace = trace
     staging.append(trace)

@@ -1,0 +1,46 @@
+"""Operations that NumPy does not do, or not as fast: each is compiled as a program of one operation, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.backends import placement
+from pullback.backends.programs import Lowered, Program
+from pullback.core.array import SCALARS, ArrayImpl, settle, typeof
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, infer
+from pullback.core.trace import Primitive, missing_rule
+
+_programs: dict[Any, Program] = {}
+LARGEST = 512
+"""How many programs are kept; the oldest is dropped for a new one."""
+
+
+def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """The result of an operation on concrete arrays and numbers, compiled.
+
+    Raises:
+      MissingRuleError: the primitive has neither a host rule nor an XLA rule.
+    """
+    if primitive.xla_rule is None:
+        raise missing_rule(primitive, "host", "evaluation")
+    avals = settle([typeof(x) for x in args], args)
+    arrays = [_fitted(x, a.dtype) for x, a in zip(args, avals, strict=True)]
+    device, asked_for = placement.device_for(arrays, primitive.name)
+    key = (primitive, tuple(sorted(params.items())), tuple(avals), device)
+    program = _programs.get(key)
+    if program is None:
+        if len(_programs) >= LARGEST:
+            _programs.pop(next(iter(_programs)), None)
+        invars = [Var(a) for a in avals]
+        out = infer(primitive, avals, params)
+        outvars = [Var(a) for a in (out if primitive.multiple_results else [out])]
+        jaxpr = Jaxpr([], invars, [Eqn(primitive, list(invars), params, outvars)], outvars)
+        program = _programs[key] = Lowered(ClosedJaxpr(jaxpr), primitive.name, device).compile()
+    outs = placement.call(program, arrays, asked_for)
+    return outs if primitive.multiple_results else outs[0]
+
+
+def _fitted(x: Any, dtype: Any) -> ArrayImpl:
+    """A number among the operands as an array of their dtype."""
+    return ArrayImpl(dtype.type(x), True) if type(x) in SCALARS else x
