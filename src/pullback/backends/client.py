@@ -318,6 +318,17 @@ def compile_text(
         raise CompilationError(str(error)) from None
 
 
+def hlo_text(text: str) -> str:
+    """StableHLO text in the compiler's own language, before it optimises."""
+    return library().jax.mlir.mlir_module_to_xla_computation(text).as_hlo_text()  # type: ignore[no-any-return]
+
+
+def cost_analysis(text: str, device: Device) -> dict[str, float]:
+    """The compiler's estimate for StableHLO text, before it optimises."""
+    module = library().jax.mlir.mlir_module_to_xla_computation(text).get_hlo_module()
+    return dict(library().jax.hlo_module_cost_analysis(device.client, module))
+
+
 def serialize(loaded: Any, device: Device) -> bytes:
     """A compiled program as bytes."""
     return device.client.serialize_executable(loaded)  # type: ignore[no-any-return]

@@ -52,6 +52,62 @@ def _to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 # Python's operators are as quick as NumPy's functions on arrays, and ten times as quick on NumPy's scalars.
 
+def _exp2_hlo(hlo, x):
+    return hlo.inline(lambda x: exp(mul(x, math.log(2))), x)
+
+
+def _hypot_hlo(hlo, x, y):
+    return hlo.inline(lambda x,y: sqrt(add(square(x), square(y))), x, y)
+
+
+def _logaddexp_hlo(hlo, x, y):
+    return hlo.inline(lambda x,y: add(max_p.bind(x,y), log1p_p.bind(exp(neg(abs(sub(x, y)))))), x, y)
+
+
+def _sign_hlo(hlo, x):
+    if hlo.result.dtype.kind == "u":
+        return hlo.convert(hlo.compare(x, hlo.splat(0, x.shape, x.dtype), "NE"), x.dtype)
+    return hlo.same("stablehlo.sign", x)
+
+
+def _is_finite_hlo(hlo, x):
+    if dtypes.is_complex(x.dtype):
+        return hlo.inline(lambda x: and_p.bind(is_finite_p.bind(real(x)), is_finite_p.bind(imag(x))), x)
+    return hlo.op("stablehlo.is_finite", [x], x.shape, _bool)
+
+
+def _conj_hlo(hlo, x):
+    return hlo.inline(lambda x: complex(real(x), neg(imag(x))), x)
+
+
+def _complex_hlo(hlo, x, y):
+    dtype = hlo.result.dtype
+    part = dtypes.to_real(dtype)
+    return hlo.op("stablehlo.complex", [hlo.convert(x, part), hlo.convert(y, part)], x.shape, dtype)
+
+
+def _abs_hlo(hlo, x):
+    if x.dtype.kind == "u":
+        return x
+    return hlo.op("stablehlo.abs", [x], x.shape, hlo.result.dtype)
+
+
+def _gcd_hlo(hlo, x, y):
+    unsigned = np.dtype(f"u{x.dtype.itemsize}")
+    a = hlo.convert(_abs_hlo(hlo, x), unsigned)
+    b = hlo.convert(_abs_hlo(hlo, y), unsigned)
+    kind = (a.shape, a.dtype)
+    zero = hlo.splat(0, a.shape, a.dtype)
+    def going(a, b):
+        left = hlo.compare(b, zero, "NE")
+        return [hlo.reduce("stablehlo.or", left, False, range(a.ndim))]
+    def step(a, b):
+        none = hlo.compare(b, zero, "EQ")
+        return [hlo.select(none, a, b), hlo.select(none, b, hlo.same("stablehlo.remainder", a, b))]
+    regions = [hlo.region([kind, kind], going), hlo.region([kind, kind], step)]
+    return hlo.convert(hlo.many("stablehlo.while", [a, b], [kind, kind], regions=regions)[0], x.dtype)
+
+
 # Linear operations -------------------------------------------------------------------------------------------------
 
 
@@ -150,7 +206,7 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 exp_p = elementwise("exp", of=INEXACT, host=np.exp, hlo="exponential", jvp=lambda t, x, ans: mul(t, ans))
-exp2_p = elementwise("exp2", of=INEXACT, host=np.exp2, jvp=lambda t, x, ans: mul(t, mul(ans, math.log(2))))
+exp2_p = elementwise("exp2", of=INEXACT, host=np.exp2, hlo=_exp2_hlo, jvp=lambda t, x, ans: mul(t, mul(ans, math.log(2))))
 expm1_p = elementwise(
     "expm1", of=INEXACT, host=np.expm1, hlo="exponential_minus_one", jvp=lambda t, x, ans: mul(t, add(ans, 1))
 )
@@ -165,11 +221,27 @@ logistic_p = elementwise(
     "logistic", of=INEXACT, host=host.logistic, hlo="logistic",
     jvp=lambda t, x, ans: mul(t, mul(ans, logistic(neg(x)))),
 )  # fmt: skip
-square_p = elementwise("square", of=NUMBER, host=lambda x: x * x, jvp=lambda t, x, ans: mul(t, mul(2, x)))
+square_p = elementwise("square", of=NUMBER, host=lambda x: x * x, hlo=lambda hlo, x: hlo.same("stablehlo.multiply", x, x), jvp=lambda t, x, ans: mul(t, mul(2, x)))
 
 integer_pow_p = Primitive("integer_pow")
 integer_pow_p.batch_rule = batch_unary(integer_pow_p)
 integer_pow_p.host_rule = host.integer_pow
+
+
+@integer_pow_p.xla
+def _integer_pow_hlo(hlo, x, *, y):
+    if y == 0:
+        return hlo.splat(1, x.shape, x.dtype)
+    if y < 0:
+        return hlo.inline(lambda x: div(1, integer_pow(x, -y)), x)
+    result, power = None, x
+    while y:
+        if y & 1:
+            result = power if result is None else hlo.same("stablehlo.multiply", result, power)
+        y >>= 1
+        if y:
+            power = hlo.same("stablehlo.multiply", power, power)
+    return result
 
 
 @integer_pow_p.shape
@@ -210,7 +282,7 @@ def _hypot_jvp(t: Any, x: Any, ans: Any) -> Any:
 
 
 hypot_p = elementwise(
-    "hypot", of=FLOAT, arity=2, host=np.hypot,
+    "hypot", of=FLOAT, arity=2, host=np.hypot, hlo=_hypot_hlo,
     jvp=(lambda t, x, y, ans: _hypot_jvp(t, x, ans), lambda t, x, y, ans: _hypot_jvp(t, y, ans)),
 )  # fmt: skip
 
@@ -222,7 +294,7 @@ def _logaddexp_jvp(t: Any, x: Any, y: Any) -> Any:
 
 
 logaddexp_p = elementwise(
-    "logaddexp", of=FLOAT, arity=2, host=np.logaddexp,
+    "logaddexp", of=FLOAT, arity=2, host=np.logaddexp, hlo=_logaddexp_hlo,
     jvp=(lambda t, x, y, ans: _logaddexp_jvp(t, x, y), lambda t, x, y, ans: _logaddexp_jvp(t, y, x)),
 )  # fmt: skip
 
@@ -312,14 +384,14 @@ def conj(x: Any) -> Any:
 floor_p = elementwise("floor", of=FLOAT, host=np.floor, hlo="floor")
 ceil_p = elementwise("ceil", of=FLOAT, host=np.ceil, hlo="ceil")
 round_p = elementwise("round", of=FLOAT, host=np.rint, hlo="round_nearest_even")
-sign_p = elementwise("sign", of=NUMBER, host=host.sign, hlo="sign", jvp=lambda t, x, ans: _sign_jvp(t, x, ans))
+sign_p = elementwise("sign", of=NUMBER, host=host.sign, hlo=_sign_hlo, jvp=lambda t, x, ans: _sign_jvp(t, x, ans))
 nextafter_p = elementwise("nextafter", of=FLOAT, arity=2, host=np.nextafter, hlo="chlo.next_after")
-is_finite_p = elementwise("is_finite", of=INEXACT, host=np.isfinite, hlo="is_finite", out=_to_bool)
+is_finite_p = elementwise("is_finite", of=INEXACT, host=np.isfinite, hlo=_is_finite_hlo, out=_to_bool)
 
 real_p = elementwise("real", of=COMPLEX, host=np.real, hlo="real", out=dtypes.to_real)
 imag_p = elementwise("imag", of=COMPLEX, host=np.imag, hlo="imag", out=dtypes.to_real)
-conj_p = elementwise("conj", of=COMPLEX, host=np.conj)
-complex_p = elementwise("complex", of=FLOAT, arity=2, host=host.complex_, hlo="complex", out=dtypes.to_complex)
+conj_p = elementwise("conj", of=COMPLEX, host=np.conj, hlo=_conj_hlo)
+complex_p = elementwise("complex", of=FLOAT, arity=2, host=host.complex_, hlo=_complex_hlo, out=dtypes.to_complex)
 for _part in (real_p, imag_p, complex_p):
     _part.keeps_weak_type = True
 real_p.jvp_rule = jvp_linear(real_p)
@@ -366,7 +438,7 @@ def _abs_jvp(t: Any, x: Any, ans: Any) -> Any:
     return real(mul(t, conj(sign(x))))
 
 
-abs_p = elementwise("abs", of=NUMBER, host=np.abs, hlo="abs", out=dtypes.to_real, jvp=_abs_jvp)
+abs_p = elementwise("abs", of=NUMBER, host=np.abs, hlo=_abs_hlo, out=dtypes.to_real, jvp=_abs_jvp)
 abs_p.keeps_weak_type = True
 
 
@@ -423,7 +495,7 @@ shift_right_arithmetic_p = elementwise(
     "shift_right_arithmetic", of=INTEGER, arity=2, host=host.shift_right_arithmetic, hlo="shift_right_arithmetic"
 )
 population_count_p = elementwise("population_count", of=INTEGER, host=host.population_count, hlo="popcnt")
-gcd_p = elementwise("gcd", of=INTEGER, arity=2, host=np.gcd)
+gcd_p = elementwise("gcd", of=INTEGER, arity=2, host=np.gcd, hlo=_gcd_hlo)
 clz_p = elementwise("clz", of=INTEGER, host=host.count_leading_zeros, hlo="count_leading_zeros")
 
 
@@ -443,6 +515,19 @@ def select_n(which: Any, *cases: Any) -> Any:
 select_n_p = Primitive("select_n")
 select_n_p.host_rule = host.select_n
 select_n_p.batch_rule = batch_broadcasting(select_n_p)
+
+
+@select_n_p.xla
+def _select_n_hlo(hlo, which, *cases):
+    shape = hlo.result.shape
+    which = hlo.spread(which, shape)
+    *firsts, chosen = [hlo.spread(c, shape) for c in cases]
+    for i, case in reversed(list(enumerate(firsts))):
+        if which.dtype == _bool:
+            chosen = hlo.select(which, chosen, case)
+        else:
+            chosen = hlo.select(hlo.compare(which, hlo.splat(i, shape, which.dtype), "LE"), case, chosen)
+    return chosen
 
 
 @select_n_p.shape
@@ -497,6 +582,15 @@ convert_element_type_p.host_rule = host.convert
 convert_element_type_p.batch_rule = batch_unary(convert_element_type_p)
 
 
+@convert_element_type_p.xla
+def _convert_hlo(hlo, x, *, new_dtype, weak_type):
+    if new_dtype == _bool:
+        return hlo.compare(x, hlo.splat(0, x.shape, x.dtype), "NE")
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
+        x = hlo.op("stablehlo.real", [x], x.shape, dtypes.to_real(x.dtype))
+    return hlo.convert(x, new_dtype)
+
+
 @convert_element_type_p.shape
 def _convert_shape(x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool) -> ShapedArray:
     return ShapedArray(x.shape, new_dtype, weak_type)
@@ -532,6 +626,11 @@ bitcast_convert_type_p.jvp_rule = jvp_zero(bitcast_convert_type_p)
 bitcast_convert_type_p.batch_rule = batch_unary(bitcast_convert_type_p)
 
 
+@bitcast_convert_type_p.xla
+def _bitcast_hlo(hlo, x, *, new_dtype):
+    return hlo.bitcast(x, x.shape, new_dtype)
+
+
 @bitcast_convert_type_p.shape
 def _bitcast_shape(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
     if x.dtype.itemsize != new_dtype.itemsize:
@@ -542,11 +641,11 @@ def _bitcast_shape(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
     return ShapedArray(x.shape, new_dtype)
 
 
-copy_p = elementwise("copy", of=ANY, host=lambda x: x)
+copy_p = elementwise("copy", of=ANY, host=lambda x: x, hlo=lambda hlo, x: x)
 copy_p.jvp_rule = jvp_linear(copy_p)
 copy_p.transpose(lambda ct, x: (ct,))
 
-stop_gradient_p = elementwise("stop_gradient", of=ANY, host=lambda x: x)
+stop_gradient_p = elementwise("stop_gradient", of=ANY, host=lambda x: x, hlo=lambda hlo, x: x)
 stop_gradient_p.jvp_rule = jvp_zero(stop_gradient_p)
 
 

@@ -141,6 +141,15 @@ def check_indices(name: str, indices: Any) -> None:
         raise DtypeError(f"{name} takes integers as indices, got {got}")
 
 
+def host_indices(name: str, indices: Any) -> Any:
+    """Indices of a dtype other than signed integers' for NumPy, which would take the largest for negative ones."""
+    check_indices(name, indices)
+    return np.minimum(indices, _LARGEST) if indices.dtype == np.uint64 else indices
+
+
+_LARGEST = np.uint64(2**63 - 1)
+
+
 # Slices at computed places -----------------------------------------------------------------------------------------
 
 
@@ -190,6 +199,13 @@ def _dynamic_slice_shape(x: ShapedArray, *starts: ShapedArray, slice_sizes: Shap
     return ShapedArray(slice_sizes, x.dtype)
 
 
+@dynamic_slice_p.xla
+def _dynamic_slice_xla(hlo: Any, x: Any, *starts: Any, slice_sizes: Shape) -> Any:
+    from pullback.backends import hlo_indexing
+
+    return hlo_indexing.dynamic_slice(hlo, x, starts, slice_sizes)
+
+
 @dynamic_slice_p.jvp
 def _dynamic_slice_jvp(primals: Any, tangents: Any, *, slice_sizes: Shape) -> Any:
     x, *starts = primals
@@ -233,6 +249,13 @@ def _dynamic_update_slice_shape(x: ShapedArray, update: ShapedArray, *starts: Sh
     dtype = same_dtype("dynamic_update_slice", [x, update])
     _check_block("dynamic_update_slice", x, update.shape, starts)
     return ShapedArray(x.shape, dtype)
+
+
+@dynamic_update_slice_p.xla
+def _dynamic_update_slice_xla(hlo: Any, x: Any, update: Any, *starts: Any) -> Any:
+    from pullback.backends import hlo_indexing
+
+    return hlo_indexing.dynamic_update_slice(hlo, x, update, starts)
 
 
 @dynamic_update_slice_p.jvp
@@ -348,13 +371,17 @@ def _gather_host(
     x: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
     indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
 ) -> Any:  # fmt: skip
-    if indices.dtype.kind not in "iu":
-        check_indices("gather", indices)
+    if indices.dtype.kind != "i":
+        indices = host_indices("gather", indices)
     plan = gather_plan(x.shape, indices.shape, dimension_numbers, slice_sizes)
-    fill = None
-    if mode is GatherScatterMode.FILL_OR_DROP:
-        fill = default_fill(x.dtype) if fill_value is None else fill_value
-    return host_indexing.gather(x, indices, plan, fill)
+    return host_indexing.gather(x, indices, plan, _fill(x.dtype, mode, fill_value))
+
+
+def _fill(dtype: np.dtype[Any], mode: GatherScatterMode, fill_value: Any) -> Any:
+    """What windows hold that are not inside the operand; None if they are moved inside."""
+    if mode is not GatherScatterMode.FILL_OR_DROP:
+        return None
+    return default_fill(dtype) if fill_value is None else fill_value
 
 
 @gather_p.shape
@@ -364,6 +391,19 @@ def _gather_shape(
 ) -> ShapedArray:  # fmt: skip
     check_indices("gather", indices)
     return ShapedArray(_check_gather(x.shape, indices.shape, dimension_numbers, slice_sizes), x.dtype)
+
+
+@gather_p.xla
+def _gather_xla(
+    hlo: Any, x: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
+    indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
+) -> Any:  # fmt: skip
+    from pullback.backends import hlo_indexing
+
+    fill = _fill(x.dtype, mode, fill_value)
+    if fill is not None:
+        fill = np.full((), fill, x.dtype)[()]
+    return hlo_indexing.gather(hlo, x, indices, dimension_numbers, slice_sizes, fill, indices_are_sorted)
 
 
 def _check_gather(shape: Shape, indices_shape: Shape, numbers: GatherDimensionNumbers, sizes: Shape) -> Shape:

@@ -50,8 +50,8 @@ def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers)
     return tuple(min(n, 1) if d in dropped else next(windows) for d, n in enumerate(shape))
 
 
-def _scatter(name: str, combine: Any) -> Primitive:
-    """Declare a scatter that combines old and new elements with a ufunc (None: replaces them)."""
+def _scatter(name: str, combine: Any, combine_p: Primitive | None) -> Primitive:
+    """Declare a scatter that combines old and new elements with a ufunc, a primitive too (None: replaces them)."""
     p = Primitive(name, keeps_weak_type=False)
 
     @p.host
@@ -59,8 +59,10 @@ def _scatter(name: str, combine: Any) -> Primitive:
         x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
         indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
     ) -> Any:  # fmt: skip
-        if indices.dtype.kind not in "iu" or x.dtype != updates.dtype:
-            raise TypeError("operands of the wrong dtypes")
+        if x.dtype != updates.dtype:
+            raise TypeError("operands of different dtypes")
+        if indices.dtype.kind != "i":
+            indices = indexing.host_indices(name, indices)
         plan = _plan(name, x.shape, indices.shape, updates.shape, dimension_numbers)
         clip = mode is GatherScatterMode.CLIP
         return host_indexing.scatter(x, indices, updates, plan, combine, clip, unique_indices)
@@ -76,6 +78,26 @@ def _scatter(name: str, combine: Any) -> Primitive:
         indexing.check_indices(name, indices)
         _check_shapes(name, x.shape, indices.shape, updates.shape, dimension_numbers)
         return ShapedArray(x.shape, dtype)
+
+    @p.xla
+    def xla(
+        hlo: Any, x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
+    ) -> Any:  # fmt: skip
+        from pullback.backends import hlo_indexing
+
+        return hlo_indexing.scatter(
+            hlo,
+            x,
+            indices,
+            updates,
+            dimension_numbers,
+            _sizes(x.shape, updates.shape, dimension_numbers),
+            lambda old, new: new if combine_p is None else hlo.inline(combine_p.bind, old, new),
+            clip=mode is GatherScatterMode.CLIP,
+            sorted_=indices_are_sorted,
+            unique=unique_indices,
+        )
 
     p.batch_rule = partial(batch, p)
     return p
@@ -114,11 +136,11 @@ def batch(p: Primitive, axis: MappedAxis, args: Any, dims: Any, **params: Any) -
     return p.bind(x, indices, updates, **params), 0
 
 
-scatter_p = _scatter("scatter", None)
-scatter_add_p = _scatter("scatter_add", np.add)
-scatter_mul_p = _scatter("scatter_mul", np.multiply)
-scatter_min_p = _scatter("scatter_min", np.minimum)
-scatter_max_p = _scatter("scatter_max", np.maximum)
+scatter_p = _scatter("scatter", None, None)
+scatter_add_p = _scatter("scatter_add", np.add, ops.add_p)
+scatter_mul_p = _scatter("scatter_mul", np.multiply, ops.mul_p)
+scatter_min_p = _scatter("scatter_min", np.minimum, ops.min_p)
+scatter_max_p = _scatter("scatter_max", np.maximum, ops.max_p)
 
 # The operations ----------------------------------------------------------------------------------------------------
 

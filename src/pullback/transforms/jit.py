@@ -206,7 +206,7 @@ class JitFunction:
     def _compile(self, call: _Call, leaves: Sequence[Any]) -> Entry:
         avals = [signature_of(x).aval for x in leaves]
         traced = self._trace(call, avals)
-        return make_entry(self, traced, leaves, call)
+        return lower(self, traced, leaves, call).compile()
 
     # Looking inside
 
@@ -425,39 +425,63 @@ def _let_go(x: Any) -> None:
         x.__class__ = DeviceArray
 
 
-def make_entry(function: JitFunction, traced: Traced, leaves: Sequence[Any], call: _Call) -> Entry:
-    """Compile a traced function for the device on which its arguments are."""
+class Plan:
+    """A traced function, lowered for a device, with all that is needed to make an entry of it."""
+
+    __slots__ = ("asked_for", "donated", "kept", "lowered", "places", "traced")
+
+    lowered: Any
+
+    def __init__(
+        self, traced: Traced, kept: list[int] | None, places: list[int] | None, donated: tuple[int, ...], asked_for: bool
+    ) -> None:
+        self.traced = traced
+        self.kept = kept
+        self.places = places
+        self.donated = donated
+        self.asked_for = asked_for
+
+    def compile(self, overrides: Sequence[tuple[str, Any]] = ()) -> Entry:
+        from pullback.backends.programs import from_buffer
+
+        program = self.lowered.compile(overrides)
+        entry = Entry()
+        entry.traced = traced = self.traced
+        entry.program = program
+        entry.run = program.run
+        entry.captured = program.captured
+        entry.device = device = program.device
+        entry.kept = self.kept
+        entry.donated = self.donated
+        entry.kinds = program.out_signatures
+        if self.asked_for:
+            entry.kinds = [signature(k.aval.shape, k.aval.dtype, k.aval.weak_type, device) for k in entry.kinds]
+        entry.wrap = from_buffer
+        entry.places = self.places
+        entry.out_tree = None if traced.out_tree == _leaf_tree() else traced.out_tree
+        return entry
+
+
+def lower(function: JitFunction, traced: Traced, leaves: Sequence[Any], call: _Call) -> Plan:
+    """Lower a traced function for the device on which its arguments are, or for the one that was asked for."""
     global _client
-    from pullback.backends import client, cleanup, placement
-    from pullback.backends.programs import Lowered, from_buffer
+    from pullback.backends import cleanup, client, placement
+    from pullback.backends.programs import Lowered
 
     _client = client
     options = function._options
     device, asked_for = placement.device_for(leaves, function._name)
     if options.device is not None:
         device, asked_for = placement.device_named(options.device), True
-    whole = cleanup.clean(traced.closed)
-    places, closed = _without_forwarded(whole)
+    places, closed = _without_forwarded(cleanup.clean(traced.closed))
     kept: list[int] | None = None
     if not options.keep_unused:
         closed, used = dce_closed_jaxpr(closed, True)
         kept = None if all(used) else [i for i, u in enumerate(used) if u]
     donated, aliases = _aliases(closed, kept, places, call)
-    entry = Entry()
-    entry.traced = traced
-    entry.program = program = Lowered(closed, f"jit_{function._name}", device, aliases).compile()
-    entry.run = program.run
-    entry.captured = program.captured
-    entry.device = device
-    entry.kept = kept
-    entry.donated = donated
-    entry.kinds = program.out_signatures
-    if asked_for:
-        entry.kinds = [signature(k.aval.shape, k.aval.dtype, k.aval.weak_type, device) for k in entry.kinds]
-    entry.wrap = from_buffer
-    entry.places = places
-    entry.out_tree = None if traced.out_tree == _leaf_tree() else traced.out_tree
-    return entry
+    plan = Plan(traced, kept, places, donated, asked_for)
+    plan.lowered = Lowered(closed, f"jit_{function._name}", device, aliases)
+    return plan
 
 
 @functools.cache

@@ -1,0 +1,65 @@
+"""Why a function under ``jit`` is traced again: which argument changed, and how."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core import source
+from pullback.core.types import ShapedArray
+
+_logger = logging.getLogger("pullback")
+
+
+def explain(function: Any, call: Any, avals: Sequence[ShapedArray], known: Sequence[Any]) -> None:
+    """Log why a function is traced, compared with the kinds of arguments that are known."""
+    where = source.format_location(source.here())
+    name = source.describe_function(function._fun)
+    if not known:
+        _logger.warning("jit traces %s for the first time, called here:\n%s", name, where)
+        return
+    from pullback.core.config import config
+    from pullback.core.trace import state
+
+    key = (config.meaning, call.treedef, tuple(avals), tuple(state.axes.items()))
+    reasons = min((_differences(key, other, call) for other in known), key=len)
+    _logger.warning(
+        "jit traces %s again, called here:\n%s\nof %d kinds of arguments that are known the nearest differs in:\n%s",
+        name, where, len(known), "\n".join(f"  * {r}" for r in reasons),
+    )  # fmt: skip
+
+
+def _differences(key: Any, other: Any, call: Any) -> list[str]:
+    """What differs between the kinds of arguments of two calls."""
+    (meaning, treedef, avals, axes), (old_meaning, old_treedef, old_avals, old_axes) = key, other
+    out = []
+    if meaning is not old_meaning:
+        changed = [f"{a}, it was {b}" for a, b in zip(repr(meaning).split(", "), repr(old_meaning).split(", ")) if a != b]
+        out.append(f"the configuration: {'; '.join(changed)}")
+    if axes != old_axes:
+        out.append(f"the named axes: {dict(axes)}, they were {dict(old_axes)}")
+    static = {k: v for k, _, v in treedef[1]} if isinstance(treedef, tuple) else {}
+    old_static = {k: v for k, _, v in old_treedef[1]} if isinstance(old_treedef, tuple) else {}
+    for k in static.keys() | old_static.keys():
+        if k not in static or k not in old_static or static[k] != old_static[k]:
+            out.append(f"the static argument {k}: {static.get(k)!r}, it was {old_static.get(k)!r}")
+    shape = treedef[0] if isinstance(treedef, tuple) else treedef
+    old_shape = old_treedef[0] if isinstance(old_treedef, tuple) else old_treedef
+    if shape != old_shape or len(avals) != len(old_avals):
+        out += [f"the tree of the arguments: {_tree(shape)}, it was {_tree(old_shape)}"] * 2
+        return out
+    for i, (a, b) in enumerate(zip(avals, old_avals, strict=True)):
+        if a != b:
+            out.append(f"{call.place(i)}: {_kind(a, b)}, it was {_kind(b, a)}")
+    return out or ["nothing that is visible: the program that was known has been dropped"]
+
+
+def _tree(treedef: Any) -> str:
+    return f"{treedef} array{'s' * (treedef != 1)}" if isinstance(treedef, int) else str(treedef)
+
+
+def _kind(aval: ShapedArray, other: ShapedArray) -> str:
+    if (aval.shape, aval.dtype) == (other.shape, other.dtype) and aval.weak_type != other.weak_type:
+        return f"{aval}, {'weakly' if aval.weak_type else 'strongly'} typed"
+    return str(aval)
