@@ -1,7 +1,11 @@
-"""What all tests share: every jaxpr is checked, and random examples are the same in every run."""
+"""What all tests share: every jaxpr is checked, random examples are the same in every run, the user's cache is left alone."""
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -9,6 +13,11 @@ from hypothesis import HealthCheck, settings
 from pullback.core.config import config
 
 config.update("enable_checks", True)
+
+# Compiled programs are kept for this run only, also those of processes that tests start.
+_cache = os.environ["PULLBACK_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="pullback-tests-")
+config.update("compilation_cache_dir", _cache)
+atexit.register(shutil.rmtree, _cache, ignore_errors=True)
 
 settings.register_profile(
     "pullback",

@@ -15,6 +15,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pullback import numpy as numpy
+from pullback.backends.devices import Device as Device
+from pullback.backends.devices import default_backend as default_backend
+from pullback.backends.devices import device_count as device_count
+from pullback.backends.devices import devices as devices
+from pullback.backends.devices import local_device_count as local_device_count
+from pullback.backends.devices import local_devices as local_devices
+from pullback.backends.devices import process_count as process_count
+from pullback.backends.devices import process_index as process_index
 from pullback.core.array import Array as Array
 from pullback.core.array import typeof as typeof
 from pullback.core.config import config as config
@@ -44,6 +52,10 @@ from pullback.transforms.jit import jit as jit
 from pullback.transforms.stage import ShapeDtypeStruct as ShapeDtypeStruct
 from pullback.transforms.stage import eval_shape as eval_shape
 from pullback.transforms.stage import make_jaxpr as make_jaxpr
+from pullback.transforms.transfer import block_until_ready as block_until_ready
+from pullback.transforms.transfer import copy_to_host_async as copy_to_host_async
+from pullback.transforms.transfer import device_get as device_get
+from pullback.transforms.transfer import device_put as device_put
 from pullback.transforms.vmap import vmap as vmap
 
 __version__ = "0.1.0"
@@ -74,26 +86,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_MODULES])
-
-
-def block_until_ready(x: Any) -> Any:
-    """``x`` once it is computed: here at once, since what is not compiled is not asynchronous.
-
-    >>> block_until_ready(3.0)
-    3.0
-    """
-    return x
-
-
-def device_get(x: Any) -> Any:
-    """A tree of arrays as NumPy arrays.
-
-    >>> import pullback.numpy as pnp
-    >>> device_get({"a": pnp.ones(2)})
-    {'a': array([1., 1.], dtype=float32)}
-    """
-    from numpy import asarray
-
-    from pullback.core import tree
-
-    return tree.tree_map(lambda leaf: asarray(leaf) if isinstance(leaf, Array) else leaf, x)

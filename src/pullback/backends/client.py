@@ -7,6 +7,7 @@ dealt with here. It is imported when the first of these functions is called, whi
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -14,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.devices import Device, cpu_count
+from pullback.backends.devices import default_device as default_device
 from pullback.core import dtypes
-from pullback.core.config import config
 from pullback.core.errors import BackendError, CompilationError
 from pullback.core.types import ShapedArray
 
@@ -81,100 +83,85 @@ def _sharding_class(base: Any) -> Any:
     return OnDevice
 
 
-# Devices -------------------------------------------------------------------------------------------------------------
+# Platforms -----------------------------------------------------------------------------------------------------------
 
 
-class Device:
-    """A device that programs run on.
+class Bound:
+    """What the runtime knows a device as."""
 
-    Attributes:
-      id: its number among the devices of its platform.
-      platform: ``cpu``, ``gpu``, ...
-    """
-
-    __slots__ = ("_device_list", "_raw", "_sharding", "client", "id", "platform")
+    __slots__ = ("client", "device_list", "raw", "sharding")
 
     def __init__(self, raw: Any, client: Any) -> None:
         lib = library()
-        self._raw = raw
-        self._sharding = lib.sharding_class(raw)
-        self._device_list = lib.jax.DeviceList((raw,))
+        self.raw = raw
         self.client = client
-        self.id: int = raw.id
-        self.platform: str = raw.platform
-
-    @property
-    def device_kind(self) -> str:
-        """What the maker calls it."""
-        return str(self._raw.device_kind)
-
-    process_index = 0
-
-    def memory_stats(self) -> dict[str, int] | None:
-        """The use of its memory in bytes, where the platform counts it."""
-        try:
-            return self._raw.memory_stats()  # type: ignore[no-any-return]
-        except RuntimeError:
-            return None
-
-    def __repr__(self) -> str:
-        name = {"cpu": "Cpu", "gpu": "Gpu", "cuda": "Cuda", "tpu": "Tpu"}.get(self.platform, self.platform.title())
-        return f"{name}Device(id={self.id})"
-
-    def __reduce__(self) -> Any:
-        return _device, (self.platform, self.id)
+        self.sharding = lib.sharding_class(raw)
+        self.device_list = lib.jax.DeviceList((raw,))
 
 
-_device_by_raw: dict[Any, Device] = {}
+def bound(device: Device) -> Bound:
+    """What the runtime knows a device as.
+
+    Raises:
+      BackendError: the runtime has no such device (a RuntimeError).
+    """
+    global several_devices
+    found: Bound | None = device.bound
+    if found is None:
+        made = client(device.platform)
+        known = made.devices()
+        if device.id >= len(known):
+            raise BackendError(
+                f"there is no {device}: the platform {device.platform!r} has {len(known)} devices in this process. The "
+                "switch num_cpu_devices must be set before the first program is compiled."
+            )
+        found = device.bound = Bound(known[device.id], made)
+        _by_raw[found.raw] = device
+        if len(_by_raw) > 1:
+            several_devices = True
+    return found
 
 
-def _device(platform: str, number: int) -> Device:
-    return devices(platform)[number]
+_by_raw: dict[Any, Device] = {}
 
-
-PLUGINS = {"cuda": ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12"), "gpu": ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")}
+PLUGINS = {"cuda": ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")}
 """Platforms that come as PJRT plug-ins, and the packages that have them, the preferred first."""
 
 
 def client(platform: str = "cpu") -> Any:
-    """The client of a platform, made when it is first asked for."""
+    """The client of a platform, made when it is first asked for.
+
+    Raises:
+      BackendError: there is no such platform here (a RuntimeError).
+    """
     found = _clients.get(platform)
     if found is not None:
         return found
     with _lock:
         if platform not in _clients:
             if platform == "cpu":
-                count = config.num_cpu_devices
-                _clients["cpu"] = library().xla_client.make_cpu_client(num_devices=count if count > 0 else 1)
+                _clients["cpu"] = library().xla_client.make_cpu_client(num_devices=cpu_count())
             else:
                 _clients[platform] = _plugin_client(platform)
         return _clients[platform]
 
 
-def _plugin_client(platform: str) -> Any:
-    """A client from a PJRT plug-in: one that is named here, or a library named by the environment."""
-    import importlib.util
+def count(platform: str) -> int:
+    """The number of devices of a platform."""
+    return len(client(platform).devices())
 
+
+def _plugin_client(name: str) -> Any:
+    """A client from a PJRT plug-in: one that is installed, or a library named by the environment."""
     lib = library()
-    name = "cuda" if platform == "gpu" else platform
-    path = os.environ.get(f"PULLBACK_{name.upper()}_PLUGIN")
-    if path is None:
-        for module in PLUGINS.get(platform, ()):
-            try:
-                spec = importlib.util.find_spec(module)
-            except ModuleNotFoundError:
-                continue
-            if spec is not None and spec.submodule_search_locations:
-                candidate = os.path.join(spec.submodule_search_locations[0], f"xla_{name}_plugin.so")
-                if os.path.exists(candidate):
-                    path = candidate
-                    break
+    variable = f"PULLBACK_{name.upper()}_PLUGIN"
+    path = os.environ.get(variable) or _installed_plugin(name)
     if path is None:
         known = ", ".join(["cpu", *PLUGINS])
         raise BackendError(
-            f"there is no platform {platform!r} here. Known are {known}; plug-ins for graphics processors are installed "
-            f"with `pip install pullback[cuda]`, and the library of any other PJRT plug-in is named by the environment "
-            f"variable PULLBACK_{name.upper()}_PLUGIN."
+            f"there is no platform {name!r} here. Known are {known}; the plug-in for cuda is installed with "
+            "`pip install pullback[cuda]`, and the library of any other PJRT plug-in is named by the environment "
+            f"variable {variable}."
         )
     try:
         if not lib.xla_client.pjrt_plugin_loaded(name):
@@ -183,45 +170,20 @@ def _plugin_client(platform: str) -> Any:
             lib.xla_client.initialize_pjrt_plugin(name)
         return lib.xla_client.make_c_api_client(name, {}, None)
     except RuntimeError as error:
-        raise BackendError(f"the plug-in {path} for {platform!r} does not work here: {error}") from None
+        raise BackendError(f"the plug-in {path} for {name!r} does not work here: {error}") from None
 
 
-@functools.cache
-def _devices_of(platform: str) -> tuple[Device, ...]:
-    global several_devices
-    made = client(platform)
-    if len(made.devices()) > 1 or len(_clients) > 1:
-        several_devices = True
-    found = tuple(Device(raw, made) for raw in made.devices())
-    _device_by_raw.update((device._raw, device) for device in found)
-    return found
-
-
-def devices(backend: str | None = None) -> list[Device]:
-    """The devices of a platform.
-
-    Args:
-      backend: ``"cpu"`` (the default), ``"cuda"`` or another plug-in's name.
-
-    Returns:
-      A list of them. The number of processors' devices is that of the switch ``num_cpu_devices`` when the first
-      program is compiled.
-
-    Raises:
-      BackendError: there is no such platform here (a RuntimeError).
-
-    >>> devices()
-    [CpuDevice(id=0)]
-    """
-    return list(_devices_of(config.platform if backend is None else backend))
-
-
-def default_device() -> Device:
-    """The device on which programs run that were told no other."""
-    chosen = config.default_device
-    if chosen is None:
-        return _devices_of(config.platform)[0]
-    return devices(chosen)[0] if isinstance(chosen, str) else chosen
+def _installed_plugin(name: str) -> str | None:
+    for module in PLUGINS.get(name, ()):
+        try:
+            spec = importlib.util.find_spec(module)
+        except ModuleNotFoundError:
+            continue
+        if spec is not None and spec.submodule_search_locations:
+            candidate = os.path.join(spec.submodule_search_locations[0], f"xla_{name}_plugin.so")
+            if os.path.exists(candidate):
+                return candidate
+    return None
 
 
 # Buffers -------------------------------------------------------------------------------------------------------------
@@ -245,9 +207,10 @@ def put(value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Bu
     if dtype.kind == "V":
         stored = stored_dtype(dtype)
         if stored is not dtype:
-            array = np.zeros(array.shape, bool) if stored is _BOOL else np.ascontiguousarray(array).view(_WORD)
+            array = np.zeros(array.shape, bool) if stored is _BOOL else np.asarray(array, order="C").view(_WORD)
             aval = ShapedArray(array.shape, stored)
-    return library().put(aval, device._sharding, [array], [device._raw], True, copy, enable_x64=True)
+    on = device.bound or bound(device)
+    return library().put(aval, on.sharding, [array], [on.raw], True, copy, enable_x64=True)
 
 
 def move(buffer: Buffer, device: Device) -> Buffer:
@@ -257,7 +220,7 @@ def move(buffer: Buffer, device: Device) -> Buffer:
 
 def device_of(buffer: Buffer) -> Device:
     """The device that a buffer is on."""
-    return _device_by_raw[next(iter(buffer._sharding.device_set))]
+    return _by_raw[buffer._sharding.on]
 
 
 def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
@@ -284,7 +247,7 @@ class Executable:
         self.device = device
         handlers = [
             lib.jax.array_result_handler(
-                ShapedArray(a.shape, stored_dtype(a.dtype)), device._sharding, *lib.handler_flags
+                ShapedArray(a.shape, stored_dtype(a.dtype)), bound(device).sharding, *lib.handler_flags
             )
             for a in out_avals
         ]
@@ -294,9 +257,13 @@ class Executable:
         )
 
 
-def compile_options(overrides: Sequence[tuple[str, Any]]) -> Any:
-    """Options for the compiler: overrides of its debug options, by name."""
+def compile_options(overrides: Sequence[tuple[str, Any]], device: Device | None = None) -> Any:
+    """Options for the compiler: overrides of its debug options, by name, and the device if it is not the first."""
     options = library().xla_client.CompileOptions()
+    if device is not None and device.id:
+        build = options.executable_build_options
+        build.num_replicas = build.num_partitions = 1
+        build.device_assignment = library().jax.DeviceAssignment.create(np.array([[device.id]]))
     if overrides:
         options.env_option_overrides = list(overrides)
     return options
@@ -313,7 +280,8 @@ def compile_text(
     lib = library()
     more = {"host_callbacks": list(callbacks)} if callbacks else {}
     try:
-        return device.client.compile_and_load(text.encode(), device._device_list, compile_options(overrides), **more)
+        on = bound(device)
+        return on.client.compile_and_load(text.encode(), on.device_list, compile_options(overrides, device), **more)
     except lib.jax.JaxRuntimeError as error:
         raise CompilationError(str(error)) from None
 
@@ -326,21 +294,27 @@ def hlo_text(text: str) -> str:
 def cost_analysis(text: str, device: Device) -> dict[str, float]:
     """The compiler's estimate for StableHLO text, before it optimises."""
     module = library().jax.mlir.mlir_module_to_xla_computation(text).get_hlo_module()
-    return dict(library().jax.hlo_module_cost_analysis(device.client, module))
+    return dict(library().jax.hlo_module_cost_analysis(bound(device).client, module))
 
 
 def serialize(loaded: Any, device: Device) -> bytes:
     """A compiled program as bytes."""
-    return device.client.serialize_executable(loaded)  # type: ignore[no-any-return]
+    return bound(device).client.serialize_executable(loaded)  # type: ignore[no-any-return]
 
 
 def deserialize(data: bytes, device: Device) -> Any:
     """A compiled program from bytes that :func:`serialize` gave in an equal environment."""
-    return device.client.deserialize_executable(data, device._device_list, None)
+    on = bound(device)
+    return on.client.deserialize_executable(data, on.device_list, None)
 
 
-def version() -> str:
-    """The release of the compiler and its platform's version."""
+def options_as_bytes(overrides: Sequence[tuple[str, Any]]) -> bytes:
+    """All options of a compilation, those in the environment variable ``XLA_FLAGS`` too."""
+    return compile_options(overrides).SerializeAsString()  # type: ignore[no-any-return]
+
+
+def version(device: Device) -> str:
+    """The releases of the compiler and of what runs its programs on a device."""
     import jaxlib.version
 
-    return f"{jaxlib.version.__version__} {client('cpu').platform_version}"
+    return f"{jaxlib.version.__version__} {bound(device).client.platform_version}"

@@ -1,8 +1,8 @@
 """Gather, scatter and slices at computed places in StableHLO.
 
 The compiler's gathers and slices move windows inside the operand, and its scatters drop those that are not inside: what
-else is asked for is added here. It takes indices of any width, with or without sign, and compares them without
-overflow; so must what is added.
+else is asked for is added here. It compares indices of any width without overflow; so must what is added. It is given
+signed ones only: it reads constants of unsigned dtypes as signed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.hlo import Builder, Constant, Value, integers
-from pullback.core import dtypes
 
 Axes = tuple[int, ...]
 Numbers = tuple[Axes, Axes, Axes, Axes, Axes]
@@ -58,34 +57,32 @@ def _clipped(start: Any, limit: int) -> int:
 
 
 def _of_one_dtype(hlo: Builder, starts: Sequence[Value], limits: Sequence[int]) -> list[Value]:
-    """Scalar positions in one dtype, which the compiler wants; numbers take that of the others if they fit."""
-    numbers = [_clipped(s, limit) if type(s) is Constant else 0 for s, limit in zip(starts, limits, strict=True)]
-    computed = {s.dtype for s in starts if type(s) is not Constant}
-    wide = any(dtypes.itemsize_bits(d) > 32 or d == np.uint32 for d in computed)
-    dtype = _INT64 if wide or max(numbers) > np.iinfo(_INT32).max else _INT32
-    if len(computed) == 1:
-        (only,) = computed
-        if dtypes.itemsize_bits(only) >= 8 and max(numbers) <= dtypes.iinfo(only).max:
-            dtype = only
-    return [
-        hlo.number(n, dtype) if type(s) is Constant else _converted(hlo, s, dtype)
-        for s, n in zip(starts, numbers, strict=True)
-    ]
+    """Scalar positions in one dtype, which the compiler wants; numbers, moved inside, take that of the others."""
+    places = [s if type(s) is Constant else _signed(hlo, s) for s in starts]
+    dtype = max((s.dtype for s in places if type(s) is not Constant), key=lambda d: d.itemsize, default=_INT32)
+    numbers = [_clipped(s, limit) for s, limit in zip(starts, limits, strict=True) if type(s) is Constant]
+    if max(numbers, default=0) > np.iinfo(dtype).max:
+        dtype = _INT64 if max(numbers) > np.iinfo(_INT32).max else _INT32
+    rest = iter(numbers)
+    return [hlo.number(next(rest), dtype) if type(s) is Constant else hlo.convert(s, dtype) for s in places]
 
 
-def _converted(hlo: Builder, indices: Value, dtype: np.dtype[Any]) -> Value:
-    """Indices in another dtype, in which none becomes negative."""
-    if indices.dtype == np.uint64 and dtype != np.uint64:
-        indices = hlo.same("stablehlo.minimum", indices, hlo.splat(np.iinfo(np.int64).max, indices.shape, indices.dtype))
-    return hlo.convert(indices, dtype)
+def _signed(hlo: Builder, indices: Value) -> Value:
+    """Indices in a signed dtype of at least a byte; what is too large for the widest is as large as possible."""
+    dtype = indices.dtype
+    if dtype.kind == "i":
+        return indices
+    if dtype.itemsize < 4:
+        return hlo.convert(indices, _INT32)
+    if dtype == np.uint64:
+        indices = hlo.same("stablehlo.minimum", indices, hlo.splat(2**63 - 1, indices.shape, dtype))
+    return hlo.convert(indices, _INT64)
 
 
 # Gather and scatter ------------------------------------------------------------------------------------------------
 
 
-def gather(
-    hlo: Builder, x: Value, indices: Value, numbers: Numbers, sizes: Axes, fill: Any, sorted_: bool
-) -> Value:
+def gather(hlo: Builder, x: Value, indices: Value, numbers: Numbers, sizes: Axes, fill: Any, sorted_: bool) -> Value:
     """The windows of ``x`` at ``indices``.
 
     Args:
@@ -100,14 +97,15 @@ def gather(
     shape = hlo.result.shape
     if 0 in shape:
         return _empty(hlo, x, shape)
-    indices = _in_bytes(hlo, indices)
+    indices = _signed(hlo, indices)
     windows, collapsed, indexed, _, _ = numbers
     along, indices_along = _batching(numbers)
     attributes = (
         f"dimension_numbers = #stablehlo.gather<offset_dims = {list(windows)}, "
         f"collapsed_slice_dims = {sorted(collapsed)}, operand_batching_dims = {along}, "
         f"start_indices_batching_dims = {indices_along}, start_index_map = {list(indexed)}, "
-        f"index_vector_dim = {indices.ndim - 1}>, indices_are_sorted = {_flag(sorted_)}, slice_sizes = {integers(sizes)}"
+        f"index_vector_dim = {indices.ndim - 1}>, indices_are_sorted = {_flag(sorted_)}, "
+        f"slice_sizes = {integers(sizes)}"
     )
     out = hlo.op("stablehlo.gather", [x, indices], shape, x.dtype, attributes)
     limits = [x.shape[d] - sizes[d] for d in indexed]
@@ -149,7 +147,7 @@ def scatter(
     """
     if 0 in updates.shape or 0 in x.shape:
         return x
-    indices = _in_bytes(hlo, indices)
+    indices = _signed(hlo, indices)
     windows, inserted, indexed, _, _ = numbers
     if clip:
         indices = _moved_inside(hlo, indices, [x.shape[d] - sizes[d] for d in indexed])
@@ -179,11 +177,6 @@ def _batching(numbers: Numbers) -> tuple[list[int], list[int]]:
 # Places that are not inside ----------------------------------------------------------------------------------------
 
 
-def _in_bytes(hlo: Builder, indices: Value) -> Value:
-    """Indices in a dtype that the compiler computes with."""
-    return hlo.convert(indices, _INT32) if dtypes.itemsize_bits(indices.dtype) < 8 else indices
-
-
 def _limit(hlo: Builder, indices: Value, limits: Sequence[int], dtype: np.dtype[Any]) -> Value:
     """The largest index of each component, as far as the indices' dtype has it, in their shape and in ``dtype``."""
     most = int(np.iinfo(indices.dtype).max)
@@ -210,10 +203,8 @@ def _moved_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Value:
 def _inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Value:
     """Which index vectors are of windows inside the operand: a negative index is a large unsigned one."""
     unsigned = np.dtype(f"u{indices.dtype.itemsize}")
-    limit = _limit(hlo, indices, limits, unsigned)
-    if indices.dtype != unsigned:
-        indices = hlo.bitcast(indices, indices.shape, unsigned)
-    inside = hlo.compare(indices, limit, "LE")
+    large = hlo.bitcast(indices, indices.shape, unsigned)
+    inside = hlo.compare(large, _limit(hlo, indices, limits, unsigned), "LE")
     if len(limits) == 1:
         return hlo.reshape(inside, inside.shape[:-1])
     return hlo.reduce("stablehlo.and", inside, True, [inside.ndim - 1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.backends.client import Device, default_device, devices
+from pullback.backends.devices import Device, default_device, devices
 from pullback.backends.programs import Program, buffer_of, from_buffer
 from pullback.core.array import ArrayImpl, signature, signature_of
 from pullback.core.errors import BackendError

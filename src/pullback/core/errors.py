@@ -27,6 +27,7 @@ PullbackError
 ├── DeletedArrayError (RuntimeError)         an array whose memory was given away (donated) or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
+├── RendererError (RuntimeError)             a drawing without a renderer, or one that fails
 └── AllocationError (MemoryError, RuntimeError)   an array too large for memory
 """
 
@@ -141,9 +142,17 @@ class DonationWarning(UserWarning):
     """An argument was donated, but its memory cannot be used again."""
 
 
+class CompilationCacheWarning(RuntimeWarning):
+    """The persistent cache of compiled programs is of no use, or a program in it was damaged."""
+
+
 class JaxprError(PullbackError, AssertionError):
     """A jaxpr that breaks a typing rule."""
 
 
 class AllocationError(PullbackError, MemoryError, RuntimeError):
     """An array too large for memory."""
+
+
+class RendererError(PullbackError, RuntimeError):
+    """What draws a program is not installed, or failed."""

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.devices import Device, SingleDeviceSharding
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl, host_value
+from pullback.core.array import Array, ArrayImpl, DeletedArray, DeviceArray, delete, host_value, signature_of
 from pullback.core.errors import ConcretizationTypeError
 from pullback.numpy import operators
+from pullback.transforms import transfer
 
 __all__: list[str] = []
 
@@ -159,23 +161,29 @@ class Methods:
         return importlib.import_module("pullback.numpy")
 
     def block_until_ready(self) -> Any:
-        """The array, once it is computed: here at once."""
-        return self
+        """The array, once it is computed."""
+        return transfer.block_until_ready(self)
 
     def copy_to_host_async(self) -> None:
-        """Nothing: the elements are on the host."""
+        """Send the elements to the host while Python goes on."""
+        transfer.copy_to_host_async(self)
 
     def is_ready(self) -> bool:
         """Whether the array is computed."""
-        return True
+        return type(self) is not DeviceArray or self._buffer.is_ready()  # type: ignore[attr-defined]
 
     def is_deleted(self) -> bool:
-        """Whether the memory of the array was freed by hand, which cannot be done."""
-        return False
+        """Whether the memory of the array was given up, by ``delete`` or because it was donated."""
+        return type(self) is DeletedArray
+
+    def delete(self) -> None:
+        """Give up the memory of the array: any use of its elements is an error from now on."""
+        if isinstance(self, ArrayImpl):
+            delete(self)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        """The array on a device, of which there is one."""
-        return self
+        """The array on a device."""
+        return transfer.device_put(self, device)
 
     def addressable_data(self, index: int) -> Any:
         """The part of the array on a device of this process: all of it."""
@@ -184,16 +192,21 @@ class Methods:
     @property
     def device(self) -> Device:
         """Where the elements are."""
-        return CPU
+        return transfer.device_of(self)
 
     def devices(self) -> set[Device]:
         """The devices that hold the elements."""
-        return {CPU}
+        return {transfer.device_of(self)}
 
     @property
     def sharding(self) -> SingleDeviceSharding:
-        """How the elements are spread over devices: not at all."""
-        return SingleDeviceSharding()
+        """How the elements are spread over devices: they are all on one."""
+        return SingleDeviceSharding(transfer.device_of(self))
+
+    @property
+    def committed(self) -> bool:
+        """Whether the array was put on its device by request, so that programs on it run there."""
+        return isinstance(self, ArrayImpl) and signature_of(self).device is not None
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -211,42 +224,6 @@ def _concrete(x: Any, what: str) -> np.ndarray[Any, Any]:
     while not isinstance(x, ArrayImpl):
         x = x._known(ConcretizationTypeError, what, "Return the array from the transformed function instead.")
     return host_value(x)
-
-
-class Device:
-    """A device that holds arrays: the host."""
-
-    __slots__ = ()
-    id = 0
-    platform = device_kind = "cpu"
-    process_index = 0
-
-    def __repr__(self) -> str:
-        return "CpuDevice(id=0)"
-
-
-CPU = Device()
-
-
-class SingleDeviceSharding:
-    """All elements on one device."""
-
-    __slots__ = ()
-    memory_kind = "device"
-
-    @property
-    def device_set(self) -> set[Device]:
-        """The devices that hold the elements."""
-        return {CPU}
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is SingleDeviceSharding
-
-    def __hash__(self) -> int:
-        return hash(SingleDeviceSharding)
-
-    def __repr__(self) -> str:
-        return "SingleDeviceSharding(device=CpuDevice(id=0))"
 
 
 # Concrete arrays: traced ones have their own of these ---------------------------------------------------------------

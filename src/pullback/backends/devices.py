@@ -1,0 +1,181 @@
+"""Devices, by platform and number. This module is light: it does not need the compiler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.core.config import config
+
+
+class Device:
+    """A device that holds arrays and runs programs. There is one object for each.
+
+    Attributes:
+      platform: ``cpu``, ``cuda``, ...
+      id: its number among the devices of its platform.
+    """
+
+    __slots__ = ("__weakref__", "bound", "id", "platform")
+
+    process_index = 0
+
+    def __init__(self, platform: str, number: int) -> None:
+        self.platform = platform
+        self.id = number
+        self.bound: Any = None  # what the compiler's runtime knows it as, once that is asked for
+
+    @property
+    def local_hardware_id(self) -> int:
+        """Its number in this machine."""
+        return self.id
+
+    @property
+    def device_kind(self) -> str:
+        """What the maker calls it."""
+        if self.platform == "cpu":
+            return "cpu"
+        from pullback.backends import client
+
+        return str(client.bound(self).raw.device_kind)
+
+    def memory_stats(self) -> dict[str, int] | None:
+        """The use of its memory in bytes, where the platform counts it, else None."""
+        if self.platform == "cpu":
+            return None
+        from pullback.backends import client
+
+        return client.bound(self).raw.memory_stats()  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"{self.platform.title()}Device(id={self.id})"
+
+    def __reduce__(self) -> Any:
+        return device, (self.platform, self.id)
+
+
+_devices: dict[tuple[str, int], Device] = {}
+
+
+def device(platform: str, number: int) -> Device:
+    """The device of a platform with a number."""
+    key = (platform, number)
+    return _devices.get(key) or _devices.setdefault(key, Device(platform, number))
+
+
+HOST = device("cpu", 0)
+
+
+def cpu_count() -> int:
+    """How many devices the processor is divided into: the switch ``num_cpu_devices``, or one."""
+    return max(1, int(config.num_cpu_devices))
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """The devices of a platform.
+
+    Args:
+      backend: ``"cpu"`` (the default), ``"cuda"`` (also ``"gpu"``), or the name of another plug-in.
+
+    Returns:
+      A list of them. The processor is one device, or as many as the switch ``num_cpu_devices`` says when the first
+      program is compiled.
+
+    Raises:
+      BackendError: there is no such platform here (a RuntimeError).
+
+    >>> devices()
+    [CpuDevice(id=0)]
+    """
+    platform = config.platform if backend is None else backend
+    platform = "cuda" if platform == "gpu" else platform
+    if platform == "cpu":
+        return [device("cpu", i) for i in range(cpu_count())]
+    from pullback.backends import client
+
+    return [device(platform, i) for i in range(client.count(platform))]
+
+
+def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Device]:
+    """The devices of this process, which are all of them: as :func:`devices`.
+
+    >>> local_devices()
+    [CpuDevice(id=0)]
+    """
+    return devices(backend)
+
+
+def device_count(backend: str | None = None) -> int:
+    """The number of devices of a platform.
+
+    >>> device_count()
+    1
+    """
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """The number of devices of this process: as :func:`device_count`.
+
+    >>> local_device_count()
+    1
+    """
+    return len(devices(backend))
+
+
+def default_backend() -> str:
+    """The platform on which programs run by default.
+
+    >>> default_backend()
+    'cpu'
+    """
+    return default_device().platform
+
+
+def process_index(backend: str | None = None) -> int:
+    """The number of this process among those that compute together, which it does alone.
+
+    >>> process_index()
+    0
+    """
+    return 0
+
+
+def process_count(backend: str | None = None) -> int:
+    """The number of processes that compute together.
+
+    >>> process_count()
+    1
+    """
+    return 1
+
+
+def default_device() -> Device:
+    """The device on which programs run that were told no other."""
+    chosen = config.default_device
+    if chosen is None:
+        return HOST if config.platform == "cpu" else devices()[0]
+    return devices(chosen)[0] if isinstance(chosen, str) else chosen
+
+
+class SingleDeviceSharding:
+    """All elements on one device."""
+
+    __slots__ = ("_device",)
+    memory_kind = "device"
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    @property
+    def device_set(self) -> set[Device]:
+        """The devices that hold the elements."""
+        return {self._device}
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is SingleDeviceSharding and other._device is self._device
+
+    def __hash__(self) -> int:
+        return hash((SingleDeviceSharding, self._device))
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self._device!r})"

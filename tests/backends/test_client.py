@@ -1,0 +1,162 @@
+"""Devices, transfers, and the company of JAX in one process."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+from pullback import errors, jit
+
+
+def run(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_one_processor_by_default() -> None:
+    (device,) = pullback.devices()
+    assert (device.platform, device.id, str(device)) == ("cpu", 0, "CpuDevice(id=0)")
+    assert pullback.local_devices() == [device]
+    assert (pullback.device_count(), pullback.default_backend()) == (1, "cpu")
+    assert jnp.ones(3).device is device
+    assert jit(lambda x: x + 1)(1.0).devices() == {device}
+
+
+def test_put_and_get() -> None:
+    tree = {"a": np.arange(3.0), "b": [1, True]}
+    put = pullback.device_put(tree, pullback.devices()[0])
+    assert put["a"].committed
+    assert not pullback.device_put(tree)["a"].committed
+    back = pullback.device_get(put)
+    np.testing.assert_array_equal(back["a"], np.arange(3.0, dtype=np.float32))
+    assert isinstance(back["a"], np.ndarray)
+    assert put["b"][0].weak_type
+    out = jit(lambda t: t["a"] * 2)(put)
+    assert out.committed
+    key = pullback.device_put(pullback.random.key(7), pullback.devices()[0])
+    np.testing.assert_array_equal(pullback.random.key_data(key), pullback.random.key_data(pullback.random.key(7)))
+
+
+def test_put_takes_a_snapshot() -> None:
+    mine = np.zeros(100000, np.float32)
+    put = pullback.device_put(mine)
+    mine[:] = 1
+    assert float(put[5]) == 0
+
+
+@pytest.mark.parametrize("place", [3, object()])
+def test_a_place_that_is_none(place: object) -> None:
+    with pytest.raises(errors.BackendError, match="expected a device"):
+        pullback.device_put(1.0, place)
+
+
+def test_a_platform_that_is_not_there() -> None:
+    with pytest.raises(errors.BackendError, match=r"no platform 'nowhere' here.*PULLBACK_NOWHERE_PLUGIN"):
+        pullback.devices("nowhere")
+    with pytest.raises(errors.BackendError, match="no platform"):
+        jit(lambda x: x, device="nowhere")(1.0)
+
+
+def test_a_platform_whose_library_does_not_load(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "broken.so"
+    broken.write_bytes(b"no library")
+    monkeypatch.setenv("PULLBACK_BROKEN_PLUGIN", str(broken))
+    with pytest.raises(errors.BackendError, match="does not work here"):
+        pullback.devices("broken")
+
+
+def test_several_devices() -> None:
+    run("""
+import pullback, numpy as np
+import pullback.numpy as jnp
+from pullback import jit, grad
+pullback.config.update("num_cpu_devices", 3)
+a, b, c = pullback.devices()
+f = jit(lambda x: x * 2.0)
+x = pullback.device_put(jnp.arange(3.0), b)
+y = f(x)
+assert y.device is b and y.committed, y.device
+assert f(jnp.arange(3.0)).device is a
+z = f(f(pullback.device_put(y, c)))
+assert z.device is c
+np.testing.assert_array_equal(z, [0, 8, 16])
+assert jit(lambda x: x + 1, device=c)(1.0).device is c
+with pullback.default_device(b):
+    free = f(jnp.ones(3))
+    assert free.device is b and not free.committed
+np.testing.assert_array_equal(f(free), [4, 4, 4])        # moved to the default device
+np.testing.assert_array_equal(jit(jnp.add)(free, x), [2, 3, 4])
+try:
+    jit(jnp.add)(x, z)
+except pullback.errors.BackendError as error:
+    assert "different devices" in str(error)
+else:
+    raise AssertionError
+np.testing.assert_array_equal(x + z, [0, 9, 18])         # un-compiled: on the host
+assert float(grad(lambda x: f(x).sum())(x)[0]) == 2.0
+""")
+
+
+def test_more_devices_than_there_are() -> None:
+    run("""
+import pullback
+pullback.jit(lambda x: x)(1.0); pullback.jit(lambda x: x + 1)(1.0)
+pullback.config.update("num_cpu_devices", 2)
+try:
+    pullback.jit(lambda x: x + 1)(pullback.device_put(1.0, pullback.devices()[1]))
+except pullback.errors.BackendError as error:
+    assert "must be set before" in str(error)
+else:
+    raise AssertionError
+""")
+
+
+BOTH = """
+import numpy as np
+
+def ours():
+    import pullback, pullback.numpy as jnp
+    f = pullback.jit(lambda x: jnp.linalg.cholesky(x @ x.T + 3 * jnp.eye(3)).sum() + jnp.tanh(x).sum())
+    x = jnp.arange(9.0).reshape(3, 3)
+    with pullback.enable_x64():
+        assert pullback.jit(lambda x: x + 1)(1.0).dtype == np.float64
+    return float(f(x)), np.asarray(pullback.grad(f)(x))
+
+def theirs():
+    import jax, jax.numpy as jnp
+    f = jax.jit(lambda x: jnp.linalg.cholesky(x @ x.T + 3 * jnp.eye(3)).sum() + jnp.tanh(x).sum())
+    x = jnp.arange(9.0).reshape(3, 3)
+    assert jax.jit(lambda x: x + 1)(1.0).dtype == np.float32
+    return float(f(x)), np.asarray(jax.grad(f)(x))
+
+results = [run() for run in (FIRST, SECOND, FIRST, SECOND)]
+for value, gradient in results[1:]:
+    np.testing.assert_allclose(value, results[0][0], rtol=1e-5)
+    np.testing.assert_allclose(gradient, results[0][1], rtol=1e-4)
+import jax, pullback
+np.testing.assert_array_equal(jax.numpy.asarray(np.asarray(pullback.jit(pullback.numpy.sin)(1.0))), jax.numpy.sin(1.0))
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
+@pytest.mark.parametrize("order", ["ours, theirs", "theirs, ours"])
+def test_jax_in_the_same_process(order: str) -> None:
+    first, second = order.split(", ")
+    run(BOTH.replace("FIRST", first).replace("SECOND", second))
+
+
+def test_a_program_that_the_compiler_refuses_names_the_operation_and_the_line() -> None:
+    from pullback.extend import Primitive, ShapedArray
+
+    bad_p = Primitive("bad")
+    bad_p.shape(lambda x: ShapedArray(x.shape, x.dtype))
+    bad_p.xla(lambda hlo, x: hlo.op("stablehlo.no_such_operation", [x], x.shape, x.dtype))
+    with pytest.raises(errors.CompilationError, match=r"bad.*test_client\.py.*stablehlo\.no_such_operation"):
+        jit(bad_p.bind)(1.0)
