@@ -7,13 +7,28 @@ import dataclasses
 import importlib
 import importlib.metadata
 import operator
+import os
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+from benchmarks.compilers import Compiler, JaxLike, Torch
+
 OURS = "pullback"
-TITLES = {OURS: "Pullback", "jax": "JAX", "torch": "torch.func", "autograd": "autograd"}
+TITLES = {
+    OURS: "Pullback",
+    "jax": "JAX",
+    "torch": "torch.func",
+    "autograd": "autograd",
+    "torch-compile": "torch.compile",
+    "torch-imperative": "imperative PyTorch",
+}
 PEERS = tuple(name for name in TITLES if name != OURS)
+
+
+def _cores() -> int:
+    """The cores that this process may use: so many threads have XLA's pool and NumPy's BLAS by default."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +39,8 @@ class Library:
     far as the library has them; ``np`` its NumPy functions; ``array`` makes its array of a NumPy array, and
     ``scalar`` of a Python float the scalar that its functions take; ``add`` is its addition. ``cold_start``
     is a program that prints the gradient of tanh at 2. A library that returns before its result is computed
-    gives in ``wait_for`` the function that waits for results like the one that it is shown.
+    gives in ``wait_for`` the function that waits for results like the one that it is shown. ``compiler`` is how
+    it compiles, if it does; ``threads`` says how many it computes with.
     """
 
     version: str
@@ -35,6 +51,8 @@ class Library:
     scalar: Callable[[float], Any] = float
     add: Callable[[Any, Any], Any] = operator.add
     wait_for: Callable[[Any], Callable[[Any], Any] | None] = lambda result: None
+    compiler: Compiler | None = None
+    threads: Callable[[], int] = _cores
 
 
 def _jax_like(package: str) -> Library:
@@ -47,7 +65,20 @@ def _jax_like(package: str) -> Library:
         np=jnp,
         array=jnp.asarray,
         cold_start=f"import {package} as jax, {package}.numpy as jnp; print(jax.grad(jnp.tanh)(2.))",
+        compiler=JaxLike(package),
     )
+
+
+def _ours() -> Library:
+    """Pullback: what is not compiled is finished when it returns."""
+    import pullback
+    from pullback.core.array import DeviceArray
+
+    def wait_for(result: Any) -> Callable[[Any], Any] | None:
+        compiled = any(type(leaf) is DeviceArray for leaf in pullback.tree.leaves(result))
+        return pullback.block_until_ready if compiled else None
+
+    return dataclasses.replace(_jax_like(OURS), wait_for=wait_for)
 
 
 def _jax() -> Library:
@@ -72,7 +103,13 @@ def _torch() -> Library:
         array=torch.from_numpy,
         cold_start="import torch; print(torch.func.grad(torch.tanh)(torch.tensor(2.)).item())",
         scalar=torch.tensor,
+        threads=torch.get_num_threads,
     )
+
+
+def _torch_stateful(compiles: bool) -> Library:
+    """PyTorch as it is mostly used, with or without ``torch.compile``."""
+    return dataclasses.replace(_torch(), compiler=Torch(compiles))
 
 
 def _autograd() -> Library:
@@ -102,8 +139,10 @@ def _autograd() -> Library:
 
 
 LOADERS: Mapping[str, Callable[[], Library]] = {
-    OURS: lambda: _jax_like(OURS),
+    OURS: _ours,
     "jax": _jax,
     "torch": _torch,
     "autograd": _autograd,
+    "torch-compile": lambda: _torch_stateful(True),
+    "torch-imperative": lambda: _torch_stateful(False),
 }

@@ -2,9 +2,11 @@
 
 import json
 import math
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -17,8 +19,13 @@ from benchmarks.workloads import Workload
 
 # A library that has not answered for so long is stopped and reported as failed.
 PATIENCE_SECONDS = 180.0
+# A library whose blocks have taken so long together gets no more of them: it is the one that compiles with a C++
+# compiler, of which fewer blocks say enough.
+ENOUGH_SECONDS = 20.0
 # Between blocks, so that the threads of the last library have gone to sleep.
 PAUSE_SECONDS = 0.03
+# Every library uses all cores, as it does by default.
+_LIMITS_OF_THREADS = ("MKL_NUM_THREADS", "NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "XLA_FLAGS")
 # Results are float32, and the sums of them are compared.
 RELATIVE_TOLERANCE = 1e-3
 
@@ -40,6 +47,7 @@ class Measurement:
     """What one library did on one workload: seconds a call of each block, or why there are none."""
 
     version: str = ""
+    threads: int = 0
     calls: int = 0
     fingerprint: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -57,7 +65,7 @@ class Measurement:
 class Worker:
     """A worker process, and what it has measured so far."""
 
-    def __init__(self, library: str, workload: Workload, settings: Settings) -> None:
+    def __init__(self, library: str, workload: Workload, settings: Settings, scratch: str) -> None:
         self.measurement = Measurement()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", library, workload.name, str(settings.block_seconds)],
@@ -65,9 +73,11 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            env=_environment(scratch),
         )
         answer = self._answer()
         self.measurement.version = answer.get("version", "")
+        self.measurement.threads = answer.get("threads", 0)
         self.measurement.calls = answer.get("calls", 0)
         self.measurement.fingerprint = answer.get("fingerprint", [])
 
@@ -79,15 +89,16 @@ class Worker:
         self._process.communicate()
 
     def block(self) -> None:
-        """Have one block timed; nothing, if the library has failed before."""
-        if not self.measurement.failed:
+        """Have one block timed; nothing, if the library has failed before, or has had time enough."""
+        measurement = self.measurement
+        if not measurement.failed and measurement.calls * sum(measurement.seconds) < ENOUGH_SECONDS:
             time.sleep(PAUSE_SECONDS)
             assert self._process.stdin is not None
             self._process.stdin.write("block\n")
             self._process.stdin.flush()
             answer = self._answer()
-            if not self.measurement.failed:
-                self.measurement.seconds.append(answer["seconds"])
+            if not measurement.failed:
+                measurement.seconds.append(answer["seconds"])
 
     def _answer(self) -> dict[str, Any]:
         """The process's next line, empty if it failed, died, or took too long."""
@@ -104,11 +115,22 @@ class Worker:
         return answer
 
 
+def _environment(scratch: str) -> dict[str, str]:
+    """The workers' environment: all cores, and caches on disk that begin empty and are nobody's own."""
+    environment = {name: value for name, value in os.environ.items() if name not in _LIMITS_OF_THREADS}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    environment["PULLBACK_COMPILATION_CACHE_DIR"] = environment["TORCHINDUCTOR_CACHE_DIR"] = environment["TMPDIR"] = (
+        scratch
+    )
+    return environment
+
+
 def measure(workload: Workload, libraries: Sequence[str], settings: Settings) -> dict[str, Measurement]:
     """Time ``workload`` in those of ``libraries`` that can do it, interleaved."""
     able = [name for name in libraries if name == OURS or name in workload.peers]
     with ExitStack() as stack:
-        workers = {name: stack.enter_context(Worker(name, workload, settings)) for name in able}
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        workers = {name: stack.enter_context(Worker(name, workload, settings, scratch)) for name in able}
         for _ in range(settings.rounds):
             for worker in workers.values():
                 worker.block()

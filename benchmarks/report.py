@@ -51,14 +51,30 @@ def _order_of_cost(results: Results) -> list[str]:
         return []
     medians = [measurement.median for measurement in ours]
     verdict = "met" if medians == sorted(medians) else "MISSED"
-    return ["", f"Order of cost {' < '.join(ORDER_OF_COST)}: {verdict}"]
+    return [f"Order of cost {' < '.join(ORDER_OF_COST)}: {verdict}"]
+
+
+def by_group(workloads: Sequence[Workload]) -> dict[str, list[Workload]]:
+    """The workloads of each part of the report."""
+    groups: dict[str, list[Workload]] = {}
+    for workload in workloads:
+        groups.setdefault(workload.group, []).append(workload)
+    return groups
 
 
 def table(workloads: Sequence[Workload], results: Results) -> str:
-    """A Markdown table: median (minimum) microseconds a call, and ratios of medians with their bounds."""
-    names = [name for name in TITLES if any(name in measured for measured in results.values())]
+    """Markdown tables: median (minimum) microseconds a call, and ratios of medians with their bounds."""
+    tables = [_table(group, members, results) for group, members in by_group(workloads).items()]
+    threads = {TITLES[name]: m.threads for measured in results.values() for name, m in measured.items() if m.threads}
+    told = ", ".join(f"{title} {count}" for title, count in threads.items())
+    return "\n\n".join([*tables, f"Threads: {told}"] + _order_of_cost(results))
+
+
+def _table(group: str, workloads: Sequence[Workload], results: Results) -> str:
+    """The table of one part of the report."""
+    names = [name for name in TITLES if any(name in results[workload.name] for workload in workloads)]
     peers = [name for name in names if name in PEERS]
-    header = ["microseconds: median (min)", *(TITLES[name] for name in names)]
+    header = [f"{group}, microseconds: median (min)", *(TITLES[name] for name in names)]
     header += [f"ours / {TITLES[name]}" for name in peers if OURS in names]
     rows = [header]
     for workload in workloads:
@@ -68,13 +84,14 @@ def table(workloads: Sequence[Workload], results: Results) -> str:
         rows.append(row)
     widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
     rows.insert(1, ["-" * width for width in widths])
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in rows]
-    return "\n".join(lines + _order_of_cost(results))
+    return "\n".join("| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in rows)
 
 
 def as_json(workloads: Sequence[Workload], results: Results, settings: Settings) -> dict[str, Any]:
     """Everything that was measured, with what is needed to read it later. Times are in seconds."""
-    versions = {name: m.version for measured in results.values() for name, m in measured.items() if m.version}
+    measurements = [item for measured in results.values() for item in measured.items()]
+    versions = {name: m.version for name, m in measurements if m.version}
+    threads = {name: m.threads for name, m in measurements if m.threads}
     return {
         "machine": {
             "cores": os.cpu_count(),
@@ -83,11 +100,13 @@ def as_json(workloads: Sequence[Workload], results: Results, settings: Settings)
             "system": platform.system(),
         },
         "versions": versions,
+        "threads": threads,
         "rounds": settings.rounds,
         "workloads": [
             {
                 "name": workload.name,
                 "title": workload.title,
+                "group": workload.group,
                 "libraries": {name: _as_json(m) for name, m in results[workload.name].items()},
                 "ratios": {
                     peer: {"ratio": ratio(results[workload.name], peer), "bound": bound}

@@ -10,65 +10,84 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import repeat
 from time import perf_counter
 from typing import Any, TextIO
 
 import numpy
 
+from benchmarks.compiled import Task
+from benchmarks.compilers import leaves
 from benchmarks.libraries import LOADERS
-from benchmarks.problems import Call
 from benchmarks.workloads import WORKLOADS
 
 WARM_UP_SECONDS = 0.3
 
-
-def _leaves(result: Any) -> Iterator[Any]:
-    """The arrays of a result, whatever containers it is made of."""
-    if isinstance(result, tuple | list):
-        for item in result:
-            yield from _leaves(item)
-    elif hasattr(result, "__array__") or isinstance(result, float):
-        yield result
+Wait = Callable[[Any], Any] | None
 
 
 def fingerprint(result: Any) -> list[float]:
     """Size, sum and sum of magnitudes, by which two libraries' results are compared; empty for a jaxpr."""
-    leaves = [numpy.asarray(leaf, dtype=numpy.float64) for leaf in _leaves(result)]
-    if not leaves:
+    arrays = [numpy.asarray(leaf, dtype=numpy.float64) for leaf in leaves(result)]
+    if not arrays:
         return []
     return [
-        float(sum(leaf.size for leaf in leaves)),
-        float(sum(leaf.sum() for leaf in leaves)),
-        float(sum(abs(leaf).sum() for leaf in leaves)),
+        float(sum(array.size for array in arrays)),
+        float(sum(array.sum() for array in arrays)),
+        float(sum(abs(array).sum() for array in arrays)),
     ]
 
 
-def time_block(call: Call, wait: Callable[[Any], Any] | None, calls: int) -> float:
+def time_block(task: Task, wait: Wait, calls: int) -> float:
     """Seconds a call, over a block of ``calls``, every result waited for and the last one read."""
     if calls > 1:
-        call()  # not timed: the other libraries' blocks have filled the caches
+        _repeat(task, wait, 1)  # not timed: the other libraries' blocks have filled the caches
     gc.collect()
-    result = None
+    return (_repeat_prepared if task.prepare else _repeat)(task, wait, calls) / calls
+
+
+def _repeat(task: Task, wait: Wait, calls: int) -> float:
+    """Seconds of so many calls, one after another."""
+    call, result = task.call, None
     start = perf_counter()
-    if wait is None:
+    if wait is None or task.waits_once:
         for _ in repeat(None, calls):
             result = call()
     else:
         for _ in repeat(None, calls):
             result = wait(call())
-    for leaf in _leaves(result):
-        numpy.asarray(leaf)
-    return (perf_counter() - start) / calls
+    if task.waits_once:
+        if wait is not None:
+            wait(result)
+    else:
+        for leaf in leaves(result):
+            numpy.asarray(leaf)
+    return perf_counter() - start
 
 
-def warm_up(call: Call, wait: Callable[[Any], Any] | None, seconds: float) -> int:
+def _repeat_prepared(task: Task, wait: Wait, calls: int) -> float:
+    """Seconds of so many calls, without those that prepare them."""
+    assert task.prepare is not None
+    total = 0.0
+    for _ in repeat(None, calls):
+        prepared = task.prepare()
+        start = perf_counter()
+        result = task.call(prepared)
+        if wait is not None:
+            wait(result)
+        total += perf_counter() - start
+    return total
+
+
+def warm_up(task: Task, wait: Wait, seconds: float) -> int:
     """Call until caches are filled and compilation is over; the calls that then fill ``seconds``."""
+    if task.cold:
+        return 1
     end = perf_counter() + WARM_UP_SECONDS
-    calls, each = 1, time_block(call, wait, 1)
+    calls, each = 1, time_block(task, wait, 1)
     while perf_counter() < end or calls * each < seconds / 2:
-        each = time_block(call, wait, calls)
+        each = time_block(task, wait, calls)
         calls = min(max(1, round(seconds / each)), 10 * calls)
     return calls
 
@@ -77,14 +96,17 @@ def serve(name: str, workload_name: str, seconds: float, answers: TextIO) -> Non
     """Set the workload up, report that it is ready, and time a block for each line that comes in."""
     workload = next(workload for workload in WORKLOADS if workload.name == workload_name)
     library = LOADERS[name]()
-    call = workload.build(library)
-    result = call()
+    built = workload.build(library)
+    task = built if isinstance(built, Task) else Task(built)
+    result = task.call(task.prepare()) if task.prepare else task.call()
     wait = library.wait_for(result)
-    calls = warm_up(call, wait, seconds)
-    ready = {"version": library.version, "fingerprint": fingerprint(result), "calls": calls}
+    # Before the warm-up, since a training step goes on from where it is.
+    compared = fingerprint(task.check() if task.check else result)
+    calls = warm_up(task, wait, seconds)
+    ready = {"version": library.version, "threads": library.threads(), "fingerprint": compared, "calls": calls}
     print(json.dumps(ready), file=answers, flush=True)
     for _ in sys.stdin:
-        print(json.dumps({"seconds": time_block(call, wait, calls)}), file=answers, flush=True)
+        print(json.dumps({"seconds": time_block(task, wait, calls)}), file=answers, flush=True)
 
 
 def main(name: str, workload: str, seconds: str) -> None:

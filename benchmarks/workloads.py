@@ -1,10 +1,10 @@
-"""The table of what is measured. A new workload is one entry here, and a function in ``problems``."""
+"""The table of what is measured. A new workload is one entry here, and a function in ``problems`` or ``compiled``."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks import problems
+from benchmarks import compiled, problems
 from benchmarks.libraries import Library
 
 
@@ -12,13 +12,15 @@ from benchmarks.libraries import Library
 class Workload:
     """A piece of work, and the greatest ratio of our time to a peer's that is accepted.
 
-    ``peers`` lists the libraries that can do it; where the bound is ``None`` the ratio is only reported.
+    ``peers`` lists the libraries that can do it; where the bound is ``None`` the ratio is only reported. ``group``
+    is the part of the report in which it stands.
     """
 
     name: str
     title: str
-    build: Callable[[Library], problems.Call]
+    build: Callable[[Library], problems.Call | compiled.Task]
     peers: Mapping[str, float | None]
+    group: str = "un-compiled"
 
 
 def _peers(jax: float | None, torch: float | None = 0.8, autograd: float | None = 1.0) -> dict[str, float | None]:
@@ -26,9 +28,19 @@ def _peers(jax: float | None, torch: float | None = 0.8, autograd: float | None 
     return {"jax": jax, "torch": torch, "autograd": autograd}
 
 
+def _compiled(
+    name: str, title: str, build: Callable[[Library], compiled.Task], jax: float, torch: bool = True
+) -> Workload:
+    """Work for compiled functions, beside which PyTorch is reported where it has anything like it."""
+    peers: dict[str, float | None] = {"jax": jax}
+    if torch:
+        peers |= {"torch-compile": None, "torch-imperative": None}
+    return Workload(name, title, build, peers, group="compiled")
+
+
 _REPORTED: Mapping[str, float | None] = {"jax": None, "torch": None, "autograd": None}
 
-WORKLOADS = (
+_UNCOMPILED = (
     Workload("add", "x + x, 3 floats", problems.add, _peers(0.35)),
     Workload("grad-1", "grad(tanh)(2.)", partial(problems.tanh_derivative, order=1), _peers(0.035)),
     Workload("grad-2", "second derivative", partial(problems.tanh_derivative, order=2), _REPORTED),
@@ -94,6 +106,43 @@ WORKLOADS = (
         _peers(0.27, autograd=1.6),
     ),
 )
+
+_COMPILED = (
+    *(
+        _compiled(
+            f"trace-lower-{layers}",
+            f"jit(grad(MLP)): trace, lower, {layers} layers",
+            partial(compiled.trace_and_lower, layers=layers),
+            jax=0.15,
+            torch=False,
+        )
+        for layers in (10, 50)
+    ),
+    *(
+        _compiled(
+            f"lower-compile-{layers}",
+            f"jit(grad(MLP)): lower, compile, {layers} layers",
+            partial(compiled.lower_and_compile, layers=layers),
+            jax=0.9,
+            torch=False,
+        )
+        for layers in (10, 50)
+    ),
+    _compiled("cold-jit", "cold process: jit(grad(MLP))", compiled.process_with_cold_cache, jax=0.6),
+    _compiled("cold-jit-warm", "same, programs on disk", compiled.process_with_warm_cache, jax=0.45),
+    _compiled("dispatch-1", "dispatch: x + 1, 3 floats", compiled.dispatch_one, jax=1.5),
+    _compiled("dispatch-21-in", "dispatch: 21 arrays in", partial(compiled.dispatch_in, count=21), jax=1.4),
+    _compiled("dispatch-21-io", "dispatch: 21 in and out", partial(compiled.dispatch_in_and_out, count=21), jax=1.0),
+    _compiled("dispatch-200-in", "dispatch: 200 arrays in", partial(compiled.dispatch_in, count=200), jax=1.4),
+    _compiled("dispatch-200-io", "dispatch: 200 in and out", partial(compiled.dispatch_in_and_out, count=200), jax=0.8),
+    _compiled("mlp-train", "training step, MLP 784-512-512-10", compiled.mlp_training, jax=1.03),
+    _compiled("transformer-train", "training step, transformer block", compiled.transformer_training, jax=1.03),
+    _compiled("rosenbrock-hessian-jit", "Rosenbrock-100, hessian", compiled.rosenbrock_hessian, jax=1.03),
+    _compiled("mlp-512-jit", "MLP, 10 layers of 512, batch 128", compiled.network, jax=0.75),
+    _compiled("mlp-512-grad-jit", "grad(MLP), 10 layers of 512, batch 128", compiled.network_gradient, jax=1.0),
+)
+
+WORKLOADS = _UNCOMPILED + _COMPILED
 
 # Ways to the same Hessian-vector product, from the cheapest to the dearest.
 ORDER_OF_COST = ("hvp-fr", "hvp-rr", "hvp-dense")

@@ -1,4 +1,4 @@
-"""What all tests share: every jaxpr is checked, random examples are the same in every run, the user's cache is left alone."""
+"""What all tests share: jaxprs are checked, random examples are always the same, the user's cache is left alone."""
 
 from __future__ import annotations
 

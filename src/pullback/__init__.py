@@ -67,14 +67,19 @@ if TYPE_CHECKING:
     from pullback import extend as extend
     from pullback import flatten_util as flatten_util
     from pullback import lax as lax
+    from pullback import nn as nn
     from pullback import random as random
+    from pullback import scipy as scipy
     from pullback import test_util as test_util
     from pullback import tree as tree
     from pullback import tree_util as tree_util
     from pullback import typing as typing
 
 _MODULES = frozenset(
-    ["core", "dtypes", "errors", "extend", "flatten_util", "lax", "random", "test_util", "tree", "tree_util", "typing"]
+    [
+        "core", "dtypes", "errors", "extend", "flatten_util", "lax", "nn", "random", "scipy", "test_util", "tree",
+        "tree_util", "typing",
+    ]  # fmt: skip
 )  # imported when they are first used, for a short start
 
 

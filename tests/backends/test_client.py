@@ -158,5 +158,5 @@ def test_a_program_that_the_compiler_refuses_names_the_operation_and_the_line() 
     bad_p = Primitive("bad")
     bad_p.shape(lambda x: ShapedArray(x.shape, x.dtype))
     bad_p.xla(lambda hlo, x: hlo.op("stablehlo.no_such_operation", [x], x.shape, x.dtype))
-    with pytest.raises(errors.CompilationError, match=r"bad.*test_client\.py.*stablehlo\.no_such_operation"):
+    with pytest.raises(errors.CompilationError, match=r"(?s)test_client\.py.*stablehlo\.no_such_operation"):
         jit(bad_p.bind)(1.0)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from specs import FLOAT, INEXACT, K, R, Sample, Spec, derivative_of
+from specs import FLOAT, INEXACT, K, PositiveDefinite, R, Sample, Spec, derivative_of
 
 import pullback.numpy as jnp
 
@@ -523,6 +523,18 @@ LINALG = [
             ("matrix_power", (R(2, 2),), "n=0", {"n": 0}),
         )
     ],
+    *(
+        fn(
+            "linalg.cholesky",
+            PositiveDefinite(*shape),
+            dtypes="fdFD",
+            label=f"upper={upper}",
+            tolerance=4,
+            call=partial(_in_linalg, name="cholesky", options={"upper": upper}),
+        )
+        for shape in ((3, 3), (2, 2, 2))
+        for upper in (False, True)
+    ),
     fn(
         "linalg.multi_dot",
         R(2, 3),

@@ -7,6 +7,7 @@ indices, masks and the like.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from pullback.core.trace import Primitive
 from pullback.primitives import (
     contraction,
     indexing,
+    linalg,
     random_bits,
     scatter,
     shapes,
@@ -86,6 +88,22 @@ class R:
         steps = (rng.permutation(count) + rng.uniform(0.25, 0.75, count)) / max(count, 1)
         values = self.lo + (self.hi - self.lo) * (np.sort(steps) if self.sort else steps)
         return np.asarray(values.reshape(self.shape))
+
+
+class Dominant(R):
+    """A sample of matrices whose diagonals outweigh the rest, so that triangles of them are far from singular."""
+
+    def draw(self, dtype: np.dtype[Any], seed: int) -> NumpyArray:
+        x = super().draw(np.result_type(dtype, np.float32), seed)
+        return (x / 4 + 2 * np.eye(self.shape[-1])).astype(dtype)
+
+
+class PositiveDefinite(R):
+    """A sample of Hermitian matrices with positive eigenvalues."""
+
+    def draw(self, dtype: np.dtype[Any], seed: int) -> NumpyArray:
+        x = super().draw(dtype, seed)
+        return (x @ x.swapaxes(-1, -2).conj() + np.eye(self.shape[-1])).astype(dtype)
 
 
 class K:
@@ -862,6 +880,58 @@ SORTING = [
     ),
 ]
 
+BOOLEANS = (False, True)
+
+
+def solve_triangular(
+    a: Any, b: Any, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
+) -> Any:
+    a = np.tril(a) if lower else np.triu(a)
+    if unit_diagonal:
+        a = np.where(np.eye(a.shape[-1]) > 0, 1, a)
+    a = a.swapaxes(-1, -2) if transpose_a else a
+    a = a.conj() if conjugate_a else a
+    if left_side:
+        return np.linalg.solve(a, b)
+    return np.linalg.solve(a.swapaxes(-1, -2), b.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def triangular_solves(a: Sequence[int], b: Sequence[int], flags: Sequence[bool], dtypes: str) -> Spec:
+    names = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
+    params = dict(zip(names, flags, strict=True))
+    return row(
+        linalg.triangular_solve_p,
+        partial(solve_triangular, **params),
+        Dominant(*a),
+        R(*b),
+        params=params,
+        label=" ".join(name for name in names if params[name]),
+        dtypes=dtypes,
+        tolerance=4,
+    )
+
+
+LINALG = [
+    *(
+        row(linalg.cholesky_p, np.linalg.cholesky, PositiveDefinite(*shape), dtypes="fdFD", tolerance=4)
+        for shape in ((1, 1), (3, 3), (2, 2, 2), (2, 1, 3, 3), (0, 0), (0, 2, 2))
+    ),
+    *(
+        triangular_solves((3, 3), (3, 2) if flags[0] else (2, 3), flags, "fF")
+        for flags in itertools.product(BOOLEANS, repeat=5)
+    ),
+    *(
+        triangular_solves(a, b, (left_side, True, transpose, True, False), dtypes)
+        for left_side in BOOLEANS
+        for transpose in BOOLEANS
+        for a, b, dtypes in (
+            ((2, 2, 2), (2, 2, 2), "hbdD"),
+            ((2, 3, 3), (2, 3, 1) if left_side else (2, 1, 3), "fF"),
+            ((2, 2), (2, 0) if left_side else (0, 2), "fF"),
+        )
+    ),
+]
+
 WORDS = K([[1, 2], [3, 4], [5, 6]], np.uint32)
 KEYS = K(np.array([[1, 2], [3, 4]], np.uint32).view(core_dtypes.key_dtype).reshape(2), fixed=True)
 
@@ -886,6 +956,7 @@ PRIMITIVES: list[Spec] = [
     *CONTRACTIONS,
     *INDEXING,
     *SORTING,
+    *LINALG,
     *RANDOM,
 ]
 

@@ -26,6 +26,8 @@ Buffer = Any
 
 _lock = threading.RLock()
 _clients: dict[str, Any] = {}
+when_several: list[Callable[[], None]] = []
+"""Functions that are told when a second device comes into use."""
 several_devices = False
 """Whether there may be buffers on more than one device, so that it matters where one is."""
 
@@ -49,6 +51,7 @@ class _Library:
         self.jax = jax
         self.sharding_class = _sharding_class(jax.SingleDeviceSharding)
         self.put = jax.batched_device_put
+        self.snapshot = jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
     @functools.cached_property
     def handler_flags(self) -> tuple[bool, ...]:
@@ -119,6 +122,8 @@ def bound(device: Device) -> Bound:
         _by_raw[found.raw] = device
         if len(_by_raw) > 1:
             several_devices = True
+            for notify in when_several:
+                notify()
     return found
 
 
@@ -201,7 +206,14 @@ def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def put(value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Buffer:
-    """A NumPy value on a device; without a copy where alignment allows, so nobody may write to it."""
+    """A NumPy value on a device.
+
+    Args:
+      value: its elements.
+      aval: its type.
+      device: where to put it.
+      copy: whether the value may be written to afterwards; otherwise memory is shared where alignment allows.
+    """
     array = np.asarray(value)
     dtype = array.dtype
     if dtype.kind == "V":
@@ -210,7 +222,10 @@ def put(value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Bu
             array = np.zeros(array.shape, bool) if stored is _BOOL else np.asarray(array, order="C").view(_WORD)
             aval = ShapedArray(array.shape, stored)
     on = device.bound or bound(device)
-    return library().put(aval, on.sharding, [array], [on.raw], True, copy, enable_x64=True)
+    lib = library()
+    if copy:
+        return lib.put(aval, on.sharding, [array], [on.raw], True, True, lib.snapshot, enable_x64=True)
+    return lib.put(aval, on.sharding, [array], [on.raw], True, enable_x64=True)
 
 
 def move(buffer: Buffer, device: Device) -> Buffer:
@@ -237,15 +252,19 @@ class Executable:
     Attributes:
       device: where it runs.
       run: ``run(buffers)`` starts it, and gives the buffers of its results.
+
+    One that calls Python functions is waited for, so that their exceptions are raised where it is started.
     """
 
-    __slots__ = ("__weakref__", "device", "loaded", "run")
+    __slots__ = ("__weakref__", "device", "handlers", "loaded", "run")
 
-    def __init__(self, loaded: Any, device: Device, out_avals: Sequence[ShapedArray]) -> None:
+    def __init__(
+        self, loaded: Any, device: Device, out_avals: Sequence[ShapedArray], calls_python: bool = False
+    ) -> None:
         lib = library()
         self.loaded = loaded
         self.device = device
-        handlers = [
+        self.handlers = handlers = [
             lib.jax.array_result_handler(
                 ShapedArray(a.shape, stored_dtype(a.dtype)), bound(device).sharding, *lib.handler_flags
             )
@@ -255,6 +274,10 @@ class Executable:
         self.run: Callable[[list[Buffer]], list[Buffer]] = lambda buffers: execute(buffers).consume_with_handlers(
             handlers
         )
+        if calls_python:
+            from pullback.backends.host_calls import run_to_the_end
+
+            self.run = functools.partial(run_to_the_end, loaded, handlers)
 
 
 def compile_options(overrides: Sequence[tuple[str, Any]], device: Device | None = None) -> Any:
@@ -278,12 +301,33 @@ def compile_text(
       CompilationError: the compiler refuses the program; the message is the compiler's (a RuntimeError).
     """
     lib = library()
-    more = {"host_callbacks": list(callbacks)} if callbacks else {}
+    program: Any = text.encode()
+    more: dict[str, Any] = {}
+    if callbacks:
+        from pullback.backends import host_calls
+
+        host_calls.check_platform(device.platform)
+        program, more = host_calls.parsed(text), {"host_callbacks": [host_calls.HostCall(f) for f in callbacks]}
     try:
         on = bound(device)
-        return on.client.compile_and_load(text.encode(), on.device_list, compile_options(overrides, device), **more)
+        return on.client.compile_and_load(program, on.device_list, compile_options(overrides, device), **more)
     except lib.jax.JaxRuntimeError as error:
         raise CompilationError(str(error)) from None
+
+
+@functools.cache
+def register_lapack() -> None:
+    """Let programs for processors call the routines of LAPACK, by names such as ``lapack_dpotrf_ffi``.
+
+    The routines are SciPy's, which is imported. JAX in the same process registers the same functions under these names,
+    before or after; the runtime refuses only other functions.
+    """
+    from jaxlib.cpu import _lapack
+
+    _lapack.initialize()
+    with _lock:
+        for name, routine in _lapack.registrations().items():
+            library().xla_client.register_custom_call_target(name, routine, "cpu", api_version=1)
 
 
 def hlo_text(text: str) -> str:
@@ -298,7 +342,7 @@ def cost_analysis(text: str, device: Device) -> dict[str, float]:
 
 
 def serialize(loaded: Any, device: Device) -> bytes:
-    """A compiled program as bytes."""
+    """A compiled program as bytes; one that was compiled in this process, since what was read has lost its code."""
     return bound(device).client.serialize_executable(loaded)  # type: ignore[no-any-return]
 
 

@@ -218,8 +218,7 @@ def _read(path: str, key: bytes) -> bytes | None:
         found = os.fstat(descriptor)
         if not (stat.S_ISREG(found.st_mode) and _is_mine(found) and _is_private(found)):
             raise _DamagedError("it is not a file that this user alone can write to")
-        with open(descriptor, "rb", buffering=0, closefd=False) as file:
-            data = file.readall()
+        data = b"".join(iter(lambda: os.read(descriptor, found.st_size + 1), b""))
     finally:
         os.close(descriptor)
     if len(data) < _HEADER.size:
@@ -299,8 +298,7 @@ def _make_room(directory: str, size: int, bound: int) -> None:
     """Before a file of this size is written: remove what has not been used for longest, if it is time to look."""
     step = bound / _SCANS
     left = _until_scan.get(directory)
-    if left is None:
-        left = step * int.from_bytes(os.urandom(4), "little") / 2**32
+    left = step * int.from_bytes(os.urandom(4), "little") / 2**32 if left is None else min(left, step)
     _until_scan[directory] = left - size
     if left >= size:
         return

@@ -139,9 +139,12 @@ class Builder:
       module: where functions, captured arrays and host callbacks are collected.
       results: the abstract results of the equation that is being written.
       place: where in the user's program it was written, as the text that ends each line.
+      order: what the last ordered effect gave, on which the next one depends; None before the first.
     """
 
-    __slots__ = ("constants", "count", "head", "hoisted", "lines", "module", "place", "results", "signature")
+    __slots__ = (
+        "constants", "count", "head", "hoisted", "lines", "module", "order", "place", "results", "signature",
+    )  # fmt: skip
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -150,6 +153,7 @@ class Builder:
         self.head: list[str] = []
         self.lines: list[str] = []
         self.place = ""
+        self.order: Value | None = None
         self.constants: dict[Any, Value] = {}
         self.hoisted: dict[int, tuple[ArrayImpl, Value]] = {}
         self.count = 0
@@ -246,6 +250,7 @@ class Builder:
         It may use values of the function around it.
         """
         outer, self.lines = self.lines, []
+        order = self.order
         try:
             args = [Value(f"%r{self.fresh()[1:]}", s, d) for s, d in types]
             names, kinds = self._operands(body(*args))
@@ -255,6 +260,7 @@ class Builder:
             return "{\n" + "\n".join([head, *self.lines, tail]) + "\n}"
         finally:
             self.lines = outer
+            self.order = order  # what a region gives is unknown outside of it
 
     # Constants
 
@@ -480,18 +486,20 @@ class Module:
     Attributes:
       functions: finished functions; the one that is run is called ``main``.
       callbacks: functions of Python that the program calls by their position here.
+      platform: of the devices that it is for.
       shared: functions that were made from a jaxpr, by the jaxpr.
     """
 
-    __slots__ = ("callbacks", "functions", "name", "names", "places", "shared")
+    __slots__ = ("callbacks", "functions", "name", "names", "places", "platform", "shared")
 
     def __init__(self, name: str) -> None:
         self.name = _identifier(name)
         self.functions: list[Function] = []
         self.callbacks: list[Callable[..., Any]] = []
+        self.platform = "cpu"
         self.shared: dict[Any, Any] = {}
         self.names: set[str] = {"main"}
-        self.places: dict[tuple[int, int], tuple[int, Location]] = {}
+        self.places: dict[tuple[int, int, str], tuple[int, Location]] = {}
 
     def unique(self, name: str) -> str:
         """A name for a function that no other of the module has."""
@@ -503,12 +511,12 @@ class Module:
         self.names.add(candidate)
         return candidate
 
-    def place(self, location: Location | None) -> str:
-        """The text that ends the lines of an operation that was written at a location."""
+    def place(self, location: Location | None, label: str) -> str:
+        """The text that ends the lines of an operation that was written at a location, with its name and scope."""
         if location is None:
             return ""
         code, instruction = location
-        key = (id(code), instruction)
+        key = (id(code), instruction, label)
         found = self.places.get(key)
         if found is None:
             found = self.places[key] = (len(self.places), location)
@@ -524,9 +532,9 @@ class Module:
         if not locations:
             return _PLACE.sub("", text)
         legend = []
-        for number, (code, instruction) in self.places.values():
-            line = line_number((code, instruction))
-            legend.append(f'#loc{number} = loc("{_escape(code.co_name)}"("{_escape(code.co_filename)}":{line}:0))\n')
+        for (_, _, label), (number, location) in self.places.items():
+            file, line = _escape(location[0].co_filename), line_number(location)
+            legend.append(f'#loc{number} = loc("{_escape(label)}"("{file}":{line}:0))\n')
         return text + "".join(legend)
 
 

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import linecache
 import logging
+import re
 import threading
 import time
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pullback.backends import client, options
-from pullback.backends.client import Buffer, Device, Executable
+from pullback.backends.client import Buffer, Executable
+from pullback.backends.devices import Device, default_device
 from pullback.backends.emit import emit_module
 from pullback.backends.hlo import _NONE, Aliases, Module
 from pullback.core import array
 from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature
 from pullback.core.config import config
+from pullback.core.errors import CompilationError
 from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.source import format_location
 
 logger = logging.getLogger("pullback")
 array.fetch = client.to_numpy
@@ -44,8 +51,13 @@ def from_buffer(buffer: Buffer, kind: Signature) -> DeviceArray:
     x = _new(DeviceArray)
     x._buffer = buffer
     x._signature = kind
-    x.weak_type = kind.aval.weak_type
     return x
+
+
+def snapshot(x: np.ndarray[Any, Any]) -> DeviceArray:
+    """The elements of a NumPy array, which may change later, on the default device."""
+    kind = signature(x.shape, x.dtype, False)
+    return from_buffer(client.put(x, kind.aval, default_device(), copy=True), kind)
 
 
 # Programs ------------------------------------------------------------------------------------------------------------
@@ -114,8 +126,7 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
     text = lowered.module.text()
     out_avals = lowered.closed.out_avals
     if lowered.module.callbacks:
-        loaded = client.compile_text(lowered.module.text(locations=True), device, chosen, lowered.module.callbacks)
-        return Executable(loaded, device, out_avals)
+        return Executable(_compile(lowered, chosen), device, out_avals, calls_python=True)
     weak = tuple(bool(a.weak_type) for a in out_avals)
     key = (hashlib.sha256(text.encode()).digest(), tuple(chosen), weak, device)
     found = _executables.get(key)
@@ -134,4 +145,32 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
 
 
 def _compile(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:
-    return client.compile_text(lowered.module.text(locations=True), lowered.device, overrides)
+    module = lowered.module
+    text = module.text(locations=True)
+    try:
+        return client.compile_text(text, lowered.device, overrides, module.callbacks)
+    except CompilationError as error:
+        raise CompilationError(_refusal(str(error), module, text)) from None
+
+
+def _refusal(message: str, module: Module, text: str) -> str:
+    """What the compiler says of a program, with the operation and the user's line, as far as it tells the place."""
+    found = _DIAGNOSTIC.match(message)
+    if found is None:
+        return f"the compiler refuses the program {module.name}: {message}"
+    file, line, said = found[1], int(found[2]), found[3]
+    legend = {number: (name, where, int(at)) for number, name, where, at in _LEGEND.findall(text)}
+    if file == "-":  # a place in the text of the program
+        written = text.splitlines()[line - 1].strip()
+        number = written.rpartition(" loc(#loc")[2].rstrip(")")
+        name, file, line = legend.get(number, ("", "", 0))
+        said = f"{said}\n  in: {written}"
+    else:
+        name = next((name for name, where, at in legend.values() if (where, at) == (file, line)), "")
+    operation = f"the operation {name}" if name else "an operation"
+    place = f'\n  File "{file}", line {line}\n    {linecache.getline(file, line).strip()}' if file else ""
+    return f"the compiler refuses {operation} of the program {module.name}:{place}\n{said}"
+
+
+_DIAGNOSTIC = re.compile(r"(?:[A-Z_]+: )?(.*?):(\d+):\d+: error: (.*)")
+_LEGEND = re.compile(r'^#loc(\d+) = loc\("(.*)"\("(.*)":(\d+):0\)\)$', re.MULTILINE)

@@ -208,6 +208,10 @@ class DeviceArray(ArrayImpl):
     def aval(self) -> ShapedArray:
         return self._signature.aval
 
+    @property
+    def weak_type(self) -> bool:  # type: ignore[override]
+        return self._signature.aval.weak_type
+
     def __getattr__(self, name: str) -> Any:
         if name != "_value":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -218,6 +222,7 @@ class DeviceArray(ArrayImpl):
         if value.ndim == 0:
             value = value[()]  # on which NumPy is quicker
         self._value = value
+        ArrayImpl.weak_type.__set__(self, self._signature.aval.weak_type)  # type: ignore[attr-defined]
         self.__class__ = ArrayImpl
         return value
 
@@ -236,6 +241,7 @@ class DeletedArray(ArrayImpl):
     ndim = DeviceArray.ndim
     size = DeviceArray.size
     aval = DeviceArray.aval
+    weak_type = DeviceArray.weak_type
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("_value", "_buffer"):

@@ -28,7 +28,9 @@ PullbackError
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
 ├── RendererError (RuntimeError)             a drawing without a renderer, or one that fails
-└── AllocationError (MemoryError, RuntimeError)   an array too large for memory
+├── AllocationError (MemoryError, RuntimeError)   an array too large for memory
+├── CallbackError (ValueError, NotImplementedError)   a call of a Python function that cannot be done so
+└── NonFiniteError (FloatingPointError)      a NaN or an infinity, where debug_nans or debug_infs asks for it
 """
 
 from __future__ import annotations
@@ -156,3 +158,11 @@ class AllocationError(PullbackError, MemoryError, RuntimeError):
 
 class RendererError(PullbackError, RuntimeError):
     """What draws a program is not installed, or failed."""
+
+
+class CallbackError(PullbackError, ValueError, NotImplementedError):
+    """A Python function called from a program gave other results than declared, or was differentiated or mapped."""
+
+
+class NonFiniteError(PullbackError, FloatingPointError):
+    """An operation gave a NaN or an infinity while ``debug_nans`` or ``debug_infs`` was on."""

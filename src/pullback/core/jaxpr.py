@@ -8,7 +8,7 @@ from typing import Any
 from pullback.core import source
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import JaxprError, PullbackError
-from pullback.core.trace import Primitive, missing_rule
+from pullback.core.trace import Primitive, missing_rule, state
 from pullback.core.types import ShapedArray
 
 
@@ -43,7 +43,7 @@ Atom = Var | Literal
 class Eqn:
     """One equation: ``outvars = primitive[params] invars``, and where in the user's program it was written."""
 
-    __slots__ = ("invars", "made_at", "outvars", "params", "primitive")
+    __slots__ = ("invars", "made_at", "outvars", "params", "primitive", "scope")
 
     def __init__(
         self,
@@ -52,15 +52,22 @@ class Eqn:
         params: dict[str, Any],
         outvars: list[Var],
         made_at: source.Location | None = None,
+        scope: source.Scope | None = None,
     ) -> None:
         self.primitive = primitive
         self.invars = invars
         self.params = params
         self.outvars = outvars
         self.made_at = made_at
+        self.scope = scope
 
     def __repr__(self) -> str:
         return "\n".join(_show_eqn(self, _Names(), "", ""))
+
+    @property
+    def effect(self) -> bool:
+        """Whether it does more than to give results, so that it must run exactly once, whether they are needed or not."""
+        return self.primitive.effect or any(jaxpr.effect for jaxpr in subjaxprs(self))
 
 
 class Jaxpr:
@@ -69,7 +76,9 @@ class Jaxpr:
     Treat it as immutable: transformations of jaxprs are cached by the jaxpr that they were given.
     """
 
-    __slots__ = ("__weakref__", "constvars", "eqns", "invars", "outvars")
+    __slots__ = ("__weakref__", "_effect", "constvars", "eqns", "invars", "outvars")
+
+    _effect: bool
 
     def __init__(
         self, constvars: Sequence[Var], invars: Sequence[Var], eqns: Sequence[Eqn], outvars: Sequence[Atom]
@@ -78,6 +87,15 @@ class Jaxpr:
         self.invars = list(invars)
         self.eqns = list(eqns)
         self.outvars = list(outvars)
+
+    @property
+    def effect(self) -> bool:
+        """Whether it does more than to give results."""
+        try:
+            return self._effect
+        except AttributeError:
+            self._effect = any(eqn.effect for eqn in self.eqns)
+            return self._effect
 
     def __str__(self) -> str:
         return "\n".join(_show_jaxpr(self, _Names(), ""))
@@ -309,12 +327,21 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     def read(atom: Atom) -> Any:
         return env[atom] if type(atom) is Var else atom.val  # type: ignore[union-attr]
 
-    for eqn in jaxpr.eqns:
-        out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
-        if eqn.primitive.multiple_results:
-            env.update(zip(eqn.outvars, out, strict=True))
-        else:
-            env[eqn.outvars[0]] = out
+    place, scope = state.place, state.scope
+    try:
+        for eqn in jaxpr.eqns:
+            state.place = eqn.made_at or place
+            if eqn.scope is not None:
+                state.scope = eqn.scope.within(scope)
+            elif state.scope is not scope:
+                state.scope = scope
+            out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+            if eqn.primitive.multiple_results:
+                env.update(zip(eqn.outvars, out, strict=True))
+            else:
+                env[eqn.outvars[0]] = out
+    finally:
+        state.place, state.scope = place, scope
     return [read(a) for a in jaxpr.outvars]
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from types import CodeType, FrameType, TracebackType
+from typing import NamedTuple
 
 from pullback.core.config import config
 from pullback.core.errors import PullbackError
@@ -16,6 +17,34 @@ _is_internal: dict[str, bool] = {}
 
 Location = tuple[CodeType, int]
 """A code object and the index of an instruction in it: everything needed to name a line later."""
+
+FORWARD, TANGENT, BACKWARD = "", "jvp", "transpose"
+
+
+class Scope(NamedTuple):
+    """What an operation belongs to: the named scopes around it, and a pass of differentiation.
+
+    Attributes:
+      path: the names of the scopes, from the outermost, as in ``encoder/attention``.
+      phase: ``FORWARD``, ``TANGENT`` (a derivative rule made it) or ``BACKWARD`` (transposition made it).
+    """
+
+    path: str
+    phase: str = FORWARD
+
+    def within(self, outer: Scope | None) -> Scope:
+        """The scope, where it is in another one itself; the backward pass outweighs the tangents."""
+        if outer is None:
+            return self
+        path = f"{outer.path}/{self.path}" if outer.path and self.path else outer.path or self.path
+        return Scope(path, max(self.phase, outer.phase))
+
+    def label(self, operation: str) -> str:
+        """The name of an operation in the scope, as in ``transpose(encoder/attention)/mul``."""
+        if not self.phase:
+            return f"{self.path}/{operation}"
+        return f"{self.phase}({self.path})/{operation}" if self.path else f"{self.phase}/{operation}"
+
 
 
 def is_internal(filename: str) -> bool:

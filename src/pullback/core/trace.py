@@ -37,6 +37,7 @@ class Primitive:
 
     __slots__ = (
         "batch_rule",
+        "effect",
         "host_rule",
         "jvp_rule",
         "keeps_weak_type",
@@ -49,7 +50,14 @@ class Primitive:
         "xla_rule",
     )
 
-    def __init__(self, name: str, *, multiple_results: bool = False, keeps_weak_type: bool | None = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        multiple_results: bool = False,
+        keeps_weak_type: bool | None = True,
+        effect: bool = False,
+    ) -> None:
         """Declare an operation.
 
         Args:
@@ -57,10 +65,12 @@ class Primitive:
           multiple_results: whether it gives a list of results.
           keeps_weak_type: whether the result is weakly typed where all operands are; None if its parameter
             ``weak_type`` says so.
+          effect: whether it does more than to give results, so that programs run it exactly once, needed or not.
         """
         self.name = name
         self.multiple_results = multiple_results
         self.keeps_weak_type = keeps_weak_type
+        self.effect = effect
         self.host_rule: Rule | None = None
         self.shape_rule: Rule | None = None
         self.jvp_rule: Rule | None = None
@@ -177,6 +187,8 @@ class _State(threading.local):
     Attributes:
       trace: the current trace.
       axes: the named axes in scope, with their sizes.
+      place: where the operation was written that is being run again, from a program; None for the user's own line.
+      scope: the named scopes and the pass of differentiation that operations belong to, if there are any.
       silently: calls a function in a context where NumPy does not warn of overflow, of division by zero and of
         invalid values, which are values like others here. Entering a context made beforehand costs next to nothing
         (``np.errstate`` costs a microsecond), and leaves the user's own settings alone. It cannot be nested.
@@ -184,6 +196,8 @@ class _State(threading.local):
 
     trace: Trace
     axes: dict[Any, int]
+    place: source.Location | None = None
+    scope: source.Scope | None = None
 
     def __init__(self) -> None:
         context = contextvars.copy_context()

@@ -153,6 +153,8 @@ class _Node:
 _BUILTIN_NODES = frozenset((tuple, list, dict, OrderedDict, defaultdict, deque, type(None)))
 _nodes: dict[type, _Node] = {}
 _registry_lock = threading.RLock()
+when_registered: list[Callable[[type, _Node], None]] = []
+"""Functions that are told of each class that is registered."""
 _module: Any = None
 
 # Types whose instances are leaves for certain: looking here first saves most calls of optree.
@@ -245,6 +247,8 @@ def register_pytree_node(
             except BaseException:
                 del _nodes[nodetype]
                 raise
+        for notify in when_registered:
+            notify(nodetype, _nodes[nodetype])
 
 
 def register_pytree_node_class(cls: _Class) -> _Class:

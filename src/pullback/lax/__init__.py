@@ -1,5 +1,6 @@
 """The primitives under JAX's names, as functions that check their operands: ``pullback.lax``."""
 
+from pullback.lax import linalg
 from pullback.primitives.checked import (
     RoundingMethod,
     abs,

@@ -82,6 +82,11 @@ def _broadcast_batch(axis: MappedAxis, args: Any, dims: Any, *, shape: Shape, br
     return broadcast_in_dim(x, (axis.size, *shape), (0, *(d + 1 for d in broadcast_dimensions))), 0
 
 
+@broadcast_in_dim_p.xla
+def _broadcast_xla(hlo: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
+    return hlo.broadcast_in_dim(x, shape, broadcast_dimensions) if x.shape else hlo.spread(x, shape)
+
+
 def unbroadcast(x: Any, shape: Shape) -> Any:
     """``x`` summed to ``shape``, from which it was broadcast as NumPy does it."""
     extra = len(x.shape) - len(shape)
@@ -128,6 +133,7 @@ reshape_p = Primitive("reshape")
 reshape_p.host_rule = lambda x, *, new_sizes: x.reshape(new_sizes)
 reshape_p.jvp_rule = jvp_linear(reshape_p)
 reshape_p.transpose(lambda ct, x, *, new_sizes: (reshape(ct, x.shape),))
+reshape_p.xla(lambda hlo, x, *, new_sizes: hlo.reshape(x, new_sizes))
 
 
 @reshape_p.shape
@@ -145,6 +151,7 @@ def _reshape_batch(axis: MappedAxis, args: Any, dims: Any, *, new_sizes: Shape) 
 squeeze_p = Primitive("squeeze")
 squeeze_p.jvp_rule = jvp_linear(squeeze_p)
 squeeze_p.transpose(lambda ct, x, *, dimensions: (reshape(ct, x.shape),))
+squeeze_p.xla(lambda hlo, x, *, dimensions: hlo.reshape(x, hlo.result.shape))
 
 
 @squeeze_p.host
@@ -195,6 +202,7 @@ def front_aligned(x: Any, dim: int, rank: int) -> Any:
 transpose_p = Primitive("transpose")
 transpose_p.host_rule = lambda x, *, permutation: x.transpose(permutation)
 transpose_p.jvp_rule = jvp_linear(transpose_p)
+transpose_p.xla(lambda hlo, x, *, permutation: hlo.transpose(x, permutation))
 
 
 @transpose_p.shape

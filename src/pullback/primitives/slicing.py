@@ -36,6 +36,9 @@ def slice_in_dim(x: Any, start: int, limit: int, axis: int, stride: int = 1) -> 
 
 slice_p = Primitive("slice")
 slice_p.jvp_rule = jvp_linear(slice_p)
+slice_p.xla(
+    lambda hlo, x, *, start_indices, limit_indices, strides: hlo.slice(x, start_indices, limit_indices, strides)
+)
 
 
 @slice_p.host
@@ -178,6 +181,13 @@ def _pad_batch(axis: MappedAxis, args: Any, dims: Any, *, padding_config: Paddin
     return where(mask, padded, fill), dx
 
 
+@pad_p.xla
+def _pad_xla(hlo: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    attributes = ", ".join(f"{name} = {hlo.integers([c[i] for c in padding_config])}" for i, name in enumerate(names))
+    return hlo.op("stablehlo.pad", [x, value], hlo.result.shape, x.dtype, attributes)
+
+
 # Concatenation -----------------------------------------------------------------------------------------------------
 
 
@@ -188,6 +198,7 @@ def concatenate(xs: Sequence[Any], axis: int) -> Any:
 
 concatenate_p = Primitive("concatenate")
 concatenate_p.host_rule = lambda *xs, dimension: np.concatenate(xs, axis=dimension)
+concatenate_p.xla(lambda hlo, *xs, dimension: hlo.concatenate(xs, dimension))
 
 
 @concatenate_p.shape
@@ -281,6 +292,12 @@ def _stack_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) -> A
     return stack(moved, dimension + 1), 0
 
 
+@stack_p.xla
+def _stack_xla(hlo: Any, *xs: Any, dimension: int) -> Any:
+    shape = (*xs[0].shape[:dimension], 1, *xs[0].shape[dimension:])
+    return hlo.concatenate([hlo.reshape(x, shape) if x.shape else hlo.spread(x, shape) for x in xs], dimension)
+
+
 @unstack_p.host
 def _unstack_host(x: Any, *, dimension: int) -> list[Any]:
     return list(x) if dimension == 0 else list(np.moveaxis(x, dimension, 0))
@@ -317,6 +334,16 @@ def _unstack_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) ->
     return outs, [d - (shifted < d)] * len(outs)
 
 
+@unstack_p.xla
+def _unstack_xla(hlo: Any, x: Any, *, dimension: int) -> list[Any]:
+    parts = []
+    for i in range(x.shape[dimension]):
+        start, limit = [0] * x.ndim, list(x.shape)
+        start[dimension], limit[dimension] = i, i + 1
+        parts.append(hlo.reshape(hlo.slice(x, start, limit), hlo.result.shape))
+    return parts
+
+
 # Reversal ----------------------------------------------------------------------------------------------------------
 
 
@@ -328,6 +355,11 @@ def rev(x: Any, axes: Sequence[int]) -> Any:
 rev_p = Primitive("rev")
 rev_p.jvp_rule = jvp_linear(rev_p)
 rev_p.transpose(lambda ct, x, *, dimensions: (rev(ct, dimensions),))
+rev_p.xla(
+    lambda hlo, x, *, dimensions: hlo.op(
+        "stablehlo.reverse", [x], x.shape, x.dtype, f"dimensions = {hlo.integers(dimensions)}"
+    )
+)
 
 
 @rev_p.host
@@ -371,3 +403,11 @@ def _iota_shape(*, dtype: np.dtype[Any], shape: Shape, dimension: int) -> Shaped
     if not 0 <= dimension < len(shape):
         raise ShapeError(f"iota: there is no axis {dimension} in shape {shape}")
     return ShapedArray(shape, dtype)
+
+
+@iota_p.xla
+def _iota_xla(hlo: Any, *, dtype: np.dtype[Any], shape: Shape, dimension: int) -> Any:
+    if dtype.kind != "b":
+        return hlo.iota(shape, dimension, dtype)
+    byte = np.dtype(np.uint8)
+    return hlo.compare(hlo.iota(shape, dimension, byte), hlo.splat(0, shape, byte), "NE")

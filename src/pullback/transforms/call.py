@@ -5,12 +5,13 @@ The mapped programs are kept as long as the one they came from, so that nothing 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core.array import SCALARS, ArrayImpl, as_array
+from pullback.core.config import config
 from pullback.core.errors import JaxprError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var, eval_jaxpr
 from pullback.core.linear import LinearTracer, is_linear
 from pullback.core.trace import EvalTrace, Primitive, Tracer, leaked
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -64,15 +65,28 @@ def _concrete(x: Any) -> ArrayImpl:
     return array  # type: ignore[return-value]
 
 
+evaluators: dict[Primitive, Callable[[Sequence[Any], dict[str, Any]], Any]] = {}
+"""For primitives that are evaluated in a way of their own: ``rule(operands, params)`` gives the results."""
+
+
 def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Evaluate an operation without a host rule: a program is compiled, and so is any other, as a program of one."""
-    if primitive is jit_p:
-        return run_compiled(params["jaxpr"], args, params["name"])
+    """Evaluate an operation without a host rule: if it has no way of its own, as a compiled program of one operation."""
+    evaluator = evaluators.get(primitive)
+    if evaluator is not None:
+        return evaluator(args, params)
     from pullback.backends.one_operation import evaluate
 
     return evaluate(primitive, [x if type(x) in SCALARS else _concrete(x) for x in args], params)
 
 
+def _run(args: Sequence[Any], params: dict[str, Any]) -> Any:
+    closed = params["jaxpr"]
+    if config.disable_jit:
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    return run_compiled(closed, args, params["name"])
+
+
+evaluators[jit_p] = _run
 EvalTrace.without_host_rule = staticmethod(_evaluate)
 
 
@@ -139,7 +153,7 @@ def _dce(used: list[bool], eqn: Eqn) -> Eqn | None:
     smaller, used_inputs = _smaller(eqn.params["jaxpr"], used)
     invars = [a for a, u in zip(eqn.invars, used_inputs, strict=True) if u]
     outvars = [v for v, u in zip(eqn.outvars, used, strict=True) if u]
-    return Eqn(jit_p, invars, {**eqn.params, "jaxpr": smaller}, outvars, eqn.made_at)
+    return Eqn(jit_p, invars, {**eqn.params, "jaxpr": smaller}, outvars, eqn.made_at, eqn.scope)
 
 
 dce_rules[jit_p] = _dce
@@ -159,10 +173,11 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     computed = [Var(a) for a in parts.known.out_avals[len(known_outs) :]]
     bound = [*known_outs, *computed]
     residuals = parts.residuals(known_inputs, bound)
-    first = Eqn(jit_p, known_inputs, {**eqn.params, "jaxpr": parts.known}, bound, eqn.made_at)
+    first = Eqn(jit_p, known_inputs, {**eqn.params, "jaxpr": parts.known}, bound, eqn.made_at, eqn.scope)
     operands = [*residuals, *unknown_inputs]
-    second = Eqn(jit_p, operands, {**eqn.params, "jaxpr": parts.unknown}, unknown_outs, eqn.made_at)
-    return ([first] if bound else []), ([second] if unknown_outs else []), parts.unknown_outputs
+    second = Eqn(jit_p, operands, {**eqn.params, "jaxpr": parts.unknown}, unknown_outs, eqn.made_at, eqn.scope)
+    known = [first] if bound or first.effect else []
+    return known, [second] if unknown_outs or second.effect else [], parts.unknown_outputs
 
 
 partial_eval_rules[jit_p] = _partial_eval

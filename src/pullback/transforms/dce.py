@@ -15,12 +15,12 @@ dce_rules: dict[Primitive, DceRule] = {}
 
 
 def live_equations(eqns: Sequence[Eqn], results: Sequence[Atom]) -> tuple[list[Eqn], set[Var]]:
-    """The equations, in order, that some results need, and all the variables that those read."""
+    """The equations, in order, that some results need or that have effects, and all the variables that those read."""
     live = {a for a in results if isinstance(a, Var)}
     kept: list[Eqn] = []
     for eqn in reversed(eqns):
         used = [v in live for v in eqn.outvars]
-        if not any(used):
+        if not any(used) and not eqn.effect:
             continue
         rule = dce_rules.get(eqn.primitive)
         smaller = eqn if rule is None else rule(used, eqn)

@@ -10,21 +10,24 @@ from operator import attrgetter
 from types import MethodType
 from typing import Any
 
+import numpy as np
+
 from pullback.core import source, tree
-from pullback.core.array import Array, ArrayImpl, Signature, as_array, delete, signature, signature_of, typeof
+from pullback.core.array import Array, ArrayImpl, DeviceArray, Signature, as_array, delete, signature, signature_of, typeof
 from pullback.core.config import config
+from pullback.core.dtypes import canonicalize_dtype
 from pullback.core.errors import ArgumentError, OperandError, StaticArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from pullback.core.trace import EVAL, Tracer, state
 from pullback.transforms.arguments import argument_name, check_callable, name_of, out_leaf
 from pullback.transforms.call import jit_p
+from pullback.transforms.cleanup import clean
 from pullback.transforms.dce import dce_closed_jaxpr
 from pullback.transforms.stage import abstractify, stage_flat
 
 _signatures = attrgetter("_signature")
 _buffers = attrgetter("_buffer")
-_flatten = tree.flatten
-_unflatten = tree.unflatten
+_new = object.__new__
 
 
 class Options:
@@ -70,15 +73,17 @@ class Entry:
       kept: the leaves of the arguments that it takes, or None if it takes all.
       captured: buffers that it takes after them.
       kinds: the signatures of the results that it gives.
-      wrap: makes arrays of those.
+      simple: whether it takes all leaves and gives all results, so that nothing but ``execute`` has to be done.
+      execute: starts the program on a list of buffers; ``consume_with_handlers(handlers)`` gives those of its results.
       places: None, or for each result of the function where it is: a number of a result of the program, or ``~i`` for
         leaf i of the arguments, which is handed through.
       donated: the leaves of the arguments whose memory it takes.
-      out_tree: the tree of the results, or None for a single array.
+      unflatten: makes the tree of the results, or None for a single array.
     """
 
     __slots__ = (
-        "captured", "device", "donated", "kept", "kinds", "out_tree", "places", "program", "run", "traced", "wrap",
+        "captured", "device", "donated", "execute", "handlers", "kept", "kinds", "places", "program", "run", "simple",
+        "traced", "unflatten",
     )  # fmt: skip
 
     captured: list[Any]
@@ -86,12 +91,14 @@ class Entry:
     donated: tuple[int, ...]
     kept: list[int] | None
     kinds: list[Signature]
-    out_tree: Any
+    execute: Callable[[list[Any]], Any]
+    handlers: list[Any]
     places: list[int] | None
     program: Any
     run: Callable[[list[Any]], list[Any]]
+    simple: bool
     traced: Traced
-    wrap: Callable[[Any, Signature], Any]
+    unflatten: Callable[[Any], Any] | None
 
 
 class JitFunction:
@@ -107,6 +114,7 @@ class JitFunction:
         self._options = options
         self._plain = not (options.static_nums or options.static_names)
         self._nested = False
+        self._flatten: Any = None
         self._compiled, self._traced = _caches_of(fun, options)
 
     # Calling
@@ -115,19 +123,31 @@ class JitFunction:
         # The quick way, for arguments that are arrays, or trees of them, of a kind that was compiled before.
         try:
             if state.trace is EVAL and self._plain:
-                leaves: Any
-                treedef: Any
-                if kwargs or self._nested:
-                    leaves, treedef = _flatten((args, kwargs))
-                else:
-                    leaves, treedef = args, len(args)
                 entry = None
+                leaves: Any = args
                 try:
-                    entry = self._compiled[(config.meaning, treedef, *map(_signatures, leaves))]
-                except (AttributeError, KeyError, TypeError):
+                    if kwargs or self._nested:
+                        leaves, treedef = self._flatten((args, kwargs))
+                        entry = self._compiled[(config.meaning, treedef, *map(_signatures, leaves))]
+                    else:
+                        entry = self._compiled[(config.meaning, *map(_signatures, args))]
+                except (AttributeError, KeyError, TypeError, ValueError):
                     pass
                 if entry is not None:
-                    return self._run(entry, leaves)
+                    if not entry.simple:
+                        return self._run(entry, leaves)
+                    try:
+                        buffers = list(map(_buffers, leaves))
+                    except AttributeError:
+                        return self._run(entry, leaves)
+                    outs = entry.execute(buffers).consume_with_handlers(entry.handlers)
+                    unflatten = entry.unflatten
+                    if unflatten is None:
+                        x = _new(DeviceArray)
+                        x._buffer = outs[0]
+                        x._signature = entry.kinds[0]
+                        return x
+                    return unflatten(list(map(_from_buffer, outs, entry.kinds)))
             return self._general(args, kwargs)
         except Exception as error:
             source.hide_internal_frames(error)
@@ -150,14 +170,14 @@ class JitFunction:
             buffers = _put(leaves, entry.device)
         if entry.captured:
             buffers += entry.captured
-        outs = list(map(entry.wrap, entry.run(buffers), entry.kinds))
+        outs = list(map(_from_buffer, entry.run(buffers), entry.kinds))
         places = entry.places
         if places is not None:
             outs = [outs[p] if p >= 0 else given[~p] for p in places]
         for i in entry.donated:
             delete(given[i])
-        out_tree = entry.out_tree
-        return outs[0] if out_tree is None else _unflatten(out_tree, outs)
+        unflatten = entry.unflatten
+        return outs[0] if unflatten is None else unflatten(outs)
 
     def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
@@ -165,14 +185,14 @@ class JitFunction:
         call = _Call(self, args, kwargs)
         leaves = call.arrays()
         if state.trace is EVAL and not any(isinstance(x, Tracer) for x in leaves):
-            key = (config.meaning, call.treedef, *map(signature_of, leaves))
+            if self._plain and not kwargs:
+                self._nested = call.nested
+            key = self._key(call, leaves)
             entry = self._compiled.get(key)
             if entry is None:
                 entry = self._compile(call, leaves)
                 if call.cacheable:
                     _keep(self._compiled, key, entry)
-            if self._plain and not kwargs:
-                self._nested = call.nested
             return self._run(entry, leaves)
         traced = self._trace(call, list(map(typeof, leaves)))
         operands = [*leaves, *traced.captured]
@@ -181,6 +201,23 @@ class JitFunction:
         else:
             outs = jit_p.bind(*operands, jaxpr=traced.closed, name=self._name)
         return tree.unflatten(traced.out_tree, outs)
+
+    def _key(self, call: _Call, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """The key of a compiled entry, which the quick way builds too."""
+        kinds = map(signature_of, leaves)
+        if not self._plain:
+            return (config.meaning, call.treedef, *kinds)
+        if not (call.nested or call.kwargs):
+            return (config.meaning, *kinds)
+        if self._flatten is None:
+            from pullback.backends import trees
+
+            self._flatten = trees.flattener()
+        try:
+            treedef = self._flatten((call.args, call.kwargs))[1]
+        except (TypeError, ValueError):
+            treedef = call.treedef
+        return (config.meaning, treedef, *kinds)
 
     @property
     def _name(self) -> str:
@@ -330,6 +367,10 @@ class _Call:
         return [x if isinstance(x, Array) else self._array(i, x) for i, x in enumerate(self.leaves)]
 
     def _array(self, i: int, x: Any) -> Array:
+        if type(x) is np.ndarray and state.trace is EVAL and x.dtype.isnative and canonicalize_dtype(x.dtype) is x.dtype:
+            from pullback.backends.programs import snapshot
+
+            return snapshot(x)
         try:
             return as_array(x)
         except OperandError as error:
@@ -417,8 +458,6 @@ def _put(leaves: Sequence[ArrayImpl], device: Any) -> list[Any]:
 
 def _let_go(x: Any) -> None:
     """Forget the host's view of an array that has its elements on a device, so that they can be overwritten."""
-    from pullback.core.array import DeviceArray
-
     if type(x) is ArrayImpl and hasattr(x, "_buffer"):
         signature_of(x)
         del x._value
@@ -442,7 +481,7 @@ class Plan:
         self.asked_for = asked_for
 
     def compile(self, overrides: Sequence[tuple[str, Any]] = ()) -> Entry:
-        from pullback.backends.programs import from_buffer
+        from pullback.backends import client, trees
 
         program = self.lowered.compile(overrides)
         entry = Entry()
@@ -456,24 +495,31 @@ class Plan:
         entry.kinds = program.out_signatures
         if self.asked_for:
             entry.kinds = [signature(k.aval.shape, k.aval.dtype, k.aval.weak_type, device) for k in entry.kinds]
-        entry.wrap = from_buffer
+        entry.execute = program.executable.loaded.execute_sharded
+        entry.handlers = program.executable.handlers
         entry.places = self.places
-        entry.out_tree = None if traced.out_tree == _leaf_tree() else traced.out_tree
+        entry.unflatten = None if traced.out_tree == _leaf_tree() else trees.unflattener(traced.out_tree)
+        entry.simple = not (
+            self.kept or self.donated or entry.captured or self.places or client.several_devices
+            or self.lowered.module.callbacks or config.debug_nans or config.debug_infs
+        )  # fmt: skip
         return entry
 
 
 def lower(function: JitFunction, traced: Traced, leaves: Sequence[Any], call: _Call) -> Plan:
     """Lower a traced function for the device on which its arguments are, or for the one that was asked for."""
     global _client
-    from pullback.backends import cleanup, client, placement
+    from pullback.backends import client, placement
     from pullback.backends.programs import Lowered
 
-    _client = client
+    if _client is not client:
+        _client = client
+        client.when_several.append(_not_simple)
     options = function._options
     device, asked_for = placement.device_for(leaves, function._name)
     if options.device is not None:
         device, asked_for = placement.device_named(options.device), True
-    places, closed = _without_forwarded(cleanup.clean(traced.closed))
+    places, closed = _without_forwarded(clean(traced.closed))
     kept: list[int] | None = None
     if not options.keep_unused:
         closed, used = dce_closed_jaxpr(closed, True)
@@ -482,6 +528,21 @@ def lower(function: JitFunction, traced: Traced, leaves: Sequence[Any], call: _C
     plan = Plan(traced, kept, places, donated, asked_for)
     plan.lowered = Lowered(closed, f"jit_{function._name}", device, aliases)
     return plan
+
+
+def _not_simple() -> None:
+    """From now on it matters on which device a buffer is: no entry can do without looking."""
+    for cache in list(_all):
+        for entry in list(cache.values()):
+            if isinstance(entry, Entry):
+                entry.simple = False
+
+
+def _from_buffer(buffer: Any, kind: Signature) -> DeviceArray:
+    x = _new(DeviceArray)
+    x._buffer = buffer
+    x._signature = kind
+    return x
 
 
 @functools.cache

@@ -82,13 +82,13 @@ class StageTrace(Trace):
         if scalars:
             _settle_literals(invars, args)
         aval = infer(primitive, [a.aval for a in invars], params)
-        made_at = source.here()
+        made_at = state.place or source.here()
         if primitive.multiple_results:
             outvars = [Var(a) for a in aval]
-            self.eqns.append(Eqn(primitive, invars, params, outvars, made_at))
+            self.eqns.append(Eqn(primitive, invars, params, outvars, made_at, state.scope))
             return [StageTracer(self, v, made_at) for v in outvars]
         var = Var(aval)
-        self.eqns.append(Eqn(primitive, invars, params, [var], made_at))
+        self.eqns.append(Eqn(primitive, invars, params, [var], made_at, state.scope))
         return StageTracer(self, var, made_at)
 
     def atom(self, x: Any) -> Var | Literal:
@@ -137,12 +137,15 @@ def stage_flat(
     """
     trace = StageTrace(state.trace, function, transformation)
     invars = [Var(aval) for aval in avals]
+    place, scope = state.place, state.scope
+    state.place = state.scope = None
     state.trace = trace
     staging.append(trace)
     try:
         results = run(*[StageTracer(trace, v, None) for v in invars])
         outvars = [trace.atom(x) for x in results]
     finally:
+        state.place, state.scope = place, scope
         state.trace = trace.parent
         trace.live = False
         staging.remove(trace)

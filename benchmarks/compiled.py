@@ -1,0 +1,276 @@
+"""What is measured of compiled functions: each function takes a ``Library`` and returns the task to time.
+
+Nothing that would spare a repetition its work is left in a cache: where tracing, lowering or compiling is timed,
+every repetition is a new function with a constant of its own, and the persistent caches are off.
+"""
+
+import itertools
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from benchmarks.compilers import Compiler
+from benchmarks.libraries import Library
+from benchmarks.problems import Call, _mlp, _normal
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is timed, where it takes more to say than a call.
+
+    Attributes:
+      call: what is timed; it is given what ``prepare`` returns, if there is a ``prepare``.
+      check: gives the result in which the libraries must agree, instead of the first call's.
+      prepare: runs before each call, and is not timed.
+      waits_once: whether results are waited for at the end of a block, and not at the end of each call.
+      cold: whether every call starts afresh, so that there is nothing to warm up.
+    """
+
+    call: Callable[..., Any]
+    check: Call | None = None
+    prepare: Call | None = None
+    waits_once: bool = False
+    cold: bool = False
+
+
+def _compiler(library: Library) -> Compiler:
+    assert library.compiler is not None
+    return library.compiler
+
+
+# Getting there: tracing, lowering, compiling -------------------------------------------------------------------------
+
+
+def _fresh_gradients(library: Library, layers: int) -> tuple[Callable[[], Any], tuple[Any, Any]]:
+    """What traces the compiled gradient of a new function at each call, and the arguments."""
+    loss, parameters, x = _mlp(library, width=10, batch=4, layers=layers)
+    transforms, numbers = library.transforms, itertools.count()
+    transforms.config.update("jax_enable_compilation_cache", False)
+
+    def traced() -> Any:
+        factor = 1 + 1e-6 * next(numbers)
+        return transforms.jit(transforms.grad(lambda p, x: factor * loss(p, x))).trace(parameters, x)
+
+    return traced, (parameters, x)
+
+
+def trace_and_lower(library: Library, layers: int) -> Task:
+    """Tracing and lowering of the network's gradient."""
+    traced, arguments = _fresh_gradients(library, layers)
+    return Task(lambda: traced().lower(), check=lambda: traced().lower().compile()(*arguments))
+
+
+def lower_and_compile(library: Library, layers: int) -> Task:
+    """Lowering and compiling of the network's gradient, which was traced before."""
+    traced, arguments = _fresh_gradients(library, layers)
+    return Task(
+        lambda program: program.lower().compile(),
+        check=lambda: traced().lower().compile()(*arguments),
+        prepare=traced,
+    )
+
+
+# Where the libraries keep compiled programs on disk.
+_DISK_CACHES = ("PULLBACK_COMPILATION_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
+# JAX writes only what took a second to compile, unless it is told to write everything.
+_JAX_WRITES_ALL = {
+    "JAX_ENABLE_COMPILATION_CACHE": "true",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+
+
+def _process(program: str, directory: str, jax_writes: bool) -> float:
+    """What a process prints that has its compiled programs in a directory."""
+    environment = {**os.environ, **dict.fromkeys(_DISK_CACHES, directory), **_JAX_WRITES_ALL}
+    if not jax_writes:
+        del environment["JAX_COMPILATION_CACHE_DIR"]
+    command = [sys.executable, "-c", program]
+    finished = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    return float(finished.stdout)
+
+
+def process_with_cold_cache(library: Library) -> Task:
+    """A whole process that compiles one gradient, with nothing on disk.
+
+    JAX is left as it is by default, without a persistent cache, and so need not write one.
+    """
+    program = _compiler(library).cold_start
+
+    return Task(lambda directory: _process(program, directory, jax_writes=False), prepare=tempfile.mkdtemp, cold=True)
+
+
+def process_with_warm_cache(library: Library) -> Task:
+    """The same process, when another one has compiled the gradient before; JAX with its persistent cache."""
+    program, directory = _compiler(library).cold_start, tempfile.mkdtemp()
+    return Task(lambda: _process(program, directory, jax_writes=True))
+
+
+# Dispatch: what a call costs beyond its work -------------------------------------------------------------------------
+
+
+def dispatch_one(library: Library) -> Task:
+    """A compiled ``x + 1`` of 3 floats."""
+    compiler = _compiler(library)
+    (x,) = _on_device(compiler, [_normal(library, 3)])
+    add_one = compiler.compile(lambda x: x + 1)
+    return Task(lambda: add_one(x), waits_once=True)
+
+
+def _on_device(compiler: Compiler, arrays: list[Any]) -> list[Any]:
+    """The arrays as results of a compiled function, which is where most arguments come from."""
+    doubled: list[Any] = compiler.compile(lambda arrays: [2 * x for x in arrays])(arrays)
+    return doubled
+
+
+def _parameters(library: Library, count: int) -> Any:
+    """``count`` arrays of 3 floats, nested as the parameters of a network are."""
+    arrays = _on_device(_compiler(library), [_normal(library, 3, seed=i) for i in range(count)])
+    pairs = zip(arrays[0::2], arrays[1::2], strict=False)
+    layers = [{"weight": weight, "bias": bias} for weight, bias in pairs]
+    return {"layers": layers, "rest": arrays[2 * len(layers) :]}
+
+
+def dispatch_in(library: Library, count: int) -> Task:
+    """A compiled function of ``count`` arrays in a nested tree, with one result."""
+
+    def total(tree: Any) -> Any:
+        return sum([layer["weight"] + layer["bias"] for layer in tree["layers"]] + tree["rest"])
+
+    tree, compiled = _parameters(library, count), _compiler(library).compile(total)
+    return Task(lambda: compiled(tree), waits_once=True)
+
+
+def dispatch_in_and_out(library: Library, count: int) -> Task:
+    """A compiled function of ``count`` arrays in a nested tree, with as many results in a like tree."""
+
+    def add_one(tree: Any) -> Any:
+        layers = [{name: x + 1 for name, x in layer.items()} for layer in tree["layers"]]
+        return {"layers": layers, "rest": [x + 1 for x in tree["rest"]]}
+
+    tree, compiled = _parameters(library, count), _compiler(library).compile(add_one)
+    return Task(lambda: compiled(tree), waits_once=True)
+
+
+# Steady state --------------------------------------------------------------------------------------------------------
+
+
+def network(library: Library) -> Task:
+    """Ten layers of 512 and a sum, batch 128."""
+    loss, parameters, x = _wide_network(library)
+    compiled = _compiler(library).compile(loss)
+    return Task(lambda: compiled(parameters, x))
+
+
+def network_gradient(library: Library) -> Task:
+    """The gradient of the same network with respect to its parameters."""
+    return Task(_compiler(library).gradient(*_wide_network(library)))
+
+
+def _wide_network(library: Library) -> tuple[Callable[..., Any], Any, Any]:
+    _, parameters, x = _mlp(library, width=512, batch=128, layers=10)
+    np = library.np
+
+    def loss(parameters: Any, x: Any) -> Any:
+        for weight, bias in parameters:
+            x = np.tanh(x @ weight + bias)
+        return np.sum(x)
+
+    return loss, parameters, x
+
+
+def rosenbrock_hessian(library: Library) -> Task:
+    """The Hessian of Rosenbrock's function of 100 variables."""
+    np = library.np
+
+    def f(x: Any) -> Any:
+        return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+    return Task(_compiler(library).hessian(f, _normal(library, 100)))
+
+
+# Steps before the one whose loss is compared, so that it shows whether the gradients are right.
+_STEPS_BEFORE = 5
+
+
+def _training(library: Library, loss: Callable[..., Any], parameters: Any, *batch: Any) -> Task:
+    step = _compiler(library).training_step(loss, parameters, *batch)
+
+    def after_some_steps() -> Any:
+        for _ in range(_STEPS_BEFORE):
+            step()
+        return step()
+
+    return Task(step, check=after_some_steps)
+
+
+def _dense(library: Library, rows: int, columns: int, seed: int) -> Any:
+    """A weight, and a bias of zeros."""
+    weight = _normal(library, rows, columns, scale=1 / math.sqrt(rows), seed=seed)
+    return {"weight": weight, "bias": library.array(numpy.zeros(columns, numpy.float32))}
+
+
+def _norm(library: Library, width: int) -> Any:
+    """The parameters of a layer norm."""
+    ones = numpy.ones(width, numpy.float32)
+    return {"scale": library.array(ones), "shift": library.array(0 * ones)}
+
+
+def mlp_training(library: Library) -> Task:
+    """A training step of a classifier 784-512-512-10 at batch 128: relu, softmax, cross-entropy."""
+    nn, np, sizes = _compiler(library).nn, library.np, (784, 512, 512, 10)
+    parameters = [_dense(library, *shape, seed=i) for i, shape in enumerate(itertools.pairwise(sizes))]
+    labels = numpy.random.default_rng(10).integers(10, size=128)
+
+    def loss(parameters: Any, images: Any, targets: Any) -> Any:
+        *hidden, last = parameters
+        x = images
+        for layer in hidden:
+            x = nn.relu(x @ layer["weight"] + layer["bias"])
+        logits = nn.log_softmax(x @ last["weight"] + last["bias"], -1)
+        return -np.sum(targets * logits) / len(targets)
+
+    one_hot = library.array(numpy.eye(10, dtype=numpy.float32)[labels])
+    return _training(library, loss, parameters, _normal(library, 128, 784, seed=11), one_hot)
+
+
+def transformer_training(library: Library) -> Task:
+    """A training step of a transformer block: width 256, 8 heads, 128 positions, batch 8."""
+    nn, np, width, heads = _compiler(library).nn, library.np, 256, 8
+    names = ("query", "key", "value", "out")
+    parameters = {
+        **{name: _dense(library, width, width, seed=i) for i, name in enumerate(names)},
+        "up": _dense(library, width, 4 * width, seed=4),
+        "down": _dense(library, 4 * width, width, seed=5),
+        "before": _norm(library, width),
+        "between": _norm(library, width),
+    }
+
+    def dense(layer: Any, x: Any) -> Any:
+        return x @ layer["weight"] + layer["bias"]
+
+    def block(parameters: Any, x: Any) -> Any:
+        batch, positions, _ = x.shape
+        normed = nn.layer_norm(x, **parameters["before"])
+        query, key, value = (
+            np.swapaxes(dense(parameters[name], normed).reshape(batch, positions, heads, width // heads), 1, 2)
+            for name in names[:3]
+        )
+        mixed = np.swapaxes(nn.attention(query, key, value), 1, 2).reshape(batch, positions, width)
+        x = x + dense(parameters["out"], mixed)
+        hidden = nn.gelu(dense(parameters["up"], nn.layer_norm(x, **parameters["between"])))
+        return x + dense(parameters["down"], hidden)
+
+    def loss(parameters: Any, x: Any, targets: Any) -> Any:
+        return np.mean((block(parameters, x) - targets) ** 2)
+
+    return _training(
+        library, loss, parameters, _normal(library, 8, 128, width, seed=6), _normal(library, 8, 128, width, seed=7)
+    )

@@ -1,0 +1,187 @@
+"""How each library compiles: the same few methods for those that have ``jit`` and for PyTorch.
+
+Each method makes everything ready and returns the call to time. Layers that PyTorch has as operations of its own are
+those operations there, so that every peer is at its best.
+"""
+
+import functools
+import importlib
+import math
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+RATE = 0.05
+"""The learning rate of the training steps: a few of them change the loss visibly, and it stays finite for thousands."""
+
+_NETWORK = """
+def loss(parameters, x):
+    for weight, bias in parameters:
+        x = np.tanh(x @ weight + bias)
+    return np.sum(x ** 2)
+
+def numbers(*shape):
+    return array(numpy.sin(numpy.arange(1.0, 1 + numpy.prod(shape))).reshape(shape).astype("float32") / 3)
+
+parameters = [(numbers(10, 10), numbers(10)) for _ in range(10)]
+x = numbers(4, 10)
+"""
+_PRINT = "print(sum(float(abs(numpy.asarray(leaf)).sum()) for leaf in gradient))\n"
+
+
+def leaves(tree: Any) -> Iterator[Any]:
+    """The arrays and floats of a result or of parameters, whatever containers they are in."""
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, tuple | list):
+        for item in tree:
+            yield from leaves(item)
+    elif hasattr(tree, "__array__") or isinstance(tree, float):
+        yield tree
+
+
+class Compiler(Protocol):
+    """What a compiled workload may use.
+
+    ``nn`` has ``relu``, ``gelu`` (by tanh), ``log_softmax`` (over the last axis), ``layer_norm(x, scale, shift)``
+    and ``attention(query, key, value)`` (over the last two axes); ``cold_start`` is a program that prints the sum of
+    the magnitudes of a compiled gradient.
+    """
+
+    cold_start: str
+
+    @property
+    def nn(self) -> Any: ...
+
+    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The compiled function."""
+
+    def gradient(self, loss: Callable[..., Any], parameters: Any, *batch: Any) -> Callable[[], Any]:
+        """The compiled gradient with respect to the parameters."""
+
+    def hessian(self, function: Callable[[Any], Any], point: Any) -> Callable[[], Any]:
+        """The compiled Hessian."""
+
+    def training_step(self, loss: Callable[..., Any], parameters: Any, *batch: Any) -> Callable[[], Any]:
+        """A step of gradient descent, whose parameters take the memory of the last ones; it returns the loss."""
+
+
+class JaxLike:
+    """Pullback or JAX: transformations of pure functions."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+        self._library = importlib.import_module(package)
+        self.cold_start = (
+            f"import numpy, {package} as library, {package}.numpy as np\narray = np.asarray\n{_NETWORK}"
+            "gradient = [leaf for pair in library.jit(library.grad(loss))(parameters, x) for leaf in pair]\n"
+            f"{_PRINT}"
+        )
+
+    @functools.cached_property
+    def nn(self) -> Any:
+        np = importlib.import_module(f"{self._package}.numpy")
+        nn = importlib.import_module(f"{self._package}.nn")
+
+        def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
+            centred = x - np.mean(x, axis=-1, keepdims=True)
+            variance = np.mean(centred**2, axis=-1, keepdims=True)
+            return centred / np.sqrt(variance + 1e-5) * scale + shift
+
+        def attention(query: Any, key: Any, value: Any) -> Any:
+            scores = query @ np.swapaxes(key, -1, -2) / math.sqrt(query.shape[-1])
+            return nn.softmax(scores, axis=-1) @ value
+
+        return SimpleNamespace(
+            relu=nn.relu, gelu=nn.gelu, log_softmax=nn.log_softmax, layer_norm=layer_norm, attention=attention
+        )
+
+    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        compiled: Callable[..., Any] = self._library.jit(function)
+        return compiled
+
+    def gradient(self, loss: Callable[..., Any], parameters: Any, *batch: Any) -> Callable[[], Any]:
+        compiled = self.compile(self._library.grad(loss))
+        return lambda: compiled(parameters, *batch)
+
+    def hessian(self, function: Callable[[Any], Any], point: Any) -> Callable[[], Any]:
+        compiled = self.compile(self._library.hessian(function))
+        return lambda: compiled(point)
+
+    def training_step(self, loss: Callable[..., Any], parameters: Any, *batch: Any) -> Callable[[], Any]:
+        library = self._library
+
+        def step(parameters: Any, *batch: Any) -> Any:
+            value, gradient = library.value_and_grad(loss)(parameters, *batch)
+            return library.tree.map(lambda p, g: p - RATE * g, parameters, gradient), value
+
+        compiled = library.jit(step, donate_argnums=0)
+
+        def call() -> Any:
+            nonlocal parameters
+            parameters, value = compiled(parameters, *batch)
+            return value
+
+        return call
+
+
+class Torch:
+    """PyTorch with parameters that record their gradients, and an optimiser that changes them in place.
+
+    Functions are compiled by ``torch.compile``, or, the imperative way, not at all.
+    """
+
+    def __init__(self, compiles: bool) -> None:
+        import torch
+
+        self._torch = torch
+        self._compiles = compiles
+        loss = "torch.compile(loss)" if compiles else "loss"
+        self.cold_start = (
+            f"import numpy, torch, torch as np\narray = torch.from_numpy\n{_NETWORK}"
+            "leaves = [leaf.requires_grad_() for pair in parameters for leaf in pair]\n"
+            f"gradient = torch.autograd.grad({loss}(parameters, x), leaves)\n{_PRINT}"
+        )
+
+    @functools.cached_property
+    def nn(self) -> Any:
+        functional = self._torch.nn.functional
+        return SimpleNamespace(
+            relu=functional.relu,
+            gelu=functools.partial(functional.gelu, approximate="tanh"),
+            log_softmax=functools.partial(functional.log_softmax, dim=-1),
+            layer_norm=lambda x, scale, shift: functional.layer_norm(x, x.shape[-1:], scale, shift),
+            attention=functional.scaled_dot_product_attention,
+        )
+
+    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if not self._compiles:
+            return function
+        compiled: Callable[..., Any] = self._torch.compile(function)
+        return compiled
+
+    def gradient(self, loss: Callable[..., Any], parameters: Any, *batch: Any) -> Callable[[], Any]:
+        variables = [leaf.requires_grad_() for leaf in leaves(parameters)]
+        compiled, grad = self.compile(loss), self._torch.autograd.grad
+        return lambda: grad(compiled(parameters, *batch), variables)
+
+    def hessian(self, function: Callable[[Any], Any], point: Any) -> Callable[[], Any]:
+        if self._compiles:
+            compiled = self.compile(self._torch.func.hessian(function))
+            return lambda: compiled(point)
+        hessian = self._torch.autograd.functional.hessian
+        return lambda: hessian(function, point, vectorize=True)
+
+    def training_step(self, loss: Callable[..., Any], parameters: Any, *batch: Any) -> Callable[[], Any]:
+        variables = [leaf.requires_grad_() for leaf in leaves(parameters)]
+        optimiser = self._torch.optim.SGD(variables, lr=RATE)
+        compiled = self.compile(loss)
+
+        def call() -> Any:
+            optimiser.zero_grad()
+            value = compiled(parameters, *batch)
+            value.backward()
+            optimiser.step()
+            return value.detach()
+
+        return call

@@ -1,0 +1,108 @@
+"""Calls of Python functions by compiled programs.
+
+The runtime calls a function on a thread of its own or on the one that started the program, with NumPy arrays that look
+into its memory and are gone afterwards. A program that calls Python is waited for where it is started: so an exception
+of a function is raised there, with its own traceback, instead of as an error of the runtime somewhere later.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.backends import client
+from pullback.core.errors import BackendError, CompilationError
+
+TARGET = "xla_ffi_python_cpu_callback"
+"""The name by which programs call Python, with the number of the function as the attribute ``index``."""
+KEPT = 64
+"""How many exceptions are kept, of programs that failed for another reason before anybody asked for them."""
+
+_numbers = itertools.count()
+_raised: dict[int, BaseException] = {}
+_MARK = "raised by a host function, number "
+
+
+class HostCall:
+    """A function as the runtime calls it: what it raises is kept, and the runtime is told where."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., tuple[Any, ...]]) -> None:
+        self.function = function
+
+    def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        try:
+            return self.function(*operands)
+        except BaseException as error:
+            number = next(_numbers)
+            _raised[number] = error
+            _raised.pop(number - KEPT, None)
+            raise RuntimeError(f"{_MARK}{number}") from None
+
+
+def original(error: BaseException) -> BaseException | None:
+    """The exception of a host function that is behind an error of the runtime, if there is one."""
+    found = re.search(_MARK + r"(\d+)", str(error))
+    return None if found is None else _raised.pop(int(found[1]), None)
+
+
+def check_platform(platform: str) -> None:
+    """Refuse programs that call Python on platforms where they cannot.
+
+    Raises:
+      BackendError: they cannot (a RuntimeError).
+    """
+    if platform != "cpu":
+        raise BackendError(
+            f"compiled programs for {platform!r} cannot call Python functions (debug.print, debug.callback, "
+            "pure_callback, io_callback), only those for 'cpu'. Leave the calls out, or run the function un-compiled, "
+            "within disable_jit()."
+        )
+
+
+def run_to_the_end(loaded: Any, handlers: Sequence[Any], buffers: list[Any]) -> list[Any]:
+    """Run a program, wait for it, and raise what its host functions raised."""
+    try:
+        results = loaded.execute_sharded(buffers, with_tokens=True)
+        outs = results.consume_with_handlers(handlers)
+        results.consume_token().block_until_ready()
+        return outs  # type: ignore[no-any-return]
+    except client.library().jax.JaxRuntimeError as error:
+        found = original(error)
+        if found is None:
+            raise
+    raise found
+
+
+@functools.cache
+def _context() -> Any:
+    from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _stablehlo
+
+    context = ir.Context()
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context.append_dialect_registry(registry)
+    _stablehlo.register_dialect(context)
+    _chlo.register_dialect(context)
+    context.load_all_available_dialects()
+    return context
+
+
+def parsed(text: str) -> Any:
+    """StableHLO text as the object of MLIR's that the runtime takes together with host functions.
+
+    Raises:
+      CompilationError: the text is not a program (a RuntimeError).
+    """
+    context = _context()
+    from jaxlib.mlir import ir
+
+    try:
+        return ir.Module.parse(text, context)
+    except ir.MLIRError as error:
+        raise CompilationError(str(error)) from None

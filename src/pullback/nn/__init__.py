@@ -1,0 +1,58 @@
+"""Functions for neural networks: activations, softmax and its kin, one-hot encoding, and initial weights.
+
+They are plain functions of ``pullback.numpy``'s arrays, which every transformation maps.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from pullback.nn.activations import (
+    celu,
+    elu,
+    gelu,
+    glu,
+    hard_sigmoid,
+    hard_silu,
+    hard_swish,
+    hard_tanh,
+    identity,
+    leaky_relu,
+    log1mexp,
+    log_sigmoid,
+    mish,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    soft_sign,
+    softplus,
+    sparse_plus,
+    sparse_sigmoid,
+    squareplus,
+    swish,
+    tanh,
+)
+from pullback.nn.normalized import log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize
+
+if TYPE_CHECKING:
+    from pullback.nn import initializers as initializers
+
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "initializers",
+    "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot", "relu",
+    "relu6", "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid",
+    "squareplus", "standardize", "swish", "tanh",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "initializers":  # which needs random numbers
+        return importlib.import_module("pullback.nn.initializers")
+    raise AttributeError(f"module 'pullback.nn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

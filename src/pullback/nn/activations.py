@@ -1,0 +1,365 @@
+"""Activations: functions of each element, with derivatives that are finite wherever the functions are.
+
+The kinks of those that have one are where JAX has them, with the derivative that JAX gives there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pullback.numpy as pnp
+from pullback.core.errors import ShapeError
+from pullback.numpy.promotion import axis_index, inexact_operand, operand
+from pullback.primitives import elementwise as ops
+from pullback.primitives import slicing
+
+# Linear in pieces --------------------------------------------------------------------------------------------------
+
+
+def identity(x: Any) -> Any:
+    """The argument, as an array.
+
+    >>> print(identity(2.0))
+    2.0
+    """
+    return operand("identity", x)
+
+
+def relu(x: Any) -> Any:
+    """The rectified linear unit, ``max(x, 0)``, with derivative 0 at 0.
+
+    Args:
+      x: an array of real numbers.
+
+    Returns:
+      An array of the same shape and dtype.
+
+    >>> import pullback.numpy as pnp
+    >>> print(relu(pnp.array([-1.0, 0.0, 2.0])))
+    [0. 0. 2.]
+    """
+    x = operand("relu", x)
+    return ops.where(ops.le_p.bind(x, 0), 0, x)
+
+
+def relu6(x: Any) -> Any:
+    """The rectified linear unit up to six, ``min(max(x, 0), 6)``; see Howard et al. 2017, *MobileNets*.
+
+    Args:
+      x: an array of real numbers.
+
+    Returns:
+      An array of the same shape, of floats. At the kinks the derivative is one half.
+
+    >>> import pullback.numpy as pnp
+    >>> print(relu6(pnp.array([-1.0, 2.0, 8.0])))
+    [0. 2. 6.]
+    """
+    return ops.min_p.bind(ops.max_p.bind(inexact_operand("relu6", x), 0), 6)
+
+
+def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
+    """The leaky rectified linear unit: ``x`` where it is not negative, else ``negative_slope * x``.
+
+    Args:
+      x: an array of real numbers.
+      negative_slope: a number or an array that broadcasts.
+
+    >>> import pullback.numpy as pnp
+    >>> print(leaky_relu(pnp.array([-2.0, 3.0])))
+    [-0.02  3.  ]
+    """
+    return pnp.where(pnp.greater_equal(x, 0), x, pnp.multiply(negative_slope, x))
+
+
+def hard_tanh(x: Any) -> Any:
+    """``x`` between -1 and 1, and the nearer of these bounds elsewhere.
+
+    Args:
+      x: an array of real numbers.
+
+    Returns:
+      An array of the same shape and dtype, with derivative 1 at the bounds.
+
+    >>> import pullback.numpy as pnp
+    >>> print(hard_tanh(pnp.array([-3.0, 0.5, 2.0])))
+    [-1.   0.5  1. ]
+    """
+    x = operand("hard_tanh", x)
+    return ops.where(ops.gt(x, 1), 1, ops.where(ops.lt(x, -1), -1, x))
+
+
+def hard_sigmoid(x: Any) -> Any:
+    """``relu6(x + 3) / 6``, which is near the sigmoid; see Howard et al. 2019, *Searching for MobileNetV3*.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> import pullback.numpy as pnp
+    >>> print(hard_sigmoid(pnp.array([-4.0, 0.0, 4.0])))
+    [0.  0.5 1. ]
+    """
+    return ops.div(relu6(ops.add(inexact_operand("hard_sigmoid", x), 3)), 6)
+
+
+def hard_silu(x: Any) -> Any:
+    """``x * hard_sigmoid(x)``; see Howard et al. 2019, *Searching for MobileNetV3*.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> import pullback.numpy as pnp
+    >>> print(hard_silu(pnp.array([-4.0, 3.0, 4.0])))
+    [-0.  3.  4.]
+    """
+    x = inexact_operand("hard_silu", x)
+    return ops.mul(x, hard_sigmoid(x))
+
+
+hard_swish = hard_silu
+
+
+def sparse_plus(x: Any) -> Any:
+    """0 below -1, ``x`` above 1, and ``(x + 1)**2 / 4`` between them.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> import pullback.numpy as pnp
+    >>> print(sparse_plus(pnp.array([-2.0, 0.0, 3.0])))
+    [0.   0.25 3.  ]
+    """
+    x = inexact_operand("sparse_plus", x)
+    between = ops.div(ops.square(ops.add(x, 1)), 4)
+    return ops.where(ops.le_p.bind(x, -1), 0, ops.where(ops.ge_p.bind(x, 1), x, between))
+
+
+def sparse_sigmoid(x: Any) -> Any:
+    """``(x + 1) / 2`` between -1 and 1, 0 below and 1 above: the derivative of :func:`sparse_plus`.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> import pullback.numpy as pnp
+    >>> print(sparse_sigmoid(pnp.array([-2.0, 0.0, 3.0])))
+    [0.  0.5 1. ]
+    """
+    return ops.mul(ops.min_p.bind(ops.max_p.bind(ops.add(inexact_operand("sparse_sigmoid", x), 1), 0), 2), 0.5)
+
+
+# With exponentials -------------------------------------------------------------------------------------------------
+
+
+def sigmoid(x: Any) -> Any:
+    """The logistic function, ``1 / (1 + exp(-x))``.
+
+    Args:
+      x: an array of floats or complex numbers; integers are converted.
+
+    >>> print(sigmoid(0.0))
+    0.5
+    """
+    return ops.logistic(inexact_operand("sigmoid", x))
+
+
+def log_sigmoid(x: Any) -> Any:
+    """The logarithm of the logistic function, ``-log(1 + exp(-x))``, without overflow.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> print(f"{log_sigmoid(0.0):.4f} {log_sigmoid(-1000.0):.1f}")
+    -0.6931 -1000.0
+    """
+    return ops.neg(softplus(ops.neg(inexact_operand("log_sigmoid", x))))
+
+
+def softplus(x: Any) -> Any:
+    """``log(1 + exp(x))``, without overflow.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> print(f"{softplus(0.0):.4f} {softplus(1000.0):.1f}")
+    0.6931 1000.0
+    """
+    return pnp.logaddexp(inexact_operand("softplus", x), 0)
+
+
+def log1mexp(x: Any) -> Any:
+    """``log(1 - exp(-x))`` for positive ``x``, without cancellation.
+
+    By one formula below log 2 and another above: Mächler 2012, *Accurately computing log(1 - exp(-|a|))*.
+
+    Args:
+      x: an array of real numbers; the result is NaN where they are negative.
+
+    >>> print(f"{log1mexp(1e-10):.4f} {log1mexp(2.0):.4f}")
+    -23.0259 -0.1454
+    """
+    x = inexact_operand("log1mexp", x)
+    small = ops.lt(x, math.log(2))
+    near, far = ops.where(small, x, 1), ops.where(small, 1, x)
+    by_expm1 = ops.log(ops.neg(ops.expm1_p.bind(ops.neg(near))))
+    return ops.where(small, by_expm1, ops.log1p_p.bind(ops.neg(ops.exp(ops.neg(far)))))
+
+
+def silu(x: Any) -> Any:
+    """The sigmoid linear unit, or swish: ``x * sigmoid(x)``; see Elfwing et al. 2018.
+
+    Args:
+      x: an array of floats or complex numbers; integers are converted.
+
+    >>> print(f"{silu(1.0):.4f}")
+    0.7311
+    """
+    x = inexact_operand("silu", x)
+    return ops.mul(x, ops.logistic(x))
+
+
+swish = silu
+
+
+def mish(x: Any) -> Any:
+    """``x * tanh(softplus(x))``; see Misra 2019.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> print(f"{mish(1.0):.4f}")
+    0.8651
+    """
+    x = inexact_operand("mish", x)
+    return ops.mul(x, ops.tanh(softplus(x)))
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """The Gaussian error linear unit: ``x`` times the probability of a standard normal number below it.
+
+    See Hendrycks and Gimpel 2016.
+
+    Args:
+      x: an array of real numbers.
+      approximate: whether to use ``(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`` for the probability.
+
+    >>> print(f"{gelu(1.0):.4f} {gelu(1.0, approximate=False):.4f}")
+    0.8412 0.8413
+    """
+    x = inexact_operand("gelu", x)
+    if not approximate:
+        return ops.mul(ops.mul(0.5, x), ops.erfc_p.bind(ops.mul(ops.neg(x), math.sqrt(0.5))))
+    cubic = ops.add(x, ops.mul(0.044715, ops.integer_pow(x, 3)))
+    return ops.mul(x, ops.mul(0.5, ops.add(1, ops.tanh(ops.mul(math.sqrt(2 / math.pi), cubic)))))
+
+
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """The exponential linear unit: ``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
+
+    See Clevert et al. 2015.
+
+    Args:
+      x: an array of real numbers.
+      alpha: a number or an array that broadcasts.
+
+    >>> import pullback.numpy as pnp
+    >>> print(elu(pnp.array([-1000.0, 2.0])))
+    [-1.  2.]
+    """
+    positive = pnp.greater(x, 0)
+    return pnp.where(positive, x, pnp.multiply(alpha, pnp.expm1(pnp.where(positive, 0.0, x))))
+
+
+def selu(x: Any) -> Any:
+    """The scaled exponential linear unit, whose outputs keep mean 0 and variance 1; see Klambauer et al. 2017.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> print(f"{selu(1.0):.4f} {selu(-1.0):.4f}")
+    1.0507 -1.1113
+    """
+    return pnp.multiply(1.0507009873554804934193349852946, elu(x, 1.6732632423543772848170429916717))
+
+
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """The exponential linear unit with derivative 1 at 0: ``alpha * (exp(x / alpha) - 1)`` where ``x`` is negative.
+
+    See Barron 2017.
+
+    Args:
+      x: an array of real numbers.
+      alpha: a number or an array that broadcasts.
+
+    >>> import pullback.numpy as pnp
+    >>> print(celu(pnp.array([-1000.0, 2.0]), 2.0))
+    [-2.  2.]
+    """
+    positive = pnp.greater(x, 0)
+    return pnp.where(positive, x, pnp.multiply(alpha, pnp.expm1(pnp.divide(pnp.where(positive, 0.0, x), alpha))))
+
+
+def tanh(x: Any, /) -> Any:
+    """The hyperbolic tangent.
+
+    Args:
+      x: an array of floats or complex numbers; integers are converted.
+
+    >>> print(f"{tanh(1.0):.4f}")
+    0.7616
+    """
+    return ops.tanh(inexact_operand("tanh", x))
+
+
+# Algebraic ---------------------------------------------------------------------------------------------------------
+
+
+def soft_sign(x: Any) -> Any:
+    """``x / (1 + |x|)``.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> print(soft_sign(3.0))
+    0.75
+    """
+    x = inexact_operand("soft_sign", x)
+    return ops.div(x, ops.add(ops.abs(x), 1))
+
+
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """``(x + sqrt(x**2 + b)) / 2``, which is like softplus without exponentials; see Barron 2021.
+
+    Args:
+      x: an array of real numbers.
+      b: a number or an array that broadcasts.
+
+    >>> print(squareplus(0.0))
+    1.0
+    """
+    x = inexact_operand("squareplus", x)
+    return pnp.multiply(0.5, pnp.add(x, pnp.sqrt(pnp.add(ops.square(x), b))))
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """The gated linear unit: the first half of an array, times the sigmoid of the second; see Dauphin et al. 2017.
+
+    Args:
+      x: an array of real numbers.
+      axis: the axis along which it is halved.
+
+    Raises:
+      ShapeError: there is no such axis, or its size is odd (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(glu(pnp.array([1.0, 2.0, 0.0, 0.0])))
+    [0.5 1. ]
+    """
+    x = inexact_operand("glu", x)
+    where = axis_index(axis, len(x.shape), "glu")
+    size = x.shape[where]
+    if size % 2:
+        raise ShapeError(f"glu: an axis that is halved must be of even size, got size {size} along axis {axis}")
+    first = slicing.slice_in_dim(x, 0, size // 2, where)
+    second = slicing.slice_in_dim(x, size // 2, size, where)
+    return ops.mul(first, ops.logistic(second))

@@ -1,0 +1,240 @@
+"""Initial weights: functions of a random key, a shape and a dtype, and what builds them.
+
+The numbers are bit for bit JAX's, for equal keys, as those of ``pullback.random`` are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pullback.numpy as pnp
+from pullback import random
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.numpy.promotion import axis_index, shape_tuple
+
+Initializer = Callable[..., Any]
+"""``initializer(key, shape, dtype=...)`` gives an array of that shape and dtype."""
+
+Axis = int | Sequence[int]
+
+
+def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
+    """Zeros; the key is not used.
+
+    >>> from pullback import random
+    >>> print(zeros(random.key(0), (2,)))
+    [0. 0.]
+    """
+    return pnp.zeros(shape, dtype)
+
+
+def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
+    """Ones; the key is not used.
+
+    >>> from pullback import random
+    >>> print(ones(random.key(0), (2,)))
+    [1. 1.]
+    """
+    return pnp.ones(shape, dtype)
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """An initializer that gives one value, or an array that broadcasts, everywhere.
+
+    Args:
+      value: the value.
+      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+
+    >>> from pullback import random
+    >>> print(constant(-7)(random.key(0), (2,)))
+    [-7. -7.]
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype) -> Any:
+        return pnp.full(shape, value, _dtype(dtype))
+
+    return init
+
+
+def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
+    """An initializer that gives uniformly distributed numbers.
+
+    Args:
+      scale: their upper bound; the lower one is 0.
+      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+
+    >>> from pullback import random
+    >>> print(uniform(10.0)(random.key(0), (2,)))
+    [2.1629536 8.041241 ]
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype) -> Any:
+        dtype = _dtype(dtype)
+        return random.uniform(key, shape, dtype) * pnp.array(scale, dtype)
+
+    return init
+
+
+def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
+    """An initializer that gives normally distributed numbers.
+
+    Args:
+      stddev: their standard deviation.
+      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+
+    >>> from pullback import random
+    >>> print(normal(10.0)(random.key(0), (2,)))
+    [-7.8476597  8.564448 ]
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype) -> Any:
+        dtype = _dtype(dtype)
+        return random.normal(key, shape, dtype) * pnp.array(stddev, dtype)
+
+    return init
+
+
+def truncated_normal(stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
+    """An initializer that gives normally distributed numbers between bounds.
+
+    Args:
+      stddev: the standard deviation of the numbers before they are restricted.
+      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+      lower, upper: the bounds, in standard deviations.
+
+    >>> from pullback import random
+    >>> print(truncated_normal(10.0)(random.key(0), (2,)))
+    [-7.280371   7.9421906]
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype) -> Any:
+        dtype = _dtype(dtype)
+        return random.truncated_normal(key, lower, upper, shape, dtype) * pnp.array(stddev, dtype)
+
+    return init
+
+
+def _dtype(dtype: Any) -> Any:
+    return dtypes.default_float() if dtype is None else dtypes.canonicalize_dtype(dtype)
+
+
+# Scaled to the shape of the weights --------------------------------------------------------------------------------
+
+_TRUNCATED_STDDEV = 0.87962566103423978
+"""The standard deviation of a standard normal number between -2 and 2."""
+
+_MODES: dict[str, Callable[[float, float], float]] = {
+    "fan_in": lambda fan_in, fan_out: fan_in,
+    "fan_out": lambda fan_in, fan_out: fan_out,
+    "fan_avg": lambda fan_in, fan_out: (fan_in + fan_out) / 2,
+    "fan_geo_avg": lambda fan_in, fan_out: math.sqrt(fan_in * fan_out),
+}
+
+_DISTRIBUTIONS: dict[str, Callable[..., Any]] = {
+    "truncated_normal": lambda key, shape, dtype, variance: (
+        random.truncated_normal(key, -2, 2, shape, dtype) * (pnp.sqrt(variance) / pnp.array(_TRUNCATED_STDDEV, dtype))
+    ),
+    "normal": lambda key, shape, dtype, variance: random.normal(key, shape, dtype) * pnp.sqrt(variance),
+    "uniform": lambda key, shape, dtype, variance: (
+        random.uniform(key, shape, dtype, -1) * pnp.sqrt(pnp.array(3, dtype) * variance)
+    ),
+}
+
+
+def variance_scaling(
+    scale: float,
+    mode: str,
+    distribution: str,
+    in_axis: Axis = -2,
+    out_axis: Axis = -1,
+    batch_axis: Axis = (),
+    dtype: Any = None,
+) -> Initializer:
+    """An initializer whose numbers have mean 0 and variance ``scale / n``, where ``n`` is a number of units.
+
+    Axes of the weights that are no units' and no batch axes, as those of a convolution's kernel, multiply both the
+    number of inputs and that of outputs.
+
+    Args:
+      scale: a positive number.
+      mode: what ``n`` is: ``"fan_in"``, the number of inputs of a unit; ``"fan_out"``, that of its outputs;
+        ``"fan_avg"`` or ``"fan_geo_avg"``, their arithmetic or geometric mean.
+      distribution: ``"truncated_normal"`` (at two standard deviations), ``"normal"`` or ``"uniform"``.
+      in_axis: the axis of the weights, or several, along which the inputs are.
+      out_axis: the same for the outputs.
+      batch_axis: axes that have no say.
+      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+
+    Returns:
+      An initializer. It raises ShapeError (a ValueError) for weights of fewer than two axes besides batch axes.
+
+    Raises:
+      ArgumentError: there is no such mode or distribution (a ValueError).
+
+    >>> from pullback import random
+    >>> init = variance_scaling(3.0, "fan_in", "uniform")
+    >>> print(init(random.key(0), (3, 1)).shape)
+    (3, 1)
+    """
+    _check("mode", mode, _MODES)
+    _check("distribution", distribution, _DISTRIBUTIONS)
+
+    def init(key: Any, shape: Any, dtype: Any = dtype) -> Any:
+        dtype = _dtype(dtype)
+        sizes = shape_tuple(shape, "variance_scaling")
+        count = _MODES[mode](*_fans(sizes, in_axis, out_axis, batch_axis))
+        variance = pnp.array(scale / max(1.0, count), dtype)
+        return _DISTRIBUTIONS[distribution](key, sizes, dtype, variance)
+
+    return init
+
+
+def _check(what: str, got: Any, known: dict[str, Any]) -> None:
+    if got not in known:
+        raise ArgumentError(f"variance_scaling: {what} must be one of {', '.join(map(repr, known))}, got {got!r}")
+
+
+def _fans(shape: tuple[int, ...], in_axis: Axis, out_axis: Axis, batch_axis: Axis) -> tuple[float, float]:
+    """The number of inputs and of outputs of each unit."""
+    if len(shape) < 2:
+        raise ShapeError(f"weights that are scaled to their shape need at least two axes, got shape {shape}")
+
+    def size(axes: Axis) -> int:
+        listed = (axes,) if isinstance(axes, int) else axes
+        return math.prod(shape[axis_index(a, len(shape), "variance_scaling")] for a in listed)
+
+    inputs, outputs = size(in_axis), size(out_axis)
+    others = math.prod(shape) / max(1, inputs * outputs * size(batch_axis))
+    return inputs * others, outputs * others
+
+
+def _named(name: str, scale: float, mode: str, distribution: str, source: str) -> Callable[..., Initializer]:
+    """Declare a builder of initializers by the scale, mode and distribution of :func:`variance_scaling`."""
+
+    def build(in_axis: Axis = -2, out_axis: Axis = -1, batch_axis: Axis = (), dtype: Any = None) -> Initializer:
+        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+    build.__name__ = build.__qualname__ = name
+    build.__doc__ = (
+        f"As :func:`variance_scaling` with scale {scale}, mode ``{mode}`` and distribution ``{distribution}``.\n\n"
+        f"    The source is {source}.\n\n"
+        "    Args:\n      in_axis, out_axis, batch_axis, dtype: as of :func:`variance_scaling`.\n\n"
+        f"    >>> from pullback import random\n    >>> print({name}()(random.key(0), (2, 3)).shape)\n    (2, 3)\n    "
+    )
+    return build
+
+
+_GLOROT = "Glorot and Bengio 2010"
+_LECUN = "LeCun et al. 1998, *Efficient BackProp*"
+_HE = "He et al. 2015, *Delving deep into rectifiers*"
+glorot_uniform = _named("glorot_uniform", 1.0, "fan_avg", "uniform", _GLOROT)
+glorot_normal = _named("glorot_normal", 1.0, "fan_avg", "truncated_normal", _GLOROT)
+lecun_uniform = _named("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
+lecun_normal = _named("lecun_normal", 1.0, "fan_in", "truncated_normal", _LECUN)
+he_uniform = _named("he_uniform", 2.0, "fan_in", "uniform", _HE)
+he_normal = _named("he_normal", 2.0, "fan_in", "truncated_normal", _HE)
+xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
+kaiming_uniform, kaiming_normal = he_uniform, he_normal

@@ -1,0 +1,290 @@
+"""Softmax and its kin, standardisation, and one-hot encoding.
+
+Exponentials are of differences from the largest element, so that none overflows. That element is taken as a constant:
+the results do not depend on it, so neither do the derivatives.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, PullbackError, ShapeError
+from pullback.numpy.declare import inexact_pair
+from pullback.numpy.promotion import axis_index, inexact_operand, operand
+from pullback.numpy.reductions import all_axes, count_of, strong
+from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions, shapes, slicing
+from pullback.primitives.declare import broadcast_shape
+
+Axes = tuple[int, ...]
+
+# What the functions share ------------------------------------------------------------------------------------------
+
+
+def _sum(x: Any, axes: Axes) -> Any:
+    """The sum along some axes, which stay with size one."""
+    return shapes.expand_dims(reductions.reduce_sum(x, axes), axes) if axes else x
+
+
+def _largest(x: Any, axes: Axes) -> Any:
+    """The largest element along some axes, or real part, as a constant; -inf of none. The axes stay with size one."""
+    real = ops.real(x) if dtypes.is_complex(x.dtype) else x
+    found = reductions.reduce_max(ops.stop_gradient_p.bind(real), axes)
+    return shapes.expand_dims(found, axes) if axes else found
+
+
+def _difference(x: Any, y: Any) -> Any:
+    """``x - y``, where ``y`` is real."""
+    return ops.sub(x, ops.convert_element_type(y, x.dtype))
+
+
+def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
+    """The argument ``where`` as booleans of the array's shape."""
+    mask = operand(name, where)
+    mask = mask if dtypes.is_bool(mask.dtype) else ops.ne_p.bind(mask, 0)
+    try:
+        fits = np.broadcast_shapes(mask.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"{name}: where, of shape {mask.shape}, does not broadcast to the array's shape {shape}")
+    return shapes.broadcast_to(mask, shape)
+
+
+# Sums of exponentials ----------------------------------------------------------------------------------------------
+
+
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
+) -> Any:
+    """``log(sum(b * exp(a)))`` without overflow.
+
+    Args:
+      a: an array of floats or complex numbers; integers are converted.
+      axis: an axis, a tuple of axes, or None for all.
+      b: factors of the exponentials, which broadcast against ``a``.
+      keepdims: whether to keep the axes, with size one.
+      return_sign: whether to give the logarithm of the absolute value of the sum, and the sign of the sum.
+      where: booleans that broadcast to ``a``: which elements count.
+
+    Returns:
+      An array without the axes; NaN where a sum of real numbers is negative. It is -inf, with derivative zero, where
+      there is nothing to sum or all of it is zero. With ``return_sign`` a pair of arrays.
+
+    Raises:
+      ShapeError: an axis does not exist, or the operands do not broadcast (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(f"{logsumexp(pnp.array([1000.0, 1000.0])):.4f}")
+    1000.6931
+    """
+    x = inexact_operand("logsumexp", a)
+    factors = None
+    if b is not None:
+        x, factors = inexact_pair("logsumexp", x, b)
+        shape = broadcast_shape("logsumexp", [x.shape, factors.shape])
+        x, factors = shapes.broadcast_to(x, shape), shapes.broadcast_to(factors, shape)
+    axes = all_axes(axis, len(x.shape), "logsumexp")
+    if where is not None:
+        x = ops.where(_mask("logsumexp", where, x.shape), x, -math.inf)
+    largest = _largest(x if factors is None else ops.where(ops.eq(factors, 0), -math.inf, x), axes)
+    shift = ops.where(ops.is_finite_p.bind(largest), largest, 0)
+    nothing = ops.eq(largest, -math.inf)
+    total = ops.where(nothing, 1, _sum(_terms(_difference(x, shift), factors), axes))
+    size = ops.log(ops.abs(total) if return_sign else total)
+    out = ops.where(nothing, -math.inf, ops.add(size, ops.convert_element_type(shift, size.dtype)))
+    results = [out, ops.where(nothing, 0, ops.sign(total))] if return_sign else [out]
+    if not keepdims:
+        results = [shapes.squeeze(r, axes) for r in results]
+    results = [strong(r) for r in results]
+    return tuple(results) if return_sign else results[0]
+
+
+def _terms(exponents: Any, factors: Any) -> Any:
+    """``factors * exp(exponents)``; 0 where the factor is, and the exponential would overflow."""
+    if factors is None:
+        return ops.exp(exponents)
+    real = ops.real(exponents) if dtypes.is_complex(exponents.dtype) else exponents
+    safe = ops.lt(real, math.log(float(dtypes.finfo(real.dtype).max)))
+    dropped = ops.and_p.bind(ops.eq(factors, 0), ops.not_p.bind(safe))
+    return ops.mul(factors, ops.exp(ops.where(dropped, -math.inf, exponents)))
+
+
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+    """``log(mean(exp(x)))`` without overflow.
+
+    Args:
+      x, axis, where, keepdims: as ``a``, ``axis``, ``where``, ``keepdims`` of :func:`logsumexp`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(logmeanexp(pnp.array([1000.0, 1000.0])))
+    1000.0
+    """
+    x = inexact_operand("logmeanexp", x)
+    total = logsumexp(x, axis, keepdims=keepdims, where=where)
+    axes = all_axes(axis, len(x.shape), "logmeanexp")
+    if where is None:
+        return ops.sub(total, math.log(max(count_of(x.shape, axes), 1)))
+    ones = ops.convert_element_type(_mask("logmeanexp", where, x.shape), total.dtype)
+    count = _sum(ones, axes)
+    return ops.sub(total, ops.log(count if keepdims else shapes.squeeze(count, axes)))
+
+
+# Softmax -----------------------------------------------------------------------------------------------------------
+
+
+def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """Exponentials divided by their sum, so that they are positive and add up to 1.
+
+    Args:
+      x: an array of real numbers; integers are converted.
+      axis: the axis to sum over, a tuple of axes, or None for all.
+      where: booleans that broadcast to ``x``: which elements count. The others are 0 in the result.
+
+    Returns:
+      An array of the shape of ``x``.
+
+    Raises:
+      ShapeError: an axis does not exist, or the operands do not broadcast (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(softmax(pnp.array([1000.0, 1000.0])))
+    [0.5 0.5]
+    """
+    x = strong(inexact_operand("softmax", x))
+    axes = all_axes(axis, len(x.shape), "softmax")
+    mask = None if where is None else _mask("softmax", where, x.shape)
+    if mask is not None:
+        x = ops.where(mask, x, -math.inf)
+    exponentials = ops.exp(_difference(x, _largest(x, axes)))
+    out = ops.div(exponentials, _sum(exponentials, axes))
+    return out if mask is None else ops.where(mask, out, 0)
+
+
+def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """The logarithm of :func:`softmax`, where that would underflow too.
+
+    Args:
+      x, axis, where: as of :func:`softmax`. The elements that do not count are -inf in the result.
+
+    >>> import pullback.numpy as pnp
+    >>> print(log_softmax(pnp.array([0.0, 1000.0])))
+    [-1000.     0.]
+    """
+    x = strong(inexact_operand("log_softmax", x))
+    axes = all_axes(axis, len(x.shape), "log_softmax")
+    mask = None if where is None else _mask("log_softmax", where, x.shape)
+    if mask is not None:
+        x = ops.where(mask, x, -math.inf)
+    shifted = _difference(x, _largest(x, axes))
+    out = ops.sub(shifted, ops.log(_sum(ops.exp(shifted), axes)))
+    return out if mask is None else ops.where(mask, out, -math.inf)
+
+
+# Standardisation and one-hot encoding ------------------------------------------------------------------------------
+
+
+def standardize(
+    x: Any,
+    axis: Any = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+    *,
+    algorithm: str = "fast",
+) -> Any:
+    """``(x - mean) / sqrt(variance + epsilon)``.
+
+    Args:
+      x: an array of real numbers; integers are converted.
+      axis: an axis, a tuple of axes, or None for all: those along which mean and variance are taken.
+      mean: the mean, if it is known, of a shape that broadcasts against ``x``.
+      variance: the variance, if it is known, likewise.
+      epsilon: what is added to the variance, so that nothing is divided by zero.
+      where: booleans that broadcast to ``x``: which elements count for mean and variance.
+      algorithm: ``"fast"`` takes the mean square less the square of the mean, ``"stable"`` the mean square of the
+        differences from the mean, which is right also where the mean is large beside the differences.
+
+    Returns:
+      An array of the shape of ``x``.
+
+    Raises:
+      ArgumentError: there is no such algorithm (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(standardize(pnp.array([1.0, 3.0]), epsilon=0))
+    [-1.  1.]
+    """
+    if algorithm not in ("fast", "stable"):
+        raise ArgumentError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}")
+    x = strong(inexact_operand("standardize", x))
+    dtype = x.dtype
+    narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
+    wide = ops.convert_element_type(x, np.dtype(np.float32)) if narrow else x
+    given = mean
+    if mean is None:
+        mean = pnp.mean(wide, axis, keepdims=True, where=where)
+    if variance is None:
+        if algorithm == "stable":
+            variance = pnp.mean(pnp.square(wide - mean), axis, keepdims=True, where=where)
+        else:
+            spread = pnp.mean(ops.square(wide), axis, keepdims=True, where=where) - pnp.square(mean)
+            variance = pnp.where(spread < 0, 0, spread)
+    scale = ops.rsqrt_p.bind(inexact_operand("standardize", pnp.add(variance, epsilon)))
+    out = pnp.multiply(pnp.subtract(x, mean), scale)
+    return ops.convert_element_type(out, dtype) if narrow and given is None else out
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+    """Vectors of zeros with a one at the place that each index says; of zeros alone for an index out of range.
+
+    Args:
+      x: an array of indices.
+      num_classes: the size of the vectors.
+      dtype: of the result; the default float if it is not given.
+      axis: the axis of the result along which the vectors are.
+
+    Returns:
+      An array with one axis more than ``x``.
+
+    Raises:
+      ShapeError: there is no such axis (a ValueError).
+      ArgumentError: ``num_classes`` is no integer, or negative (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(one_hot(pnp.array([2, 0, 7]), 3))
+    [[0. 0. 1.]
+     [1. 0. 0.]
+     [0. 0. 0.]]
+    """
+    count = _class_count(num_classes)
+    indices = pnp.asarray(x)
+    if not dtypes.is_inexact(indices.dtype) and indices.dtype.itemsize < 4:
+        indices = ops.convert_element_type(indices, np.dtype(np.int32))
+    place = axis_index(axis, len(indices.shape) + 1, "one_hot")
+    shape = tuple(count if i == place else 1 for i in range(len(indices.shape) + 1))
+    hit = ops.eq(shapes.expand_dims(indices, (place,)), slicing.iota(indices.dtype, shape, place))
+    wanted = dtypes.default_float() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    return ops.convert_element_type(hit, wanted)
+
+
+def _class_count(num_classes: Any) -> int:
+    try:
+        count = operator.index(num_classes)
+    except PullbackError:  # it is traced
+        raise
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise ArgumentError(
+            "one_hot: num_classes, the size of the vectors, must be an integer that is not negative, "
+            f"got {num_classes!r}"
+        )
+    return count

@@ -1,0 +1,91 @@
+"""Checked operations of linear algebra: ``pullback.lax.linalg``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.core.array import typeof
+from pullback.primitives import linalg, shapes
+from pullback.primitives.checked import array_operand, bind
+
+
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+    """The Cholesky factors of Hermitian positive-definite matrices.
+
+    Args:
+      x: an array (..., n, n) of float32, float64, complex64 or complex128.
+      symmetrize_input: whether to factorise the means of the matrices and their adjoints; otherwise the lower triangles
+        alone are read, and have a gradient.
+
+    Returns:
+      Lower triangular L, of the shape and dtype of ``x``, for which L times its adjoint is the matrix. L is NaN, in its
+      triangle, where a matrix is not positive definite.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      DtypeError: another dtype (a TypeError).
+
+    The derivative is Murray's (2016, arXiv:1602.07527).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.linalg.cholesky(pnp.array([[4.0, 2.0], [2.0, 5.0]])))
+    [[2. 0.]
+     [1. 2.]]
+    """
+    x = array_operand("linalg.cholesky", x)
+    linalg.cholesky_p.shape_rule(typeof(x))  # type: ignore[misc]  # so that an error is not one of the sum
+    return linalg.cholesky(linalg.hermitian_part(x) if symmetrize_input else x)
+
+
+def triangular_solve(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:
+    """The solutions X of op(A) X = B, or of X op(A) = B, for triangular matrices A.
+
+    Args:
+      a: the matrices A, an array (..., n, n) of floats or complex numbers, of which one triangle is read.
+      b: the matrices B, an array (..., n, k), or (..., k, n) where A is to the right, with the dtype and the leading
+        axes of ``a``; or vectors (..., n).
+      left_side: whether A is to the left of X.
+      lower: whether to read the lower triangle of ``a``, not the upper one.
+      transpose_a: whether op transposes.
+      conjugate_a: whether op conjugates.
+      unit_diagonal: whether to take the diagonal of A to be one, and not to read it.
+
+    Returns:
+      X, of the shape and dtype of ``b``; it is infinite or NaN where A is singular.
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      DtypeError: operands of two dtypes, or of one that is not inexact (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> a = pnp.array([[2.0, 0.0], [1.0, 1.0]])
+    >>> print(lax.linalg.triangular_solve(a, pnp.array([2.0, 3.0]), left_side=True, lower=True))
+    [1. 2.]
+    """
+    a, b = array_operand("linalg.triangular_solve", a), array_operand("linalg.triangular_solve", b)
+    vectors = len(b.shape) == len(a.shape) - 1
+    new = (-1,) if left_side else (-2,)
+    if vectors:
+        b = shapes.expand_dims(b, new)
+    x = bind(
+        linalg.triangular_solve_p,
+        a,
+        b,
+        left_side=bool(left_side),
+        lower=bool(lower),
+        transpose_a=bool(transpose_a),
+        conjugate_a=bool(conjugate_a),
+        unit_diagonal=bool(unit_diagonal),
+    )
+    return shapes.squeeze(x, new) if vectors else x

@@ -1,0 +1,21 @@
+"""Functions of SciPy on Pullback's arrays, with SciPy's signatures where JAX has them; all can be transformed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pullback.scipy import special as special
+
+__all__ = ["special"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:  # imported when it is first used
+        return importlib.import_module(f"pullback.scipy.{name}")
+    raise AttributeError(f"module 'pullback.scipy' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
