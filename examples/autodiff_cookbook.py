@@ -480,6 +480,13 @@ def complex_gradients() -> None:
     expect("... that names the promise", "holomorphic" in message, True)
 
 
+GRADIENT_THROUGH_CHOLESKY = [
+    [-0.75342447, -3.0509021 - 10.940544j, 5.989684 + 3.5422976j],
+    [-3.0509021 + 10.940544j, -8.904487, -5.1351547 - 6.5593696j],
+    [5.989684 - 3.5422976j, -5.1351547 + 6.5593696j, 0.01320434],
+]
+
+
 def random_linear(key: Array) -> Callable[[Array, Array], Array]:
     """A function of two real numbers, a x + b y."""
     a, b = random.uniform(key, (2,))
@@ -513,6 +520,23 @@ def on_the_plane(u: Callable[..., Array], v: Callable[..., Array], z: Array) -> 
     """The function of a complex number whose real and imaginary parts are u and v."""
     x, y = jnp.real(z), jnp.imag(z)
     return u(x, y) + 1j * v(x, y)
+
+
+def through_a_decomposition() -> None:
+    """Complex derivatives go through the Cholesky decomposition too: L times its adjoint is the Hermitian matrix."""
+    x = jnp.array([[5, 2 + 3j, 5j], [2 - 3j, 7, 1 + 7j], [-5j, 1 - 7j, 12]])
+
+    def f(x: Array) -> Array:
+        factor = jnp.linalg.cholesky(x)
+        return jnp.sum((factor - jnp.sin(factor)) ** 2)
+
+    factor = jnp.linalg.cholesky(x)
+    expect("L times its adjoint", factor @ factor.conj().T, x)
+    expect("gradient through L, holomorphic", grad(f, holomorphic=True)(x), GRADIENT_THROUGH_CHOLESKY)
+
+    real = x.real
+    gradient = grad(lambda x: 2 * jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(x)))))(real)
+    expect("gradient of log det A: its inverse", gradient @ real, np.eye(3))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -560,6 +584,7 @@ SECTIONS: list[Callable[[], None]] = [
     python_control_flow,
     complex_gradients,
     complex_products,
+    through_a_decomposition,
     seeing_the_program,
 ]
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import pullback
 
 COOKBOOK = Path(__file__).parent.parent / "examples" / "autodiff_cookbook.py"
 COUNT = re.compile(r"^(\d+) of (\d+) figures agree", re.MULTILINE)
@@ -54,3 +60,53 @@ def test_one_false_figure_fails_the_run(tmp_path: Path, true_figure: str, false_
     assert agreeing == total - 1
     (disagreeing,) = [text for text in finished.stdout.splitlines() if text.endswith("DISAGREES")]
     assert disagreeing.strip().startswith(line)
+
+
+# The same figures, compiled ------------------------------------------------------------------------------------------
+
+
+def load() -> Any:
+    spec = importlib.util.spec_from_file_location("cookbook", COOKBOOK)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+NOT_COMPILED = {
+    "main": "runs the others",
+    "python_control_flow": "branches and raises on values, which is what compiled code cannot do",
+    "seeing_the_program": "prints programs, which show what is compiled",
+}
+SECTIONS = [
+    name
+    for name, section in vars(load()).items()
+    if inspect.isfunction(section)
+    and section.__module__ == "cookbook"
+    and not inspect.signature(section).parameters
+    and inspect.signature(section).return_annotation == "None"
+    and name not in NOT_COMPILED
+]
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_every_figure_agrees_compiled(name: str) -> None:
+    cookbook = load()
+    cookbook.compare_speed = lambda *args: None  # a claim about what is not compiled, as is the order at the end
+    for transformation in (pullback.grad, pullback.value_and_grad, pullback.hessian, pullback.jacfwd, pullback.jacrev):
+        compiled = lambda f, *args, t=transformation, **kwargs: pullback.jit(t(f, *args, **kwargs))
+        setattr(cookbook, transformation.__name__, functools.wraps(transformation)(compiled))
+    cookbook.vmap = lambda f, *args, **kwargs: pullback.jit(pullback.vmap(f, *args, **kwargs))
+    cookbook.jvp = lambda f, *args, **kwargs: pullback.jvp(pullback.jit(f), *args, **kwargs)
+    for transformation in (pullback.vjp, pullback.linearize):
+
+        def linear_part_compiled(f: Any, *args: Any, t: Any = transformation, **kwargs: Any) -> Any:
+            out, linear, *aux = t(pullback.jit(f), *args, **kwargs)
+            return (out, pullback.jit(linear), *aux)
+
+        setattr(cookbook, transformation.__name__, linear_part_compiled)
+    getattr(cookbook, name)()
+    if name == "hessian_vector_products":
+        cookbook.outcomes.pop()
+    assert cookbook.outcomes == [True] * len(cookbook.outcomes)

@@ -14,7 +14,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback import grad, hessian, jacfwd, jacobian, jacrev, jvp, lax, make_jaxpr, random, vjp, vmap
+from pullback import grad, hessian, jacfwd, jacobian, jacrev, jit, jvp, lax, make_jaxpr, random, vjp, vmap
 from pullback.test_util import check_grads
 
 INPUTS = np.array([[0.52, 1.12, 0.77], [0.88, -1.08, 0.15], [0.52, 0.06, -1.30], [0.74, -2.49, 1.39]], np.float32)
@@ -378,6 +378,22 @@ def test_complex_products_of_linear_functions(seed: int) -> None:
     assert_agrees(jvp(f, (z,), (tangent,))[1], u_x * x_dot + u_y * y_dot + 1j * (v_x * x_dot + v_y * y_dot))
     (cotangent,) = vjp(f, z)[1](tangent)
     assert_agrees(cotangent, u_x * x_dot - v_x * y_dot - 1j * (u_y * x_dot - v_y * y_dot))
+
+
+@pytest.mark.parametrize("compile_", [lambda f: f, jit], ids=["host", "compiled"])
+def test_holomorphic_gradient_through_cholesky(compile_: Callable[..., Any]) -> None:
+    x = jnp.array([[5, 2 + 3j, 5j], [2 - 3j, 7, 1 + 7j], [-5j, 1 - 7j, 12]])
+
+    def f(x: Any) -> Any:
+        factor = jnp.linalg.cholesky(x)
+        return jnp.sum((factor - jnp.sin(factor)) ** 2)
+
+    figure = [
+        [-0.75342447, -3.0509021 - 10.940544j, 5.989684 + 3.5422976j],
+        [-3.0509021 + 10.940544j, -8.904487, -5.1351547 - 6.5593696j],
+        [5.989684 - 3.5422976j, -5.1351547 + 6.5593696j, 0.01320434],
+    ]
+    assert_agrees(compile_(grad(f, holomorphic=True))(x), figure)
 
 
 # --------------------------------------------------------------------------------------------------

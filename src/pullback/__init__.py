@@ -76,10 +76,10 @@ if TYPE_CHECKING:
     from pullback import typing as typing
 
 _MODULES = frozenset(
-    [
-        "core", "dtypes", "errors", "extend", "flatten_util", "lax", "nn", "random", "scipy", "test_util", "tree",
-        "tree_util", "typing",
-    ]  # fmt: skip
+    (
+        *("core", "dtypes", "errors", "extend", "flatten_util", "lax", "nn", "random", "scipy", "test_util", "tree"),
+        *("tree_util", "typing"),
+    )
 )  # imported when they are first used, for a short start
 
 

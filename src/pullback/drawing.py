@@ -15,7 +15,9 @@ import os
 import shutil
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +43,8 @@ from pullback.transforms.stage import make_jaxpr
 _WIDEST = 44  # characters of a line in a node
 _MOST_RESULTS = 4  # lines of an operation that has more results
 _LARGEST_SHOWN = 8  # elements of a constant
-_MANY_NODES = 400  # from here on, routing curved edges around nodes takes longer than all the rest
+_LARGE = 120  # operations of a program in which values that are used far from where they are made are named there
+_FAR = 40  # nodes in between
 
 _GRAPH = {"rankdir": "TB", "compound": "true", "labelloc": "t", "bgcolor": "white", "ranksep": "0.35", "nodesep": "0.2"}
 _FONT = {"fontname": "Helvetica,Arial,sans-serif", "fontsize": "11"}
@@ -55,6 +58,7 @@ _KINDS: dict[str, dict[str, str]] = {
     "constant": {"shape": "note", "fillcolor": "#f7edcd"},
     "literal": {"shape": "plaintext", "style": "", "fillcolor": ""},
     "result": {"style": "rounded,filled", "fillcolor": "#d8ecd3", "peripheries": "2"},
+    "reference": {"shape": "plaintext", "style": "", "fillcolor": "", "fontcolor": "#2060a0", "height": "0.2"},
     "anchor": {"shape": "point", "style": "invis"},
 }
 """The look of a node, by what it stands for; a parameter is an input of a nested program."""
@@ -94,7 +98,7 @@ class Drawing:
           RendererError: the library ``graphviz`` is not installed (a RuntimeError).
         """
         if self._source is None:
-            self._source = _Sketch(self.title).draw(self.jaxpr, self._inputs, self._results)
+            self._source = _Sketch(self.title, self.jaxpr).draw(self.jaxpr, self._inputs, self._results)
         return self._source
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -198,198 +202,182 @@ class _End(NamedTuple):
     label: str = ""
 
 
-class _Sketch:
-    """A graph that is being drawn. ``where`` is the graph or frame that a node is put into."""
+class _Scope(NamedTuple):
+    """A program that is being drawn: into which graph or frame, where its variables come from, whether it is needed."""
 
-    def __init__(self, title: str) -> None:
-        self.title = title
+    graph: Any
+    env: dict[Var, list[_End]]
+    frame: str = ""
+    unused: bool = False
+
+
+class _Sketch:
+    """A graph that is being drawn."""
+
+    def __init__(self, title: str, closed: ClosedJaxpr) -> None:
         self.names = _Names()
         self.graph = _graphviz().Digraph("program")
+        label = f"<{_bold(title)}<br/>{_counted(closed.jaxpr)}>"
+        self.graph.attr(**_GRAPH, **_FONT, label=label)
+        self.graph.attr("node", **_NODE)
+        self.graph.attr("edge", **_EDGE)
         self.edges: dict[tuple[_End, _End], bool] = {}
         self.count = 0
+        self.places: dict[str, int] = {}
+        self.links = ""
+        if _size(closed.jaxpr) > _LARGE:
+            # Pages may show several drawings, and a link must stay in its own.
+            self.links = f"p{zlib.crc32(str(closed).encode()):08x}"
 
     def draw(self, closed: ClosedJaxpr, inputs: Sequence[str], results: Sequence[str]) -> str:
         """The text of the graph of a program."""
         jaxpr = closed.jaxpr
-        self.graph.attr(**_GRAPH, **_FONT, label=f"<{_bold(self.title)}<br/>{_counted(jaxpr)}>")
-        self.graph.attr("node", **_NODE)
-        self.graph.attr("edge", **_EDGE)
-        env: dict[Var, list[_End]] = {}
-        self.constants(self.graph, closed, env)
-        used = _live_variables(jaxpr)
+        scope = _Scope(self.graph, {})
+        self.constants(scope, closed)
+        live = _live_variables(jaxpr)
         for i, v in enumerate(jaxpr.invars):
             lines = [_bold(inputs[i]) if i < len(inputs) else "", _text(f"{self.names(v)}:{v.aval}")]
-            env[v] = [_End(self.node(self.graph, "input", lines, unused=v not in used))]
-        for i, (atom, ends) in enumerate(zip(jaxpr.outvars, self.equations(self.graph, jaxpr, env), strict=True)):
+            scope.env[v] = [_End(self.node(self.graph, "input", lines, unused=v not in live))]
+        for i, (atom, ends) in enumerate(zip(jaxpr.outvars, self.equations(scope, jaxpr), strict=True)):
             value = _show_literal(atom) if isinstance(atom, Literal) else str(atom.aval)
-            node = self.node(self.graph, "result", [_bold(results[i] if i < len(results) else "result"), _text(value)])
-            self.connect(ends, _End(node))
-        if self.count > _MANY_NODES:
-            self.graph.attr(splines="line")
+            lines = [_bold(results[i] if i < len(results) else "result"), _text(value)]
+            head = _End(self.node(self.graph, "result", lines))
+            self.edges.update(((tail, head), False) for tail in ends)
         for (tail, head), unused in self.edges.items():
-            options = _UNUSED if unused else {}
-            if tail.label:
-                options = {**options, "label": _escaped(tail.label)}
-            self.graph.edge(tail.node, head.node, ltail=tail.frame or None, lhead=head.frame or None, **options)
+            label = {"label": _escaped(tail.label)} if tail.label else {}
+            ends_at = {"ltail": tail.frame or None, "lhead": head.frame or None}
+            self.graph.edge(tail.node, head.node, **label, **ends_at, **(_UNUSED if unused else {}))
         return str(self.graph.source)
 
-    def node(self, where: Any, kind: str, lines: Sequence[str], tooltip: str = "", unused: bool = False) -> str:
-        """A new node, from lines of HTML-like text; its name."""
+    # Nodes and edges
+
+    def node(self, graph: Any, kind: str, lines: Sequence[str], unused: bool = False, **options: str) -> str:
+        """A new node with lines of HTML-like text; its name."""
         self.count += 1
         name = f"n{self.count}"
-        look = dict(_KINDS[kind])
+        look = {**_KINDS[kind], "class": kind, **options}
         if unused:
-            look.update(_UNUSED, style=",".join(filter(None, [look.get("style", "filled"), "dashed"])), fillcolor="white")
+            style = ",".join(filter(None, [look.get("style", "filled"), "dashed"]))
+            look.update(_UNUSED, style=style, fillcolor="white")
+            look["class"] += " unused"
+        if self.links:
+            look["id"] = f"{self.links}{name}"
         label = f"<{'<br/>'.join(filter(None, lines))}>" if any(lines) else ""
-        classes = f"{kind} unused" if unused else kind
-        where.node(name, label, tooltip=_escaped(tooltip) or None, **look, **{"class": classes})
+        graph.node(name, label, **look)
         return name
 
-    def connect(self, tails: Sequence[_End], head: _End, unused: bool = False) -> None:
-        for tail in tails:
+    def connect(self, scope: _Scope, atom: Atom, head: _End, unused: bool) -> None:
+        """Draw how an operand comes to its user; numbers are written into it.
+
+        In a large program a value that was made far away is named beside its user, with a link to where it was made.
+        An input stands where it is first used.
+        """
+        for tail in scope.env[atom] if isinstance(atom, Var) else ():
+            made = self.places.setdefault(tail.node, self.count)
+            if self.links and self.count - made > _FAR:
+                link = f"#{self.links}{tail.node}"
+                lines = [_text(self.names(atom))]  # type: ignore[arg-type]
+                tail = _End(self.node(scope.graph, "reference", lines, unused, href=link))
             self.edges.setdefault((tail, head), unused)
 
-    def constants(self, where: Any, closed: ClosedJaxpr, env: dict[Var, list[_End]], unused: bool = False) -> None:
-        used = _live_variables(closed.jaxpr)
+    def constants(self, scope: _Scope, closed: ClosedJaxpr) -> None:
+        live = _live_variables(closed.jaxpr)
         for v, const in zip(closed.jaxpr.constvars, closed.consts, strict=True):
             lines = [_text(f"{self.names(v)}:{v.aval}"), _text(_show_constant(const))]
-            env[v] = [_End(self.node(where, "constant", lines, unused=unused or v not in used))]
+            scope.env[v] = [_End(self.node(scope.graph, "constant", lines, scope.unused or v not in live))]
 
-    def equations(
-        self, where: Any, jaxpr: Jaxpr, env: dict[Var, list[_End]], unused: bool = False
-    ) -> list[list[_End]]:
-        """Draw the equations of a program, and give where each of its results comes from.
+    # Equations
 
-        Args:
-          where: the graph or frame.
-          jaxpr: the program.
-          env: where its constants and inputs come from.
-          unused: whether nothing needs the program.
-        """
+    def equations(self, scope: _Scope, jaxpr: Jaxpr) -> list[list[_End]]:
+        """Draw the equations of a program, and give where each of its results comes from."""
         named, live = _used_variables(jaxpr), _live_variables(jaxpr)
         for eqn in jaxpr.eqns:
             binders = [self.names(v) if v in named else "_" for v in eqn.outvars]
-            idle = unused or not _is_needed(eqn, live)
-            nested = list(_nested(eqn))
-            if nested:
-                ends = self.frame(where, eqn, nested, env, binders, idle)
+            unused = scope.unused or not _is_needed(eqn, live)
+            if any(True for _ in _nested(eqn)):
+                ends = self.framed(scope, eqn, binders, unused)
             else:
-                node = self.operation(where, eqn, binders, idle)
-                for atom in eqn.invars:
-                    self.connect(self.ends_of(where, atom, env), _End(node), idle)
-                ends = [[_End(node)]] * len(eqn.outvars)
-            env.update(zip(eqn.outvars, ends, strict=True))
-        return [self.ends_of(where, a, env, inlined=where is self.graph) for a in jaxpr.outvars]
+                ends = [[self.operation(scope, eqn, binders, unused)]] * len(eqn.outvars)
+            scope.env.update(zip(eqn.outvars, ends, strict=True))
+        return [self.result(scope, atom) for atom in jaxpr.outvars]
 
-    def ends_of(
-        self, where: Any, atom: Atom, env: dict[Var, list[_End]], *, inlined: bool = True
-    ) -> list[_End]:
-        """Where a value comes from; from nowhere, if it is a number that is written into its user."""
+    def result(self, scope: _Scope, atom: Atom) -> list[_End]:
+        """Where a result comes from. Those of the whole program show a number themselves."""
         if isinstance(atom, Var):
-            return env[atom]
-        return [] if inlined else [_End(self.node(where, "literal", [_text(_show_literal(atom))]))]
+            return scope.env[atom]
+        lines = [_text(_show_literal(atom))]
+        return [_End(self.node(scope.graph, "literal", lines, scope.unused))] if scope.frame else []
 
-    def operation(self, where: Any, eqn: Eqn, binders: Sequence[str], unused: bool) -> str:
+    def operation(self, scope: _Scope, eqn: Eqn, binders: Sequence[str], unused: bool) -> _End:
+        name, params, line = eqn.primitive.name, _show_params(eqn.params), _line_of(eqn)
         operands = " ".join(self.names(a) if isinstance(a, Var) else _number(a) for a in eqn.invars)
-        params = " ".join(f"{k}={_show_param(v)}" for k, v in sorted(eqn.params.items()))
-        results = [f"{name}:{v.aval}" for name, v in zip(binders, eqn.outvars, strict=True)]
-        whole = f"{' '.join(results)} = {eqn.primitive.name}{f'[{params}]' if params else ''} {operands}"
+        results = [f"{binder}:{v.aval}" for binder, v in zip(binders, eqn.outvars, strict=True)]
+        tooltip = f"{' '.join(results)} = {name}{f'[{params}]' if params else ''} {operands}"
+        if line:
+            tooltip += "\n" + source.format_location(eqn.made_at)
         if len(results) > _MOST_RESULTS:
             results = [*results[: _MOST_RESULTS - 1], f"{len(results) - _MOST_RESULTS + 1} more"]
-        head = f"{_bold(eqn.primitive.name)} {_text(operands, _WIDEST - len(eqn.primitive.name))}"
-        lines = [head, _small(params), *map(_text, results), _small(_line_of(eqn))]
-        tooltip = f"{whole}\n{source.format_location(eqn.made_at)}" if _line_of(eqn) else whole
-        return self.node(where, "operation", lines, tooltip, unused)
+        lines = [f"{_bold(name)} {_text(operands)}", _small(params), *map(_text, results), _small(line)]
+        end = _End(self.node(scope.graph, "operation", lines, unused, tooltip=_escaped(tooltip)))
+        self.places[end.node] = self.count
+        for atom in eqn.invars:
+            self.connect(scope, atom, end, unused)
+        return end
 
     # Nested programs
 
-    def frame(
-        self,
-        where: Any,
-        eqn: Eqn,
-        nested: Sequence[tuple[str, ClosedJaxpr]],
-        env: dict[Var, list[_End]],
-        binders: Sequence[str],
-        unused: bool,
-    ) -> list[list[_End]]:
+    def framed(self, scope: _Scope, eqn: Eqn, binders: Sequence[str], unused: bool) -> list[list[_End]]:
         """Draw an equation that holds programs as a frame around them, and give where each result comes from."""
-        held = {id(p) for _, p in nested}
-        params = {k: v for k, v in eqn.params.items() if not _holds(v, held)}
-        name = params.pop("name", "")
-        shown = " ".join(f"{k}={_show_param(v)}" for k, v in sorted(params.items()))
-        head = f"{_bold(eqn.primitive.name)} {_text(str(name))}"
+        nested = list(_nested(eqn))
+        params = {k: v for k, v in eqn.params.items() if not any(place.startswith(k) for place, _ in nested)}
+        head = f"{_bold(eqn.primitive.name)} {_text(str(params.pop('name', '')))}"
         ends: list[list[_End]] = [[] for _ in eqn.outvars]
-        with self.framed(where, [head, _small(shown), _small(_line_of(eqn))], unused) as (graph, frame):
-            for label, closed in nested:
+        with self.frame(scope, [head, _small(_show_params(params)), _small(_line_of(eqn))], unused) as frame:
+            for place, closed in nested:
                 if len(nested) == 1:
-                    sources = self.nested(graph, frame, eqn, closed, env, unused)
+                    sources = self.nested(scope, frame, eqn, closed)
                 else:
-                    with self.framed(graph, [_small(label)], unused) as (inner, inner_frame):
-                        sources = self.nested(inner, inner_frame, eqn, closed, env, unused)
+                    with self.frame(frame, [_small(place)], unused) as inner:
+                        sources = self.nested(scope, inner, eqn, closed)
                 for found, more in zip(ends, sources, strict=True):
                     found += more
-        # Several programs of one equation may give one result: each is drawn as its source.
-        return [
-            [end._replace(label="" if name == "_" else name) for end in dict.fromkeys(found)]
-            for found, name in zip(ends, binders, strict=True)
-        ]
+        labels = ["" if binder == "_" else binder for binder in binders]
+        return [[end._replace(label=label) for end in found] for found, label in zip(ends, labels, strict=True)]
 
-    def nested(
-        self,
-        where: Any,
-        frame: str,
-        eqn: Eqn,
-        closed: ClosedJaxpr,
-        env: dict[Var, list[_End]],
-        unused: bool,
-    ) -> list[list[_End]]:
+    @contextmanager
+    def frame(self, scope: _Scope, lines: Sequence[str], unused: bool) -> Iterator[_Scope]:
+        """A frame in a graph or in another frame, for a program that is drawn meanwhile."""
+        self.count += 1
+        name = f"cluster{self.count}"
+        label = "".join(f'{line}<br align="left"/>' for line in lines if line)
+        look = {**_CLUSTER, **_FONT, **(_UNUSED if unused else {}), "label": f"<{label}>"}
+        with scope.graph.subgraph(name=name, graph_attr=look) as graph:
+            yield _Scope(graph, {}, name, unused)
+
+    def nested(self, around: _Scope, scope: _Scope, eqn: Eqn, closed: ClosedJaxpr) -> list[list[_End]]:
         """Draw a program that an equation holds, and give where each result of the equation comes from.
 
-        Operands are connected to the inputs, and results to the equation's, where there are as many of them; else to
-        the frame, since only the primitive knows how they belong together.
+        Operands are connected to the inputs, and the results to the equation's, where there are as many of them; else
+        to the frame, since only the primitive knows how they belong together.
         """
         jaxpr = closed.jaxpr
-        inside: dict[Var, list[_End]] = {}
-        self.constants(where, closed, inside, unused)
+        self.constants(scope, closed)
         live = _live_variables(jaxpr)
-        matching = _takes_its_operands(jaxpr, eqn)
-        for i, v in enumerate(jaxpr.invars):
-            label = f"{self.names(v)}:{v.aval}"
-            idle = unused or v not in live
-            operand = eqn.invars[i] if matching else None
-            if isinstance(operand, Literal):
-                label += f" = {_number(operand)}"
-            inside[v] = [_End(self.node(where, "parameter", [_text(label)], unused=idle))]
-            if isinstance(operand, Var):
-                self.connect(env[operand], inside[v][0], idle)
-        results = self.equations(where, jaxpr, inside, unused)
-        if matching and len(results) == len(eqn.outvars):
+        operands: Sequence[Atom | None] = eqn.invars if _takes_its_operands(jaxpr, eqn) else [None] * len(jaxpr.invars)
+        for v, operand in zip(jaxpr.invars, operands, strict=True):
+            value = f" = {_number(operand)}" if isinstance(operand, Literal) else ""
+            unused = scope.unused or v not in live
+            end = _End(self.node(scope.graph, "parameter", [_text(f"{self.names(v)}:{v.aval}{value}")], unused))
+            scope.env[v] = [end]
+            if operand is not None:
+                self.connect(around, operand, end, unused)
+        results = self.equations(scope, jaxpr)
+        if len(results) == len(eqn.outvars) and operands is eqn.invars:
             return results
-        border = _End(self.node(where, "anchor", []), frame)
-        if not matching:
-            for atom in eqn.invars:
-                self.connect(self.ends_of(where, atom, env), border, unused)
+        border = _End(self.node(scope.graph, "anchor", []), scope.frame)
+        for atom in eqn.invars if operands is not eqn.invars else ():
+            self.connect(around, atom, border, scope.unused)
         return results if len(results) == len(eqn.outvars) else [[border] for _ in eqn.outvars]
-
-    def framed(self, where: Any, lines: Sequence[str], unused: bool) -> Any:
-        return _Frame(self, where, lines, unused)
-
-
-class _Frame:
-    """A frame, as a block: nodes that are drawn in it are put into it."""
-
-    def __init__(self, sketch: _Sketch, where: Any, lines: Sequence[str], unused: bool) -> None:
-        sketch.count += 1
-        self.name = f"cluster{sketch.count}"
-        label = "".join(f'{line}<br align="left"/>' for line in lines if line)
-        look = {**_CLUSTER, **_FONT, **(_UNUSED if unused else {})}
-        self.block = where.subgraph(name=self.name, graph_attr={**look, "label": f"<{label}>"})
-
-    def __enter__(self) -> tuple[Any, str]:
-        return self.block.__enter__(), self.name
-
-    def __exit__(self, *exception: Any) -> None:
-        self.block.__exit__(*exception)
 
 
 def _graphviz() -> Any:
@@ -413,9 +401,9 @@ def _nested(eqn: Eqn) -> Iterator[tuple[str, ClosedJaxpr]]:
                 yield f"{key}[{i}]" if many else key, item
 
 
-def _holds(value: Any, held: set[int]) -> bool:
-    items = value if isinstance(value, (tuple, list)) else (value,)
-    return any(isinstance(x, (Jaxpr, ClosedJaxpr)) for x in items)
+def _takes_its_operands(jaxpr: Jaxpr, eqn: Eqn) -> bool:
+    """Whether each operand of an equation is an input of a program that it holds, as far as their number tells."""
+    return len(jaxpr.invars) == len(eqn.invars)
 
 
 def _is_needed(eqn: Eqn, live: set[Var]) -> bool:
@@ -437,11 +425,6 @@ def _live_variables(jaxpr: Jaxpr) -> set[Var]:
             read = [a for a, v in zip(eqn.invars, inner.invars, strict=True) if v in inner_live]
         live.update(a for a in read if isinstance(a, Var))
     return live
-
-
-def _takes_its_operands(jaxpr: Jaxpr, eqn: Eqn) -> bool:
-    """Whether each operand of an equation is an input of a program that it holds, as far as their number tells."""
-    return len(jaxpr.invars) == len(eqn.invars)
 
 
 # Text ----------------------------------------------------------------------------------------------------------------
@@ -473,6 +456,10 @@ def _bold(text: str) -> str:
 
 def _small(text: str) -> str:
     return f'<font point-size="9" color="gray50">{_text(text)}</font>' if text else ""
+
+
+def _show_params(params: dict[str, Any]) -> str:
+    return " ".join(f"{name}={_show_param(value)}" for name, value in sorted(params.items()))
 
 
 def _escaped(text: str) -> str:

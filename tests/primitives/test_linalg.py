@@ -1,7 +1,7 @@
 """Cholesky factors and triangular systems: what the table of operations does not show.
 
-Refused operands, matrices that are not positive definite, the triangles that are read, the functions under SciPy's names,
-and LAPACK in compiled programs, whatever else is in the process.
+Refused operands, matrices that are not positive definite, the triangles that are read, the functions under SciPy's
+names, and LAPACK in compiled programs, whatever else is in the process.
 """
 
 from __future__ import annotations
@@ -332,7 +332,7 @@ def test_larger_matrices(n: int, dtype: str) -> None:
         a, b = jnp.asarray(positive_definite(n, n, dtype=dtype)), jnp.asarray(random(n, 3, dtype=dtype))
         residual = jit(lambda a, b: a @ jsl.cho_solve(jsl.cho_factor(a, lower=True), b) - b)
         eps = np.finfo(dtype).eps
-        assert np.abs(residual(a, b)).max() <= 10 * n * eps * np.linalg.cond(a) * np.abs(b).max()
+        assert np.abs(residual(a, b)).max() <= 10 * n * eps * np.linalg.cond(np.asarray(a)) * np.abs(b).max()
 
 
 def test_a_transposed_operand_is_read_by_rows() -> None:
@@ -371,7 +371,7 @@ print(pullback.jit(jnp.linalg.cholesky)(jnp.array([[4.0, 2.0], [2.0, 5.0]])).tol
 
 
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
-@pytest.mark.parametrize("order", list(itertools.permutations(("import", "ours", "theirs"))))
+@pytest.mark.parametrize("order", [("import", "ours"), ("ours", "theirs"), ("theirs", "ours")], ids=" ".join)
 def test_jax_in_the_same_process(order: tuple[str, ...]) -> None:
     """LAPACK's routines are registered once, or twice, with the same functions: before or after JAX does it."""
     program = """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -114,8 +114,12 @@ class Config(threading.local):
 
         >>> config.update("enable_x64", False)
         """
-        setattr(Config, _checked(name, value), value)
+        key = _checked(name, value)
+        before = getattr(Config, key)
+        setattr(Config, key, value)
         Config.meaning = _meaning(vars(Config))
+        _tell(key, value, True)
+        _tell(key, before, False)
 
     def read(self, name: str) -> Any:
         """The value of the switch ``name``."""
@@ -146,6 +150,18 @@ for _name, _default in _DEFAULTS.items():
 
 Config.meaning = _meaning(vars(Config))
 config = Config()
+_observers: dict[str, Callable[[bool], None]] = {}
+
+
+def observe(name: str, observer: Callable[[bool], None]) -> None:
+    """Have a function called with True when a switch begins to be on, for any thread, and with False when that ends."""
+    _observers[name] = observer
+    _tell(name, getattr(Config, name), True)
+
+
+def _tell(name: str, value: Any, begins: bool) -> None:
+    if value and name in _observers:
+        _observers[name](begins)
 
 
 @contextmanager
@@ -156,9 +172,11 @@ def override(name: str, value: Any) -> Iterator[None]:
     before = dict(local)
     local[key] = value
     local["meaning"] = _meaning({**vars(Config), **local})
+    _tell(key, value, True)
     try:
         yield
     finally:
+        _tell(key, value, False)
         for changed in (key, "meaning"):
             if changed in before:
                 local[changed] = before[changed]

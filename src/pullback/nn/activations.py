@@ -10,7 +10,9 @@ from typing import Any
 
 import pullback.numpy as pnp
 from pullback.core.errors import ShapeError
+from pullback.numpy.declare import numeric
 from pullback.numpy.promotion import axis_index, inexact_operand, operand
+from pullback.numpy.reductions import strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import slicing
 
@@ -33,13 +35,13 @@ def relu(x: Any) -> Any:
       x: an array of real numbers.
 
     Returns:
-      An array of the same shape and dtype.
+      An array of the same shape and dtype; booleans become integers.
 
     >>> import pullback.numpy as pnp
     >>> print(relu(pnp.array([-1.0, 0.0, 2.0])))
     [0. 0. 2.]
     """
-    x = operand("relu", x)
+    x = numeric("relu", x)
     return ops.where(ops.le_p.bind(x, 0), 0, x)
 
 
@@ -50,13 +52,14 @@ def relu6(x: Any) -> Any:
       x: an array of real numbers.
 
     Returns:
-      An array of the same shape, of floats. At the kinks the derivative is one half.
+      An array of the same shape, of floats. At the kinks the derivative is 0.
 
     >>> import pullback.numpy as pnp
     >>> print(relu6(pnp.array([-1.0, 2.0, 8.0])))
     [0. 2. 6.]
     """
-    return ops.min_p.bind(ops.max_p.bind(inexact_operand("relu6", x), 0), 6)
+    x = inexact_operand("relu6", x)
+    return ops.where(ops.le_p.bind(x, 0), 0, ops.where(ops.ge_p.bind(x, 6), 6, x))
 
 
 def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
@@ -80,13 +83,13 @@ def hard_tanh(x: Any) -> Any:
       x: an array of real numbers.
 
     Returns:
-      An array of the same shape and dtype, with derivative 1 at the bounds.
+      An array of the same shape and dtype, with derivative 1 at the bounds; booleans become integers.
 
     >>> import pullback.numpy as pnp
     >>> print(hard_tanh(pnp.array([-3.0, 0.5, 2.0])))
     [-1.   0.5  1. ]
     """
-    x = operand("hard_tanh", x)
+    x = numeric("hard_tanh", x)
     return ops.where(ops.gt(x, 1), 1, ops.where(ops.lt(x, -1), -1, x))
 
 
@@ -246,7 +249,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     >>> print(f"{gelu(1.0):.4f} {gelu(1.0, approximate=False):.4f}")
     0.8412 0.8413
     """
-    x = inexact_operand("gelu", x)
+    x = strong(inexact_operand("gelu", x))
     if not approximate:
         return ops.mul(ops.mul(0.5, x), ops.erfc_p.bind(ops.mul(ops.neg(x), math.sqrt(0.5))))
     cubic = ops.add(x, ops.mul(0.044715, ops.integer_pow(x, 3)))

@@ -82,7 +82,7 @@ def logsumexp(
 
     >>> import pullback.numpy as pnp
     >>> print(f"{logsumexp(pnp.array([1000.0, 1000.0])):.4f}")
-    1000.6931
+    1000.6932
     """
     x = inexact_operand("logsumexp", a)
     factors = None

@@ -42,11 +42,24 @@ def reduced_shape(name: str, shape: Shape, axes: Shape) -> Shape:
     return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
-def reduction(name: str, *, of: Of, host: Callable[..., Any]) -> Primitive:
-    """Declare an operation that reduces over ``axes`` and keeps the dtype."""
+Start = Callable[[np.dtype[Any]], Any]
+"""The number of a dtype that an operation leaves every other as it is with."""
+
+
+def reduction(name: str, *, of: Of, host: Callable[..., Any], hlo: str, start: Start) -> Primitive:
+    """Declare an operation that reduces over ``axes`` and keeps the dtype.
+
+    Args:
+      name: the name in jaxprs and errors.
+      of: which dtypes it takes.
+      host: the NumPy function.
+      hlo: the operation of two elements in StableHLO.
+      start: what a reduction of nothing gives.
+    """
     p = Primitive(name)
     p.host_rule = host
     p.batch_rule = _batch_over_axes(p)
+    p.xla_rule = _xla_reduction(hlo, start)
 
     @p.shape
     def shape(x: ShapedArray, *, axes: Shape) -> ShapedArray:
@@ -63,6 +76,30 @@ def _batch_over_axes(p: Primitive) -> Callable[..., Any]:
         return p.bind(args[0], axes=shifted, **params), d - sum(a < d for a in shifted)
 
     return rule
+
+
+def _xla_reduction(operation: str, start: Start) -> Callable[..., Any]:
+    def rule(hlo: Any, x: Any, *, axes: Shape) -> Any:
+        from pullback.backends.hlo_recurrences import carried_dtype
+
+        if not axes:
+            return x
+        wide = hlo.convert(x, carried_dtype(x.dtype))  # also where it changes nothing: ten times as fast
+        scalar = ((), wide.dtype)
+        body = hlo.region([scalar, scalar], lambda a, b: [_combined(operation, hlo, a, b)])
+        operands = [wide, hlo.number(wide.dtype.type(start(x.dtype)), wide.dtype)]
+        results = [(hlo.result.shape, wide.dtype)]
+        out = hlo.many("stablehlo.reduce", operands, results, f"dimensions = {hlo.integers(axes)}", [body])[0]
+        return hlo.convert(out, x.dtype)
+
+    return rule
+
+
+def _combined(operation: str, hlo: Any, a: Any, b: Any) -> Any:
+    """An operation of two elements; the compiler cannot compare complex numbers."""
+    if dtypes.is_complex(a.dtype) and operation in ("maximum", "minimum"):
+        return hlo.inline((ops.max_p if operation == "maximum" else ops.min_p).bind, a, b)
+    return hlo.same(f"stablehlo.{operation}", a, b)
 
 
 def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
@@ -108,15 +145,6 @@ def _reduce_extreme(ufunc: np.ufunc, largest: bool) -> Callable[..., Any]:
     return rule
 
 
-reduce_sum_p = reduction("reduce_sum", of=NUMBER, host=host.reduce_sum)
-reduce_prod_p = reduction("reduce_prod", of=NUMBER, host=host.reduce_prod)
-reduce_max_p = reduction("reduce_max", of=ANY, host=_reduce_extreme(np.maximum, largest=True))
-reduce_min_p = reduction("reduce_min", of=ANY, host=_reduce_extreme(np.minimum, largest=False))
-reduce_and_p = reduction("reduce_and", of=BITS, host=_reduce_bits(np.bitwise_and))
-reduce_or_p = reduction("reduce_or", of=BITS, host=_reduce_bits(np.bitwise_or))
-reduce_xor_p = reduction("reduce_xor", of=BITS, host=_reduce_bits(np.bitwise_xor))
-
-
 def extreme(dtype: np.dtype[Any], *, largest: bool) -> Any:
     """The value above (or below) all others of a dtype: what a minimum (or maximum) over nothing is."""
     if dtypes.is_bool(dtype):
@@ -129,6 +157,24 @@ def extreme(dtype: np.dtype[Any], *, largest: bool) -> Any:
     infinite = dtype.type(math.inf if largest else -math.inf)
     return infinite if np.isinf(np.float32(infinite)) else dtypes.finfo(dtype).max * (1 if largest else -1)
 
+
+def _every_bit(dtype: np.dtype[Any]) -> Any:
+    return np.bitwise_not(np.zeros((), dtype))[()]
+
+
+_lowest, _highest = partial(extreme, largest=False), partial(extreme, largest=True)
+
+reduce_sum_p = reduction("reduce_sum", of=NUMBER, host=host.reduce_sum, hlo="add", start=lambda dtype: 0)
+reduce_prod_p = reduction("reduce_prod", of=NUMBER, host=host.reduce_prod, hlo="multiply", start=lambda dtype: 1)
+reduce_max_p = reduction(
+    "reduce_max", of=ANY, host=_reduce_extreme(np.maximum, largest=True), hlo="maximum", start=_lowest
+)
+reduce_min_p = reduction(
+    "reduce_min", of=ANY, host=_reduce_extreme(np.minimum, largest=False), hlo="minimum", start=_highest
+)
+reduce_and_p = reduction("reduce_and", of=BITS, host=_reduce_bits(np.bitwise_and), hlo="and", start=_every_bit)
+reduce_or_p = reduction("reduce_or", of=BITS, host=_reduce_bits(np.bitwise_or), hlo="or", start=lambda dtype: 0)
+reduce_xor_p = reduction("reduce_xor", of=BITS, host=_reduce_bits(np.bitwise_xor), hlo="xor", start=lambda dtype: 0)
 
 reduce_sum_p.jvp_rule = jvp_linear(reduce_sum_p)
 for _p in (reduce_and_p, reduce_or_p, reduce_xor_p):
@@ -197,7 +243,7 @@ def argmin(x: Any, axis: int, index_dtype: Any) -> Any:
     return argmin_p.bind(x, axes=(axis,), index_dtype=np.dtype(index_dtype))
 
 
-def _argument_of_extreme(name: str, find: Callable[..., Any]) -> Primitive:
+def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) -> Primitive:
     p = Primitive(name, keeps_weak_type=False)
     p.jvp_rule = jvp_zero(p)
     p.batch_rule = _batch_over_axes(p)
@@ -218,11 +264,33 @@ def _argument_of_extreme(name: str, find: Callable[..., Any]) -> Primitive:
             raise ShapeError(f"{name}: axis {axes[0]} of an array of shape {x.shape} is empty")
         return ShapedArray(out, index_dtype)
 
+    @p.xla
+    def xla(hlo: Any, x: Any, *, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
+        position = np.dtype(np.int32 if x.shape[axes[0]] < 2**31 else np.int64)
+        kinds = [((), x.dtype), ((), position)]
+        body = hlo.region([*kinds, *kinds], partial(_write_better, hlo, direction))
+        worst = hlo.number(extreme(x.dtype, largest=direction == "LT"), x.dtype)
+        operands = [x, hlo.iota(x.shape, axes[0], position), worst, hlo.number(0, position)]
+        results = [(hlo.result.shape, dtype) for _, dtype in kinds]
+        out = hlo.many("stablehlo.reduce", operands, results, f"dimensions = {hlo.integers(axes)}", [body])[1]
+        return hlo.convert(out, index_dtype)
+
     return p
 
 
-argmax_p = _argument_of_extreme("argmax", np.argmax)
-argmin_p = _argument_of_extreme("argmin", np.argmin)
+def _write_better(hlo: Any, direction: str, x: Any, i: Any, y: Any, j: Any) -> list[Any]:
+    """Of two elements and their positions those of the better one, and of the first if neither is; NaN is the best."""
+    better, equal = hlo.compare(x, y, direction), hlo.compare(x, y, "EQ")
+    if dtypes.is_float(x.dtype):
+        nan = hlo.compare(x, x, "NE")
+        better = hlo.same("stablehlo.or", better, nan)
+        equal = hlo.same("stablehlo.or", equal, hlo.same("stablehlo.and", nan, hlo.compare(y, y, "NE")))
+    first = hlo.select(equal, hlo.same("stablehlo.minimum", i, j), hlo.select(better, i, j))
+    return [hlo.select(better, x, y), first]
+
+
+argmax_p = _argument_of_extreme("argmax", np.argmax, "GT")
+argmin_p = _argument_of_extreme("argmin", np.argmin, "LT")
 
 
 # Cumulative operations ---------------------------------------------------------------------------------------------
@@ -253,10 +321,11 @@ def cumlogsumexp(x: Any, axis: int = 0, reverse: bool = False) -> Any:
     return cumlogsumexp_p.bind(x, axis=axis, reverse=reverse)
 
 
-def cumulative(name: str, *, of: Of, ufunc: np.ufunc) -> Primitive:
+def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any]) -> Primitive:
     """Declare the operation that gives all partial results of a reduction along one axis."""
     p = Primitive(name)
     p.host_rule = partial(host.accumulate, ufunc)
+    p.xla_rule = xla
 
     @p.shape
     def shape(x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
@@ -273,11 +342,38 @@ def cumulative(name: str, *, of: Of, ufunc: np.ufunc) -> Primitive:
     return p
 
 
-cumsum_p = cumulative("cumsum", of=NUMBER, ufunc=np.add)
-cumprod_p = cumulative("cumprod", of=NUMBER, ufunc=np.multiply)
-cummax_p = cumulative("cummax", of=ANY, ufunc=np.maximum)
-cummin_p = cumulative("cummin", of=ANY, ufunc=np.minimum)
-cumlogsumexp_p = cumulative("cumlogsumexp", of=FLOAT, ufunc=np.logaddexp)
+def _xla_cumulative(operation: str, start: Start) -> Callable[..., Any]:
+    def rule(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+        from pullback.backends.hlo_recurrences import cumulate
+
+        combine = partial(_combined, operation)
+        return cumulate(hlo, x, combine, start(x.dtype), axis=axis, reverse=reverse, sums=operation == "add")
+
+    return rule
+
+
+def _cumlogsumexp_xla(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    from pullback.backends.hlo_recurrences import carried_dtype
+
+    wide = hlo.convert(x, carried_dtype(x.dtype))
+    return hlo.convert(hlo.inline(partial(_scaled_cumlogsumexp, axis=axis, reverse=reverse), wide), x.dtype)
+
+
+def _scaled_cumlogsumexp(x: Any, axis: int, reverse: bool) -> Any:
+    """With z the largest so far: z[k] + log s[k], where s[k] = exp(z[k-1] - z[k]) s[k-1] + exp(x[k] - z[k]).
+
+    Only the recurrences go from element to element; exponentials and logarithms are taken of all at once.
+    """
+    z = cummax(x, axis, reverse)
+    kept, added = _exp_of_difference(shift(z, axis, 0, reverse), z), _exp_of_difference(x, z)
+    return ops.add(z, ops.log(linear_recurrence(kept, added, axis, reverse)))
+
+
+cumsum_p = cumulative("cumsum", of=NUMBER, ufunc=np.add, xla=_xla_cumulative("add", lambda dtype: 0))
+cumprod_p = cumulative("cumprod", of=NUMBER, ufunc=np.multiply, xla=_xla_cumulative("multiply", lambda dtype: 1))
+cummax_p = cumulative("cummax", of=ANY, ufunc=np.maximum, xla=_xla_cumulative("maximum", _lowest))
+cummin_p = cumulative("cummin", of=ANY, ufunc=np.minimum, xla=_xla_cumulative("minimum", _highest))
+cumlogsumexp_p = cumulative("cumlogsumexp", of=FLOAT, ufunc=np.logaddexp, xla=_cumlogsumexp_xla)
 
 cumsum_p.jvp_rule = jvp_linear(cumsum_p)
 cumsum_p.transpose(lambda ct, x, *, axis, reverse: (cumsum(ct, axis, not reverse),))
@@ -371,6 +467,15 @@ def _recurrence_transpose(ct: Any, a: Any, b: Linear, *, axis: int, reverse: boo
 def _recurrence_batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
     a, b = mapped_first(args, dims)
     return linear_recurrence(a, b, axis + 1, reverse), 0
+
+
+@linear_recurrence_p.xla
+def _recurrence_xla(hlo: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
+    from pullback.backends import hlo_recurrences
+
+    shape = hlo.result.shape
+    a, b = hlo.spread(a, shape), hlo.spread(b, shape)
+    return hlo_recurrences.linear_recurrence(hlo, a, b, axis=axis, reverse=reverse)
 
 
 def mapped_first(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:

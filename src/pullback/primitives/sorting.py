@@ -76,6 +76,13 @@ def _sort_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int, is_st
     return sort(moved, dimension + 1, is_stable, num_keys), [0] * len(moved)
 
 
+@sort_p.xla
+def _sort_xla(hlo: Any, *operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
+    from pullback.backends import hlo_sorting
+
+    return hlo_sorting.sort(hlo, operands, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
+
+
 # The largest elements ----------------------------------------------------------------------------------------------
 
 
@@ -116,6 +123,18 @@ def _top_k_batch(mapped: MappedAxis, args: Any, dims: Any, *, k: int, axis: int)
     return top_k(args[0], k, axis + (axis >= d)), [d, d]
 
 
+@top_k_p.xla
+def _top_k_xla(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
+    """The compiler's own, which knows the last axis only."""
+    order = [*(i for i in range(x.ndim) if i != axis), axis]
+    moved = hlo.transpose(x, order) if axis < x.ndim - 1 else x
+    shape = (*moved.shape[:-1], k)
+    results = [(shape, x.dtype), (shape, np.dtype(np.int32))]
+    outs: list[Any] = hlo.many("chlo.top_k", [moved], results, f"k = {k} : i64")
+    inverse = sorted(range(x.ndim), key=order.__getitem__)
+    return [hlo.transpose(out, inverse) for out in outs] if moved is not x else outs
+
+
 # Searching ---------------------------------------------------------------------------------------------------------
 
 
@@ -149,6 +168,13 @@ def _searchsorted_batch(axis: MappedAxis, args: Any, dims: Any, *, side: str, in
         return shapes.reshape(flat, moved.shape), 0
     x, values = (shapes.broadcast_to(v, (axis.size, *v.shape[1:])) for v in mapped_first((x, values), (dx, dv)))
     return searchsorted(x, values, side, index_dtype), 0
+
+
+@searchsorted_p.xla
+def _searchsorted_xla(hlo: Any, x: Any, values: Any, *, side: str, index_dtype: np.dtype[Any]) -> Any:
+    from pullback.backends import hlo_sorting
+
+    return hlo.convert(hlo_sorting.searchsorted(hlo, x, values, side), index_dtype)
 
 
 # Elements by their positions along an axis -------------------------------------------------------------------------
@@ -214,6 +240,13 @@ def _take_batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, unique: 
     return take_along_axis(x, indices, axis + 1, unique), 0
 
 
+@take_along_axis_p.xla
+def _take_xla(hlo: Any, x: Any, indices: Any, *, axis: int, unique: bool) -> Any:
+    from pullback.backends import hlo_sorting
+
+    return hlo_sorting.take_along_axis(hlo, x, indices, axis)
+
+
 add_along_axis_p = Primitive("add_along_axis", keeps_weak_type=False)
 add_along_axis_p.host_rule = host.add_along_axis
 
@@ -245,6 +278,13 @@ def _add_transpose(ct: Any, x: Linear, indices: Any, *, axis: int, size: int, un
 def _add_batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, size: int, unique: bool) -> Any:
     x, indices = mapped_first(args, dims)
     return add_along_axis(x, indices, axis + 1, size, unique), 0
+
+
+@add_along_axis_p.xla
+def _add_xla(hlo: Any, x: Any, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
+    from pullback.backends import hlo_sorting
+
+    return hlo_sorting.add_along_axis(hlo, x, indices, axis, unique)
 
 
 def clip_indices(indices: Any, size: int) -> Any:

@@ -6,6 +6,7 @@ searched for infinities and NaN: ``overwrite_a``, ``overwrite_b`` and ``check_fi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -81,12 +82,14 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
     [1. 1.]
     """
     factor, lower = c_and_lower
-    first, second = ("N", "C") if lower else ("C", "N")
-    return solve_triangular(factor, solve_triangular(factor, b, first, lower), second, lower)
+    plain, adjoint = {"lower": lower}, {"lower": lower, **_ADJOINT}
+    return _solve("cho_solve", factor, b, [plain, adjoint] if lower else [adjoint, plain])
 
 
-_OPERATIONS: dict[Any, tuple[bool, bool]] = {
-    0: (False, False), "N": (False, False), 1: (True, False), "T": (True, False), 2: (True, True), "C": (True, True),
+_TRANSPOSE = {"transpose_a": True}
+_ADJOINT = {"transpose_a": True, "conjugate_a": True}
+_OPERATIONS: dict[Any, dict[str, bool]] = {
+    0: {}, "N": {}, 1: _TRANSPOSE, "T": _TRANSPOSE, 2: _ADJOINT, "C": _ADJOINT,
 }  # fmt: skip
 
 
@@ -125,21 +128,23 @@ def solve_triangular(
     """
     if trans not in _OPERATIONS:
         raise ArgumentError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
-    transpose, conjugate = _OPERATIONS[trans]
-    a, b = promote_all("solve_triangular", (a, b))
-    a, b = inexact_operand("solve_triangular", a), inexact_operand("solve_triangular", b)
-    numpy_linalg.require_square("solve_triangular", a)
-    if not b.shape or b.shape[-2 if len(b.shape) > 1 else 0] != a.shape[-1]:
+    params = {"lower": lower, "unit_diagonal": unit_diagonal, **_OPERATIONS[trans]}
+    return _solve("solve_triangular", a, b, [params])
+
+
+def _solve(name: str, a: Any, b: Any, steps: Sequence[dict[str, bool]]) -> Any:
+    """The solution of one system after another, with the same triangular matrices."""
+    a, b = (inexact_operand(name, x) for x in promote_all(name, (a, b)))
+    numpy_linalg.require_square(name, a)
+    vector = len(b.shape) == 1
+    x = shapes.expand_dims(b, (-1,)) if vector else b
+    if not b.shape or x.shape[-2] != a.shape[-1]:
         raise ShapeError(
-            f"solve_triangular: b must be a vector or matrices with {a.shape[-1]} rows, for an array a of shape "
+            f"{name}: b must be a vector or matrices with {a.shape[-1]} rows, for matrices in an array of shape "
             f"{a.shape}; got shape {b.shape}"
         )
-    vector = len(b.shape) == 1
-    solve = partial(
-        checked_linalg.triangular_solve, left_side=True, lower=lower, transpose_a=transpose, conjugate_a=conjugate,
-        unit_diagonal=unit_diagonal,
-    )  # fmt: skip
-    x = _broadcast(solve, a, shapes.expand_dims(b, (-1,)) if vector else b)
+    for params in steps:
+        x = _broadcast(partial(checked_linalg.triangular_solve, left_side=True, **params), a, x)
     return shapes.squeeze(x, (-1,)) if vector else x
 
 

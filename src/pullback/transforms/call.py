@@ -11,7 +11,7 @@ from typing import Any
 from pullback.core.array import SCALARS, ArrayImpl, as_array
 from pullback.core.config import config
 from pullback.core.errors import JaxprError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var, eval_jaxpr
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr, subjaxprs
 from pullback.core.linear import LinearTracer, is_linear
 from pullback.core.trace import EvalTrace, Primitive, Tracer, leaked
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -183,8 +183,18 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
 partial_eval_rules[jit_p] = _partial_eval
 
 
+def _ordered(jaxpr: Jaxpr) -> bool:
+    """Whether a program has effects whose order matters."""
+    return any(
+        (eqn.primitive.effect and eqn.params.get("ordered", False)) or any(map(_ordered, subjaxprs(eqn)))
+        for eqn in jaxpr.eqns
+    )
+
+
 @jit_p.xla
 def _xla(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, name: str) -> list[Any]:
-    from pullback.backends.emit import shared_function
+    from pullback.backends.emit import emit_jaxpr, shared_function
 
+    if jaxpr.jaxpr.effect and _ordered(jaxpr.jaxpr):  # whose order is kept within one function
+        return emit_jaxpr(hlo, jaxpr.jaxpr, jaxpr.consts, operands)
     return hlo.call(shared_function(hlo.module, jaxpr, name), operands)  # type: ignore[no-any-return]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import string
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -151,6 +152,41 @@ def _shape(*avals: ShapedArray, call: Any, **params: Any) -> list[ShapedArray]:
     return call.avals  # type: ignore[no-any-return]
 
 
+class NotRepeatable(Exception):
+    """A program cannot be run again without its effects, since these give it values."""
+
+
+class _Repeating(threading.local):
+    """Whether this thread runs a program again, whose effects have happened before."""
+
+    on = False
+
+
+_repeating = _Repeating()
+
+
+@contextmanager
+def without_effects() -> Iterator[None]:
+    """A block in which un-compiled evaluation leaves out calls for effects, and refuses those that give values too.
+
+    Raises:
+      NotRepeatable: ``io_callback`` is called.
+    """
+    before, _repeating.on = _repeating.on, True
+    try:
+        yield
+    finally:
+        _repeating.on = before
+
+
+def _evaluate_once(args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
+    if not _repeating.on:
+        return _evaluate(args, params)
+    if params["call"].avals:
+        raise NotRepeatable
+    return []
+
+
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
     arrays = [_given(np.asarray(host_value(as_array(x))).view()) for x in args]
     outs = params["call"](*arrays)
@@ -194,7 +230,7 @@ _BOOL = np.dtype(bool)
 for _primitive in (debug_callback_p, pure_callback_p, io_callback_p):
     _primitive.shape(_shape)
     _primitive.xla(_xla(_primitive))
-    evaluators[_primitive] = _evaluate
+    evaluators[_primitive] = _evaluate_once if _primitive.effect else _evaluate
 
 
 # Differentiation

@@ -25,6 +25,7 @@ from pullback.transforms.batch import batch_flat
 from pullback.transforms.dce import flags
 from pullback.transforms.forward import jvp_flat
 from pullback.transforms.partial_eval import partial_eval_jaxpr
+from pullback.transforms.scopes import marking_for
 from pullback.transforms.stage import stage_flat
 
 P = ParamSpec("P")
@@ -108,7 +109,8 @@ def jvp_jaxpr(
             for x, t, n in zip(outs, out_ts, nonzero_out, strict=True) if n
         ]  # fmt: skip
 
-    return stage_flat(closed, run, closed.in_avals + tangents), nonzero_out
+    with marking_for(closed):
+        return stage_flat(closed, run, closed.in_avals + tangents), nonzero_out
 
 
 def _tangent_aval(aval: ShapedArray) -> ShapedArray:
@@ -248,4 +250,5 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
         back = LinearProgram(trace.nodes, inputs, ends, trace.count).transpose(cts, add)
         return [zeros_of(v.aval) if ct is ZERO else ct for ct, v in zip(back, inputs, strict=True)]
 
-    return stage_flat(closed, run, fixed_avals + ct_avals)
+    with marking_for(closed):
+        return stage_flat(closed, run, fixed_avals + ct_avals)

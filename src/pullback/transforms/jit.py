@@ -23,6 +23,7 @@ from pullback.transforms.arguments import argument_name, check_callable, name_of
 from pullback.transforms.call import jit_p
 from pullback.transforms.cleanup import clean
 from pullback.transforms.dce import dce_closed_jaxpr
+from pullback.transforms.nonfinite import checked_run, checking
 from pullback.transforms.stage import abstractify, stage_flat
 
 _signatures = attrgetter("_signature")
@@ -487,7 +488,7 @@ class Plan:
         entry = Entry()
         entry.traced = traced = self.traced
         entry.program = program
-        entry.run = program.run
+        entry.run = checked_run(program) if checking() else program.run
         entry.captured = program.captured
         entry.device = device = program.device
         entry.kept = self.kept
@@ -526,6 +527,8 @@ def lower(function: JitFunction, traced: Traced, leaves: Sequence[Any], call: _C
         kept = None if all(used) else [i for i, u in enumerate(used) if u]
     donated, aliases = _aliases(closed, kept, places, call)
     plan = Plan(traced, kept, places, donated, asked_for)
+    if checking():
+        aliases = {}  # what gives a NaN is run again on its inputs
     plan.lowered = Lowered(closed, f"jit_{function._name}", device, aliases)
     return plan
 
