@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 
 from benchmarks import chart, measure, report
@@ -28,9 +29,10 @@ def main(arguments: list[str] | None = None) -> int:
     workloads = [workload for workload in WORKLOADS if workload.name.startswith(prefixes)]
     settings = measure.QUICK if options.quick else measure.FULL
     results = {}
-    for workload in workloads:
-        print(f"measuring {workload.name} ...", file=sys.stderr, flush=True)
-        results[workload.name] = measure.measure(workload, options.libraries, settings)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        for workload in workloads:
+            print(f"measuring {workload.name} ...", file=sys.stderr, flush=True)
+            results[workload.name] = measure.measure(workload, options.libraries, settings, scratch)
     print(report.table(workloads, results))
     if not options.quick and len(workloads) == len(WORKLOADS) and len(options.libraries) == len(TITLES):
         report.write_json(HERE / "results.json", report.as_json(workloads, results, settings))

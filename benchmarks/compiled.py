@@ -234,7 +234,7 @@ def mlp_training(library: Library) -> Task:
         x = images
         for layer in hidden:
             x = nn.relu(x @ layer["weight"] + layer["bias"])
-        logits = nn.log_softmax(x @ last["weight"] + last["bias"], -1)
+        logits = nn.log_softmax(x @ last["weight"] + last["bias"])
         return -np.sum(targets * logits) / len(targets)
 
     one_hot = library.array(numpy.eye(10, dtype=numpy.float32)[labels])

@@ -6,7 +6,6 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -116,7 +115,7 @@ class Worker:
 
 
 def _environment(scratch: str) -> dict[str, str]:
-    """The workers' environment: all cores, and caches on disk that begin empty and are nobody's own."""
+    """The workers' environment: all cores, and caches on disk of their own."""
     environment = {name: value for name, value in os.environ.items() if name not in _LIMITS_OF_THREADS}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     environment["PULLBACK_COMPILATION_CACHE_DIR"] = environment["TORCHINDUCTOR_CACHE_DIR"] = environment["TMPDIR"] = (
@@ -125,11 +124,10 @@ def _environment(scratch: str) -> dict[str, str]:
     return environment
 
 
-def measure(workload: Workload, libraries: Sequence[str], settings: Settings) -> dict[str, Measurement]:
-    """Time ``workload`` in those of ``libraries`` that can do it, interleaved."""
+def measure(workload: Workload, libraries: Sequence[str], settings: Settings, scratch: str) -> dict[str, Measurement]:
+    """Time ``workload`` in those of ``libraries`` that can do it, interleaved; their files go to ``scratch``."""
     able = [name for name in libraries if name == OURS or name in workload.peers]
     with ExitStack() as stack:
-        scratch = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
         workers = {name: stack.enter_context(Worker(name, workload, settings, scratch)) for name in able}
         for _ in range(settings.rounds):
             for worker in workers.values():

@@ -37,6 +37,8 @@ from pullback.core.config import log_compiles as log_compiles
 from pullback.core.config import numpy_rank_promotion as numpy_rank_promotion
 from pullback.core.config import threefry_partitionable as threefry_partitionable
 from pullback.core.dtypes import float0 as float0
+from pullback.transforms.callbacks import effects_barrier as effects_barrier
+from pullback.transforms.callbacks import pure_callback as pure_callback
 from pullback.transforms.forward import jvp as jvp
 from pullback.transforms.grad import grad as grad
 from pullback.transforms.grad import linear_transpose as linear_transpose
@@ -49,6 +51,8 @@ from pullback.transforms.jacobian import jacobian as jacobian
 from pullback.transforms.jacobian import jacrev as jacrev
 from pullback.transforms.jit import clear_caches as clear_caches
 from pullback.transforms.jit import jit as jit
+from pullback.transforms.scopes import named_call as named_call
+from pullback.transforms.scopes import named_scope as named_scope
 from pullback.transforms.stage import ShapeDtypeStruct as ShapeDtypeStruct
 from pullback.transforms.stage import eval_shape as eval_shape
 from pullback.transforms.stage import make_jaxpr as make_jaxpr
@@ -62,12 +66,15 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from pullback import core as core
+    from pullback import debug as debug
     from pullback import dtypes as dtypes
     from pullback import errors as errors
+    from pullback import experimental as experimental
     from pullback import extend as extend
     from pullback import flatten_util as flatten_util
     from pullback import lax as lax
     from pullback import nn as nn
+    from pullback import profiler as profiler
     from pullback import random as random
     from pullback import scipy as scipy
     from pullback import test_util as test_util
@@ -77,8 +84,8 @@ if TYPE_CHECKING:
 
 _MODULES = frozenset(
     (
-        *("core", "dtypes", "errors", "extend", "flatten_util", "lax", "nn", "random", "scipy", "test_util", "tree"),
-        *("tree_util", "typing"),
+        *("core", "debug", "dtypes", "errors", "experimental", "extend", "flatten_util", "lax", "nn", "profiler"),
+        *("random", "scipy", "test_util", "tree", "tree_util", "typing"),
     )
 )  # imported when they are first used, for a short start
 

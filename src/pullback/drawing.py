@@ -75,7 +75,9 @@ class Drawing:
 
     __slots__ = ("_inputs", "_results", "_source", "jaxpr", "title")
 
-    def __init__(self, closed: ClosedJaxpr, title: str, inputs: Sequence[str] = (), results: Sequence[str] = ()) -> None:
+    def __init__(
+        self, closed: ClosedJaxpr, title: str, inputs: Sequence[str] = (), results: Sequence[str] = ()
+    ) -> None:
         """Draw a program.
 
         Args:
@@ -118,7 +120,9 @@ class Drawing:
         kind = os.path.splitext(path)[1].removeprefix(".").lower()
         if kind not in ("dot", "gv", *_FORMATS):
             kinds = sorted(f".{k}" for k in ("dot", "gv", *_FORMATS))
-            raise ArgumentError(f"a drawing is saved as {', '.join(kinds[:-1])} or {kinds[-1]}, got {os.fspath(path)!r}")
+            raise ArgumentError(
+                f"a drawing is saved as {', '.join(kinds[:-1])} or {kinds[-1]}, got {os.fspath(path)!r}"
+            )
         content = render(self.source, kind) if kind in _FORMATS else self.source.encode()
         with open(path, "wb") as file:
             file.write(content)

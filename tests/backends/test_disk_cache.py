@@ -794,12 +794,12 @@ KILLED = """
     def check():
         disk_cache.load_or_compile = remember
         for f, y in zip(functions, expected):
-            np.testing.assert_allclose(jit(f)(point), y, rtol=1e-5, atol=1e-6)
+            assert np.allclose(jit(f)(point), y, rtol=1e-5, atol=1e-6)
         for i, y, (text, device, overrides, loaded) in random.sample(copies(), 10):
             found, _ = real(f"{text} // {i}", device, overrides, lambda: loaded)
             aval = ShapedArray(point.shape, point.dtype)
             (buffer,) = client.Executable(found, device, [aval]).run([client.put(point, aval, device)])
-            np.testing.assert_allclose(client.to_numpy(buffer), y, rtol=1e-5, atol=1e-6)
+            assert np.allclose(client.to_numpy(buffer), y, rtol=1e-5, atol=1e-6)
 
     def copies():  # each program under many keys, so that all can be removed and written, and none compiled again
         return [(i, y, program) for i in range(20) for y, program in zip(expected, asked, strict=True)]

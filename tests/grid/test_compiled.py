@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from nn_specs import NN
 from numpy_specs import NUMPY
 from specs import LETTERS, PRIMITIVES, Spec, numbered
 from test_grid import UGLY_COMPLEX, UGLY_FLOATS, arrays, leaves
@@ -23,7 +24,7 @@ from pullback.core import dtypes
 from pullback.core.array import host_value, typeof
 from pullback.core.config import enable_x64
 
-ROWS = numbered([*PRIMITIVES, *NUMPY])
+ROWS = numbered([*PRIMITIVES, *NUMPY, *NN])
 ULPS = 8
 """How far the two may be apart, in units in the last place of the largest part of an operand's or result's size."""
 

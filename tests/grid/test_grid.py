@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from nn_specs import NN
 from numpy_specs import NOT_IN_THE_TABLE, NUMPY
 from specs import LETTERS, PRIMITIVES, Spec, numbered
 
@@ -31,7 +32,7 @@ from pullback.primitives.reductions import reduce_sum
 from pullback.test_util import check_grads
 
 Record = Callable[[str, object], None]
-ROWS_OF_TABLE = numbered([*PRIMITIVES, *NUMPY])
+ROWS_OF_TABLE = numbered([*PRIMITIVES, *NUMPY, *NN])
 
 RTOL = {"h": 4e-3, "b": 3e-2, "f": 1e-5, "F": 1e-5, "d": 1e-12, "D": 1e-12}
 UGLY_FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-38, 3e38, math.inf, -math.inf, math.nan]

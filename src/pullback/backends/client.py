@@ -10,6 +10,7 @@ import functools
 import importlib.util
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -246,6 +247,10 @@ def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
 # Executables ---------------------------------------------------------------------------------------------------------
 
 
+executables: weakref.WeakSet[Executable] = weakref.WeakSet()
+"""The compiled programs that are in use."""
+
+
 class Executable:
     """A compiled program.
 
@@ -274,6 +279,7 @@ class Executable:
         self.run: Callable[[list[Buffer]], list[Buffer]] = lambda buffers: execute(buffers).consume_with_handlers(
             handlers
         )
+        executables.add(self)
         if calls_python:
             from pullback.backends.host_calls import run_to_the_end
 

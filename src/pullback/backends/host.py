@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core import dtypes
+from pullback.core.errors import DtypeError
+
 
 def div(x: Any, y: Any) -> Any:
     """Division; of integers towards zero, with -1 for a quotient by zero and wrapping on overflow."""
@@ -78,19 +81,64 @@ def power(x: Any, y: Any) -> Any:
 
 
 def rsqrt(x: Any) -> Any:
-    return np.divide(x.dtype.type(1), np.sqrt(x))
+    root = np.sqrt(x)
+    if not _is_complex(root):
+        return np.reciprocal(root)
+    out = 1 / root
+    return complex_(out.real, np.copysign(out.imag, -root.imag))
 
 
 def logistic(x: Any) -> Any:
-    """1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) is needed nowhere: overflow gives 0."""
-    one = x.dtype.type(1)
-    return np.divide(one, np.add(one, np.exp(np.negative(x))))
+    """1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) is needed only for complex numbers: overflow gives 0."""
+    if not _is_complex(x):
+        return np.reciprocal(np.exp(-x) + x.dtype.type(1))
+    small = x.real < 0
+    e = np.exp(np.where(small, x, -x))
+    return _real_on_axis(np.where(small, e, 1) / (1 + e), x)
+
+
+def _is_complex(x: Any) -> bool:
+    """Whether a NumPy array or scalar is complex; the dtype of a scalar takes as long as the operation on it."""
+    kind = type(x)
+    return x.dtype.kind == "c" if kind is np.ndarray else kind in _COMPLEX_SCALARS  # type: ignore[no-any-return]
+
+
+_COMPLEX_SCALARS = frozenset((np.complex64, np.complex128))
+
+
+def expm1(x: Any) -> Any:
+    """On the real axis without the NaN that NumPy gives for the imaginary part of an overflow."""
+    out = np.expm1(x)
+    return _real_on_axis(out, x) if _is_complex(x) else out
+
+
+def _real_on_axis(out: Any, z: Any) -> Any:
+    return complex_(out.real, np.where(z.imag == 0, z.imag, out.imag))
+
+
+def exp2(x: Any) -> Any:
+    """Of complex numbers too to the last places, where NumPy rounds the multiple of log 2."""
+    if not _is_complex(x):
+        return np.exp2(x)
+    root, angle = np.exp2(x.real / 2), x.imag * x.real.dtype.type(np.log(2))
+    return _real_on_axis(complex_(np.cos(angle) * root * root, np.sin(angle) * root * root), x)
+
+
+def log1p(x: Any) -> Any:
+    """Of complex numbers too to the last places, where NumPy adds 1 and takes the logarithm."""
+    if not _is_complex(x):
+        return np.log1p(x)
+    a, b = x.real, x.imag
+    near = np.maximum(np.abs(a), np.abs(b)) < 0.5
+    size = np.where(near, np.log1p(np.where(near, a * (a + 2) + b * b, 0)) / 2, np.log(np.hypot(a + 1, b)))
+    return complex_(size, np.arctan2(b, a + 1))
 
 
 def sign(x: Any) -> Any:
     if x.dtype.kind == "c":
         size = np.abs(x)
-        return np.where(size == 0, x, x / np.where(size == 0, size.dtype.type(1), size)).astype(x.dtype, copy=False)
+        safe = np.where(size == 0, size.dtype.type(1), size)
+        return complex_(x.real / safe, x.imag / safe)
     return np.sign(x) if x.dtype.kind != "f" else np.where(x == 0, x, np.sign(x)).astype(x.dtype, copy=False)
 
 
@@ -159,20 +207,43 @@ def count_leading_zeros(x: Any) -> Any:
 def convert(x: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> Any:
     """A cast as XLA does it: floats to integers saturate and NaN gives 0; complex numbers lose their imaginary part."""
     old = x.dtype
-    if old.kind == "c" and new_dtype.kind not in "cb":
+    kinds = old.kind + new_dtype.kind
+    if kinds in _PLAIN_CASTS:
+        return x.astype(new_dtype)
+    if old == new_dtype:
+        return x
+    if old == dtypes.key_dtype or new_dtype == dtypes.key_dtype:
+        raise DtypeError(f"random keys cannot be converted: got {old} for {new_dtype}")  # explained by the shape rule
+    if kinds[0] == "c":
         return convert(x.real, new_dtype=new_dtype)
-    if new_dtype.kind in "iu" and old.kind not in "iub":
-        return _saturate(x, new_dtype)
+    if dtypes.is_float(old):
+        return _saturate(x, new_dtype) if dtypes.is_integer(new_dtype) else _cast_by(np.float32, x, new_dtype)
+    return _cast_by(np.int32, x, new_dtype)
+
+
+_PLAIN_CASTS = frozenset(["ff", "fc", "fb", "cc", "cb", *(a + b for a in "iub" for b in "iubfc")])
+"""The kinds of the dtypes between which NumPy's casts are XLA's."""
+
+
+def _cast_by(wide: Any, x: Any, new_dtype: np.dtype[Any]) -> Any:
+    """A cast between dtypes that are not NumPy's own, for some pairs of which there is none, or a wrong one."""
+    if x.dtype.itemsize == 1 or new_dtype.itemsize == 1:
+        x = x.astype(wide)
     return x.astype(new_dtype)
 
 
 def _saturate(x: Any, new_dtype: np.dtype[Any]) -> Any:
-    info = np.iinfo(new_dtype)
+    info = dtypes.iinfo(new_dtype)
     wide = np.asarray(x, np.float64 if x.dtype.kind != "f" or x.dtype.itemsize < 8 else x.dtype)
     inside = (wide > float(info.min)) & (wide < float(info.max))
     out = np.where(inside, wide, 0).astype(new_dtype)
     out = np.where(wide >= float(info.max), new_dtype.type(info.max), out)
     return np.where(wide <= float(info.min), new_dtype.type(info.min), out)
+
+
+def erf_inv(x: Any) -> Any:
+    """The inverse of erf, of which SciPy's loses the sign of zero."""
+    return np.copysign(_erfinv(x), x)
 
 
 def special(name: str) -> Callable[..., Any]:
@@ -191,3 +262,6 @@ def special(name: str) -> Callable[..., Any]:
         return out if out.dtype is dtype else out.astype(dtype)
 
     return call
+
+
+_erfinv = special("erfinv")

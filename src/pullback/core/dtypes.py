@@ -175,13 +175,16 @@ def short_name(dtype: DType) -> str:
     return _short_names[dtype]
 
 
+_names = _ByDtype(lambda dtype: _short_name(dtype) if _kind(dtype) in ("0", "k") else dtype.name)
+
+
 def dtype_name(dtype: DType) -> str:
     """The name of a dtype for users to read.
 
     >>> dtype_name(np.dtype("float32")), dtype_name(key_dtype)
     ('float32', 'key<fry>')
     """
-    return short_name(dtype) if _kinds[dtype] in ("0", "k") else dtype.name
+    return _names[dtype]
 
 
 # Canonical dtypes

@@ -30,7 +30,8 @@ PullbackError
 ├── RendererError (RuntimeError)             a drawing without a renderer, or one that fails
 ├── AllocationError (MemoryError, RuntimeError)   an array too large for memory
 ├── CallbackError (ValueError, NotImplementedError)   a call of a Python function that cannot be done so
-└── NonFiniteError (FloatingPointError)      a NaN or an infinity, where debug_nans or debug_infs asks for it
+├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where debug_nans or debug_infs asks for it
+└── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
 """
 
 from __future__ import annotations
@@ -166,3 +167,7 @@ class CallbackError(PullbackError, ValueError, NotImplementedError):
 
 class NonFiniteError(PullbackError, FloatingPointError):
     """An operation gave a NaN or an infinity while ``debug_nans`` or ``debug_infs`` was on."""
+
+
+class ProfilerError(PullbackError, RuntimeError):
+    """A profile was begun while one was being recorded, or ended while none was."""

@@ -257,6 +257,6 @@ def _accumulated(dtype: np.dtype[Any]) -> np.dtype[Any]:
     The compiler has fast contractions of narrow operands to wide results: of 8-bit integers in a five-hundredth of the
     time of those to 8 bits, of bfloat16 in a quarter.
     """
-    if dtypes.itemsize_bits(dtype) >= 32:
+    if dtype.itemsize >= 4:
         return dtype
     return np.dtype(np.float32 if dtypes.is_float(dtype) else np.int32 if dtypes.is_integer(dtype) else dtype)

@@ -30,9 +30,24 @@ def NUMBER(dtype: np.dtype[Any]) -> bool:
     return dtypes.is_integer(dtype) or dtypes.is_inexact(dtype)
 
 
+def VALUE(dtype: np.dtype[Any]) -> bool:
+    """Numbers and booleans; no keys."""
+    return NUMBER(dtype) or dtypes.is_bool(dtype)
+
+
 def ORDERED(dtype: np.dtype[Any]) -> bool:
     """Dtypes whose values are ordered."""
     return dtypes.is_integer(dtype) or dtypes.is_float(dtype) or dtypes.is_bool(dtype)
+
+
+def is_unsigned(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is an integer without a sign."""
+    return dtypes.is_integer(dtype) and int(dtypes.iinfo(dtype).min) == 0
+
+
+def REAL_NUMBER(dtype: np.dtype[Any]) -> bool:
+    """Integers and floats."""
+    return dtypes.is_integer(dtype) or dtypes.is_float(dtype)
 
 
 INEXACT = dtypes.is_inexact
@@ -48,7 +63,7 @@ def BITS(dtype: np.dtype[Any]) -> bool:
 
 
 _KINDS: dict[Any, str] = {
-    NUMBER: "numbers", ORDERED: "real numbers or booleans", INEXACT: "floats or complex numbers", FLOAT: "floats",
+    NUMBER: "numbers", VALUE: "numbers or booleans", REAL_NUMBER: "real numbers", ORDERED: "real numbers or booleans", INEXACT: "floats or complex numbers", FLOAT: "floats",
     COMPLEX: "complex numbers", INTEGER: "integers", BITS: "integers or booleans",
 }  # fmt: skip
 
@@ -100,6 +115,7 @@ def elementwise(
     out: Callable[[np.dtype[Any]], np.dtype[Any]] | None = None,
     arity: int = 1,
     hlo: str | Callable[..., Any] | None = None,
+    hlo_complex: str | None = None,
 ) -> Primitive:
     """Declare an operation on elements, whose operands broadcast against each other as in NumPy.
 
@@ -112,12 +128,15 @@ def elementwise(
         zero. None where the operation is constant almost everywhere.
       out: the dtype of the result, from that of the operands; the same by default.
       arity: the number of operands.
-      hlo: the operation of StableHLO (or, with its dialect, such as ``chlo.tan``, of another), or
-        ``rule(hlo, *operands) -> value`` for operands of one shape.
+      hlo: the operation of StableHLO (or, with its dialect, such as ``chlo.asin``, of another), or
+        ``rule(hlo, *operands) -> value`` for operands of one shape, or ``COMPOSED`` if ``primitives.compositions``
+        has that rule.
+      hlo_complex: the same for complex operands; by default as for others.
     """
     p = Primitive(name, keeps_weak_type=out is None)
     p.host_rule = host
-    p.xla_rule = None if hlo is None else xla_elementwise(hlo)
+    if hlo is not None:
+        p.xla_rule = xla_elementwise(name, hlo, hlo_complex)
 
     @p.shape
     def shape(*avals: ShapedArray) -> ShapedArray:
@@ -136,25 +155,46 @@ def elementwise(
     return p
 
 
-def xla_elementwise(operation: str | Callable[..., Any]) -> Callable[..., Any]:
-    """The rule of an operation whose operands broadcast: they do, and then it is written."""
-    if isinstance(operation, str):
-        dialect, _, rest = operation.rpartition(".")
-        name = f"{dialect or 'stablehlo'}.{rest}"
+COMPOSED = "composed"
 
-        def write(hlo: Any, *operands: Any) -> Any:
-            dtype = hlo.results[0].dtype
-            if not dialect and operands[0].dtype == dtype:
-                return hlo.same(name, *operands)
-            return hlo.op(name, operands, operands[0].shape, dtype)
-    else:
-        write = operation
+
+def xla_elementwise(
+    name: str, operation: str | Callable[..., Any], of_complex: str | None = None
+) -> Callable[..., Any]:
+    """The rule of an operation whose operands broadcast: they do, and then it is written."""
+    write = _written(name, operation, "REAL_RULES")
+    write_complex = write if of_complex is None else _written(name, of_complex, "COMPLEX_RULES")
 
     def rule(hlo: Any, *operands: Any) -> Any:
         shape = hlo.results[0].shape
-        return write(hlo, *[x if x.shape == shape else hlo.spread(x, shape) for x in operands])
+        spread = [x if x.shape == shape else hlo.spread(x, shape) for x in operands]
+        return (write_complex if dtypes.is_complex(operands[0].dtype) else write)(hlo, *spread)
 
     return rule
+
+
+def _written(name: str, operation: str | Callable[..., Any], table: str) -> Callable[..., Any]:
+    """The rule for operands of one shape."""
+    if not isinstance(operation, str):
+        return operation
+    if operation == COMPOSED:
+
+        def composed(hlo: Any, *operands: Any) -> Any:
+            from pullback.primitives import compositions
+
+            return getattr(compositions, table)[name](hlo, *operands)
+
+        return composed
+    dialect, _, last = operation.rpartition(".")
+    full = f"{dialect or 'stablehlo'}.{last}"
+
+    def write(hlo: Any, *operands: Any) -> Any:
+        dtype = hlo.results[0].dtype
+        if not dialect and operands[0].dtype == dtype:
+            return hlo.same(full, *operands)
+        return hlo.op(full, operands, operands[0].shape, dtype)
+
+    return write
 
 
 def jvp_zero(p: Primitive) -> Callable[..., Any]:

@@ -26,11 +26,14 @@ from pullback.primitives.declare import (
     ANY,
     BITS,
     COMPLEX,
+    COMPOSED,
     FLOAT,
     INEXACT,
     INTEGER,
     NUMBER,
     ORDERED,
+    REAL_NUMBER,
+    VALUE,
     batch_broadcasting,
     batch_unary,
     broadcast_shape,
@@ -44,6 +47,7 @@ from pullback.primitives.declare import (
 )
 
 _bool = np.dtype(bool)
+_int32 = np.dtype(np.int32)
 
 
 def _to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -52,62 +56,6 @@ def _to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 # Python's operators are as quick as NumPy's functions on arrays, and ten times as quick on NumPy's scalars.
 
-def _exp2_hlo(hlo, x):
-    return hlo.inline(lambda x: exp(mul(x, math.log(2))), x)
-
-
-def _hypot_hlo(hlo, x, y):
-    return hlo.inline(lambda x,y: sqrt(add(square(x), square(y))), x, y)
-
-
-def _logaddexp_hlo(hlo, x, y):
-    return hlo.inline(lambda x,y: add(max_p.bind(x,y), log1p_p.bind(exp(neg(abs(sub(x, y)))))), x, y)
-
-
-def _sign_hlo(hlo, x):
-    if hlo.result.dtype.kind == "u":
-        return hlo.convert(hlo.compare(x, hlo.splat(0, x.shape, x.dtype), "NE"), x.dtype)
-    return hlo.same("stablehlo.sign", x)
-
-
-def _is_finite_hlo(hlo, x):
-    if dtypes.is_complex(x.dtype):
-        return hlo.inline(lambda x: and_p.bind(is_finite_p.bind(real(x)), is_finite_p.bind(imag(x))), x)
-    return hlo.op("stablehlo.is_finite", [x], x.shape, _bool)
-
-
-def _conj_hlo(hlo, x):
-    return hlo.inline(lambda x: complex(real(x), neg(imag(x))), x)
-
-
-def _complex_hlo(hlo, x, y):
-    dtype = hlo.result.dtype
-    part = dtypes.to_real(dtype)
-    return hlo.op("stablehlo.complex", [hlo.convert(x, part), hlo.convert(y, part)], x.shape, dtype)
-
-
-def _abs_hlo(hlo, x):
-    if x.dtype.kind == "u":
-        return x
-    return hlo.op("stablehlo.abs", [x], x.shape, hlo.result.dtype)
-
-
-def _gcd_hlo(hlo, x, y):
-    unsigned = np.dtype(f"u{x.dtype.itemsize}")
-    a = hlo.convert(_abs_hlo(hlo, x), unsigned)
-    b = hlo.convert(_abs_hlo(hlo, y), unsigned)
-    kind = (a.shape, a.dtype)
-    zero = hlo.splat(0, a.shape, a.dtype)
-    def going(a, b):
-        left = hlo.compare(b, zero, "NE")
-        return [hlo.reduce("stablehlo.or", left, False, range(a.ndim))]
-    def step(a, b):
-        none = hlo.compare(b, zero, "EQ")
-        return [hlo.select(none, a, b), hlo.select(none, b, hlo.same("stablehlo.remainder", a, b))]
-    regions = [hlo.region([kind, kind], going), hlo.region([kind, kind], step)]
-    return hlo.convert(hlo.many("stablehlo.while", [a, b], [kind, kind], regions=regions)[0], x.dtype)
-
-
 # Linear operations -------------------------------------------------------------------------------------------------
 
 
@@ -115,9 +63,9 @@ neg_p = elementwise("neg", of=NUMBER, host=operator.neg, hlo="negate")
 neg_p.jvp_rule = jvp_linear(neg_p)
 neg_p.transpose(lambda ct, x: (neg(ct),))
 
-add_p = elementwise("add", of=ANY, arity=2, host=operator.add, hlo="add")
+add_p = elementwise("add", of=VALUE, arity=2, host=operator.add, hlo="add")
 sub_p = elementwise("sub", of=NUMBER, arity=2, host=operator.sub, hlo="subtract")
-mul_p = elementwise("mul", of=ANY, arity=2, host=operator.mul, hlo="multiply")
+mul_p = elementwise("mul", of=VALUE, arity=2, host=operator.mul, hlo="multiply")
 div_p = elementwise("div", of=NUMBER, arity=2, host=host.div, hlo="divide")
 
 
@@ -205,23 +153,37 @@ def integer_pow(x: Any, y: int) -> Any:
     return integer_pow_p.bind(x, y=y)
 
 
-exp_p = elementwise("exp", of=INEXACT, host=np.exp, hlo="exponential", jvp=lambda t, x, ans: mul(t, ans))
-exp2_p = elementwise("exp2", of=INEXACT, host=np.exp2, hlo=_exp2_hlo, jvp=lambda t, x, ans: mul(t, mul(ans, math.log(2))))
-expm1_p = elementwise(
-    "expm1", of=INEXACT, host=np.expm1, hlo="exponential_minus_one", jvp=lambda t, x, ans: mul(t, add(ans, 1))
+exp_p = elementwise(
+    "exp", of=INEXACT, host=np.exp, hlo="exponential", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, ans)
 )
+exp2_p = elementwise(
+    "exp2", of=INEXACT, host=host.exp2, hlo=COMPOSED, hlo_complex=COMPOSED,
+    jvp=lambda t, x, ans: mul(t, mul(ans, math.log(2))),
+)  # fmt: skip
+expm1_p = elementwise(
+    "expm1", of=INEXACT, host=host.expm1, hlo="exponential_minus_one", hlo_complex=COMPOSED,
+    jvp=lambda t, x, ans: mul(t, add(ans, 1)),
+)  # fmt: skip
 log_p = elementwise("log", of=INEXACT, host=np.log, hlo="log", jvp=lambda t, x, ans: div(t, x))
-log1p_p = elementwise("log1p", of=INEXACT, host=np.log1p, hlo="log_plus_one", jvp=lambda t, x, ans: div(t, add(x, 1)))
-sqrt_p = elementwise("sqrt", of=INEXACT, host=np.sqrt, hlo="sqrt", jvp=lambda t, x, ans: mul(t, div(0.5, ans)))
+log1p_p = elementwise(
+    "log1p", of=INEXACT, host=host.log1p, hlo=COMPOSED, hlo_complex="log_plus_one",
+    jvp=lambda t, x, ans: div(t, add(x, 1)),
+)  # fmt: skip
+sqrt_p = elementwise(
+    "sqrt", of=INEXACT, host=np.sqrt, hlo="sqrt", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, div(0.5, ans))
+)
 rsqrt_p = elementwise(
     "rsqrt", of=INEXACT, host=host.rsqrt, hlo="rsqrt", jvp=lambda t, x, ans: mul(t, mul(-0.5, div(ans, x)))
 )
 cbrt_p = elementwise("cbrt", of=FLOAT, host=np.cbrt, hlo="cbrt", jvp=lambda t, x, ans: mul(t, div(ans, mul(3, x))))
 logistic_p = elementwise(
-    "logistic", of=INEXACT, host=host.logistic, hlo="logistic",
+    "logistic", of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(ans, logistic(neg(x)))),
 )  # fmt: skip
-square_p = elementwise("square", of=NUMBER, host=lambda x: x * x, hlo=lambda hlo, x: hlo.same("stablehlo.multiply", x, x), jvp=lambda t, x, ans: mul(t, mul(2, x)))
+square_p = elementwise(
+    "square", of=NUMBER, host=lambda x: x * x, hlo=lambda hlo, x: hlo.same("stablehlo.multiply", x, x),
+    jvp=lambda t, x, ans: mul(t, mul(2, x)),
+)  # fmt: skip
 
 integer_pow_p = Primitive("integer_pow")
 integer_pow_p.batch_rule = batch_unary(integer_pow_p)
@@ -229,9 +191,8 @@ integer_pow_p.host_rule = host.integer_pow
 
 
 @integer_pow_p.xla
-def _integer_pow_hlo(hlo, x, *, y):
-    if y == 0:
-        return hlo.splat(1, x.shape, x.dtype)
+def _integer_pow_xla(hlo: Any, x: Any, *, y: int) -> Any:
+    """By squaring, as on the host."""
     if y < 0:
         return hlo.inline(lambda x: div(1, integer_pow(x, -y)), x)
     result, power = None, x
@@ -241,7 +202,7 @@ def _integer_pow_hlo(hlo, x, *, y):
         y >>= 1
         if y:
             power = hlo.same("stablehlo.multiply", power, power)
-    return result
+    return hlo.splat(1, x.shape, x.dtype) if result is None else result
 
 
 @integer_pow_p.shape
@@ -273,7 +234,9 @@ def _pow_by_y(t: Any, x: Any, y: Any, ans: Any) -> Any:
     return mul(t, mul(where(zero, 0, log(where(zero, 1, x))), ans))
 
 
-pow_p = elementwise("pow", of=NUMBER, arity=2, host=host.power, hlo="power", jvp=(_pow_by_x, _pow_by_y))
+pow_p = elementwise(
+    "pow", of=NUMBER, arity=2, host=host.power, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=(_pow_by_x, _pow_by_y),
+)  # fmt: skip
 
 
 def _hypot_jvp(t: Any, x: Any, ans: Any) -> Any:
@@ -282,7 +245,7 @@ def _hypot_jvp(t: Any, x: Any, ans: Any) -> Any:
 
 
 hypot_p = elementwise(
-    "hypot", of=FLOAT, arity=2, host=np.hypot, hlo=_hypot_hlo,
+    "hypot", of=FLOAT, arity=2, host=np.hypot, hlo=COMPOSED,
     jvp=(lambda t, x, y, ans: _hypot_jvp(t, x, ans), lambda t, x, y, ans: _hypot_jvp(t, y, ans)),
 )  # fmt: skip
 
@@ -294,7 +257,7 @@ def _logaddexp_jvp(t: Any, x: Any, y: Any) -> Any:
 
 
 logaddexp_p = elementwise(
-    "logaddexp", of=FLOAT, arity=2, host=np.logaddexp, hlo=_logaddexp_hlo,
+    "logaddexp", of=FLOAT, arity=2, host=np.logaddexp, hlo=COMPOSED,
     jvp=(lambda t, x, y, ans: _logaddexp_jvp(t, x, y), lambda t, x, y, ans: _logaddexp_jvp(t, y, x)),
 )  # fmt: skip
 
@@ -302,31 +265,49 @@ logaddexp_p = elementwise(
 # Trigonometric and hyperbolic functions ----------------------------------------------------------------------------
 
 
-sin_p = elementwise("sin", of=INEXACT, host=np.sin, hlo="sine", jvp=lambda t, x, ans: mul(t, cos(x)))
-cos_p = elementwise("cos", of=INEXACT, host=np.cos, hlo="cosine", jvp=lambda t, x, ans: mul(t, neg(sin(x))))
-tan_p = elementwise("tan", of=INEXACT, host=np.tan, hlo="tan", jvp=lambda t, x, ans: mul(t, add(square(ans), 1)))
+sin_p = elementwise(
+    "sin", of=INEXACT, host=np.sin, hlo="sine", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, cos(x))
+)
+cos_p = elementwise(
+    "cos", of=INEXACT, host=np.cos, hlo="cosine", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, neg(sin(x)))
+)
+tan_p = elementwise(
+    "tan", of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, add(square(ans), 1))
+)
 asin_p = elementwise(
-    "asin", of=INEXACT, host=np.arcsin, hlo="chlo.asin", jvp=lambda t, x, ans: div(t, _root_of_one_minus_square(x))
-)
+    "asin", of=INEXACT, host=np.arcsin, hlo="chlo.asin", hlo_complex=COMPOSED,
+    jvp=lambda t, x, ans: div(t, _root_of_one_minus_square(x)),
+)  # fmt: skip
 acos_p = elementwise(
-    "acos", of=INEXACT, host=np.arccos, hlo="chlo.acos", jvp=lambda t, x, ans: neg(div(t, _root_of_one_minus_square(x)))
-)
+    "acos", of=INEXACT, host=np.arccos, hlo="chlo.acos", hlo_complex=COMPOSED,
+    jvp=lambda t, x, ans: neg(div(t, _root_of_one_minus_square(x))),
+)  # fmt: skip
 atan_p = elementwise(
-    "atan", of=INEXACT, host=np.arctan, hlo="chlo.atan", jvp=lambda t, x, ans: div(t, add(square(x), 1))
+    "atan", of=INEXACT, host=np.arctan, hlo="chlo.atan", hlo_complex=COMPOSED,
+    jvp=lambda t, x, ans: div(t, add(square(x), 1)),
+)  # fmt: skip
+sinh_p = elementwise(
+    "sinh", of=INEXACT, host=np.sinh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, cosh(x))
 )
-sinh_p = elementwise("sinh", of=INEXACT, host=np.sinh, hlo="chlo.sinh", jvp=lambda t, x, ans: mul(t, cosh(x)))
-cosh_p = elementwise("cosh", of=INEXACT, host=np.cosh, hlo="chlo.cosh", jvp=lambda t, x, ans: mul(t, sinh(x)))
-tanh_p = elementwise("tanh", of=INEXACT, host=np.tanh, hlo="tanh", jvp=lambda t, x, ans: mul(t, sub(1, square(ans))))
+cosh_p = elementwise(
+    "cosh", of=INEXACT, host=np.cosh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, sinh(x))
+)
+tanh_p = elementwise(
+    "tanh", of=INEXACT, host=np.tanh, hlo="tanh", hlo_complex=COMPOSED,
+    jvp=lambda t, x, ans: mul(t, sub(1, square(ans))),
+)  # fmt: skip
 asinh_p = elementwise(
-    "asinh", of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", jvp=lambda t, x, ans: div(t, sqrt(add(square(x), 1)))
-)
+    "asinh", of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", hlo_complex=COMPOSED,
+    jvp=lambda t, x, ans: div(t, sqrt(add(square(x), 1))),
+)  # fmt: skip
 acosh_p = elementwise(
-    "acosh", of=INEXACT, host=np.arccosh, hlo="chlo.acosh",
+    "acosh", of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, mul(sqrt(sub(x, 1)), sqrt(add(x, 1)))),
 )  # fmt: skip
 atanh_p = elementwise(
-    "atanh", of=INEXACT, host=np.arctanh, hlo="chlo.atanh", jvp=lambda t, x, ans: div(t, mul(sub(1, x), add(x, 1)))
-)
+    "atanh", of=INEXACT, host=np.arctanh, hlo=COMPOSED, hlo_complex=COMPOSED,
+    jvp=lambda t, x, ans: div(t, mul(sub(1, x), add(x, 1))),
+)  # fmt: skip
 atan2_p = elementwise(
     "atan2", of=FLOAT, arity=2, host=np.arctan2, hlo="atan2",
     jvp=(
@@ -353,18 +334,18 @@ erfc_p = elementwise(
     jvp=lambda t, x, ans: mul(t, mul(-_TWO_OVER_ROOT_PI, exp(neg(square(x))))),
 )  # fmt: skip
 erf_inv_p = elementwise(
-    "erf_inv", of=FLOAT, host=host.special("erfinv"), hlo="chlo.erf_inv",
+    "erf_inv", of=FLOAT, host=host.erf_inv, hlo="chlo.erf_inv",
     jvp=lambda t, x, ans: mul(t, mul(1 / _TWO_OVER_ROOT_PI, exp(square(ans)))),
 )  # fmt: skip
 lgamma_p = elementwise(
     "lgamma", of=FLOAT, host=host.special("gammaln"), hlo="chlo.lgamma", jvp=lambda t, x, ans: mul(t, digamma(x))
 )
 digamma_p = elementwise(
-    "digamma", of=FLOAT, host=host.special("digamma"), hlo="chlo.digamma",
+    "digamma", of=FLOAT, host=host.special("digamma"), hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, polygamma(_full_like(x, 1), x)),
 )  # fmt: skip
 polygamma_p = elementwise(
-    "polygamma", of=FLOAT, arity=2, host=host.special("polygamma"), hlo="chlo.polygamma",
+    "polygamma", of=FLOAT, arity=2, host=host.special("polygamma"), hlo=COMPOSED,
     jvp=(None, lambda t, n, x, ans: mul(t, polygamma(add(n, 1), x))),
 )  # fmt: skip
 
@@ -384,14 +365,20 @@ def conj(x: Any) -> Any:
 floor_p = elementwise("floor", of=FLOAT, host=np.floor, hlo="floor")
 ceil_p = elementwise("ceil", of=FLOAT, host=np.ceil, hlo="ceil")
 round_p = elementwise("round", of=FLOAT, host=np.rint, hlo="round_nearest_even")
-sign_p = elementwise("sign", of=NUMBER, host=host.sign, hlo=_sign_hlo, jvp=lambda t, x, ans: _sign_jvp(t, x, ans))
+sign_p = elementwise(
+    "sign", of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex="sign", jvp=lambda t, x, ans: _sign_jvp(t, x, ans)
+)
 nextafter_p = elementwise("nextafter", of=FLOAT, arity=2, host=np.nextafter, hlo="chlo.next_after")
-is_finite_p = elementwise("is_finite", of=INEXACT, host=np.isfinite, hlo=_is_finite_hlo, out=_to_bool)
+is_finite_p = elementwise(
+    "is_finite", of=INEXACT, host=np.isfinite, hlo="is_finite", hlo_complex=COMPOSED, out=_to_bool
+)
 
 real_p = elementwise("real", of=COMPLEX, host=np.real, hlo="real", out=dtypes.to_real)
 imag_p = elementwise("imag", of=COMPLEX, host=np.imag, hlo="imag", out=dtypes.to_real)
-conj_p = elementwise("conj", of=COMPLEX, host=np.conj, hlo=_conj_hlo)
-complex_p = elementwise("complex", of=FLOAT, arity=2, host=host.complex_, hlo=_complex_hlo, out=dtypes.to_complex)
+conj_p = elementwise("conj", of=COMPLEX, host=np.conj, hlo=COMPOSED, hlo_complex=COMPOSED)
+complex_p = elementwise(
+    "complex", of=FLOAT, arity=2, host=host.complex_, hlo=COMPOSED, out=dtypes.to_complex
+)
 for _part in (real_p, imag_p, complex_p):
     _part.keeps_weak_type = True
 real_p.jvp_rule = jvp_linear(real_p)
@@ -438,7 +425,7 @@ def _abs_jvp(t: Any, x: Any, ans: Any) -> Any:
     return real(mul(t, conj(sign(x))))
 
 
-abs_p = elementwise("abs", of=NUMBER, host=np.abs, hlo=_abs_hlo, out=dtypes.to_real, jvp=_abs_jvp)
+abs_p = elementwise("abs", of=NUMBER, host=np.abs, hlo=COMPOSED, hlo_complex="abs", out=dtypes.to_real, jvp=_abs_jvp)
 abs_p.keeps_weak_type = True
 
 
@@ -452,18 +439,18 @@ def _share_of(t: Any, x: Any, y: Any, ans: Any) -> Any:
 
 
 rem_p = elementwise(
-    "rem", of=NUMBER, arity=2, host=host.rem, hlo="remainder",
+    "rem", of=REAL_NUMBER, arity=2, host=host.rem, hlo="remainder",
     jvp=(
         lambda t, x, y, ans: spread(t, x, ans),
         lambda t, x, y, ans: mul(t, neg(_truncate(div(x, y)))),
     ),
 )  # fmt: skip
 max_p = elementwise(
-    "max", of=ANY, arity=2, host=np.maximum, hlo="maximum",
+    "max", of=VALUE, arity=2, host=np.maximum, hlo="maximum", hlo_complex=COMPOSED,
     jvp=(lambda t, x, y, ans: _share_of(t, x, y, ans), lambda t, x, y, ans: _share_of(t, y, x, ans)),
 )  # fmt: skip
 min_p = elementwise(
-    "min", of=ANY, arity=2, host=np.minimum, hlo="minimum",
+    "min", of=VALUE, arity=2, host=np.minimum, hlo="minimum", hlo_complex=COMPOSED,
     jvp=(lambda t, x, y, ans: _share_of(t, x, y, ans), lambda t, x, y, ans: _share_of(t, y, x, ans)),
 )  # fmt: skip
 
@@ -495,7 +482,7 @@ shift_right_arithmetic_p = elementwise(
     "shift_right_arithmetic", of=INTEGER, arity=2, host=host.shift_right_arithmetic, hlo="shift_right_arithmetic"
 )
 population_count_p = elementwise("population_count", of=INTEGER, host=host.population_count, hlo="popcnt")
-gcd_p = elementwise("gcd", of=INTEGER, arity=2, host=np.gcd, hlo=_gcd_hlo)
+gcd_p = elementwise("gcd", of=INTEGER, arity=2, host=np.gcd, hlo=COMPOSED)
 clz_p = elementwise("clz", of=INTEGER, host=host.count_leading_zeros, hlo="count_leading_zeros")
 
 
@@ -518,15 +505,16 @@ select_n_p.batch_rule = batch_broadcasting(select_n_p)
 
 
 @select_n_p.xla
-def _select_n_hlo(hlo, which, *cases):
+def _select_n_xla(hlo: Any, which: Any, *cases: Any) -> Any:
+    """An integer that is out of range selects the nearest case."""
     shape = hlo.result.shape
     which = hlo.spread(which, shape)
-    *firsts, chosen = [hlo.spread(c, shape) for c in cases]
-    for i, case in reversed(list(enumerate(firsts))):
-        if which.dtype == _bool:
-            chosen = hlo.select(which, chosen, case)
-        else:
-            chosen = hlo.select(hlo.compare(which, hlo.splat(i, shape, which.dtype), "LE"), case, chosen)
+    *others, chosen = [hlo.spread(c, shape) for c in cases]
+    if dtypes.is_bool(which.dtype) and len(cases) == 2:
+        return hlo.select(which, chosen, others[0])
+    which = hlo.convert(which, _int32)
+    for i in reversed(range(len(others))):
+        chosen = hlo.select(hlo.compare(which, hlo.splat(i, shape, _int32), "LE"), others[i], chosen)
     return chosen
 
 
@@ -558,7 +546,7 @@ def _select_n_transpose(ct: Any, which: Any, *cases: Any) -> Any:
 
 
 clamp_p = elementwise(
-    "clamp", of=ANY, arity=3, host=host.clamp, hlo="clamp",
+    "clamp", of=VALUE, arity=3, host=host.clamp, hlo="clamp", hlo_complex=COMPOSED,
     jvp=(
         lambda t, low, x, high, ans: where(gt(low, x), t, 0),
         lambda t, low, x, high, ans: where(and_p.bind(gt(x, low), lt(x, high)), t, 0),
@@ -583,11 +571,14 @@ convert_element_type_p.batch_rule = batch_unary(convert_element_type_p)
 
 
 @convert_element_type_p.xla
-def _convert_hlo(hlo, x, *, new_dtype, weak_type):
-    if new_dtype == _bool:
-        return hlo.compare(x, hlo.splat(0, x.shape, x.dtype), "NE")
-    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
-        x = hlo.op("stablehlo.real", [x], x.shape, dtypes.to_real(x.dtype))
+def _convert_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any], weak_type: bool) -> Any:
+    old = x.dtype
+    if dtypes.is_float(old) and old.itemsize == 1:  # the compiler's own conversions of these to integers are not right
+        x = hlo.convert(x, np.dtype(np.float32))
+    if dtypes.is_bool(new_dtype):
+        return x if dtypes.is_bool(old) else hlo.compare(x, hlo.splat(0, x.shape, x.dtype), "NE")
+    if dtypes.is_complex(old) and not dtypes.is_complex(new_dtype):
+        x = hlo.op("stablehlo.real", [x], x.shape, dtypes.to_real(old))
     return hlo.convert(x, new_dtype)
 
 
@@ -627,8 +618,23 @@ bitcast_convert_type_p.batch_rule = batch_unary(bitcast_convert_type_p)
 
 
 @bitcast_convert_type_p.xla
-def _bitcast_hlo(hlo, x, *, new_dtype):
-    return hlo.bitcast(x, x.shape, new_dtype)
+def _bitcast_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
+    """Booleans have one bit in the compiler, and complex numbers have none but those of their parts."""
+    shape, last = x.shape, len(x.shape)
+    if dtypes.is_bool(x.dtype):
+        x = hlo.convert(x, np.dtype(np.uint8))
+    elif dtypes.is_complex(x.dtype):
+        parts = [hlo.op(f"stablehlo.{part}", [x], shape, dtypes.to_real(x.dtype)) for part in ("real", "imag")]
+        x = hlo.concatenate([hlo.reshape(part, (*shape, 1)) for part in parts], last)
+    if dtypes.is_bool(new_dtype):
+        return hlo.compare(x, hlo.splat(0, shape, x.dtype), "NE")
+    if dtypes.is_complex(new_dtype):
+        part_dtype = dtypes.to_real(new_dtype)
+        pairs = hlo.bitcast(x, (*shape, 2), part_dtype)
+        none = (0,) * last
+        parts = [hlo.reshape(hlo.slice(pairs, (*none, i), (*shape, i + 1)), shape) for i in (0, 1)]
+        return hlo.op("stablehlo.complex", parts, shape, new_dtype)
+    return hlo.bitcast(x, shape, new_dtype)
 
 
 @bitcast_convert_type_p.shape

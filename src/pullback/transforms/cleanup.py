@@ -8,11 +8,11 @@ import numpy as np
 
 from pullback.core.array import ArrayImpl
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from pullback.transforms.dce import close, live_equations
+from pullback.transforms.dce import live_equations
 
 
 def clean(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program without dead code and without repeated equations; its inputs stay.
+    """The program without dead code and without repeated equations; its inputs and constants stay.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import make_jaxpr
@@ -26,11 +26,8 @@ def clean(closed: ClosedJaxpr) -> ClosedJaxpr:
     eqns, _ = live_equations(jaxpr.eqns, jaxpr.outvars)
     same: dict[Atom, Atom] = {}
     eqns = _without_repetitions(eqns, same)
-    outvars = [same.get(a, a) for a in jaxpr.outvars]
-    eqns, live = live_equations(eqns, outvars)
-    constvars = [v for v in jaxpr.constvars if v in live]
-    values = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    return close(Jaxpr(constvars, jaxpr.invars, eqns, outvars), values)
+    outvars = [same.get(a, a) for a in jaxpr.outvars] if same else jaxpr.outvars
+    return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, eqns, outvars), closed.consts)
 
 
 def _without_repetitions(eqns: list[Eqn], same: dict[Atom, Atom]) -> list[Eqn]:
@@ -44,7 +41,9 @@ def _without_repetitions(eqns: list[Eqn], same: dict[Atom, Atom]) -> list[Eqn]:
         if earlier is not eqn.outvars and not eqn.effect:
             same.update(zip(eqn.outvars, earlier, strict=True))
             continue
-        kept.append(Eqn(eqn.primitive, invars, eqn.params, eqn.outvars, eqn.made_at, eqn.scope))
+        if same:
+            eqn = Eqn(eqn.primitive, invars, eqn.params, eqn.outvars, eqn.made_at, eqn.scope)
+        kept.append(eqn)
     return kept
 
 

@@ -1,0 +1,105 @@
+"""``python -m pullback``: commands that look at programs. There is one, ``show``.
+
+python -m pullback show MODULE:FUNCTION --args "f32[3], f32[]" --transform grad,jit --as jaxpr|hlo|svg|dot
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Sequence
+
+from pullback import show
+from pullback.core.errors import ArgumentError, BackendError, RendererError
+from pullback.core.source import hide_internal_frames
+
+_NAME = "python -m pullback"
+_HELP = """\
+Show the program that a function becomes, without running it.
+
+ARGUMENTS are the arguments of the function that is shown, separated by commas:
+  f32[2,3]  i32[]  bf16[4]  c64[8]  bool[5]  key<fry>[]      arrays, by their types
+  2  0.5  True  None                                         values of Python; numbers are inputs nevertheless
+  (f32[3], f32[])  [f32[3]]  {"w": f32[3], "b": f32[]}       trees of them
+The arguments at the positions that --static names are passed as they are, and may be strings too."""
+_EXAMPLES = """\
+Transformations are applied from left to right: grad,jit shows jit(grad(FUNCTION)). jvp, vjp and linearize bring the
+tangents and cotangents that they need as further inputs.
+
+examples:
+  python -m pullback show model:loss --args '{"w": f32[3,1], "b": f32[1]}, f32[8,3]'
+  python -m pullback show model:loss --args "f32[8,3], 2" --static 1 --transform grad,vmap,jit --as hlo
+  python -m pullback show math_functions:norm --args "f32[3]" --transform vjp --as svg --output norm.svg"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=_NAME, description="Look at the programs that functions become.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    command = commands.add_parser(
+        "show",
+        help="show the program that a function becomes",
+        description=_HELP,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("function", metavar="MODULE:FUNCTION", help="such as model:loss or package.model:Net.apply")
+    command.add_argument("--args", default="", metavar="ARGUMENTS", help="the arguments, by their types; see above")
+    command.add_argument("--static", default="", metavar="POSITIONS", help="arguments to pass as they are, such as 1,2")
+    command.add_argument(
+        "--transform",
+        default="",
+        metavar="NAMES",
+        help=f"transformations, in the order in which they are applied; of {', '.join(show.transformations())}",
+    )
+    command.add_argument(
+        "--as",
+        default="jaxpr",
+        dest="form",
+        choices=show.FORMS,
+        help="the program as a jaxpr (the default), as StableHLO text, as a drawing, or as the text of the drawing",
+    )
+    command.add_argument("--output", metavar="FILE", help="where to write it; by default to standard output")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+      argv: its name and options; by default those of the process.
+
+    Returns:
+      The exit status: 0, 1 if the function could not be traced, or 2 if what was asked for makes no sense.
+
+    Raises:
+      SystemExit: the options are not those of the command, or ask for help.
+
+    >>> main(["show", "pullback.numpy:tanh", "--args", "f32[3]", "--transform", "jit"])
+    { lambda ; a:f32[3]. let
+        b:f32[3] = jit[jaxpr={ lambda ; c:f32[3]. let d:f32[3] = tanh c in (d,) } name=tanh] a
+      in (b,) }
+    0
+    """
+    options = _parser().parse_args(argv)
+    try:
+        subject = show.subject(options.function, options.args, options.static, options.transform)
+        text = subject.text(options.form)
+        if options.output is None:
+            print(text)
+        else:
+            with open(options.output, "w", encoding="utf-8") as file:
+                file.write(text)
+    except show.TracingError as failure:
+        error = failure.error
+        hide_internal_frames(error)
+        traceback.print_exception(error)
+        return 1
+    except (ArgumentError, BackendError, RendererError, OSError) as error:
+        print(f"{_NAME} {options.command}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+"""Profiles of compiled programs and of what is around them."""
+
+from typing import Any
+
+from pullback.backends.profiling import (
+    StepTraceAnnotation,
+    TraceAnnotation,
+    annotate_function,
+    start_trace,
+    stop_trace,
+    trace,
+)
+
+__all__ = [
+    "ProfileOptions",
+    "StepTraceAnnotation",
+    "TraceAnnotation",
+    "annotate_function",
+    "start_trace",
+    "stop_trace",
+    "trace",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ProfileOptions":
+        from pullback.backends.profiling import _profiler
+
+        return _profiler().ProfileOptions
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,448 @@
+"""What ``python -m pullback show`` shows: the program of a function at arguments that are given by their types.
+
+The arguments are read by :func:`parse_arguments`, in the short names of types that jaxprs print.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import inspect
+import re
+import traceback
+from collections.abc import Callable, Sequence
+from functools import cache
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import dtypes, tree
+from pullback.core.array import typeof
+from pullback.core.errors import ArgumentError, BackendError, RendererError
+from pullback.core.jaxpr import ClosedJaxpr
+from pullback.drawing import Drawing, input_names, result_names
+from pullback.transforms.arguments import transformed
+from pullback.transforms.forward import jvp
+from pullback.transforms.grad import linearize, vjp
+from pullback.transforms.stage import ShapeDtypeStruct, abstractify, eval_shape, make_jaxpr
+from pullback.transforms.vmap import vmap
+
+FORMS = ("jaxpr", "hlo", "svg", "dot")
+
+Function = Callable[..., Any]
+
+
+# Arguments -----------------------------------------------------------------------------------------------------------
+
+
+def parse_arguments(text: str) -> list[Any]:
+    """Arguments from their types.
+
+    Args:
+      text: arguments separated by commas. Each is a type such as ``f32[2,3]``, a Python number, a string, ``True``,
+        ``False`` or ``None``, or a tuple, list or dictionary of such.
+
+    Returns:
+      The arguments; a type stands as a ``ShapeDtypeStruct``.
+
+    Raises:
+      ArgumentError: the text cannot be read; the message has it, with a caret under the spot (a ValueError).
+
+    >>> parse_arguments('{"w": f32[3,4], "b": f32[]}, 2')[0]["w"], parse_arguments("i32[], (2, 0.5)")[1]
+    (ShapeDtypeStruct(shape=(3, 4), dtype=float32), (2, 0.5))
+    """
+    return _Reader(text).arguments()
+
+
+_NUMBER = re.compile(r"[+-]?(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)([eE][+-]?\d+)?j?")
+_STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
+_WORD = re.compile(r"[A-Za-z_]\w*(<\w+>)?")
+_SIZE = re.compile(r"\d+")
+_SPACE = re.compile(r"\s*")
+_VALUES = {"True": True, "False": False, "None": None}
+_WHAT = "a type such as f32[2,3], a number, a string, or a tuple, list or dictionary of such"
+
+
+class _Reader:
+    """Reads arguments from a text, from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def arguments(self) -> list[Any]:
+        values: list[Any] = []
+        if self.next():
+            values, _ = self.items(self.value, "")
+        return values
+
+    def fail(self, message: str, at: int | None = None) -> ArgumentError:
+        shown = "".join(c if c.isprintable() else " " for c in self.text)
+        return ArgumentError(f"--args: {message}\n  {shown}\n  {' ' * (self.at if at is None else at)}^")
+
+    def found(self) -> str:
+        """What comes next, for a message."""
+        return repr(self.next()) if self.next() else "the end"
+
+    def next(self) -> str:
+        """The next character that is not blank; empty at the end."""
+        space = _SPACE.match(self.text, self.at)
+        assert space is not None
+        self.at = space.end()
+        return self.text[self.at : self.at + 1]
+
+    def take(self, pattern: re.Pattern[str], expected: str) -> str:
+        self.next()
+        match = pattern.match(self.text, self.at)
+        if match is None:
+            raise self.fail(f"expected {expected}, got {self.found()}")
+        self.at = match.end()
+        return match.group()
+
+    def items(self, one: Callable[[], Any], closing: str) -> tuple[list[Any], bool]:
+        """What stands between here and a closing bracket (or the end), and whether there was a comma."""
+        start = self.at - 1
+        values: list[Any] = []
+        comma = False
+        while self.next() != closing:
+            values.append(one())
+            if self.next() == ",":
+                comma = True
+                self.at += 1
+            elif self.next() != closing:
+                if not self.next():
+                    raise self.fail(f"this bracket is not closed: expected ',' or '{closing}', got the end", start)
+                raise self.fail(f"expected ','{f' or {closing!r}' if closing else ' or the end'}, got {self.found()}")
+        self.at += len(closing)
+        return values, comma
+
+    def value(self) -> Any:
+        first = self.next()
+        if first and first in "([{":
+            self.at += 1
+            if first == "{":
+                return dict(self.items(self.entry, "}")[0])
+            values, comma = self.items(self.value, ")" if first == "(" else "]")
+            if first == "[":
+                return values
+            return values[0] if len(values) == 1 and not comma else tuple(values)
+        if first and first in "'\"":
+            return self.string()
+        if first.isdigit() or (first and first in "+-."):
+            return self.number()
+        return self.word()
+
+    def entry(self) -> tuple[Any, Any]:
+        if self.next() and self.next() in "'\"":
+            key: Any = self.string()
+        else:
+            key = int(self.take(_SIZE, "a key, a string or an integer,"))
+        if self.next() != ":":
+            raise self.fail(f"expected ':' after the key {key!r}, got {self.found()}")
+        self.at += 1
+        return key, self.value()
+
+    def string(self) -> Any:
+        return ast.literal_eval(self.take(_STRING, "a string that ends with the quote that it begins with"))
+
+    def number(self) -> Any:
+        start = self.at
+        text = self.take(_NUMBER, "a number")
+        try:
+            return ast.literal_eval(text)
+        except (SyntaxError, ValueError):
+            raise self.fail(f"{text} is not a number", start) from None
+
+    def word(self) -> Any:
+        start = self.at
+        name = self.take(_WORD, _WHAT)
+        if name in _VALUES and self.next() != "[":
+            return _VALUES[name]
+        dtype = _types().get(name)
+        if dtype is None:
+            raise self.fail(f"there is no type {name!r}; there are {', '.join(_types())}", start)
+        if dtypes.canonicalize_dtype(dtype) != dtype:
+            raise self.fail(f"{name} has 64 bits, which are off: set PULLBACK_ENABLE_X64=1 in the environment", start)
+        if self.next() != "[":
+            raise self.fail(f"expected '[' and the sizes of the axes, as in {name}[3] or {name}[], got {self.found()}")
+        self.at += 1
+        sizes, _ = self.items(lambda: int(self.take(_SIZE, "the size of an axis")), "]")
+        return ShapeDtypeStruct(sizes, dtype)
+
+
+_NUMBERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16")
+_NUMBERS += ("float32", "float64", "complex64", "complex128")
+_NARROW = ("int2", "int4", "uint2", "uint4", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4")
+_NARROW += ("float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+_NARROW += ("float8_e8m0fnu",)
+
+
+@cache
+def _types() -> dict[str, dtypes.DType]:
+    """The types of arguments by their short names, those that come to mind first."""
+    found = [np.dtype(getattr(dtypes, name) if name in (*_NARROW, "bfloat16") else name) for name in _NUMBERS + _NARROW]
+    return {dtypes.short_name(d): d for d in [*found[: len(_NUMBERS)], dtypes.key_dtype, *found[len(_NUMBERS) :]]}
+
+
+# The function ----------------------------------------------------------------------------------------------------------
+
+
+class TracingError(Exception):
+    """The function could not be traced.
+
+    Attributes:
+      error: why.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Subject(NamedTuple):
+    """A function at arguments, of which the program is asked for.
+
+    Attributes:
+      function: the function, transformed.
+      args: its arguments, types or values.
+      inputs: the name of each leaf of the arguments.
+      title: how the function is written, such as ``jit(grad(loss))``.
+    """
+
+    function: Function
+    args: list[Any]
+    inputs: list[str]
+    title: str
+
+    def text(self, form: str) -> str:
+        """The program in one of the ``FORMS``.
+
+        Raises:
+          TracingError: the function cannot be traced.
+          BackendError: StableHLO text is asked for, and there is no compiler (a RuntimeError).
+          RendererError: a drawing is asked for, and nothing to draw it with is installed (a RuntimeError).
+        """
+        try:
+            closed, out = make_jaxpr(self.function, return_shape=True)(*self.args)
+            if form == "jaxpr":
+                return str(closed)
+            if form == "hlo":
+                return _stable_hlo(closed, self.title)
+        except (BackendError, RendererError):
+            raise
+        except Exception as error:
+            raise TracingError(error) from error
+        drawing = Drawing(closed, self.title, self.inputs, result_names(out))
+        return drawing.source if form == "dot" else drawing._repr_svg_()
+
+
+def _stable_hlo(closed: ClosedJaxpr, title: str) -> str:
+    from pullback.backends.client import default_device
+    from pullback.backends.programs import Lowered
+
+    return Lowered(closed, re.sub(r"\W+", "_", title).strip("_"), default_device()).module.text()
+
+
+def subject(function: str, arguments: str = "", static: str = "", transform: str = "") -> Subject:
+    """What is to be shown.
+
+    Args:
+      function: ``MODULE:FUNCTION``; the function may be an attribute of an attribute.
+      arguments: its arguments; see :func:`parse_arguments`.
+      static: the positions of those that it is given as they are, separated by commas.
+      transform: names of transformations, separated by commas, the one that is applied first in front.
+
+    Raises:
+      ArgumentError: one of them makes no sense (a ValueError).
+      TracingError: the function cannot be traced, where its result has to be known to transform it.
+
+    >>> subject("pullback.numpy:sum", "f32[3]", transform="grad,jit").title
+    'jit(grad(sum))'
+    """
+    fun = _function(function)
+    values = parse_arguments(arguments)
+    names = [name.strip() for name in transform.split(",")] if transform.strip() else []
+    for name in names:
+        if name not in transformations():
+            raise ArgumentError(f"--transform: there is no {name!r}; there are {', '.join(transformations())}")
+    _check_call(fun, function, values)
+    fixed = _positions(static, values)
+    for i, value in enumerate(values):
+        _check_argument(i, value, i in fixed)
+    inputs = input_names(fun, [None if i in fixed else x for i, x in enumerate(values)])
+    dynamic = [x for i, x in enumerate(values) if i not in fixed]
+    found = Subject(_given(fun, values, fixed), dynamic, inputs, function.partition(":")[2])
+    for i, name in enumerate(names):
+        transform_by = _WITH_FURTHER_INPUTS.get(name, _plainly)
+        try:
+            found = transform_by(found, name, names[i + 1 :].count("vmap"))
+        except Exception as error:
+            raise TracingError(error) from error
+    return found
+
+
+def _function(text: str) -> Function:
+    """The function that is called ``MODULE:FUNCTION``."""
+    module, colon, path = text.partition(":")
+    if not (module and colon and path):
+        raise ArgumentError(f"expected MODULE:FUNCTION, such as model:loss, got {text!r}")
+    if module.endswith(".py"):
+        raise ArgumentError(f"expected the name of a module, without .py and with dots for slashes, got {module!r}")
+    try:
+        found: Any = importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        raise ArgumentError(f"the module {module!r} cannot be imported: {_explained(error, module)}") from error
+    for name in path.split("."):
+        try:
+            found = getattr(found, name)
+        except AttributeError:
+            close = difflib.get_close_matches(name, dir(found), 1)
+            owner = found.__name__ if isinstance(found, (type, ModuleType)) else type(found).__name__
+            hint = f"; is it {close[0]!r}?" if close else ""
+            raise ArgumentError(f"{text}: {owner} has no {name!r}{hint}") from None
+    if not callable(found):
+        raise ArgumentError(f"{text} is not a function, but of type {type(found).__name__}")
+    return found  # type: ignore[no-any-return]
+
+
+def _explained(error: BaseException, module: str) -> str:
+    """Why an import failed, and on which line, unless the module was just not found."""
+    message = "".join(traceback.format_exception_only(error)).strip()
+    if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
+        return f"{error}; modules are looked for in the current directory, and where PYTHONPATH says"
+    steps = [step for step in traceback.extract_tb(error.__traceback__) if not step.filename.startswith("<frozen ")]
+    return f"{message} (line {steps[-1].lineno} of {steps[-1].filename})" if steps[1:] else message
+
+
+def _check_call(fun: Function, name: str, values: Sequence[Any]) -> None:
+    try:
+        signature = inspect.signature(fun)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*values)
+    except TypeError as error:
+        count = "1 argument" if len(values) == 1 else f"{len(values)} arguments"
+        raise ArgumentError(f"{name} takes {signature}, but --args gives {count}: {error}") from None
+
+
+def _positions(static: str, values: Sequence[Any]) -> set[int]:
+    """The positions of the arguments that are passed as they are."""
+    fixed = set()
+    for text in static.split(",") if static.strip() else ():
+        if not re.fullmatch(r"\s*\d+\s*", text) or int(text) >= len(values):
+            raise ArgumentError(
+                f"--static: expected positions of the {len(values)} arguments, from 0 on, got {static!r}"
+            )
+        fixed.add(int(text))
+    return fixed
+
+
+def _check_argument(i: int, value: Any, static: bool) -> None:
+    for leaf in tree.leaves(value):
+        if static and isinstance(leaf, ShapeDtypeStruct):
+            raise ArgumentError(
+                f"--static {i}: argument {i} must then be given by its value, not by the type {abstractify(leaf)}"
+            )
+        if not static and isinstance(leaf, str):
+            raise ArgumentError(
+                f"--args: argument {i} has {leaf!r}, which is no array; --static {i} passes it as it is"
+            )
+
+
+def _given(fun: Function, values: Sequence[Any], fixed: set[int]) -> Function:
+    """The function of those arguments that are not static."""
+    if not fixed:
+        return fun
+
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        rest = iter(args)
+        return fun(*[value if i in fixed else next(rest) for i, value in enumerate(values)], **kwargs)
+
+    return transformed(fun, call)
+
+
+# Transformations -----------------------------------------------------------------------------------------------------
+
+_PLAIN = ("grad", "value_and_grad", "jacfwd", "jacrev", "hessian", "vmap", "jit", "checkpoint")
+
+
+def transformations() -> tuple[str, ...]:
+    """The names of the transformations that can be asked for.
+
+    >>> "grad" in transformations()
+    True
+    """
+    import pullback
+
+    return tuple(name for name in (*_PLAIN, *_WITH_FURTHER_INPUTS) if hasattr(pullback, name))
+
+
+def _plainly(subject: Subject, name: str, later_maps: int) -> Subject:
+    """A transformation of a function into one of the same arguments (which ``vmap`` maps, as they are given)."""
+    import pullback
+
+    function = getattr(pullback, name)(subject.function)
+    return subject._replace(function=function, title=f"{name}({subject.title})")
+
+
+def _pushed_forward(subject: Subject, name: str, later_maps: int) -> Subject:
+    """``jvp`` or ``linearize``, applied to tangents that become a further argument."""
+    fun = subject.function
+
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        primals, tangents = args[:-1], _completed(args[-1], args[:-1])
+        if name == "jvp":
+            return jvp(fun, primals, tangents)
+        out, linear = linearize(fun, *primals)
+        return out, linear(*tangents)
+
+    return _with_input(subject, name, call, tuple(subject.args), "tangent", subject.inputs)
+
+
+def _pulled_back(subject: Subject, name: str, later_maps: int) -> Subject:
+    """``vjp``, applied to a cotangent that becomes a further argument."""
+    fun = subject.function
+
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        out, pullback = vjp(fun, *args[:-1])
+        return out, pullback(_completed(args[-1], out))
+
+    # Inputs are given as the outermost function takes them, and so must the cotangent be.
+    mapped = fun
+    for _ in range(later_maps):
+        mapped = vmap(mapped)
+    out = eval_shape(mapped, *subject.args)
+    return _with_input(subject, name, call, out, "cotangent", result_names(out))
+
+
+_WITH_FURTHER_INPUTS = {"jvp": _pushed_forward, "linearize": _pushed_forward, "vjp": _pulled_back}
+
+
+def _with_input(
+    subject: Subject, transformation: str, call: Callable[..., Any], values: Any, what: str, names: Sequence[str]
+) -> Subject:
+    """A function of one more argument: (co)tangents of those values that have any."""
+    avals = [abstractify(x) for x in tree.leaves(values)]
+    further = [f"{what} of {n}" for n, a in zip(names, avals, strict=True) if dtypes.is_inexact(a.dtype)]
+    return Subject(
+        transformed(subject.function, call),
+        [*subject.args, tree.tree_map(_tangent_type, values)],
+        [*subject.inputs, *further],
+        f"{transformation}({subject.title})",
+    )
+
+
+def _tangent_type(x: Any) -> ShapeDtypeStruct | None:
+    aval = abstractify(x)
+    return ShapeDtypeStruct(aval.shape, aval.dtype) if dtypes.is_inexact(aval.dtype) else None
+
+
+def _completed(tangents: Any, values: Any) -> Any:
+    """A tree of (co)tangents like ``values``, with the zeros of integers that the inputs leave out."""
+    given = iter(tree.leaves(tangents))
+    return tree.tree_map(
+        lambda x: next(given) if dtypes.is_inexact(typeof(x).dtype) else np.zeros(x.shape, dtypes.float0), values
+    )
