@@ -77,15 +77,18 @@ if TYPE_CHECKING:
     from pullback import profiler as profiler
     from pullback import random as random
     from pullback import scipy as scipy
+    from pullback import sharding as sharding
+    from pullback import stages as stages
     from pullback import test_util as test_util
     from pullback import tree as tree
     from pullback import tree_util as tree_util
     from pullback import typing as typing
+    from pullback.drawing import visualize as visualize
 
 _MODULES = frozenset(
     (
         *("core", "debug", "dtypes", "errors", "experimental", "extend", "flatten_util", "lax", "nn", "profiler"),
-        *("random", "scipy", "test_util", "tree", "tree_util", "typing"),
+        *("random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
     )
 )  # imported when they are first used, for a short start
 
@@ -93,8 +96,12 @@ _MODULES = frozenset(
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"pullback.{name}")
+    if name == "visualize":
+        from pullback.drawing import visualize
+
+        return visualize
     raise AttributeError(f"module 'pullback' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_MODULES])
+    return sorted([*globals(), *_MODULES, "visualize"])

@@ -6,6 +6,7 @@ python -m pullback show MODULE:FUNCTION --args "f32[3], f32[]" --transform grad,
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ tangents and cotangents that they need as further inputs.
 examples:
   python -m pullback show model:loss --args '{"w": f32[3,1], "b": f32[1]}, f32[8,3]'
   python -m pullback show model:loss --args "f32[8,3], 2" --static 1 --transform grad,vmap,jit --as hlo
-  python -m pullback show math_functions:norm --args "f32[3]" --transform vjp --as svg --output norm.svg"""
+  python -m pullback show model:norm --args "f32[3]" --transform vjp --as svg --output norm.svg"""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -85,11 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         subject = show.subject(options.function, options.args, options.static, options.transform)
         text = subject.text(options.form)
-        if options.output is None:
-            print(text)
-        else:
-            with open(options.output, "w", encoding="utf-8") as file:
-                file.write(text)
+        _write(text if text.endswith("\n") else text + "\n", options.output)
     except show.TracingError as failure:
         error = failure.error
         hide_internal_frames(error)
@@ -99,6 +96,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{_NAME} {options.command}: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _write(text: str, path: str | None) -> None:
+    if path is not None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has seen enough; the interpreter flushes again when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """Programs as drawings: a jaxpr becomes a graph in the DOT language, and Graphviz makes a picture of it.
 
 The names of variables are those of the printed jaxpr, so that the two can be read side by side. So that large programs
-stay legible, numbers are written into the operations that they are operands of, long parameters are cut (the tooltip
-has the whole equation and the text of its line), what no result needs is grey, and edges become straight when there
-are many. The library ``graphviz`` and a renderer are imported or looked for when they are needed; see :func:`render`.
+stay legible, numbers are written into the operations that they are operands of; long parameters are cut (the tooltip
+has the whole equation and the text of its line); what no result needs is grey; and, from some size on, a value that is
+used far from where it was made is named beside its user, with a link, instead of by an edge across the page (which also
+lets the layout of 400 operations take half a second rather than many minutes).
+
+The library ``graphviz`` is imported, and a renderer looked for, when they are needed; see :func:`render`.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from pullback.core.jaxpr import (
     _used_variables,
 )
 from pullback.transforms.arguments import check_callable, name_of, transformed
-from pullback.transforms.stage import make_jaxpr
+from pullback.transforms.stage import _stage_tree
 
 _WIDEST = 44  # characters of a line in a node
 _MOST_RESULTS = 4  # lines of an operation that has more results
@@ -100,7 +103,7 @@ class Drawing:
           RendererError: the library ``graphviz`` is not installed (a RuntimeError).
         """
         if self._source is None:
-            self._source = _Sketch(self.title, self.jaxpr).draw(self.jaxpr, self._inputs, self._results)
+            self._source = _Sketch(self.title, self.jaxpr).draw(self._inputs, self._results)
         return self._source
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -159,9 +162,10 @@ def visualize(fun: Callable[..., Any]) -> Callable[..., Drawing]:
     check_callable(fun, "visualize")
 
     def drawing_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Drawing:
-        closed, shapes = make_jaxpr(fun, return_shape=True)(*args, **kwargs)
+        closed, out_tree = _stage_tree(fun, "visualize", lambda xs, kw: fun(*xs, **kw), args, kwargs)
+        out = tree.unflatten(out_tree, closed.out_avals)
         title = getattr(fun, "__name__", None) or name_of(fun)
-        return Drawing(closed, title, input_names(fun, args, kwargs), result_names(shapes))
+        return Drawing(closed, title, input_names(fun, args, kwargs), result_names(out))
 
     return transformed(fun, drawing_of)
 
@@ -216,9 +220,17 @@ class _Scope(NamedTuple):
 
 
 class _Sketch:
-    """A graph that is being drawn."""
+    """A graph that is being drawn.
+
+    Attributes:
+      edges: which there are, each with whether it is unused.
+      count: how many nodes and frames there are.
+      places: for each node, how many there were when its value was made or first used.
+      links: what the names begin with that links lead to; empty where there are no links.
+    """
 
     def __init__(self, title: str, closed: ClosedJaxpr) -> None:
+        self.closed = closed
         self.names = _Names()
         self.graph = _graphviz().Digraph("program")
         label = f"<{_bold(title)}<br/>{_counted(closed.jaxpr)}>"
@@ -233,11 +245,11 @@ class _Sketch:
             # Pages may show several drawings, and a link must stay in its own.
             self.links = f"p{zlib.crc32(str(closed).encode()):08x}"
 
-    def draw(self, closed: ClosedJaxpr, inputs: Sequence[str], results: Sequence[str]) -> str:
-        """The text of the graph of a program."""
-        jaxpr = closed.jaxpr
+    def draw(self, inputs: Sequence[str], results: Sequence[str]) -> str:
+        """The text of the graph, given names of the first inputs and results."""
+        jaxpr = self.closed.jaxpr
         scope = _Scope(self.graph, {})
-        self.constants(scope, closed)
+        self.constants(scope, self.closed)
         live = _live_variables(jaxpr)
         for i, v in enumerate(jaxpr.invars):
             lines = [_bold(inputs[i]) if i < len(inputs) else "", _text(f"{self.names(v)}:{v.aval}")]
@@ -248,7 +260,7 @@ class _Sketch:
             head = _End(self.node(self.graph, "result", lines))
             self.edges.update(((tail, head), False) for tail in ends)
         for (tail, head), unused in self.edges.items():
-            label = {"label": _escaped(tail.label)} if tail.label else {}
+            label = {"label": tail.label} if tail.label else {}
             ends_at = {"ltail": tail.frame or None, "lhead": head.frame or None}
             self.graph.edge(tail.node, head.node, **label, **ends_at, **(_UNUSED if unused else {}))
         return str(self.graph.source)
@@ -333,7 +345,8 @@ class _Sketch:
     def framed(self, scope: _Scope, eqn: Eqn, binders: Sequence[str], unused: bool) -> list[list[_End]]:
         """Draw an equation that holds programs as a frame around them, and give where each result comes from."""
         nested = list(_nested(eqn))
-        params = {k: v for k, v in eqn.params.items() if not any(place.startswith(k) for place, _ in nested)}
+        held = {place.partition("[")[0] for place, _ in nested}
+        params = {name: value for name, value in eqn.params.items() if name not in held}
         head = f"{_bold(eqn.primitive.name)} {_text(str(params.pop('name', '')))}"
         ends: list[list[_End]] = [[] for _ in eqn.outvars]
         with self.frame(scope, [head, _small(_show_params(params)), _small(_line_of(eqn))], unused) as frame:

@@ -1,6 +1,6 @@
 """Profiles of compiled programs and of what is around them."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.backends.profiling import (
     StepTraceAnnotation,
@@ -10,6 +10,9 @@ from pullback.backends.profiling import (
     stop_trace,
     trace,
 )
+
+if TYPE_CHECKING:
+    ProfileOptions: Any
 
 __all__ = [
     "ProfileOptions",

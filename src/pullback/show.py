@@ -131,7 +131,7 @@ class _Reader:
         if first and first in "'\"":
             return self.string()
         if first.isdigit() or (first and first in "+-."):
-            return self.number()
+            return self.literal(_NUMBER, "a number")
         return self.word()
 
     def entry(self) -> tuple[Any, Any]:
@@ -145,15 +145,15 @@ class _Reader:
         return key, self.value()
 
     def string(self) -> Any:
-        return ast.literal_eval(self.take(_STRING, "a string that ends with the quote that it begins with"))
+        return self.literal(_STRING, "a string that ends with the quote that it begins with")
 
-    def number(self) -> Any:
+    def literal(self, pattern: re.Pattern[str], expected: str) -> Any:
         start = self.at
-        text = self.take(_NUMBER, "a number")
+        text = self.take(pattern, expected)
         try:
             return ast.literal_eval(text)
         except (SyntaxError, ValueError):
-            raise self.fail(f"{text} is not a number", start) from None
+            raise self.fail(f"expected {expected}, got {text}", start) from None
 
     def word(self) -> Any:
         start = self.at
@@ -172,21 +172,24 @@ class _Reader:
         return ShapeDtypeStruct(sizes, dtype)
 
 
-_NUMBERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16")
-_NUMBERS += ("float32", "float64", "complex64", "complex128")
-_NARROW = ("int2", "int4", "uint2", "uint4", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4")
-_NARROW += ("float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
-_NARROW += ("float8_e8m0fnu",)
+_NUMBERS = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bfloat16", "float16", "float32",
+    "float64", "complex64", "complex128",
+)  # fmt: skip
+_NARROW = (
+    "int2", "int4", "uint2", "uint4", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
+    "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+)  # fmt: skip
 
 
 @cache
 def _types() -> dict[str, dtypes.DType]:
     """The types of arguments by their short names, those that come to mind first."""
-    found = [np.dtype(getattr(dtypes, name) if name in (*_NARROW, "bfloat16") else name) for name in _NUMBERS + _NARROW]
+    found = [np.dtype(getattr(dtypes, name) if name in ("bfloat16", *_NARROW) else name) for name in _NUMBERS + _NARROW]
     return {dtypes.short_name(d): d for d in [*found[: len(_NUMBERS)], dtypes.key_dtype, *found[len(_NUMBERS) :]]}
 
 
-# The function ----------------------------------------------------------------------------------------------------------
+# The function --------------------------------------------------------------------------------------------------------
 
 
 class TracingError(Exception):
@@ -361,7 +364,15 @@ def _given(fun: Function, values: Sequence[Any], fixed: set[int]) -> Function:
         rest = iter(args)
         return fun(*[value if i in fixed else next(rest) for i, value in enumerate(values)], **kwargs)
 
-    return transformed(fun, call)
+    function = transformed(fun, call)
+    try:
+        signature = inspect.signature(fun)
+    except (TypeError, ValueError):
+        return function
+    # Messages name an argument by its position among those that are left.
+    kept = [p for i, p in enumerate(signature.parameters.values()) if i not in fixed or p.kind is p.VAR_POSITIONAL]
+    function.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    return function
 
 
 # Transformations -----------------------------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ SUMS = [
             "nn.standardize",
             over(nn.standardize, axis=axis, algorithm=algorithm),
             over(standardize, axis=axis),
-            R(2, 3),
+            R(4, 3),
             label=f"{axis},{algorithm}",
             tolerance=16,
         )

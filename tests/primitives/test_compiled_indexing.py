@@ -58,7 +58,7 @@ DTYPES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(cases, DTYPES, st.sampled_from(INTEGERS), st.booleans())
 def test_gathers(drawn: Any, dtype: Any, index_dtype: str, known: bool) -> None:
     case, rng = drawn
@@ -77,7 +77,7 @@ def test_gathers(drawn: Any, dtype: Any, index_dtype: str, known: bool) -> None:
         assert_compiled_is_host(f, *([x] if known else [x, indices]))
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(cases, DTYPES, st.sampled_from(INTEGERS), st.booleans())
 def test_scatters(drawn: Any, dtype: Any, index_dtype: str, known: bool) -> None:
     """Also with windows that overlap: small integers are summed exactly, and of several updates the last one stays."""
@@ -98,7 +98,7 @@ def test_scatters(drawn: Any, dtype: Any, index_dtype: str, known: bool) -> None
         assert_compiled_is_host(f, *(xs if known else [*xs, indices]))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32 - 1), DTYPES)
 def test_slices_at_computed_places(seed: int, dtype: Any) -> None:
     rng = np.random.default_rng(seed)

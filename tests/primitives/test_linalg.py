@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,10 @@ import scipy.linalg
 import pullback.numpy as jnp
 import pullback.scipy.linalg as jsl
 from pullback import eval_shape, grad, hessian, jacfwd, jit, lax, make_jaxpr, vmap
+from pullback.backends import emit
+from pullback.backends.client import default_device
+from pullback.backends.hlo import Module
+from pullback.backends.programs import Lowered
 from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.test_util import check_grads
@@ -254,13 +259,13 @@ def test_integers_become_floats() -> None:
 def test_vectors(left_side: bool, wanted: list[float]) -> None:
     a = np.array([[2.0, 0.0], [1.0, 3.0]], np.float32)
     b = a @ [1, 1] if left_side else [1, 1] @ a
-    solve = partial_solve(left_side)
+    solve = lower_solve(left_side)
     np.testing.assert_allclose(solve(a, b.astype(np.float32)), wanted)
     several = solve(np.stack([a, 2 * a]), np.stack([b, b]).astype(np.float32))
     np.testing.assert_allclose(several, [wanted, np.array(wanted) / 2])
 
 
-def partial_solve(left_side: bool) -> Function:
+def lower_solve(left_side: bool) -> Function:
     return lambda a, b: lax.linalg.triangular_solve(jnp.asarray(a), jnp.asarray(b), left_side=left_side, lower=True)
 
 
@@ -317,7 +322,7 @@ def test_nothing_is_computed_of_nothing() -> None:
     for compile_ in (lambda f: f, jit):
         for shape in ((0, 0), (0, 3, 3), (2, 0, 0)):
             assert compile_(lax.linalg.cholesky)(jnp.ones(shape)).shape == shape
-        solve = compile_(partial_solve(True))
+        solve = compile_(lower_solve(True))
         for a, b in (((3, 3), (3, 0)), ((0, 0), (0, 2)), ((0, 3, 3), (0, 3, 2)), ((0, 0), (0, 0))):
             assert solve(jnp.ones(a), jnp.ones(b)).shape == b
 
@@ -340,6 +345,32 @@ def test_a_transposed_operand_is_read_by_rows() -> None:
     a, b = positive_definite(4, 4), random(2, 3, 4)
     f = lambda a, b: lax.linalg.triangular_solve(a.T + 1, b.transpose((0, 2, 1))[0], left_side=True, lower=False).T * 2
     np.testing.assert_allclose(jit(f)(jnp.asarray(a), jnp.asarray(b)), f(jnp.asarray(a), jnp.asarray(b)), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "bfloat16"])
+def test_other_platforms_have_the_compilers_own_operations(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no LAPACK there. The operations can be tried on processors."""
+
+    class ForAnother(Module):
+        def __init__(self, name: str) -> None:
+            super().__init__(name)
+            self.platform = "cuda"
+
+    a, b = (jnp.asarray(x, dtype) for x in (random(3, 3) + 3 * np.eye(3), random(2, 3)))
+    solves = [
+        partial(lax.linalg.triangular_solve, lower=lower, transpose_a=transpose, conjugate_a=conjugate)
+        for lower, transpose, conjugate in itertools.product(BOOLEANS, repeat=3)
+    ]
+    f = lambda a, b: [solve(a, b) for solve in solves]
+    if dtype != "bfloat16":
+        f = lambda a, b: [*[solve(a, b) for solve in solves], lax.linalg.cholesky(a @ a.conj().T)]
+    monkeypatch.setattr(emit, "Module", ForAnother)
+    lowered = Lowered(make_jaxpr(f)(a, b), "f", default_device())
+    assert "lapack" not in lowered.module.text()
+    tolerance = 1e-2 if dtype == "bfloat16" else 1e-5
+    for got, wanted in zip(lowered.compile()([a, b]), f(a, b), strict=True):
+        got, wanted = np.asarray(got).astype(complex), np.asarray(wanted).astype(complex)
+        np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
 
 
 def run(program: str, **environment: str) -> str:

@@ -86,7 +86,7 @@ def devices(backend: str | None = None) -> list[Device]:
     >>> devices()
     [CpuDevice(id=0)]
     """
-    platform = config.platform if backend is None else backend
+    platform = config.platforms.partition(",")[0] if backend is None else backend
     platform = "cuda" if platform == "gpu" else platform
     if platform == "cpu":
         return [device("cpu", i) for i in range(cpu_count())]
@@ -153,7 +153,7 @@ def default_device() -> Device:
     """The device on which programs run that were told no other."""
     chosen = config.default_device
     if chosen is None:
-        return HOST if config.platform == "cpu" else devices()[0]
+        return HOST if config.platforms == "cpu" else devices()[0]
     return devices(chosen)[0] if isinstance(chosen, str) else chosen
 
 

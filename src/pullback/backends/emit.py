@@ -12,18 +12,21 @@ from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, 
 from pullback.core.types import ShapedArray
 
 
-def emit_module(closed: ClosedJaxpr, name: str, aliases: Aliases = _NONE) -> tuple[Module, Function]:
+def emit_module(
+    closed: ClosedJaxpr, name: str, platform: str, aliases: Aliases = _NONE
+) -> tuple[Module, Function]:
     """A module whose function ``main`` is the program.
 
     Args:
       closed: the program.
       name: the name of the module.
+      platform: of the device on which it is to run.
       aliases: for some inputs, the result that takes their memory.
 
     Returns:
       The module and its main function, whose arguments are the inputs and then the arrays that it captured.
     """
-    module = Module(name)
+    module = Module(name, platform)
     hlo = Builder(module)
     main = _emit_function(hlo, closed, "main", public=True, aliases=aliases)
     return module, main

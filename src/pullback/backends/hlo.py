@@ -344,6 +344,12 @@ class Builder:
         """A value of another dtype, as the compiler converts it."""
         return x if x.dtype == dtype else self.op("stablehlo.convert", [x], x.shape, dtype)
 
+    def whole_bytes(self, x: Value) -> Value:
+        """A value of a dtype of at least a byte, for those operations that the compiler has for no narrower one."""
+        if dtypes.itemsize_bits(x.dtype) >= 8:
+            return x
+        return self.convert(x, np.dtype(np.int8 if dtypes.is_integer(x.dtype) else np.float32))
+
     def bitcast(self, x: Value, shape: Shape, dtype: DType) -> Value:
         return self.op("stablehlo.bitcast_convert", [x], shape, dtype)
 
@@ -492,11 +498,11 @@ class Module:
 
     __slots__ = ("callbacks", "functions", "name", "names", "places", "platform", "shared")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, platform: str) -> None:
         self.name = _identifier(name)
         self.functions: list[Function] = []
         self.callbacks: list[Callable[..., Any]] = []
-        self.platform = "cpu"
+        self.platform = platform
         self.shared: dict[Any, Any] = {}
         self.names: set[str] = {"main"}
         self.places: dict[tuple[int, int, str], tuple[int, Location]] = {}
@@ -522,15 +528,21 @@ class Module:
             found = self.places[key] = (len(self.places), location)
         return f" loc(#loc{found[0]})"
 
-    def text(self, locations: bool = False) -> str:
-        """The program, with the user's line for each operation if it is asked for."""
+    def text(self, locations: bool = False, scopes: bool = False) -> str:
+        """The program.
+
+        Args:
+          locations: whether to tell the name, scope and line of each operation in the user's program.
+          scopes: whether to tell the named scope of each operation that is in one, and nothing else.
+        """
         parts = [f"module @{self.name} {{"]
         for f in reversed(self.functions):  # main, which is finished last, comes first
             parts += f.lines
         parts.append("}\n")
         text = "\n".join(parts)
         if not locations:
-            return _PLACE.sub("", text)
+            shown = [f' loc("{_escape(n)}")' if scopes and "/" in n else "" for _, _, n in self.places]
+            return _PLACE.sub((lambda place: shown[int(place[1])]) if any(shown) else "", text)
         legend = []
         for (_, _, label), (number, location) in self.places.items():
             file, line = _escape(location[0].co_filename), line_number(location)
@@ -538,7 +550,7 @@ class Module:
         return text + "".join(legend)
 
 
-_PLACE = re.compile(r" loc\(#loc\d+\)$", re.MULTILINE)
+_PLACE = re.compile(r" loc\(#loc(\d+)\)$", re.MULTILINE)
 
 
 def _identifier(name: str) -> str:
@@ -547,4 +559,4 @@ def _identifier(name: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import importlib
 import json
 import os
 import re
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback.backends import client
-from pullback.core.config import config
+from pullback.backends.devices import default_device
 from pullback.core.errors import ArgumentError, ProfilerError
 
 PERFETTO = "perfetto_trace.json.gz"
@@ -33,9 +34,7 @@ _perfetto = True
 @functools.cache
 def _profiler() -> Any:
     client.library()
-    from jaxlib import _profiler
-
-    return _profiler
+    return importlib.import_module("jaxlib._profiler")
 
 
 # Sessions ------------------------------------------------------------------------------------------------------------
@@ -70,7 +69,7 @@ def start_trace(
             raise ProfilerError(
                 f"a profile is being recorded already, for {_log_dir}; call stop_trace first: there is one at a time"
             )
-        client.client(config.platform)  # so that there is a device to record
+        client.client(default_device().platform)  # so that there is a device to record
         options = _profiler().ProfileOptions() if profiler_options is None else profiler_options
         try:
             _session = _profiler().ProfilerSession(options)
@@ -181,19 +180,19 @@ def _instructions(text: str) -> dict[str, dict[str, str]]:
             continue
         instruction = _INSTRUCTION.match(line)
         if instruction is not None:
-            name = _OP_NAME.search(line)
-            if name is not None:
-                own[instruction[1]] = name[1]
-                if name[1] not in here:
-                    here.append(name[1])
+            operation = _OP_NAME.search(line)
+            if operation is not None:
+                own[instruction[1]] = operation[1]
+                if operation[1] not in here:
+                    here.append(operation[1])
             called = _CALLS.search(line)
             if called is not None:
                 calls[instruction[1]] = called[1]
-    result = {instruction: {"op_name": name} for instruction, name in own.items()}
-    for instruction, computation_name in calls.items():
-        fused = inside.get(computation_name)
+    result = {name: {"op_name": operation_name} for name, operation_name in own.items()}
+    for name, called_name in calls.items():
+        fused = inside.get(called_name)
         if fused:
-            result.setdefault(instruction, {})["op_names"] = ", ".join(fused)
+            result.setdefault(name, {})["op_names"] = ", ".join(fused)
     return result
 
 

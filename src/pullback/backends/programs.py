@@ -76,7 +76,7 @@ class Lowered:
     def __init__(self, closed: ClosedJaxpr, name: str, device: Device, aliases: Aliases = _NONE) -> None:
         self.closed = closed
         self.device = device
-        module, main = emit_module(closed, name, aliases)
+        module, main = emit_module(closed, name, device.platform, aliases)
         self.module: Module = module
         self.captured = main.captured
 
@@ -123,7 +123,7 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
 
     device = lowered.device
     chosen = options.for_program(lowered.module, overrides)
-    text = lowered.module.text()
+    text = lowered.module.text(scopes=True)  # which profiles show, so that programs with others are others
     out_avals = lowered.closed.out_avals
     if lowered.module.callbacks:
         return Executable(_compile(lowered, chosen), device, out_avals, calls_python=True)

@@ -21,7 +21,7 @@ _DEFAULTS: dict[str, Any] = {
     "numpy_rank_promotion": "allow",
     "numpy_dtype_promotion": "standard",
     "default_device": None,
-    "platform": "cpu",
+    "platforms": "cpu",
     "num_cpu_devices": -1,
     "disable_jit": False,
     "debug_nans": False,
@@ -33,7 +33,7 @@ _DEFAULTS: dict[str, Any] = {
     "compilation_cache_max_size": 1 << 30,
 }
 _MEANING = (
-    "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device", "platform",
+    "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device", "platforms",
     "disable_jit", "debug_nans", "debug_infs",
 )  # fmt: skip
 """The switches on which it depends what a compiled program does."""
@@ -89,7 +89,7 @@ class Config(threading.local):
     numpy_rank_promotion: str
     numpy_dtype_promotion: str
     default_device: Any
-    platform: str
+    platforms: str
     num_cpu_devices: int
     disable_jit: bool
     debug_nans: bool

@@ -66,7 +66,7 @@ class Eqn:
 
     @property
     def effect(self) -> bool:
-        """Whether it does more than to give results, so that it must run exactly once, whether they are needed or not."""
+        """Whether it does more than to give results, so that it must run exactly once, needed or not."""
         return self.primitive.effect or any(jaxpr.effect for jaxpr in subjaxprs(self))
 
 

@@ -46,7 +46,6 @@ class Scope(NamedTuple):
         return f"{self.phase}({self.path})/{operation}" if self.path else f"{self.phase}/{operation}"
 
 
-
 def is_internal(filename: str) -> bool:
     """Whether a file belongs to Pullback itself (its examples and tests do not)."""
     known = _is_internal.get(filename)

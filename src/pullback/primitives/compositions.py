@@ -118,7 +118,8 @@ def _exp2(x: Any) -> Any:
 def _complex_exp2(z: Any) -> Any:
     """In two factors, so that a part is infinite only where it must be."""
     root, angle = ops.exp2_p.bind(mul(real(z), 0.5)), mul(imag(z), _LOG_2)
-    return complex(mul(mul(cos(angle), root), root), mul(_product(sin(angle), root, 1), root))
+    rise = sin(angle)
+    return complex(mul(mul(cos(angle), root), root), where(eq(rise, 0), rise, mul(mul(rise, root), root)))
 
 
 def _log1p_in_double(x: Any) -> Any:
@@ -277,7 +278,14 @@ def _pow(hlo: Builder, x: Value, y: Value) -> Value:
     out = hlo.many("stablehlo.if", [large], [(x.shape, x.dtype)], regions=[full, quick])[0]
     if is_unsigned(x.dtype):
         return out
-    return hlo.inline(lambda out, x, y: where(_and(eq(x, 0), lt(y, 0)), -1, out), out, x, y)  # type: ignore[no-any-return]
+    return hlo.inline(_integer_power, out, x, y)  # type: ignore[no-any-return]
+
+
+def _integer_power(out: Any, x: Any, y: Any) -> Any:
+    """A negative exponent gives 1 over the power, truncated, and 1 over zero is -1, as it is for integers."""
+    unit = where(eq(_and(y, 1), 0), mul(x, x), x)
+    inverse = where(eq(abs(x), 1), unit, where(eq(x, 0), sub(x, 1), mul(x, 0)))
+    return where(lt(y, 0), inverse, out)
 
 
 def _gcd(hlo: Builder, x: Value, y: Value) -> Value:

@@ -247,8 +247,10 @@ def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims) -> Any:
         f"rhs_batching_dimensions = {list(yb)}, lhs_contracting_dimensions = {list(xc)}, "
         f"rhs_contracting_dimensions = {list(yc)}>"
     )
-    out = hlo.op("stablehlo.dot_general", [x, y], hlo.result.shape, _accumulated(x.dtype), attributes)
-    return hlo.convert(out, x.dtype)
+    dtype = x.dtype
+    x, y = hlo.whole_bytes(x), hlo.whole_bytes(y)
+    out = hlo.op("stablehlo.dot_general", [x, y], hlo.result.shape, _accumulated(dtype), attributes)
+    return hlo.convert(out, dtype)
 
 
 def _accumulated(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -184,10 +184,13 @@ def _cholesky_xla(hlo: Any, x: Any) -> Any:
     if 0 in shape:
         return x
     rank, int32 = len(shape), np.dtype(np.int32)
-    factor, failed = _compiled_routine(hlo, "potrf", [x], [(shape, dtype), (shape[:-2], int32)], uplo="U")
-    worked = hlo.compare(failed, hlo.splat(0, failed.shape, int32), "EQ")
-    worked = hlo.broadcast_in_dim(worked, shape, range(rank - 2))
-    factor = hlo.select(worked, factor, hlo.splat(dtype.type(_not_a_number(dtype)), shape, dtype))
+    if hlo.module.platform == "cpu":
+        factor, failed = _compiled_routine(hlo, "potrf", [x], [(shape, dtype), (shape[:-2], int32)], uplo="U")
+        worked = hlo.compare(failed, hlo.splat(0, failed.shape, int32), "EQ")
+        worked = hlo.broadcast_in_dim(worked, shape, range(rank - 2))
+        factor = hlo.select(worked, factor, hlo.splat(dtype.type(_not_a_number(dtype)), shape, dtype))
+    else:
+        factor = hlo.op("stablehlo.cholesky", [x], shape, dtype, "lower = true")
     lower = hlo.compare(hlo.iota(shape, rank - 2, int32), hlo.iota(shape, rank - 1, int32), "GE")
     return hlo.select(lower, factor, hlo.splat(dtype.type(0), shape, dtype))
 
@@ -351,6 +354,12 @@ def _triangular_solve_xla(
     a, b = hlo.convert(a, wide), hlo.convert(b, wide)
     if conjugate_a and not transpose_a:
         a = hlo.inline(ops.conj, a)
+    operation = ("ADJOINT" if conjugate_a else "TRANSPOSE") if transpose_a else "NO_TRANSPOSE"
+    if hlo.module.platform != "cpu":
+        flags = {"left_side": left_side, "lower": lower, "unit_diagonal": unit_diagonal}
+        attributes = ", ".join(f"{name} = {str(flag).lower()}" for name, flag in flags.items())
+        attributes += f", transpose_a = #stablehlo<transpose {operation}>"
+        return hlo.convert(hlo.op("stablehlo.triangular_solve", [a, b], shape, wide, attributes), dtype)
     turned = (*shape[:-2], shape[-1], shape[-2])
     (out,) = _compiled_routine(
         hlo,
@@ -359,7 +368,7 @@ def _triangular_solve_xla(
         [(turned, wide)],
         side="R" if left_side else "L",
         uplo="U" if lower else "L",
-        trans_x=("C" if conjugate_a else "T") if transpose_a else "N",
+        trans_x={"NO_TRANSPOSE": "N", "TRANSPOSE": "T", "ADJOINT": "C"}[operation],
         diag="U" if unit_diagonal else "N",
     )
     return hlo.convert(hlo.reshape(out, shape), dtype)

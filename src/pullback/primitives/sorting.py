@@ -127,12 +127,14 @@ def _top_k_batch(mapped: MappedAxis, args: Any, dims: Any, *, k: int, axis: int)
 def _top_k_xla(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
     """The compiler's own, which knows the last axis only."""
     order = [*(i for i in range(x.ndim) if i != axis), axis]
-    moved = hlo.transpose(x, order) if axis < x.ndim - 1 else x
-    shape = (*moved.shape[:-1], k)
-    results = [(shape, x.dtype), (shape, np.dtype(np.int32))]
-    outs: list[Any] = hlo.many("chlo.top_k", [moved], results, f"k = {k} : i64")
     inverse = sorted(range(x.ndim), key=order.__getitem__)
-    return [hlo.transpose(out, inverse) for out in outs] if moved is not x else outs
+    whole = hlo.whole_bytes(x)
+    last = hlo.transpose(whole, order) if axis < x.ndim - 1 else whole
+    shape = (*last.shape[:-1], k)
+    results = [(shape, last.dtype), (shape, np.dtype(np.int32))]
+    outs: list[Any] = hlo.many("chlo.top_k", [last], results, f"k = {k} : i64")
+    values, indices = [hlo.transpose(out, inverse) for out in outs] if last is not whole else outs
+    return [hlo.convert(values, x.dtype), indices]
 
 
 # Searching ---------------------------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pullback.scipy import linalg as linalg
     from pullback.scipy import special as special
 
-__all__ = ["special"]
+__all__ = ["linalg", "special"]
 
 
 def __getattr__(name: str) -> Any:

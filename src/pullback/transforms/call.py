@@ -11,7 +11,7 @@ from typing import Any
 from pullback.core.array import SCALARS, ArrayImpl, as_array
 from pullback.core.config import config
 from pullback.core.errors import JaxprError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, subjaxprs
 from pullback.core.linear import LinearTracer, is_linear
 from pullback.core.trace import EvalTrace, Primitive, Tracer, leaked
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -70,7 +70,7 @@ evaluators: dict[Primitive, Callable[[Sequence[Any], dict[str, Any]], Any]] = {}
 
 
 def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Evaluate an operation without a host rule: if it has no way of its own, as a compiled program of one operation."""
+    """Evaluate an operation without a host rule: in a way of its own, or as a compiled program of one operation."""
     evaluator = evaluators.get(primitive)
     if evaluator is not None:
         return evaluator(args, params)

@@ -1,8 +1,8 @@
 """Calls of Python functions within transformed and compiled functions, and what is made of them.
 
 Three primitives call a function on NumPy arrays: ``pure_callback`` for its results alone, so that it may be left out,
-repeated and moved; ``io_callback`` for its results and effects; ``debug_callback`` for its effects alone, so that it can
-be differentiated. Mapped over an axis, a call stays one call, that loops over the examples on the host.
+repeated and moved; ``io_callback`` for its results and effects; ``debug_callback`` for its effects alone, so that it
+can be differentiated. Mapped over an axis, a call stays one call, that loops over the examples on the host.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, CallbackError, ConcretizationTypeError, OperandError
 from pullback.core.trace import EVAL, Primitive, state
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.shapes import broadcast_in_dim, expand_dims, moveaxis
 from pullback.transforms.arguments import check_callable, entrance, name_of
 from pullback.transforms.call import evaluators
@@ -57,8 +57,8 @@ class HostFunction:
             leaves = tree.leaves(self.function(*args, **kwargs))
             if len(leaves) != len(self.avals):
                 raise CallbackError(
-                    f"{self.who} of {name_of(self.function)}: result_shape_dtypes has {len(self.avals)} arrays, but the "
-                    f"function returned {len(leaves)}"
+                    f"{self.who} of {name_of(self.function)}: result_shape_dtypes has {len(self.avals)} arrays, but "
+                    f"the function returned {len(leaves)}"
                 )
             return [self._checked(i, x, a) for i, (x, a) in enumerate(zip(leaves, self.avals, strict=True))]
 
@@ -66,8 +66,8 @@ class HostFunction:
         array = as_array(x)
         if array.shape != aval.shape or array.dtype != aval.dtype:
             raise CallbackError(
-                f"{self.who} of {name_of(self.function)}: result {i} is {aval} by result_shape_dtypes, but the function "
-                f"returned {array.aval}. Convert it there, or declare what it is."
+                f"{self.who} of {name_of(self.function)}: result {i} is {aval} by result_shape_dtypes, but the "
+                f"function returned {array.aval}. Convert it there, or declare what it is."
             )
         return np.asarray(host_value(array))
 
@@ -333,8 +333,8 @@ def pure_callback(
         arrays of ours).
       result_shape_dtypes: a tree of ``ShapeDtypeStruct``, or anything with ``shape`` and ``dtype``, as its results are.
       args, kwargs: trees of arrays and numbers.
-      vmap_method: what ``vmap`` makes of it. ``"sequential"``, ``"sequential_unrolled"``: it is called for each example;
-        ``"expand_dims"``: once, with the mapped axis first, of size 1 where an argument is not mapped;
+      vmap_method: what ``vmap`` makes of it. ``"sequential"`` and ``"sequential_unrolled"``: it is called for each
+        example; ``"expand_dims"``: once, with the mapped axis first, of size 1 where an argument is not mapped;
         ``"broadcast_all"``: the same, with arguments that are not mapped repeated; ``"legacy_vectorized"``: the same,
         with these as they are. None: ``vmap`` is an error.
 
@@ -358,7 +358,8 @@ def pure_callback(
     check_callable(callback, "pure_callback")
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise ArgumentError(
-            f"pure_callback: vmap_method must be None or one of {', '.join(map(repr, VMAP_METHODS))}, got {vmap_method!r}"
+            f"pure_callback: vmap_method must be None or one of {', '.join(map(repr, VMAP_METHODS))}, got "
+            f"{vmap_method!r}"
         )
     operands, in_tree = _operands("pure_callback", callback, args, kwargs)
     avals, out_tree = _declared(result_shape_dtypes)

@@ -1,8 +1,8 @@
 """``debug_nans`` and ``debug_infs``: the first operation that gives a NaN, or an infinity, raises an error.
 
-While a thread has one of the switches on, the evaluator is replaced by one that looks at each result, and the operators'
-quick paths, which go by it, are closed. Of a compiled program the results are looked at; if one is not finite the program
-is run again, operation by operation, on the same inputs. So nothing is paid for while the switches are off.
+While a thread has one of the switches on, the evaluator is replaced by one that looks at each result, and the quick paths
+of operators, which go by it, are closed. Of a compiled program the results are looked at; if one is not finite, the
+program is run again, operation by operation, on the same inputs. So nothing is paid for while the switches are off.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ def _error(primitive: Primitive, args: Sequence[Any], i: int, out: Any, name: st
     phase = _PASSES[state.scope.phase if state.scope else source.FORWARD]
     place = source.format_location(state.place or source.here())
     given = [f"operand {k} had {what}" for k, x in enumerate(args) for what in _not_finite(host_value(as_array(x)))]
-    before = f"Before, {', '.join(given)}." if given else "Its operands were finite."
-    return NonFiniteError(f"{primitive.name} gave {name} in {which} of type {aval}{elements} {phase}, at\n{place}\n{before}")
+    operands = f"Already its {', '.join(given)}." if given else "Its operands were finite."
+    what = f"{primitive.name} gave {name} in {which} of type {aval}{elements} {phase}"
+    return NonFiniteError(f"{what}, at\n{place}\n{operands}")
 
 
 def _not_finite(value: Any) -> list[str]:

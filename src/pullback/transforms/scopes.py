@@ -1,9 +1,9 @@
 """Named scopes, and marks that tell where operations of derivatives come from.
 
-While a function is traced within a ``named_scope``, equations carry its name. Those of derivatives are made elsewhere, by
-rules and by transposition: to give them the scope and the line of the operation that they belong to, the two interpreters
-of differentiation are replaced by slower ones that keep marks. That is only while some thread is in a scope, or looks for
-NaNs; otherwise nothing is paid for it.
+While a function is traced within a ``named_scope``, equations carry its name. Those of derivatives are made elsewhere,
+by rules and by transposition: to give them the scope and the line of the operation that they belong to, the two
+interpreters of differentiation are replaced by slower ones that keep marks. That is only while some thread is in a
+scope, or looks for NaNs; otherwise nothing is paid for it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _record_placed(self: LinearTrace, primitive: Primitive, args: tuple[Any, ...
 
 
 class _Rule(Trace):
-    """Stands before the trace of a derivative rule: what the rule does belongs to the tangents, except for the values."""
+    """Stands before the trace of a derivative rule: what the rule does belongs to the tangents, but for the values."""
 
     __slots__ = ("primals", "primitive", "transformation")
 
@@ -106,9 +106,9 @@ class _Rule(Trace):
         self.primals = primals
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if primitive is self.primitive and len(args) == len(self.primals):
-            if all(x is y for x, y in zip(args, self.primals, strict=True)):
-                return self.parent.process(primitive, args, params)
+        same = primitive is self.primitive and len(args) == len(self.primals)
+        if same and all(x is y for x, y in zip(args, self.primals, strict=True)):
+            return self.parent.process(primitive, args, params)
         before = state.scope
         state.scope = _in_pass(TANGENT)
         try:
@@ -152,8 +152,9 @@ def mark(begin: bool) -> None:
     global _wanted
     with _lock:
         _wanted += 1 if begin else -1
-        JVPTrace.process = _differentiate_marked if _wanted else _differentiate  # type: ignore[method-assign]
-        LinearTrace.process = _record_placed if _wanted else _record  # type: ignore[method-assign]
+        if _wanted == (1 if begin else 0):
+            JVPTrace.process = _differentiate_marked if begin else _differentiate  # type: ignore[method-assign]
+            LinearTrace.process = _record_placed if begin else _record  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -192,7 +193,7 @@ def named_scope(name: str) -> Any:
     True
     """
     if not isinstance(name, str) or not name:
-        raise ArgumentError(f"named_scope takes a name, a text that is not empty, got {name!r} of {type(name).__name__}")
+        raise ArgumentError(f"named_scope takes a name, a text that is not empty, got {name!r}")
     return _scope(name)
 
 
@@ -200,11 +201,14 @@ def named_scope(name: str) -> Any:
 def _scope(name: str) -> Iterator[None]:
     outer = state.scope
     state.scope = Scope(name).within(outer)
-    mark(True)
+    traced = not state.trace.eager  # otherwise there is nothing to keep marks in
+    if traced:
+        mark(True)
     try:
         yield
     finally:
-        mark(False)
+        if traced:
+            mark(False)
         state.scope = outer
 
 
