@@ -200,8 +200,9 @@ def rosenbrock_hessian(library: Library) -> Task:
 _STEPS_BEFORE = 5
 
 
-def _training(library: Library, loss: Callable[..., Any], parameters: Any, *batch: Any) -> Task:
-    step = _compiler(library).training_step(loss, parameters, *batch)
+def _training(library: Library, loss: Callable[..., Any], rate: float, parameters: Any, *batch: Any) -> Task:
+    """Training steps at a rate at which a few change the loss visibly and thousands leave it finite."""
+    step = _compiler(library).training_step(loss, rate, parameters, *batch)
 
     def after_some_steps() -> Any:
         for _ in range(_STEPS_BEFORE):
@@ -238,7 +239,7 @@ def mlp_training(library: Library) -> Task:
         return -np.sum(targets * logits) / len(targets)
 
     one_hot = library.array(numpy.eye(10, dtype=numpy.float32)[labels])
-    return _training(library, loss, parameters, _normal(library, 128, 784, seed=11), one_hot)
+    return _training(library, loss, 0.05, parameters, _normal(library, 128, 784, seed=11), one_hot)
 
 
 def transformer_training(library: Library) -> Task:
@@ -271,6 +272,5 @@ def transformer_training(library: Library) -> Task:
     def loss(parameters: Any, x: Any, targets: Any) -> Any:
         return np.mean((block(parameters, x) - targets) ** 2)
 
-    return _training(
-        library, loss, parameters, _normal(library, 8, 128, width, seed=6), _normal(library, 8, 128, width, seed=7)
-    )
+    x, targets = (_normal(library, 8, 128, width, seed=seed) for seed in (6, 7))
+    return _training(library, loss, 1.0, parameters, x, targets)

@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-RATE = 0.05
-"""The learning rate of the training steps: a few of them change the loss visibly, and it stays finite for thousands."""
-
 _NETWORK = """
 def loss(parameters, x):
     for weight, bias in parameters:
@@ -62,7 +59,7 @@ class Compiler(Protocol):
     def hessian(self, function: Callable[[Any], Any], point: Any) -> Callable[[], Any]:
         """The compiled Hessian."""
 
-    def training_step(self, loss: Callable[..., Any], parameters: Any, *batch: Any) -> Callable[[], Any]:
+    def training_step(self, loss: Callable[..., Any], rate: float, parameters: Any, *batch: Any) -> Callable[[], Any]:
         """A step of gradient descent, whose parameters take the memory of the last ones; it returns the loss."""
 
 
@@ -108,12 +105,12 @@ class JaxLike:
         compiled = self.compile(self._library.hessian(function))
         return lambda: compiled(point)
 
-    def training_step(self, loss: Callable[..., Any], parameters: Any, *batch: Any) -> Callable[[], Any]:
+    def training_step(self, loss: Callable[..., Any], rate: float, parameters: Any, *batch: Any) -> Callable[[], Any]:
         library = self._library
 
         def step(parameters: Any, *batch: Any) -> Any:
             value, gradient = library.value_and_grad(loss)(parameters, *batch)
-            return library.tree.map(lambda p, g: p - RATE * g, parameters, gradient), value
+            return library.tree.map(lambda p, g: p - rate * g, parameters, gradient), value
 
         compiled = library.jit(step, donate_argnums=0)
 
@@ -172,9 +169,9 @@ class Torch:
         hessian = self._torch.autograd.functional.hessian
         return lambda: hessian(function, point, vectorize=True)
 
-    def training_step(self, loss: Callable[..., Any], parameters: Any, *batch: Any) -> Callable[[], Any]:
+    def training_step(self, loss: Callable[..., Any], rate: float, parameters: Any, *batch: Any) -> Callable[[], Any]:
         variables = [leaf.requires_grad_() for leaf in leaves(parameters)]
-        optimiser = self._torch.optim.SGD(variables, lr=RATE)
+        optimiser = self._torch.optim.SGD(variables, lr=rate)
         compiled = self.compile(loss)
 
         def call() -> Any:

@@ -138,7 +138,7 @@ class _Reader:
         if self.next() and self.next() in "'\"":
             key: Any = self.string()
         else:
-            key = int(self.take(_SIZE, "a key, a string or an integer,"))
+            key = int(self.take(_SIZE, "a key (a string or an integer)"))
         if self.next() != ":":
             raise self.fail(f"expected ':' after the key {key!r}, got {self.found()}")
         self.at += 1

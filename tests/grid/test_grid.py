@@ -21,7 +21,7 @@ from specs import LETTERS, PRIMITIVES, Spec, numbered
 
 import pullback.numpy as jnp
 import pullback.primitives
-from pullback import jacfwd, jacrev, jvp, make_jaxpr, vjp, vmap
+from pullback import jacfwd, jacrev, jvp, make_jaxpr, nn, vjp, vmap
 from pullback.core import dtypes, tree
 from pullback.core.array import as_array, typeof
 from pullback.core.config import enable_x64
@@ -29,6 +29,7 @@ from pullback.core.jaxpr import check_jaxpr, jaxpr_as_fun
 from pullback.core.trace import Primitive
 from pullback.primitives.elementwise import add, mul, real, sin
 from pullback.primitives.reductions import reduce_sum
+from pullback.scipy import special
 from pullback.test_util import check_grads
 
 Record = Callable[[str, object], None]
@@ -107,6 +108,13 @@ def test_every_function_of_numpy_has_a_row_or_a_reason() -> None:
         if name not in NOT_IN_THE_TABLE and name not in rows and id(getattr(jnp, name)) not in covered
     }
     assert missing == set()
+
+
+def test_every_function_of_nn_and_scipy_special_has_a_row() -> None:
+    rows = {s.operation for s in NN}
+    for module, name in ((nn, "nn"), (special, "scipy.special")):
+        functions = {getattr(module, f).__name__ for f in module.__all__ if callable(getattr(module, f))}
+        assert {f"{name}.{f}" for f in functions} - rows == set()
 
 
 # Value, dtype and shape --------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ class Builder:
       module: where functions, captured arrays and host callbacks are collected.
       results: the abstract results of the equation that is being written.
       place: where in the user's program it was written, as the text that ends each line.
-      order: what the last ordered effect gave, on which the next one depends; None before the first.
+      order: what the last effect gave, on which the next one depends; None before the first.
     """
 
     __slots__ = (

@@ -3,11 +3,13 @@
 The compiler sorts integers in their own order several times as fast as anything in the order of a comparison that it is
 given, and one operand faster than two. So a key of up to 32 bits, as an integer in the order of its elements, becomes
 the upper half of a word that has the element's position in its lower half: words are never equal, all operands are then
-taken by the positions, and the whole is stable. Where keys have more bits, or are several, they are compared.
+taken by the positions, and the whole is stable. Longer keys, and several, are sorted by their least significant 32 bits
+first, or are compared where elements are few.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +19,11 @@ from pullback.backends import hlo_indexing
 from pullback.backends.hlo import Builder, Value
 from pullback.core import dtypes
 
-_INT32, _INT64, _FLOAT32 = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float32)
+_INT8, _INT32, _INT64 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.int64)
+_FLOAT32 = np.dtype(np.float32)
+
+_DIGITS, _MANY = 4, 1 << 14
+"""Keys of up to so many digits of 32 bits are sorted digit by digit if there are so many elements: each costs a sort."""
 
 
 def sort(hlo: Builder, operands: Sequence[Value], *, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
@@ -36,33 +42,64 @@ def sort(hlo: Builder, operands: Sequence[Value], *, dimension: int, is_stable: 
         return list(operands)
     if len(operands) == 1 and not dtypes.is_inexact(key.dtype):
         return _sorted(hlo, operands, dimension, False, 1)
-    if num_keys == 1 and not dtypes.is_complex(key.dtype) and key.dtype.itemsize <= 4 and count < 2**31:
-        positions = _order(hlo, key, dimension)
+    digits = [digit for x in reversed(operands[:num_keys]) for digit in _digits(hlo, x)] if count < 2**31 else []
+    if len(digits) == 1 or (digits and len(digits) <= _DIGITS and math.prod(key.shape) >= _MANY):
+        positions = _order(hlo, digits, dimension)
         return [take_along_axis(hlo, x, positions, dimension) for x in operands]
     return _sorted(hlo, operands, dimension, is_stable, num_keys)
 
 
-def _order(hlo: Builder, key: Value, dimension: int) -> Value:
-    """Where the elements are that come first, second, ... along an axis."""
-    shape = key.shape
-    upper = hlo.same("stablehlo.shift_left", _ranked(hlo, key), hlo.splat(32, shape, _INT64))
-    words = hlo.same("stablehlo.or", upper, hlo.iota(shape, dimension, _INT64))
-    return hlo.convert(_sorted(hlo, [words], dimension, False, 1)[0], _INT32)
+def _digits(hlo: Builder, x: Value) -> list[Value]:
+    """Signed numbers of 32 bits, in int64, that order the elements, the least significant first."""
+    if dtypes.is_complex(x.dtype):
+        return [digit for part in reversed(_parts(hlo, x)) for digit in _digits(hlo, part)]
+    key = ordered(hlo, x)
+    middle = hlo.splat(2**31, x.shape, _INT64)
+    if key.dtype.itemsize < 8:
+        wide = hlo.convert(key, _INT64)
+        return [hlo.same("stablehlo.subtract", wide, middle) if key.dtype == np.uint32 else wide]
+    if key.dtype.kind == "u":  # with the highest bit inverted, it is in the order of signed numbers
+        key = hlo.same("stablehlo.xor", hlo.bitcast(key, x.shape, _INT64), hlo.splat(-(2**63), x.shape, _INT64))
+    low = hlo.same("stablehlo.and", key, hlo.splat(2**32 - 1, x.shape, _INT64))
+    high = hlo.same("stablehlo.shift_right_arithmetic", key, hlo.splat(32, x.shape, _INT64))
+    return [hlo.same("stablehlo.subtract", low, middle), high]
 
 
-def _ranked(hlo: Builder, x: Value) -> Value:
-    """Numbers of 32 bits, as integers of 64, in the order of the elements."""
-    if x.dtype == np.uint32:  # what the shift leaves of it would be negative
-        return hlo.same("stablehlo.subtract", hlo.convert(x, _INT64), hlo.splat(2**31, x.shape, _INT64))
+def _order(hlo: Builder, digits: Sequence[Value], dimension: int) -> Value:
+    """Where the elements are that come first, second, ... along an axis: digit by digit, as they were on cards."""
+    shape = digits[0].shape
+    positions = hlo.iota(shape, dimension, _INT64)
+    order: Value | None = None
+    for digit in digits:
+        upper = digit if order is None else take_along_axis(hlo, digit, order, dimension)
+        upper = hlo.same("stablehlo.shift_left", upper, hlo.splat(32, shape, _INT64))
+        (words,) = _sorted(hlo, [hlo.same("stablehlo.or", upper, positions)], dimension, False, 1)
+        local = hlo.convert(words, _INT32)
+        order = local if order is None else take_along_axis(hlo, order, local, dimension)
+    assert order is not None
+    return order
+
+
+def ordered(hlo: Builder, x: Value, nan_last: bool = True) -> Value:
+    """Integers in the order of the elements, which are not complex; NaN is above all numbers, or below them.
+
+    Args:
+      hlo: the function that is being written.
+      x: any real numbers or booleans; minus zero is zero.
+      nan_last: whether NaN is above all numbers.
+    """
+    if dtypes.is_bool(x.dtype):
+        return hlo.convert(x, _INT8)
     if not dtypes.is_float(x.dtype):
-        return hlo.convert(x, _INT64)
-    x = hlo.convert(x, _FLOAT32)
-    bits = hlo.bitcast(x, x.shape, _INT32)
-    least, most = (hlo.splat(n, x.shape, _INT32) for n in (-(2**31), 2**31 - 1))
-    # Negative numbers grow as their bits decrease; minus zero becomes zero.
-    mirrored = hlo.same("stablehlo.subtract", least, bits)
-    ordered = hlo.select(hlo.compare(bits, hlo.splat(0, x.shape, _INT32), "LT"), mirrored, bits)
-    return hlo.convert(hlo.select(hlo.compare(x, x, "NE"), most, ordered), _INT64)
+        return hlo.whole_bytes(x)
+    x = x if x.dtype.itemsize == 8 else hlo.convert(x, _FLOAT32)
+    integer = _INT64 if x.dtype.itemsize == 8 else _INT32
+    info = np.iinfo(integer)
+    bits = hlo.bitcast(x, x.shape, integer)
+    zero, least, most = (hlo.splat(n, x.shape, integer) for n in (0, info.min, info.max))
+    # Negative numbers grow as their bits decrease; those of minus zero are the least integer.
+    mirrored = hlo.select(hlo.compare(bits, zero, "LT"), hlo.same("stablehlo.subtract", least, bits), bits)
+    return hlo.select(hlo.compare(x, x, "NE"), most if nan_last else least, mirrored)
 
 
 def _sorted(hlo: Builder, operands: Sequence[Value], dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
@@ -70,7 +107,7 @@ def _sorted(hlo: Builder, operands: Sequence[Value], dimension: int, is_stable: 
     results = [(x.shape, x.dtype) for x in operands]
 
     def body(*pairs: Value) -> list[Value]:
-        keys = [parts for i in range(num_keys) for parts in _comparable_parts(hlo, pairs[2 * i], pairs[2 * i + 1])]
+        keys = [pair for i in range(num_keys) for pair in _comparable(hlo, pairs[2 * i], pairs[2 * i + 1])]
         below = less(hlo, *keys[-1])
         for a, b in reversed(keys[:-1]):
             tied = hlo.same("stablehlo.and", _equal(hlo, a, b), below)
@@ -82,15 +119,17 @@ def _sorted(hlo: Builder, operands: Sequence[Value], dimension: int, is_stable: 
     return hlo.many("stablehlo.sort", operands, results, attributes, [region])
 
 
-def _comparable_parts(hlo: Builder, a: Value, b: Value) -> list[tuple[Value, Value]]:
-    """The pairs that are compared one after another: real parts and imaginary parts."""
-    if not dtypes.is_complex(a.dtype):
-        return [(a, b)]
-    part = np.dtype(f"f{a.dtype.itemsize // 2}")
-    (ar, ai), (br, bi) = (
-        [hlo.op(f"stablehlo.{name}", [x], x.shape, part) for name in ("real", "imag")] for x in (a, b)
-    )
-    return [(ar, br), (ai, bi)]
+def _comparable(hlo: Builder, a: Value, b: Value) -> list[tuple[Value, Value]]:
+    """The pairs that are compared one after another."""
+    return list(zip(_parts(hlo, a), _parts(hlo, b), strict=True))
+
+
+def _parts(hlo: Builder, x: Value) -> list[Value]:
+    """The real and the imaginary part of a complex number."""
+    if not dtypes.is_complex(x.dtype):
+        return [x]
+    part = np.dtype(f"f{x.dtype.itemsize // 2}")
+    return [hlo.op(f"stablehlo.{name}", [x], x.shape, part) for name in ("real", "imag")]
 
 
 def less(hlo: Builder, a: Value, b: Value) -> Value:
@@ -189,7 +228,7 @@ def searchsorted(hlo: Builder, x: Value, values: Value, side: str) -> Value:
 
 def _precedes(hlo: Builder, probe: Value, values: Value, side: str) -> Value:
     """Whether an element is counted for a value."""
-    pairs = _comparable_parts(hlo, probe, values)
+    pairs = _comparable(hlo, probe, values)
     below = less(hlo, *pairs[-1]) if side == "left" else _not_above(hlo, *pairs[-1])
     for a, b in reversed(pairs[:-1]):
         below = hlo.same("stablehlo.or", less(hlo, a, b), hlo.same("stablehlo.and", _equal(hlo, a, b), below))

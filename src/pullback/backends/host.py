@@ -6,6 +6,7 @@ Functions take and give NumPy arrays and scalars; a Python number may stand for 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -206,34 +207,35 @@ def count_leading_zeros(x: Any) -> Any:
 
 def convert(x: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> Any:
     """A cast as XLA does it: floats to integers saturate and NaN gives 0; complex numbers lose their imaginary part."""
-    old = x.dtype
-    kinds = old.kind + new_dtype.kind
-    if kinds in _PLAIN_CASTS:
-        return x.astype(new_dtype)
-    if old == new_dtype:
-        return x
-    if old == dtypes.key_dtype or new_dtype == dtypes.key_dtype:
-        raise DtypeError(f"random keys cannot be converted: got {old} for {new_dtype}")  # explained by the shape rule
-    if kinds[0] == "c":
-        return convert(x.real, new_dtype=new_dtype)
-    if dtypes.is_float(old):
-        return _saturate(x, new_dtype) if dtypes.is_integer(new_dtype) else _cast_by(np.float32, x, new_dtype)
-    return _cast_by(np.int32, x, new_dtype)
+    cast = _unlike_numpy(x.dtype, new_dtype)
+    return x.astype(new_dtype) if cast is None else cast(x)
 
 
-_PLAIN_CASTS = frozenset(["ff", "fc", "fb", "cc", "cb", *(a + b for a in "iub" for b in "iubfc")])
-"""The kinds of the dtypes between which NumPy's casts are XLA's."""
+@lru_cache(maxsize=1024)
+def _unlike_numpy(old: np.dtype[Any], new: np.dtype[Any]) -> Callable[[Any], Any] | None:
+    """The cast between two dtypes where NumPy has none, or does otherwise."""
+    if old == new or dtypes.is_bool(new):
+        return None
+    check_cast(old, new)
+    if dtypes.is_complex(old) and not dtypes.is_complex(new):
+        return lambda x: convert(x.real, new_dtype=new)
+    if dtypes.is_float(old) and dtypes.is_integer(new):
+        return partial(_saturate, new_dtype=new, info=dtypes.iinfo(new))
+    if 1 in (old.itemsize, new.itemsize) and "V" in (old.kind, new.kind):
+        # Of the casts between the dtypes of one byte that are not NumPy's own some are missing, and some wrong.
+        wide = np.float32 if dtypes.is_float(old) else np.int32
+        return lambda x: x.astype(wide).astype(new)
+    return None
 
 
-def _cast_by(wide: Any, x: Any, new_dtype: np.dtype[Any]) -> Any:
-    """A cast between dtypes that are not NumPy's own, for some pairs of which there is none, or a wrong one."""
-    if x.dtype.itemsize == 1 or new_dtype.itemsize == 1:
-        x = x.astype(wide)
-    return x.astype(new_dtype)
+def check_cast(old: np.dtype[Any], new: np.dtype[Any]) -> None:
+    """Refuse a cast between numbers and random keys."""
+    if (old == dtypes.key_dtype) != (new == dtypes.key_dtype):
+        shown = f"from {dtypes.short_name(old)} to {dtypes.short_name(new)}"
+        raise DtypeError(f"random keys cannot be converted, {shown}; random.key_data gives the words of a key")
 
 
-def _saturate(x: Any, new_dtype: np.dtype[Any]) -> Any:
-    info = dtypes.iinfo(new_dtype)
+def _saturate(x: Any, new_dtype: np.dtype[Any], info: Any) -> Any:
     wide = np.asarray(x, np.float64 if x.dtype.kind != "f" or x.dtype.itemsize < 8 else x.dtype)
     inside = (wide > float(info.min)) & (wide < float(info.max))
     out = np.where(inside, wide, 0).astype(new_dtype)

@@ -122,13 +122,12 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
     from pullback.backends import disk_cache
 
     device = lowered.device
-    chosen = options.for_program(lowered.module, overrides)
+    chosen = options.chosen(device.platform, overrides)
     text = lowered.module.text(scopes=True)  # which profiles show, so that programs with others are others
     out_avals = lowered.closed.out_avals
     if lowered.module.callbacks:
         return Executable(_compile(lowered, chosen), device, out_avals, calls_python=True)
-    weak = tuple(bool(a.weak_type) for a in out_avals)
-    key = (hashlib.sha256(text.encode()).digest(), tuple(chosen), weak, device)
+    key = (hashlib.sha256(text.encode()).digest(), tuple(chosen), device)
     found = _executables.get(key)
     if found is not None:
         return found
@@ -150,6 +149,9 @@ def _compile(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:
     try:
         return client.compile_text(text, lowered.device, overrides, module.callbacks)
     except CompilationError as error:
+        unknown = re.search(r"No such compile option: '(\w+)'", str(error))
+        if unknown and options.OPTIONS.pop(unknown[1], None) is not None:
+            return _compile(lowered, [(name, value) for name, value in overrides if name != unknown[1]])
         raise CompilationError(_refusal(str(error), module, text)) from None
 
 

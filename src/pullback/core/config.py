@@ -24,6 +24,7 @@ _DEFAULTS: dict[str, Any] = {
     "platforms": "cpu",
     "num_cpu_devices": -1,
     "disable_jit": False,
+    "compile_large_operations": True,
     "debug_nans": False,
     "debug_infs": False,
     "explain_cache_misses": False,
@@ -92,6 +93,7 @@ class Config(threading.local):
     platforms: str
     num_cpu_devices: int
     disable_jit: bool
+    compile_large_operations: bool
     debug_nans: bool
     debug_infs: bool
     explain_cache_misses: bool

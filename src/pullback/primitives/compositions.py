@@ -1,10 +1,10 @@
 """Elementwise operations that the compiler lacks, or computes less well than the host, in terms of others.
 
-``REAL_RULES`` and ``COMPLEX_RULES`` have the XLA rule of each operation that is declared with ``COMPOSED``; the module is
-imported when the first of them is compiled. Three things recur. Half precision is computed in single, and rounded once.
-The compiler loses the sign of zeros in complex numbers, which decides on what side of a branch cut they are (Kahan,
-*Branch cuts for complex elementary functions*, in *The State of the Art in Numerical Analysis*, 1987): it is put back. And
-a zero times an infinity is zero where the zero is exact.
+``REAL_RULES`` and ``COMPLEX_RULES`` have the XLA rule of each operation that is declared with ``COMPOSED``; the module
+is imported when the first of them is compiled. Three things recur. Half precision is computed in single, and rounded
+once. The compiler loses the sign of zeros in complex numbers, which decides on what side of a branch cut they are
+(Kahan, *Branch cuts for complex elementary functions*, in *The State of the Art in Numerical Analysis*, 1987): it is
+put back. And a zero times an infinity is zero where the zero is exact.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.primitives import elementwise as ops
+from pullback.primitives.declare import is_unsigned
 from pullback.primitives.elementwise import (
     abs,
     add,
@@ -42,7 +43,6 @@ from pullback.primitives.elementwise import (
     sub,
     where,
 )
-from pullback.primitives.declare import is_unsigned
 
 if TYPE_CHECKING:
     from pullback.backends.hlo import Builder, Value
@@ -75,7 +75,7 @@ def _composed(formula: Formula) -> XlaRule:
 
 
 def _corrected(operation: str, formula: Formula) -> XlaRule:
-    """The rule of an operation that the compiler has, and whose result a formula corrects: it is given the operands too."""
+    """The rule of an operation that the compiler has, and whose result a formula corrects, knowing the operands."""
 
     def rule(hlo: Builder, *operands: Value) -> Value:
         wide = _in_single(hlo, operands)
@@ -125,8 +125,8 @@ def _complex_exp2(z: Any) -> Any:
 def _log1p_in_double(x: Any) -> Any:
     """The compiler's own is a hundred units in the last place off near -0.4.
 
-    With s = x / (2 + x) it is 2 artanh(s), whose series needs few terms near zero; farther off no place is lost by adding 1.
-    (The usual ways to make good what rounding 1 + x loses are of no use: the compiler takes (1 + x) - 1 for x.)
+    With s = x / (2 + x) it is 2 artanh(s), whose series needs few terms near zero; farther off no place is lost by
+    adding 1. (The usual ways to make good what rounding 1 + x loses fail: the compiler takes (1 + x) - 1 for x.)
     """
     s = div(x, add(x, 2))
     t = square(s)

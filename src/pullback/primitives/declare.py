@@ -63,7 +63,8 @@ def BITS(dtype: np.dtype[Any]) -> bool:
 
 
 _KINDS: dict[Any, str] = {
-    NUMBER: "numbers", VALUE: "numbers or booleans", REAL_NUMBER: "real numbers", ORDERED: "real numbers or booleans", INEXACT: "floats or complex numbers", FLOAT: "floats",
+    NUMBER: "numbers", VALUE: "numbers or booleans", REAL_NUMBER: "real numbers",
+    ORDERED: "real numbers or booleans", INEXACT: "floats or complex numbers", FLOAT: "floats",
     COMPLEX: "complex numbers", INTEGER: "integers", BITS: "integers or booleans",
 }  # fmt: skip
 

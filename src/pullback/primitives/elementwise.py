@@ -376,9 +376,7 @@ is_finite_p = elementwise(
 real_p = elementwise("real", of=COMPLEX, host=np.real, hlo="real", out=dtypes.to_real)
 imag_p = elementwise("imag", of=COMPLEX, host=np.imag, hlo="imag", out=dtypes.to_real)
 conj_p = elementwise("conj", of=COMPLEX, host=np.conj, hlo=COMPOSED, hlo_complex=COMPOSED)
-complex_p = elementwise(
-    "complex", of=FLOAT, arity=2, host=host.complex_, hlo=COMPOSED, out=dtypes.to_complex
-)
+complex_p = elementwise("complex", of=FLOAT, arity=2, host=host.complex_, hlo=COMPOSED, out=dtypes.to_complex)
 for _part in (real_p, imag_p, complex_p):
     _part.keeps_weak_type = True
 real_p.jvp_rule = jvp_linear(real_p)
@@ -584,6 +582,7 @@ def _convert_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any], weak_type: bool)
 
 @convert_element_type_p.shape
 def _convert_shape(x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool) -> ShapedArray:
+    host.check_cast(x.dtype, new_dtype)
     return ShapedArray(x.shape, new_dtype, weak_type)
 
 

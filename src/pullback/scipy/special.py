@@ -81,8 +81,8 @@ def ndtr(x: Any) -> Any:
     return ops.mul(0.5, ops.erfc_p.bind(ops.mul(_real("ndtr", x), -math.sqrt(0.5))))
 
 
-_TAIL = {np.dtype(np.float32): (-12.0, 5.0), np.dtype(np.float64): (-36.0, 8.0)}
-"""Where the asymptotic series of the logarithm of ndtr takes over, and where it is minus the other tail."""
+_TAIL = {np.dtype(np.float32): -9.0, np.dtype(np.float64): -26.0}
+"""Below what argument the logarithm of ndtr is its asymptotic series: derivatives divide by ndtr's square."""
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
@@ -102,13 +102,13 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
         raise ArgumentError(f"log_ndtr: series_order must be an integer from 0 to 30, got {series_order!r}")
     given = _real("log_ndtr", x)
     x = given if given.dtype in _TAIL else ops.convert_element_type(given, np.dtype(np.float32))
-    low, high = _TAIL[x.dtype]
-    is_low, is_high = ops.lt(x, low), ops.gt(x, high)
+    low = _TAIL[x.dtype]
+    in_tail, positive = ops.lt(x, low), ops.gt(x, 0)
     # Each formula is given arguments for which it and its derivative are finite.
-    near, tail = ops.where(is_low, low, x), ops.where(is_low, x, low)
-    below, above = ops.where(is_high, high, near), ops.where(is_high, x, high)
-    middle = ops.log(ndtr(below))
-    out = ops.where(is_high, ops.neg(ndtr(ops.neg(above))), ops.where(is_low, _lower_tail(tail, series_order), middle))
+    middle = ops.log(ndtr(ops.where(ops.or_p.bind(in_tail, positive), 0, x)))
+    above = ops.log1p_p.bind(ops.neg(ndtr(ops.neg(ops.where(positive, x, 0)))))
+    tail = _lower_tail(ops.where(in_tail, x, low), series_order)
+    out = ops.where(in_tail, tail, ops.where(positive, above, middle))
     return ops.convert_element_type(out, given.dtype, given.weak_type)
 
 

@@ -11,10 +11,11 @@ from typing import Any
 from pullback.core.array import SCALARS, ArrayImpl, as_array
 from pullback.core.config import config
 from pullback.core.errors import JaxprError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.linear import LinearTracer, is_linear
 from pullback.core.trace import EvalTrace, Primitive, Tracer, leaked
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.transforms import large as large  # which gives some operations another host rule
 from pullback.transforms.dce import dce_closed_jaxpr, dce_rules
 from pullback.transforms.jaxprs import (
     batch_jaxpr,
@@ -183,18 +184,10 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
 partial_eval_rules[jit_p] = _partial_eval
 
 
-def _ordered(jaxpr: Jaxpr) -> bool:
-    """Whether a program has effects whose order matters."""
-    return any(
-        (eqn.primitive.effect and eqn.params.get("ordered", False)) or any(map(_ordered, subjaxprs(eqn)))
-        for eqn in jaxpr.eqns
-    )
-
-
 @jit_p.xla
 def _xla(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, name: str) -> list[Any]:
     from pullback.backends.emit import emit_jaxpr, shared_function
 
-    if jaxpr.jaxpr.effect and _ordered(jaxpr.jaxpr):  # whose order is kept within one function
+    if jaxpr.jaxpr.effect:  # the order of effects is kept within one function
         return emit_jaxpr(hlo, jaxpr.jaxpr, jaxpr.consts, operands)
     return hlo.call(shared_function(hlo.module, jaxpr, name), operands)  # type: ignore[no-any-return]

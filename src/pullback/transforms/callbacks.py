@@ -193,32 +193,35 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
     return [ArrayImpl(value[()] if value.ndim == 0 else value) for value in outs]
 
 
-def _compiled_call(call: Any, kinds: Sequence[np.dtype[Any]], ordered: bool, *operands: Any) -> tuple[Any, ...]:
+def _compiled_call(call: Any, kinds: Sequence[np.dtype[Any]], in_order: bool, *operands: Any) -> tuple[Any, ...]:
     """What a compiled program calls: its operands look into memory that is another's once this returns."""
-    if ordered:
+    if in_order:
         first, *operands = operands  # type: ignore[assignment]
     arrays = []
     for x, dtype in zip(operands, kinds, strict=True):
         copy = np.array(x)
         arrays.append(_given(copy if copy.dtype == dtype else copy.view(dtype)))
     outs = [x.view(np.uint64) if x.dtype == dtypes.key_dtype else x for x in call(*arrays)]
-    return (np.array(first), *outs) if ordered else tuple(outs)
+    return (np.array(first), *outs) if in_order else tuple(outs)
 
 
 def _xla(primitive: Primitive) -> Callable[..., list[Any]]:
-    def rule(hlo: Any, *operands: Any, call: Any, ordered: bool = False, **params: Any) -> list[Any]:
+    in_order = primitive.effect
+
+    def rule(hlo: Any, *operands: Any, call: Any, **params: Any) -> list[Any]:
         from pullback.backends.host_calls import TARGET
 
         calls = hlo.module.callbacks
         index = f"index = {len(calls)} : ui64"
-        calls.append(partial(_compiled_call, call, [x.dtype for x in operands], ordered))
+        calls.append(partial(_compiled_call, call, [x.dtype for x in operands], in_order))
         results = [(a.shape, a.dtype) for a in call.avals]
-        if ordered:
-            # The compiler keeps the order of calls of which each takes what the one before gave.
+        if in_order:
+            # The compiler keeps the order of calls of which each takes what the one before gave. So it is kept for
+            # those that are not ordered too, which costs nothing: they run one at a time anyway.
             order = hlo.number(False, _BOOL) if hlo.order is None else hlo.order
             operands, results = (order, *operands), [((), _BOOL), *results]
-        outs: list[Any] = hlo.custom_call(TARGET, operands, results, index, side_effect=primitive.effect)
-        if ordered:
+        outs: list[Any] = hlo.custom_call(TARGET, operands, results, index, side_effect=in_order)
+        if in_order:
             hlo.order, *outs = outs
         return outs
 

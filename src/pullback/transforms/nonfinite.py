@@ -1,8 +1,8 @@
 """``debug_nans`` and ``debug_infs``: the first operation that gives a NaN, or an infinity, raises an error.
 
-While a thread has one of the switches on, the evaluator is replaced by one that looks at each result, and the quick paths
-of operators, which go by it, are closed. Of a compiled program the results are looked at; if one is not finite, the
-program is run again, operation by operation, on the same inputs. So nothing is paid for while the switches are off.
+While a thread has one of the switches on, the evaluator is replaced by one that looks at each result, and the quick
+paths of operators, which go by it, are closed. Of a compiled program the results are looked at; if one is not finite,
+the program is run again, operation by operation, on the same inputs. So nothing is paid for while the switches are off.
 """
 
 from __future__ import annotations

@@ -1,0 +1,84 @@
+"""Large operands of some operations are compiled, with the result that NumPy gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+from pullback import config, grad, lax
+from pullback.backends import one_operation
+from pullback.core.trace import Primitive
+from pullback.core.types import ShapedArray
+from pullback.transforms.large import INTEGER_PRODUCTS, LARGE
+
+
+def programs() -> set[str]:
+    return {key[0].name for key in one_operation._programs}
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_operation, "_programs", {})
+
+
+@pytest.mark.parametrize("operation", [lax.erf_inv, lambda x: jnp.logaddexp(x, 0.5), lambda x: jnp.logaddexp(0.5, x)])
+def test_large_operands_are_compiled_and_small_ones_are_not(fresh: None, operation: Any) -> None:
+    small, large = (jnp.linspace(-0.9, 0.9, n) for n in (1000, 60_000))
+    operation(small)
+    assert programs() == set()
+    compiled = operation(large)
+    assert len(programs()) == 1
+    config.update("compile_large_operations", False)
+    try:
+        host = operation(large)
+    finally:
+        config.update("compile_large_operations", True)
+    assert (compiled.dtype, compiled.shape, compiled.weak_type) == (host.dtype, host.shape, host.weak_type)
+    np.testing.assert_allclose(compiled, host, rtol=2e-6)
+
+
+def test_random_numbers_are_the_same_bits(fresh: None) -> None:
+    key = pullback.random.key(0)
+    large = pullback.random.bits(key, (200_000,))
+    assert "threefry2x32" in programs()
+    config.update("compile_large_operations", False)
+    try:
+        np.testing.assert_array_equal(large, pullback.random.bits(key, (200_000,)))
+    finally:
+        config.update("compile_large_operations", True)
+
+
+def test_products_of_integers(fresh: None) -> None:
+    n = round(INTEGER_PRODUCTS ** (1 / 3)) + 1
+    x = jnp.arange(n * n).reshape(n, n)
+    np.testing.assert_array_equal(x @ x, np.asarray(x) @ np.asarray(x))
+    assert programs() == {"dot_general"}
+
+
+def test_derivatives_pass_through(fresh: None) -> None:
+    x = jnp.linspace(-0.9, 0.9, 250_000)
+    np.testing.assert_allclose(
+        grad(lambda x: lax.erf(x).sum())(x), 2 / np.sqrt(np.pi) * np.exp(-(np.asarray(x) ** 2)), rtol=1e-5
+    )
+
+
+def test_every_threshold_is_of_a_primitive_that_can_be_compiled() -> None:
+    assert all(p.xla_rule is not None and least >= 1000 for p, least in LARGE.items())
+
+
+def test_an_operation_without_a_host_rule_is_compiled() -> None:
+    twice_p = Primitive("twice")
+    twice_p.shape(lambda x: ShapedArray(x.shape, x.dtype))
+    twice_p.xla(lambda hlo, x: hlo.same("stablehlo.add", x, x))
+    np.testing.assert_array_equal(twice_p.bind(jnp.arange(3)), [0, 2, 4])
+    assert twice_p.bind(2.0).weak_type
+
+
+def test_an_operation_without_any_rule() -> None:
+    none_p = Primitive("none")
+    with pytest.raises(pullback.errors.MissingRuleError, match="no host rule"):
+        none_p.bind(jnp.ones(2))
