@@ -295,6 +295,14 @@ def test_made_for_this_user_alone(plain: list[bytes], tmp_path: Path) -> None:
     assert [stat.S_IMODE(x.stat().st_mode) for x in (place.parent, place, made)] == [0o700, 0o700, 0o600]
 
 
+@pytest.mark.parametrize("place", ["cache", "one/two/", "./cache"])
+def test_a_relative_place(place: str, plain: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with override("compilation_cache_dir", place):
+        assert [ask("text"), ask("text")] == ["compiled", "loaded"]
+        assert len(list((tmp_path / place).iterdir())) == 1
+
+
 def test_removed_meanwhile(plain: list[bytes], directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask("first") == "compiled"
     path_of("first").unlink()

@@ -101,7 +101,7 @@ class Signature:
 
 
 _signatures: weakref.WeakValueDictionary[Any, Signature] = weakref.WeakValueDictionary()
-_known_signatures = _signatures.data
+_known_signatures = _signatures.data  # type: ignore[attr-defined]
 _signatures_lock = threading.Lock()
 
 
@@ -222,8 +222,8 @@ class DeviceArray(ArrayImpl):
         if value.ndim == 0:
             value = value[()]  # on which NumPy is quicker
         self._value = value
-        ArrayImpl.weak_type.__set__(self, self._signature.aval.weak_type)  # type: ignore[attr-defined]
-        self.__class__ = ArrayImpl
+        _store_weak_type(self, self._signature.aval.weak_type)
+        self.__class__ = ArrayImpl  # type: ignore[assignment]
         return value
 
 
@@ -231,17 +231,13 @@ fetch: Callable[[Any], np.ndarray[Any, Any]]
 """Gives the elements of a buffer; set by the backend that makes buffers."""
 
 
-class DeletedArray(ArrayImpl):
+_store_weak_type = vars(ArrayImpl)["weak_type"].__set__
+
+
+class DeletedArray(DeviceArray):
     """An array whose memory was given away, to a program that it was donated to, or by ``delete``."""
 
     __slots__ = ()
-
-    shape = DeviceArray.shape
-    dtype = DeviceArray.dtype
-    ndim = DeviceArray.ndim
-    size = DeviceArray.size
-    aval = DeviceArray.aval
-    weak_type = DeviceArray.weak_type
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("_value", "_buffer"):

@@ -405,7 +405,7 @@ def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any
         else:
             if isinstance(x, Tracer):
                 raise leaked(x)
-            values.append(as_array(x)._value)  # type: ignore[attr-defined]
+            values.append(as_array(x)._value)
             if weak:
                 weak = False
     if scalars:

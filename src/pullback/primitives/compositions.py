@@ -250,6 +250,12 @@ def _any(hlo: Builder, x: Value) -> Value:
     return hlo.reduce("stablehlo.or", x, False, range(x.ndim))
 
 
+def _if_any(hlo: Builder, rare: Value, then: Callable[[], Value], usual: Callable[[], Value], like: Value) -> Value:
+    """One of two ways to compute an array, the second if a condition holds nowhere."""
+    regions = [hlo.region([], lambda: [then()]), hlo.region([], lambda: [usual()])]
+    return hlo.many("stablehlo.if", [_any(hlo, rare)], [(like.shape, like.dtype)], regions=regions)[0]
+
+
 def _loop(hlo: Builder, start: list[Value], going: XlaRule, step: XlaRule) -> list[Value]:
     """A loop on arrays of one type, as long as ``going`` holds of any element."""
     kinds = [(x.shape, x.dtype) for x in start]
@@ -270,15 +276,19 @@ def _power_by_squaring(hlo: Builder, x: Value, y: Value) -> Value:
 
 def _pow(hlo: Builder, x: Value, y: Value) -> Value:
     """Of integers it wraps; the compiler's own looks only at the six lowest bits of the exponent."""
-    if not dtypes.is_integer(x.dtype):
+    dtype = x.dtype
+    if not dtypes.is_integer(dtype):
         return hlo.same("stablehlo.power", x, y)
-    quick = hlo.region([], lambda: [hlo.same("stablehlo.power", x, y)])
-    full = hlo.region([], lambda: [_power_by_squaring(hlo, x, y)])
-    large = _any(hlo, hlo.compare(y, hlo.splat(63, y.shape, y.dtype), "GT"))
-    out = hlo.many("stablehlo.if", [large], [(x.shape, x.dtype)], regions=[full, quick])[0]
-    if is_unsigned(x.dtype):
-        return out
-    return hlo.inline(_integer_power, out, x, y)  # type: ignore[no-any-return]
+
+    def quick() -> Value:
+        return hlo.same("stablehlo.power", x, y)
+
+    if dtypes.iinfo(dtype).max < 64:
+        out = quick()
+    else:
+        large = hlo.compare(y, hlo.splat(63, y.shape, dtype), "GT")
+        out = _if_any(hlo, large, lambda: _power_by_squaring(hlo, x, y), quick, x)
+    return out if is_unsigned(dtype) else hlo.inline(_integer_power, out, x, y)
 
 
 def _integer_power(out: Any, x: Any, y: Any) -> Any:
@@ -326,12 +336,49 @@ def _digamma_at_pole(out: Any, x: Any) -> Any:
     return where(eq(x, 0), div(-1, x), out)
 
 
+def _polygamma(hlo: Builder, n: Value, x: Value) -> Value:
+    """The compiler's own does not hold left of -9."""
+    order, point = _in_single(hlo, (n, x))
+
+    def at(*points: Value) -> list[Value]:
+        return [hlo.op("chlo.polygamma", [order, p], p.shape, p.dtype) for p in points]
+
+    def reflected() -> Value:
+        here, *others = at(point, *hlo.inline(_reflections, point))
+        return hlo.inline(_reflect, order, point, here, *others)  # type: ignore[no-any-return]
+
+    negative = hlo.compare(point, hlo.splat(0, point.shape, point.dtype), "LT")
+    out = _if_any(hlo, negative, reflected, lambda: at(point)[0], point)
+    return hlo.convert(hlo.inline(_polygamma_at_ends, out, order, point), x.dtype)
+
+
+def _reflections(x: Any) -> list[Any]:
+    """For a negative number its fraction r, and 1 - r, and 1 - x, which are positive."""
+    below = _floor(x)
+    return [sub(x, below), sub(add(below, 1), x), sub(1, x)]
+
+
+def _reflect(n: Any, x: Any, here: Any, by_fraction: Any, by_rest: Any, by_reflection: Any) -> Any:
+    """The sum of (x + j)^-(n + 1) over j that the function is, taken apart where x + j changes its sign.
+
+    The negative terms are those of the sums from 1 - r and from 1 - x, which have all after them in common.
+    """
+    even = _is_even(n)
+    both = where(even, sub(by_fraction, by_rest), add(by_fraction, by_rest))
+    return where(lt(x, 0), where(even, add(both, by_reflection), sub(both, by_reflection)), here)
+
+
+def _is_even(n: Any) -> Any:
+    return eq(mul(_floor(mul(n, 0.5)), 2), n)
+
+
 def _polygamma_at_ends(out: Any, n: Any, x: Any) -> Any:
-    """At infinity zero, at the poles of even order minus infinity, as SciPy has it; of order zero it is digamma."""
-    even = eq(mul(_floor(mul(n, 0.5)), 2), n)
+    """At infinity zero, at the poles infinite, as SciPy has it; of order zero it is digamma."""
+    even = _is_even(n)
     pole = _and(_le(x, 0), eq(_floor(x), x))
-    out = where(_and(even, pole), -math.inf, where(eq(x, math.inf), where(even, div(-1, x), div(1, x)), out))
-    return where(gt(n, 0), out, where(eq(n, 0), digamma(x), math.nan))
+    out = where(_and(pole, even), -math.inf, where(pole, math.inf, out))
+    out = where(eq(x, math.inf), where(even, div(-1, x), div(1, x)), out)
+    return where(_and(gt(n, 0), eq(_floor(n), n)), out, where(eq(n, 0), digamma(x), math.nan))
 
 
 # Parts ---------------------------------------------------------------------------------------------------------------
@@ -364,12 +411,13 @@ REAL_RULES: dict[str, XlaRule] = {
     "complex": _complex,
     "cosh": _composed(_cosh),
     "digamma": _corrected("chlo.digamma", _digamma_at_pole),
+    "erfc": _corrected("chlo.erfc", lambda out, x: out),
     "exp2": _composed(_exp2),
     "gcd": _gcd,
     "hypot": _composed(_hypot),
     "log1p": _in_double("stablehlo.log_plus_one", _log1p_in_double),
     "logaddexp": _composed(_logaddexp),
-    "polygamma": _corrected("chlo.polygamma", _polygamma_at_ends),
+    "polygamma": _polygamma,
     "pow": _pow,
     "sign": _sign,
     "sinh": _composed(_sinh),

@@ -7,7 +7,6 @@ can be differentiated. Mapped over an axis, a call stays one call, that loops ov
 
 from __future__ import annotations
 
-import string
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -528,7 +527,9 @@ def _check_format(fmt: str, count: int, kwargs: dict[str, Any]) -> None:
 
 def _fields(fmt: str, automatic: Iterator[int]) -> Iterator[Any]:
     """The positions and names of the arguments that a text refers to, those within format specifications too."""
-    for _, field, spec, _ in string.Formatter().parse(fmt):
+    from string import Formatter
+
+    for _, field, spec, _ in Formatter().parse(fmt):
         if field is None:
             continue
         name = field.split(".")[0].split("[")[0]

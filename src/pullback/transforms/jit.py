@@ -523,7 +523,7 @@ def lower(function: JitFunction, traced: Traced, leaves: Sequence[Any], call: _C
     places, closed = _without_forwarded(clean(traced.closed))
     kept: list[int] | None = None
     if not options.keep_unused:
-        closed, used = dce_closed_jaxpr(closed, True)
+        closed, used = dce_closed_jaxpr(closed, [True] * len(closed.out_avals))
         kept = None if all(used) else [i for i, u in enumerate(used) if u]
     donated, aliases = _aliases(closed, kept, places, call)
     plan = Plan(traced, kept, places, donated, asked_for)

@@ -55,6 +55,10 @@ def _put_leaf(x: Any, destination: Device | None, donate: bool) -> Any:
     return out
 
 
+def _is_place(x: Any) -> bool:
+    return x is None or isinstance(x, (Device, SingleDeviceSharding, str))
+
+
 @entrance
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None
@@ -81,8 +85,7 @@ def device_put(
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
     """
     leaves, treedef = tree.flatten(x)
-    is_place = lambda p: p is None or isinstance(p, (Device, SingleDeviceSharding, str))
-    places = [device] * len(leaves) if is_place(device) else tree.broadcast_prefix(device, x, is_leaf=is_place)
+    places = [device] * len(leaves) if _is_place(device) else tree.broadcast_prefix(device, x, is_leaf=_is_place)
     outs = [_put_leaf(leaf, _destination(p), donate) for leaf, p in zip(leaves, places, strict=True)]
     return tree.unflatten(treedef, outs)
 
