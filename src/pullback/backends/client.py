@@ -18,7 +18,7 @@ import numpy as np
 
 from pullback.backends.devices import Device, cpu_count
 from pullback.backends.devices import default_device as default_device
-from pullback.core import dtypes
+from pullback.backends.storage import from_stored, stored_dtype, to_stored
 from pullback.core.errors import BackendError, CompilationError
 from pullback.core.types import ShapedArray
 
@@ -195,17 +195,6 @@ def _installed_plugin(name: str) -> str | None:
 # Buffers -------------------------------------------------------------------------------------------------------------
 
 
-_WORD = np.dtype(np.uint64)
-_BOOL = np.dtype(np.bool_)
-
-
-def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that a device stores: a random key is one word; what has no values is a boolean."""
-    if dtype == dtypes.key_dtype:
-        return _WORD
-    return _BOOL if dtype == dtypes.float0 else dtype
-
-
 def put(value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Buffer:
     """A NumPy value on a device.
 
@@ -215,13 +204,9 @@ def put(value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Bu
       device: where to put it.
       copy: whether the value may be written to afterwards; otherwise memory is shared where alignment allows.
     """
-    array = np.asarray(value)
-    dtype = array.dtype
-    if dtype.kind == "V":
-        stored = stored_dtype(dtype)
-        if stored is not dtype:
-            array = np.zeros(array.shape, bool) if stored is _BOOL else np.asarray(array, order="C").view(_WORD)
-            aval = ShapedArray(array.shape, stored)
+    array = to_stored(value)
+    if array.dtype is not aval.dtype:
+        aval = ShapedArray(array.shape, array.dtype)
     on = device.bound or bound(device)
     lib = library()
     if copy:
@@ -240,8 +225,19 @@ def device_of(buffer: Buffer) -> Device:
 
 
 def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
-    """The elements of a buffer, once they are computed; without a copy on processors."""
-    return buffer._single_device_array_to_np_array_did_copy()[0]  # type: ignore[no-any-return]
+    """The elements of a buffer, as they are stored, once they are computed; without a copy on processors.
+
+    By the buffer protocol where there is one: the method that ``jaxlib`` has for it imports JAX if that is installed.
+    """
+    try:
+        return np.asarray(memoryview(buffer))
+    except (BufferError, TypeError):
+        return buffer._single_device_array_to_np_array_did_copy()[0]  # type: ignore[no-any-return]
+
+
+def fetch(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The elements of a buffer that holds an array of a dtype."""
+    return from_stored(to_numpy(buffer), dtype)
 
 
 # Executables ---------------------------------------------------------------------------------------------------------

@@ -28,25 +28,23 @@ def emit_module(
     """
     module = Module(name, platform)
     hlo = Builder(module)
-    main = _emit_function(hlo, closed, "main", public=True, aliases=aliases)
-    return module, main
+    return module, hlo.finish_main(_emit_body(hlo, closed), aliases)
 
 
 def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
     """A function of the module for a program, made once however often it is called."""
     found: tuple[ClosedJaxpr, Function] | None = module.shared.get(id(closed))
     if found is None:
-        function = _emit_function(Builder(module), closed, module.unique(name))
+        hlo = Builder(module)
+        outs = _emit_body(hlo, closed)
+        function = hlo.finish(module.unique(name), outs)
         found = module.shared[id(closed)] = (closed, function)
     return found[1]
 
 
-def _emit_function(
-    hlo: Builder, closed: ClosedJaxpr, name: str, *, public: bool = False, aliases: Aliases = _NONE
-) -> Function:
+def _emit_body(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
     args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]
-    outs = emit_jaxpr(hlo, closed.jaxpr, closed.consts, args)
-    return hlo.finish(name, outs, public=public, aliases=aliases)
+    return emit_jaxpr(hlo, closed.jaxpr, closed.consts, args)
 
 
 def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Value]) -> list[Value]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.storage import stored_dtype
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl
 from pullback.core.errors import DtypeError
@@ -283,7 +284,7 @@ class Builder:
         """A small array, written into the program."""
         if x.ndim == 0:
             return Constant(self, x[()], x.dtype)
-        if x.size == 0 or all(v == x.flat[0] for v in x.flat):
+        if x.size == 0 or x.tobytes() == x.flat[0].tobytes() * x.size:  # by their bits: zeros have signs
             return self.splat(x.flat[0] if x.size else 0, x.shape, x.dtype)
         key = (x.tobytes(), x.shape, x.dtype)
         found = self.constants.get(key)
@@ -439,20 +440,49 @@ class Builder:
             return [Value(out, *function.results[0])]
         return [Value(f"{out}#{i}", s, d) for i, (s, d) in enumerate(function.results)]
 
-    def finish(self, name: str, outs: Sequence[Value], *, public: bool = False, aliases: Aliases = _NONE) -> Function:
-        """The function, with its results; ``aliases`` tells for some arguments the result that takes their memory."""
-        names, types = self._operands(outs)
-        binders = [
-            f"{v.name}: {v.type}" + (f" {{tf.aliasing_output = {aliases[i]} : i32}}" if i in aliases else "")
-            for i, v in enumerate(self.signature)
+    def finish(self, name: str, outs: Sequence[Value]) -> Function:
+        """The function, with its results."""
+        arguments = [*self.signature, *(v for _, v in self.hoisted.values())]
+        binders = [f"{v.name}: {v.type}" for v in arguments]
+        return self._finished("private", name, binders, outs, [])
+
+    def finish_main(self, outs: Sequence[Value], aliases: Aliases = _NONE) -> Function:
+        """The function that is run, whose arguments and results are as devices store them.
+
+        Args:
+          outs: its results.
+          aliases: for some arguments, the result that takes their memory.
+        """
+        binders, loads = [], []
+        for i, v in enumerate([*self.signature, *(v for _, v in self.hoisted.values())]):
+            stored, attribute = stored_dtype(v.dtype), ""
+            if i in aliases:
+                attribute = f" {{tf.aliasing_output = {aliases[i]} : i32}}"
+            if self._is_as_stored(v.dtype):
+                binders.append(f"{v.name}: {v.type}{attribute}")
+                continue
+            kind = tensor_type(v.shape, stored)
+            binders.append(f"{v.name}_stored: {kind}{attribute}")
+            loads.append(f'{v.name} = "{_to_stored(v.dtype)}"({v.name}_stored) : ({kind}) -> {v.type}')
+        results = [
+            v if self._is_as_stored(v.dtype) else self.op(_to_stored(v.dtype), [v], v.shape, stored_dtype(v.dtype))
+            for v in outs
         ]
-        binders += [f"{v.name}: {v.type}" for _, v in self.hoisted.values()]
-        visibility = "public" if public else "private"
+        return self._finished("public", "main", binders, results, loads)
+
+    @staticmethod
+    def _is_as_stored(dtype: DType) -> bool:
+        return element_type(dtype) == element_type(stored_dtype(dtype))
+
+    def _finished(
+        self, visibility: str, name: str, binders: list[str], outs: Sequence[Value], loads: list[str]
+    ) -> Function:
+        names, types = self._operands(outs)
         first = f"func.func {visibility} @{name}({', '.join(binders)}) -> ({types}) {{"
         last = f"func.return {names} : {types}" if outs else "func.return"
         captured = [x for x, _ in self.hoisted.values()]
         results = [(v.shape, v.dtype) for v in outs]
-        function = Function(name, [first, *self.head, *self.lines, last, "}"], results, captured)
+        function = Function(name, [first, *self.head, *loads, *self.lines, last, "}"], results, captured)
         self.module.functions.append(function)
         return function
 
@@ -465,6 +495,11 @@ def _nested(x: np.ndarray[Any, Any]) -> str:
     if x.ndim == 0:
         return number_text(x[()], x.dtype)
     return f"[{', '.join(map(_nested, x))}]"
+
+
+def _to_stored(dtype: DType) -> str:
+    """The operation between a dtype and that in which devices store it, either way."""
+    return "stablehlo.convert" if dtypes.is_integer(dtype) else "stablehlo.bitcast_convert"
 
 
 class Function:

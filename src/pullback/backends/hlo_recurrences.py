@@ -1,6 +1,6 @@
 """Recurrences along an axis in StableHLO: cumulative operations, and linear recurrences.
 
-For processors they are written as loops over the elements. The compiler makes one piece of machine code of a loop whose
+For processors all but the shortest are written as loops over the elements. The compiler makes one piece of machine code of a loop whose
 body touches few bytes, so that a step costs a nanosecond or two; the usual alternatives, windows and trees, take two to
 eight times as long from 100 elements on, two to four times as long to compile, and round in another order than the host.
 For other devices, on which a step would be a launch, they are windows and trees.
@@ -24,6 +24,9 @@ LONG = 256
 """Sums of more elements than this are carried with twice the precision: the host's bound."""
 _DOUBLED = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}
 
+_SHORT, _SMALL = 16, 4096
+"""Along an axis of up to so many elements, in an array of up to so many, windows take as long, and compile sooner."""
+
 
 def carried_dtype(dtype: DType) -> DType:
     """The dtype in which partial results are carried: float32 for narrower floats, else their own."""
@@ -45,10 +48,10 @@ def cumulate(hlo: Builder, x: Value, operation: Operation, start: Any, *, axis: 
       reverse: whether it goes from the last element to the first.
       sums: whether long chains lose digits, so that they are carried with twice the precision.
     """
-    if 0 in x.shape:
+    if 0 in x.shape or x.shape[axis] == 1:
         return x
     carried = carried_dtype(x.dtype)
-    if hlo.module.platform != "cpu":
+    if hlo.module.platform != "cpu" or (x.shape[axis] <= _SHORT and math.prod(x.shape) <= _SMALL):
         wide = hlo.convert(x, carried)
         return hlo.convert(_windows(hlo, wide, operation, start, axis, reverse), x.dtype)
     if sums and x.shape[axis] > LONG:
@@ -77,7 +80,7 @@ def _windows(hlo: Builder, x: Value, operation: Operation, start: Any, axis: int
 
 def linear_recurrence(hlo: Builder, a: Value, b: Value, *, axis: int, reverse: bool) -> Value:
     """``y[k] = a[k] y[k-1] + b[k]`` along an axis, from ``y[0] = b[0]``, of operands of one shape."""
-    if 0 in b.shape:
+    if 0 in b.shape or b.shape[axis] == 1:
         return b
     carried = carried_dtype(b.dtype)
     if hlo.module.platform != "cpu":

@@ -27,7 +27,7 @@ from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.source import format_location
 
 logger = logging.getLogger("pullback")
-array.fetch = client.to_numpy
+array.fetch = client.fetch
 _new = object.__new__
 
 

@@ -215,10 +215,7 @@ class DeviceArray(ArrayImpl):
     def __getattr__(self, name: str) -> Any:
         if name != "_value":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        value = fetch(self._buffer)
-        dtype = self._signature.aval.dtype
-        if value.dtype is not dtype and value.dtype != dtype:
-            value = np.zeros(value.shape, dtype) if dtype == dtypes.float0 else value.view(dtype)
+        value = fetch(self._buffer, self._signature.aval.dtype)
         if value.ndim == 0:
             value = value[()]  # on which NumPy is quicker
         self._value = value
@@ -227,8 +224,9 @@ class DeviceArray(ArrayImpl):
         return value
 
 
-fetch: Callable[[Any], np.ndarray[Any, Any]]
-"""Gives the elements of a buffer; set by the backend that makes buffers."""
+def fetch(buffer: Any, dtype: np.dtype[Any]) -> Any:
+    """The elements of a buffer that holds an array of a dtype; the backend that makes buffers puts its own here."""
+    raise NotImplementedError
 
 
 _store_weak_type = vars(ArrayImpl)["weak_type"].__set__

@@ -356,6 +356,11 @@ def _xla_cumulative(operation: str, start: Start) -> Callable[..., Any]:
     return rule
 
 
+def _nothing(dtype: np.dtype[Any]) -> Any:
+    """Zero, but minus zero where there is one, since 0 + -0 is 0."""
+    return dtype.type(complex(-0.0, -0.0) if dtypes.is_complex(dtype) else -0.0 if dtypes.is_float(dtype) else 0)
+
+
 def _cumlogsumexp_xla(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
     from pullback.backends.hlo_recurrences import carried_dtype
 
@@ -373,7 +378,7 @@ def _scaled_cumlogsumexp(x: Any, axis: int, reverse: bool) -> Any:
     return ops.add(z, ops.log(linear_recurrence(kept, added, axis, reverse)))
 
 
-cumsum_p = cumulative("cumsum", of=NUMBER, ufunc=np.add, xla=_xla_cumulative("add", lambda dtype: 0))
+cumsum_p = cumulative("cumsum", of=NUMBER, ufunc=np.add, xla=_xla_cumulative("add", _nothing))
 cumprod_p = cumulative("cumprod", of=NUMBER, ufunc=np.multiply, xla=_xla_cumulative("multiply", lambda dtype: 1))
 cummax_p = cumulative("cummax", of=ANY, ufunc=np.maximum, xla=_xla_cumulative("maximum", _lowest))
 cummin_p = cumulative("cummin", of=ANY, ufunc=np.minimum, xla=_xla_cumulative("minimum", _highest))

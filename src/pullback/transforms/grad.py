@@ -448,7 +448,8 @@ class _CheckedLinearTrace(LinearTrace):
         out = super().process(primitive, args, params)
         if len(self.nodes) > before:
             operands = self.nodes[-1].args
-            if primitive.linear_in is None and self.parent.eager and not all(map(is_linear, operands)):
+            eager = self.parent.eager or config.debug_nans or config.debug_infs
+            if primitive.linear_in is None and eager and not all(map(is_linear, operands)):
                 at_zero = [zeros_of(x.aval) if is_linear(x) else x for x in operands]
                 results = self.parent.process(primitive, tuple(at_zero), params)
                 if any(map(_is_nonzero, results if primitive.multiple_results else [results])):

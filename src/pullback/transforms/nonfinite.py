@@ -109,7 +109,7 @@ def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
     Args:
       program: it must not take the memory of its inputs, which may be needed again.
     """
-    from pullback.backends.client import to_numpy
+    from pullback.backends.client import fetch
     from pullback.backends.programs import from_buffer
 
     closed: ClosedJaxpr = program.lowered.closed
@@ -118,7 +118,7 @@ def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
     def run(buffers: list[Any]) -> list[Any]:
         outs: list[Any] = program.run(buffers)
         for buffer, aval in zip(outs, closed.out_avals, strict=True):
-            found = _found(to_numpy(buffer)) if dtypes.is_inexact(aval.dtype) else None
+            found = _found(fetch(buffer, aval.dtype)) if dtypes.is_inexact(aval.dtype) else None
             if found is not None:
                 kinds = [signature(a.shape, a.dtype, bool(a.weak_type)) for a in closed.in_avals]
                 raise _run_again(closed, list(map(from_buffer, buffers, kinds)), name, found[0])

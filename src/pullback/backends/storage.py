@@ -1,0 +1,58 @@
+"""How devices store arrays of the dtypes that NumPy does not have itself.
+
+A random key is one word, its first half in the lower bits. The narrow floats of ``ml_dtypes`` are integers of the same bits,
+integers of less than eight bits are bytes, and what has no values is a boolean: so every buffer is one that Python's buffer
+protocol can show.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+
+DType = np.dtype[Any]
+_WORD, _BYTE, _SIGNED_BYTE, _HALF = (np.dtype(t) for t in (np.uint64, np.uint8, np.int8, np.uint16))
+_BOOL = np.dtype(np.bool_)
+
+
+@lru_cache(maxsize=256)
+def stored_dtype(dtype: DType) -> DType:
+    """The dtype in which a device stores elements of a dtype."""
+    if dtype == dtypes.key_dtype:
+        return _WORD
+    if dtype == dtypes.float0:
+        return _BOOL
+    if dtype.isbuiltin == 1:
+        return dtype
+    if dtypes.is_integer(dtype):
+        return _BYTE if dtypes.dtype_name(dtype).startswith("u") else _SIGNED_BYTE
+    if dtypes.itemsize_bits(dtype) < 8:
+        return dtype
+    return _BYTE if dtype.itemsize == 1 else _HALF
+
+
+def to_stored(value: Any) -> np.ndarray[Any, Any]:
+    """A NumPy value as a device stores it."""
+    array = np.asarray(value)
+    dtype = array.dtype
+    if dtype.isbuiltin == 1:
+        return array
+    stored = stored_dtype(dtype)
+    if stored is _BOOL:
+        return np.zeros(array.shape, bool)
+    if dtypes.is_integer(dtype):
+        return array.astype(stored)
+    return np.asarray(array, order="C").view(stored)
+
+
+def from_stored(value: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    """What a device stores as an array of a dtype."""
+    if value.dtype is dtype or value.dtype == dtype:
+        return value
+    if dtype == dtypes.float0:
+        return np.zeros(value.shape, dtype)
+    return value.astype(dtype) if dtypes.is_integer(dtype) else value.view(dtype)
