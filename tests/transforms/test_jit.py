@@ -17,8 +17,22 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback import disable_jit, enable_x64, errors, grad, hessian, jacfwd, jacrev, jit, jvp, linearize, make_jaxpr
-from pullback import value_and_grad, vjp, vmap
+from pullback import (
+    disable_jit,
+    enable_x64,
+    errors,
+    grad,
+    hessian,
+    jacfwd,
+    jacrev,
+    jit,
+    jvp,
+    linearize,
+    make_jaxpr,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 from pullback.core.array import ArrayImpl, DeviceArray
 
 
@@ -300,7 +314,7 @@ def test_jit_of_a_pullback() -> None:
     def branching(x: Any) -> Any:
         return x**2 if x > 3 else jnp.pi * x
 
-    out, pull = vjp(branching, 1.0)
+    _, pull = vjp(branching, 1.0)
     assert float(jit(pull)(1.0)[0]) == pytest.approx(3.1415927)
     back = jit(lambda x: vjp(jnp.sin, x))(2.0)
     assert float(back[1](1.0)[0]) == pytest.approx(np.cos(2.0), rel=1e-6)
@@ -433,7 +447,7 @@ def test_caches_keep_nothing_alive() -> None:
 
 
 def test_the_cache_of_a_function_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pullback.transforms import jit as module
+    from pullback.transforms import dispatch as module
 
     monkeypatch.setattr(module, "LARGEST", 8)
     compiled = jit(lambda x: x + 1.0)

@@ -12,9 +12,7 @@ from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, 
 from pullback.core.types import ShapedArray
 
 
-def emit_module(
-    closed: ClosedJaxpr, name: str, platform: str, aliases: Aliases = _NONE
-) -> tuple[Module, Function]:
+def emit_module(closed: ClosedJaxpr, name: str, platform: str, aliases: Aliases = _NONE) -> tuple[Module, Function]:
     """A module whose function ``main`` is the program.
 
     Args:

@@ -381,10 +381,14 @@ class Builder:
     def iota(self, shape: Shape, dimension: int, dtype: DType) -> Value:
         return self.op("stablehlo.iota", [], shape, dtype, f"iota_dimension = {dimension} : i64")
 
-    def slice(self, x: Value, start: Sequence[int], limit: Sequence[int], strides: Sequence[int] | None = None) -> Value:
+    def slice(
+        self, x: Value, start: Sequence[int], limit: Sequence[int], strides: Sequence[int] | None = None
+    ) -> Value:
         strides = [1] * x.ndim if strides is None else strides
         shape = tuple(max(0, -(-(b - a) // s)) for a, b, s in zip(start, limit, strides, strict=True))
-        attributes = f"start_indices = {integers(start)}, limit_indices = {integers(limit)}, strides = {integers(strides)}"
+        attributes = (
+            f"start_indices = {integers(start)}, limit_indices = {integers(limit)}, strides = {integers(strides)}"
+        )
         return self.op("stablehlo.slice", [x], shape, x.dtype, attributes)
 
     def concatenate(self, operands: Sequence[Value], dimension: int) -> Value:
@@ -435,7 +439,9 @@ class Builder:
         out = f"%{self.count}"
         shown = [tensor_type(s, d) for s, d in function.results]
         binder = "" if not shown else f"{out} = " if len(shown) == 1 else f"{out}:{len(shown)} = "
-        self.lines.append(f"{binder}func.call @{function.name}({names}) : ({types}) -> ({', '.join(shown)}){self.place}")
+        self.lines.append(
+            f"{binder}func.call @{function.name}({names}) : ({types}) -> ({', '.join(shown)}){self.place}"
+        )
         if len(shown) == 1:
             return [Value(out, *function.results[0])]
         return [Value(f"{out}#{i}", s, d) for i, (s, d) in enumerate(function.results)]

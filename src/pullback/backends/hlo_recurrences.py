@@ -1,9 +1,9 @@
 """Recurrences along an axis in StableHLO: cumulative operations, and linear recurrences.
 
-For processors all but the shortest are written as loops over the elements. The compiler makes one piece of machine code of a loop whose
-body touches few bytes, so that a step costs a nanosecond or two; the usual alternatives, windows and trees, take two to
-eight times as long from 100 elements on, two to four times as long to compile, and round in another order than the host.
-For other devices, on which a step would be a launch, they are windows and trees.
+For processors all but the shortest are written as loops over the elements. The compiler makes one piece of machine code
+of a loop whose body touches few bytes, so that a step costs a nanosecond or two; the usual alternatives, windows and
+trees, take two to eight times as long from 100 elements on, longer to compile, and round in another order than the host.
+For other devices, on which each step would be a launch, they are windows and trees.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ LONG = 256
 _DOUBLED = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}
 
 _SHORT, _SMALL = 16, 4096
-"""Along an axis of up to so many elements, in an array of up to so many, windows take as long, and compile sooner."""
+"""Along an axis of up to so many elements, in an array of up to so many, windows take as long, and compile sooner.
+
+Not those of complex numbers, of which 1 + 0i does not leave infinite ones as they are.
+"""
 
 
 def carried_dtype(dtype: DType) -> DType:
@@ -51,7 +54,8 @@ def cumulate(hlo: Builder, x: Value, operation: Operation, start: Any, *, axis: 
     if 0 in x.shape or x.shape[axis] == 1:
         return x
     carried = carried_dtype(x.dtype)
-    if hlo.module.platform != "cpu" or (x.shape[axis] <= _SHORT and math.prod(x.shape) <= _SMALL):
+    short = x.shape[axis] <= _SHORT and math.prod(x.shape) <= _SMALL and not dtypes.is_complex(x.dtype)
+    if short or hlo.module.platform != "cpu":
         wide = hlo.convert(x, carried)
         return hlo.convert(_windows(hlo, wide, operation, start, axis, reverse), x.dtype)
     if sums and x.shape[axis] > LONG:

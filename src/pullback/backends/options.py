@@ -1,18 +1,18 @@
 """Options of the compiler, chosen by measurement.
 
-Each line has been measured against the compiler's default, in turns on two quiet cores, jaxlib 0.10.2; times are medians:
+Each line has been measured against the compiler's default, in turns on two quiet cores, jaxlib 0.10.2; medians:
 
 | option | what it is good for | default | with it |
 |---|---|---|---|
-| `ynn_fusion_type` INDIVIDUAL_DOT | ten layers of 512 and a sum, batch 128: the sum no longer makes one library call of them all | 4.2 ms | 3.5 ms |
+| `ynn_fusion_type` INDIVIDUAL_DOT | ten layers of 512 and a sum, batch 128: no library call of all | 4.2 ms | 3.5 ms |
 | | its gradient | 9.2 ms | 8.8 ms |
 | | a training step of a transformer block (256, 8 heads, 128 tokens, batch 8) | 49 ms | 45 ms |
 | `disable_expensive_passes` | lowering and compiling the gradient of a network of 10 layers | 71.1 ms | 67.3 ms |
 | | twenty operations on a million elements | | within the noise |
 
-Tried without gain on these: `optimization_level` 1 compiles as fast (67.6 ms), but the Hessian of Rosenbrock's function of 100
-variables takes 113 instead of 70 µs; `prefer_vector_width` 512, `parallel_codegen_split_count`, another scheduler and no library
-fusion at all (the gradient of ten layers: 11.2 ms) are no better, or worse.
+Tried without gain on these: `optimization_level` 1 compiles as fast (67.6 ms), but the Hessian of Rosenbrock's
+function of 100 variables takes 113 instead of 70 µs; `prefer_vector_width` 512, `parallel_codegen_split_count`,
+another scheduler and no library fusion at all (the gradient of ten layers: 11.2 ms) are no better, or worse.
 """
 
 from __future__ import annotations

@@ -24,7 +24,6 @@ from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature
 from pullback.core.config import config
 from pullback.core.errors import CompilationError
 from pullback.core.jaxpr import ClosedJaxpr
-from pullback.core.source import format_location
 
 logger = logging.getLogger("pullback")
 array.fetch = client.fetch

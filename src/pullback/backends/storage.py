@@ -1,8 +1,8 @@
 """How devices store arrays of the dtypes that NumPy does not have itself.
 
-A random key is one word, its first half in the lower bits. The narrow floats of ``ml_dtypes`` are integers of the same bits,
-integers of less than eight bits are bytes, and what has no values is a boolean: so every buffer is one that Python's buffer
-protocol can show.
+A random key is one word, its first half in the lower bits. The narrow floats of ``ml_dtypes`` are integers of the same
+bits, integers of less than eight bits are bytes, and what has no values is a boolean: so every buffer is one that
+Python's buffer protocol can show.
 """
 
 from __future__ import annotations

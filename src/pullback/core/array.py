@@ -1,15 +1,16 @@
 """``Array``, the type of every value, and ``ArrayImpl``, the one that holds its elements.
 
-An ``ArrayImpl`` holds them on the host, on a device, or on both. One whose elements are only on a device is of the class
-``DeviceArray``, with the same slots: when its host value is first asked for it is fetched, and the array becomes a plain
-``ArrayImpl``. So the un-compiled paths, which know only plain ones, pay nothing for it.
+An ``ArrayImpl`` holds them on the host, on a device, or on both. One whose elements are only on a device is of the
+class ``DeviceArray``, with the same slots: when its host value is first asked for it is fetched, and the array becomes
+a plain ``ArrayImpl``. So the un-compiled paths, which know only plain ones, pay nothing for it.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -261,10 +262,8 @@ def delete(x: ArrayImpl) -> None:
     """Give up the memory of an array; any use of its elements is an error from now on."""
     signature_of(x)
     for name in ("_value", "_buffer"):
-        try:
+        with suppress(AttributeError):
             delattr(x, name)
-        except AttributeError:
-            pass
     x.__class__ = DeletedArray
 
 

@@ -34,8 +34,8 @@ _DEFAULTS: dict[str, Any] = {
     "compilation_cache_max_size": 1 << 30,
 }
 _MEANING = (
-    "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device", "platforms",
-    "disable_jit", "debug_nans", "debug_infs",
+    "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device",
+    "platforms", "disable_jit", "debug_nans", "debug_infs",
 )  # fmt: skip
 """The switches on which it depends what a compiled program does."""
 _CHOICES: dict[str, tuple[Any, ...]] = {
@@ -57,7 +57,7 @@ def _from_environment(name: str, default: Any) -> Any:
 
 
 class Meaning:
-    """The values of the switches that programs depend on; equal ones are the same object, so comparing them is quick."""
+    """The values of the switches that programs depend on; equal ones are the same object, so they compare quickly."""
 
     __slots__ = ("values",)
 
@@ -246,7 +246,7 @@ def debug_infs(new_val: bool = True) -> Any:
 
 
 def explain_cache_misses(new_val: bool = True) -> Any:
-    """A block in which each tracing of a function under ``jit`` is explained in the log: which argument changed, how."""
+    """A block in which each tracing of a function under ``jit`` is explained in the log: what changed, and how."""
     return override("explain_cache_misses", bool(new_val))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pullback.core import dtypes, source, tree
 from pullback.core.array import Array, ArrayImpl, host_value, typeof
+from pullback.core.config import config
 from pullback.core.errors import NotDifferentiableError, NotLinearError, TangentMismatchError
 from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, is_linear
 from pullback.core.trace import Primitive, Tracer, check_result, state

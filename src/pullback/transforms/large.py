@@ -1,9 +1,9 @@
 """Operations that are compiled even un-compiled: those on which XLA beats NumPy, from some size on.
 
-The table was measured on two quiet cores (NumPy 2.4, jaxlib 0.10.2); float32, elements against microseconds of NumPy and of the
-compiled operation with the transfers both ways. Compiling takes about 25 ms for each shape, so an operation is compiled
-only where it saves half a millisecond or more. For all others NumPy is as fast or faster at every size that was
-tried (to a million elements; matrix products to 2048 x 2048: 54 ms against 71).
+The table was measured on two quiet cores (NumPy 2.4, jaxlib 0.10.2); float32, elements against microseconds of NumPy
+and of the compiled operation with the transfers both ways. Compiling takes about 25 ms for each shape, so an operation
+is compiled only where it saves half a millisecond or more. For all others NumPy is as fast or faster at every size that
+was tried (to a million elements; matrix products to 2048 x 2048: 54 ms against 71).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LARGE: dict[Primitive, int] = {
 """The least number of elements of an operand for which an operation is compiled."""
 
 INTEGER_PRODUCTS = 2_000_000
-"""The least number of products in a contraction of integers: 256 x 256 by 256 x 256: 14263 / 860 µs, 64 x 64: 131 / 139."""
+"""The least number of products in a contraction of integers; 256 x 256 by the same: 14263 / 860, 64 x 64: 131 / 139."""
 
 
 def _compiled_if_large(primitive: Primitive, host: Callable[..., Any], least: int) -> Callable[..., Any]:

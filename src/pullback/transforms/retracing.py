@@ -35,7 +35,8 @@ def _differences(key: Any, other: Any, call: Any) -> list[str]:
     (meaning, treedef, avals, axes), (old_meaning, old_treedef, old_avals, old_axes) = key, other
     out = []
     if meaning is not old_meaning:
-        changed = [f"{a}, it was {b}" for a, b in zip(repr(meaning).split(", "), repr(old_meaning).split(", ")) if a != b]
+        pairs = zip(repr(meaning).split(", "), repr(old_meaning).split(", "), strict=True)
+        changed = [f"{a}, it was {b}" for a, b in pairs if a != b]
         out.append(f"the configuration: {'; '.join(changed)}")
     if axes != old_axes:
         out.append(f"the named axes: {dict(axes)}, they were {dict(old_axes)}")

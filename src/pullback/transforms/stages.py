@@ -11,14 +11,16 @@ from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ShapedArray
-from pullback.transforms import jit as _jit
+from pullback.transforms import dispatch
 from pullback.transforms.arguments import name_of
+from pullback.transforms.jit import JitFunction
+from pullback.transforms.jit_arguments import Call
 from pullback.transforms.stage import ShapeDtypeStruct
 
 
-def trace(function: _jit.JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
+def trace(function: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
     """See :meth:`JitFunction.trace`."""
-    call = _jit._Call(function, args, kwargs)
+    call = Call(function._fun, function._options, args, kwargs)
     avals = call.avals()
     traced = function._trace(call, avals)
     if traced.captured:
@@ -43,7 +45,7 @@ class Traced:
     """
 
     def __init__(
-        self, function: _jit.JitFunction, call: _jit._Call, traced: _jit.Traced, avals: Sequence[ShapedArray]
+        self, function: JitFunction, call: Call, traced: dispatch.Traced, avals: Sequence[ShapedArray]
     ) -> None:
         self._function = function
         self._call = call
@@ -67,7 +69,7 @@ class Traced:
     def lower(self) -> Lowered:
         """The program as text for the compiler, for the device on which the arguments are."""
         leaves = [x for x in self._call.leaves if isinstance(x, ArrayImpl)]
-        return Lowered(self, _jit.lower(self._function, self._traced, leaves, self._call))
+        return Lowered(self, dispatch.lower(self._function._options, self.fun_name, self._traced, leaves, self._call))
 
 
 class Lowered:
@@ -140,7 +142,7 @@ class Lowered:
 class Compiled:
     """A function compiled for some kinds of arguments; it is called with such, without the static ones."""
 
-    def __init__(self, lowered: Lowered, entry: _jit.Entry) -> None:
+    def __init__(self, lowered: Lowered, entry: dispatch.Entry) -> None:
         self._lowered = lowered
         self._entry = entry
         self.in_tree = lowered.in_tree
@@ -155,9 +157,10 @@ class Compiled:
             if any(isinstance(x, Tracer) for x in arrays):
                 raise ArgumentError(
                     f"the compiled {self._lowered._traced.fun_name} was called within a transformation "
-                    f"({state.trace.describe()}), but a compiled program cannot be transformed any more: use jit(f) itself"
+                    f"({state.trace.describe()}), but a compiled program cannot be transformed any more: use jit(f) "
+                    "itself"
                 )
-            return _jit.JitFunction._run(self._entry, arrays)
+            return dispatch.run(self._entry, arrays)
         except Exception as error:
             source.hide_internal_frames(error)
             raise

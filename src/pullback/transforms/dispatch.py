@@ -1,0 +1,309 @@
+"""From traced functions to compiled ones: what is kept of a compiled function, and how it is run."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+from pullback.core import tree
+from pullback.core.array import ArrayImpl, DeviceArray, Signature, delete, signature, signature_of
+from pullback.core.config import config
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from pullback.transforms.arguments import name_of
+from pullback.transforms.cleanup import clean
+from pullback.transforms.dce import dce_closed_jaxpr
+from pullback.transforms.jit_arguments import Call, Options
+from pullback.transforms.nonfinite import checked_run, checking
+
+buffers_of = attrgetter("_buffer")
+_new = object.__new__
+
+
+class Traced:
+    """A function traced for one kind of arguments.
+
+    Attributes:
+      closed: its program; arrays of enclosing transformations that it captured are inputs, after the others.
+      out_tree: the tree of its results.
+      captured: those arrays.
+    """
+
+    __slots__ = ("captured", "closed", "out_tree")
+
+    def __init__(self, closed: ClosedJaxpr, out_tree: Any, captured: list[Any]) -> None:
+        self.closed = closed
+        self.out_tree = out_tree
+        self.captured = captured
+
+
+class Entry:
+    """A function compiled for one kind of arguments.
+
+    Attributes:
+      run: starts the program on a list of buffers.
+      kept: the leaves of the arguments that it takes, or None if it takes all.
+      captured: buffers that it takes after them.
+      kinds: the signatures of the results that it gives.
+      simple: whether it takes all leaves and gives all results, so that nothing but ``execute`` has to be done.
+      execute: starts the program on a list of buffers; ``consume_with_handlers(handlers)`` gives those of its results.
+      places: None, or for each result of the function where it is: a number of a result of the program, or ``~i`` for
+        leaf i of the arguments, which is handed through.
+      donated: the leaves of the arguments whose memory it takes.
+      unflatten: makes the tree of the results, or None for a single array.
+    """
+
+    __slots__ = (
+        "captured", "device", "donated", "execute", "handlers", "kept", "kinds", "places", "program", "run", "simple",
+        "traced", "unflatten",
+    )  # fmt: skip
+
+    captured: list[Any]
+    device: Any
+    donated: tuple[int, ...]
+    kept: list[int] | None
+    kinds: list[Signature]
+    execute: Callable[[list[Any]], Any]
+    handlers: list[Any]
+    places: list[int] | None
+    program: Any
+    run: Callable[[list[Any]], list[Any]]
+    simple: bool
+    traced: Traced
+    unflatten: Callable[[Any], Any] | None
+
+
+# Running ------------------------------------------------------------------------------------------------------------
+
+
+def run(entry: Entry, leaves: Sequence[Any]) -> Any:
+    """The results of an entry for the leaves of some arguments."""
+    given = leaves
+    kept = entry.kept
+    if kept is not None:
+        leaves = [leaves[i] for i in kept]
+    if entry.donated:
+        for i in entry.donated:
+            _let_go(given[i])
+    try:
+        buffers = None if _client.several_devices else list(map(buffers_of, leaves))
+    except AttributeError:
+        buffers = None
+    if buffers is None:
+        buffers = _put(leaves, entry.device)
+    if entry.captured:
+        buffers += entry.captured
+    outs = list(map(from_buffer, entry.run(buffers), entry.kinds))
+    places = entry.places
+    if places is not None:
+        outs = [outs[p] if p >= 0 else given[~p] for p in places]
+    for i in entry.donated:
+        delete(given[i])
+    unflatten = entry.unflatten
+    return outs[0] if unflatten is None else unflatten(outs)
+
+
+class _LazyClient:
+    """Stands for the module that knows about devices until it is imported."""
+
+    several_devices = False
+
+
+_client: Any = _LazyClient
+
+
+def _put(leaves: Sequence[ArrayImpl], device: Any) -> list[Any]:
+    from pullback.backends.programs import buffer_of
+
+    return [buffer_of(x, device) for x in leaves]
+
+
+def _let_go(x: Any) -> None:
+    """Forget the host's view of an array that has its elements on a device, so that they can be overwritten."""
+    if type(x) is ArrayImpl and hasattr(x, "_buffer"):
+        signature_of(x)
+        del x._value
+        x.__class__ = DeviceArray
+
+
+class Plan:
+    """A traced function, lowered for a device, with all that is needed to make an entry of it."""
+
+    __slots__ = ("asked_for", "donated", "kept", "lowered", "places", "traced")
+
+    lowered: Any
+
+    def __init__(
+        self,
+        traced: Traced,
+        kept: list[int] | None,
+        places: list[int] | None,
+        donated: tuple[int, ...],
+        asked_for: bool,
+    ) -> None:
+        self.traced = traced
+        self.kept = kept
+        self.places = places
+        self.donated = donated
+        self.asked_for = asked_for
+
+    def compile(self, overrides: Sequence[tuple[str, Any]] = ()) -> Entry:
+        from pullback.backends import client, trees
+
+        program = self.lowered.compile(overrides)
+        entry = Entry()
+        entry.traced = traced = self.traced
+        entry.program = program
+        entry.run = checked_run(program) if checking() else program.run
+        entry.captured = program.captured
+        entry.device = device = program.device
+        entry.kept = self.kept
+        entry.donated = self.donated
+        entry.kinds = program.out_signatures
+        if self.asked_for:
+            entry.kinds = [signature(k.aval.shape, k.aval.dtype, k.aval.weak_type, device) for k in entry.kinds]
+        entry.execute = program.executable.loaded.execute_sharded
+        entry.handlers = program.executable.handlers
+        entry.places = self.places
+        entry.unflatten = None if traced.out_tree == _leaf_tree() else trees.unflattener(traced.out_tree)
+        entry.simple = not (
+            self.kept or self.donated or entry.captured or self.places or client.several_devices
+            or self.lowered.module.callbacks or config.debug_nans or config.debug_infs
+        )  # fmt: skip
+        return entry
+
+
+def lower(options: Options, name: str, traced: Traced, leaves: Sequence[Any], call: Call) -> Plan:
+    """Lower a traced function for the device on which its arguments are, or for the one that was asked for."""
+    global _client
+    from pullback.backends import client, placement
+    from pullback.backends.programs import Lowered
+
+    if _client is not client:
+        _client = client
+        client.when_several.append(_not_simple)
+    device, asked_for = placement.device_for(leaves, name)
+    if options.device is not None:
+        device, asked_for = placement.device_named(options.device), True
+    places, closed = _without_forwarded(clean(traced.closed))
+    kept: list[int] | None = None
+    if not options.keep_unused:
+        closed, used = dce_closed_jaxpr(closed, [True] * len(closed.out_avals))
+        kept = None if all(used) else [i for i, u in enumerate(used) if u]
+    donated, aliases = _aliases(closed, kept, places, call)
+    plan = Plan(traced, kept, places, donated, asked_for)
+    if checking():
+        aliases = {}  # what gives a NaN is run again on its inputs
+    plan.lowered = Lowered(closed, f"jit_{name}", device, aliases)
+    return plan
+
+
+def _not_simple() -> None:
+    """From now on it matters on which device a buffer is: no entry can do without looking."""
+    for cache in list(all_caches):
+        for entry in list(cache.values()):
+            if isinstance(entry, Entry):
+                entry.simple = False
+
+
+def from_buffer(buffer: Any, kind: Signature) -> DeviceArray:
+    x = _new(DeviceArray)
+    x._buffer = buffer
+    x._signature = kind
+    return x
+
+
+@functools.cache
+def _leaf_tree() -> Any:
+    return tree.structure(0)
+
+
+def _without_forwarded(closed: ClosedJaxpr) -> tuple[list[int] | None, ClosedJaxpr]:
+    """The program without results that are inputs, or that are given twice; and where each result is to be found."""
+    jaxpr = closed.jaxpr
+    inputs = {v: ~i for i, v in enumerate(jaxpr.invars)}
+    places: list[int] = []
+    outvars: list[Any] = []
+    for a in jaxpr.outvars:
+        if type(a) is Var and a in inputs:
+            places.append(inputs[a])
+        else:
+            places.append(len(outvars))
+            outvars.append(a)
+    if len(outvars) == len(places):
+        return None, closed
+    return places, ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.eqns, outvars), closed.consts)
+
+
+def _aliases(
+    closed: ClosedJaxpr, kept: list[int] | None, places: list[int] | None, call: Call
+) -> tuple[tuple[int, ...], dict[int, int]]:
+    """The leaves that are donated, and for each input of the program that is, the result that takes its memory."""
+    if not (call.options.donated_nums or call.options.donated_names):
+        return (), {}
+    flags = call.donated_leaves()
+    inputs = range(len(flags)) if kept is None else kept
+    forwarded = {~p for p in places or () if p < 0}
+    free: dict[Any, list[int]] = {}
+    for k, a in enumerate(closed.out_avals):
+        free.setdefault((a.shape, a.dtype), []).append(k)
+    donated, aliases, unusable = [], {}, []
+    for position, leaf in enumerate(inputs):
+        if not flags[leaf] or leaf in forwarded:
+            continue
+        aval = closed.in_avals[position]
+        matching = free.get((aval.shape, aval.dtype))
+        if matching:
+            aliases[position] = matching.pop(0)
+            donated.append(leaf)
+        else:
+            unusable.append(f"{call.place(leaf)} of type {aval}")
+    if unusable:
+        import warnings
+
+        from pullback.core.errors import DonationWarning
+
+        warnings.warn(
+            f"jit of {name_of(call.fun)}: these arguments were donated, but no result has their type, so that their "
+            f"memory cannot be used again, and they stay valid: {'; '.join(unusable)}",
+            DonationWarning,
+            stacklevel=5,
+        )
+    return tuple(donated), aliases
+
+
+# Caches -------------------------------------------------------------------------------------------------------------
+
+LARGEST = 1024
+"""How many kinds of arguments are kept for a function; the oldest is dropped for a new one."""
+
+_by_function: weakref.WeakKeyDictionary[Any, dict[Any, tuple[dict[Any, Any], dict[Any, Any]]]]
+_by_function = weakref.WeakKeyDictionary()
+all_caches: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+class Cache(dict[Any, Any]):
+    __slots__ = ("__weakref__",)
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+def caches_of(fun: Any, options: Options) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """What was compiled and traced for a function: shared by all that ``jit`` made of it with equal options."""
+    try:
+        caches = _by_function.setdefault(fun, {})
+        key = options.key()
+        found = caches.get(key)
+    except TypeError:  # a function that cannot be referred to weakly, or has no hash
+        caches, key, found = {}, None, None
+    if found is None:
+        found = caches[key] = (Cache(), Cache())
+        all_caches.update(found)
+    return found
+
+
+def keep(cache: dict[Any, Any], key: Any, value: Any) -> None:
+    while len(cache) >= LARGEST:
+        cache.pop(next(iter(cache)), None)
+    cache[key] = value
