@@ -2,8 +2,8 @@
 
 For processors all but the shortest are written as loops over the elements. The compiler makes one piece of machine code
 of a loop whose body touches few bytes, so that a step costs a nanosecond or two; the usual alternatives, windows and
-trees, take two to eight times as long from 100 elements on, longer to compile, and round in another order than the host.
-For other devices, on which each step would be a launch, they are windows and trees.
+trees, take two to eight times as long from 100 elements on, longer to compile, and round in another order than the
+host. For other devices, on which each step would be a launch, they are windows and trees.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def carried_dtype(dtype: DType) -> DType:
 # Cumulative operations -----------------------------------------------------------------------------------------------
 
 
-def cumulate(hlo: Builder, x: Value, operation: Operation, start: Any, *, axis: int, reverse: bool, sums: bool) -> Value:
+def cumulate(
+    hlo: Builder, x: Value, operation: Operation, start: Any, *, axis: int, reverse: bool, sums: bool
+) -> Value:
     """All partial results of an operation along an axis.
 
     Args:

@@ -23,7 +23,7 @@ _INT8, _INT32, _INT64 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.int64
 _FLOAT32 = np.dtype(np.float32)
 
 _MANY = {1: 1 << 9, 2: 1 << 16}
-"""From how many elements on keys of one or two digits of 32 bits are sorted digit by digit; comparisons compile sooner."""
+"""From how many elements on keys of one and of two digits of 32 bits are sorted by digits: comparing compiles sooner."""
 
 
 def sort(hlo: Builder, operands: Sequence[Value], *, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
@@ -191,8 +191,8 @@ def _along_axis(
 ) -> tuple[hlo_indexing.Numbers, tuple[int, ...], list[int]]:
     """Dimension numbers of a gather, the sizes of its windows, and those axes of the indices that it looks at.
 
-    Along an axis in which the indices have size one, windows are as wide as the operand; an axis in which the operand has
-    size one is collapsed.
+    Along an axis in which the indices have size one, windows are as wide as the operand; an axis in which the operand
+    has size one is collapsed.
     """
     others = [i for i in range(len(x)) if i != axis]
     whole = [i for i in others if indices[i] == 1]

@@ -10,7 +10,7 @@ put back. And a zero times an infinity is zero where the zero is exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,6 +94,14 @@ def _with_sign(size: Any, like: Any) -> Any:
     return ops.bitcast_convert_type(_or(rest, _and(ops.bitcast_convert_type(like, bits), top)), dtype)
 
 
+def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """A polynomial, by Horner's rule; the coefficient of the highest power comes first."""
+    value: Any = coefficients[0]
+    for c in coefficients[1:]:
+        value = add(mul(x, value), c)
+    return value
+
+
 # Exponentials and logarithms -----------------------------------------------------------------------------------------
 
 
@@ -130,9 +138,7 @@ def _log1p_in_double(x: Any) -> Any:
     """
     s = div(x, add(x, 2))
     t = square(s)
-    series = mul(t, 1 / 19)
-    for n in range(17, 2, -2):
-        series = mul(t, add(series, 1 / n))
+    series = mul(t, _polynomial(t, [1 / n for n in range(19, 2, -2)]))
     near = _and(gt(x, math.sqrt(0.5) - 1), lt(x, math.sqrt(2) - 1))
     return where(near, add(mul(s, 2), mul(mul(s, 2), series)), log(add(x, 1)))
 
@@ -250,10 +256,15 @@ def _any(hlo: Builder, x: Value) -> Value:
     return hlo.reduce("stablehlo.or", x, False, range(x.ndim))
 
 
-def _if_any(hlo: Builder, rare: Value, then: Callable[[], Value], usual: Callable[[], Value], like: Value) -> Value:
-    """One of two ways to compute an array, the second if a condition holds nowhere."""
-    regions = [hlo.region([], lambda: [then()]), hlo.region([], lambda: [usual()])]
-    return hlo.many("stablehlo.if", [_any(hlo, rare)], [(like.shape, like.dtype)], regions=regions)[0]
+def _amended(hlo: Builder, rare: Value, usual: Value, amend: Callable[[Value], Value]) -> Value:
+    """An array, or what is made of it if a condition holds anywhere.
+
+    It is a loop of at most one step: the compiler would compute both branches of a conditional, and choose.
+    """
+    kinds = [((), np.dtype(bool)), (usual.shape, usual.dtype)]
+    condition = hlo.region(kinds, lambda pending, value: [pending])
+    step = hlo.region(kinds, lambda pending, value: [hlo.number(False, np.dtype(bool)), amend(value)])
+    return hlo.many("stablehlo.while", [_any(hlo, rare), usual], kinds, regions=[condition, step])[1]
 
 
 def _loop(hlo: Builder, start: list[Value], going: XlaRule, step: XlaRule) -> list[Value]:
@@ -280,14 +291,10 @@ def _pow(hlo: Builder, x: Value, y: Value) -> Value:
     if not dtypes.is_integer(dtype):
         return hlo.same("stablehlo.power", x, y)
 
-    def quick() -> Value:
-        return hlo.same("stablehlo.power", x, y)
-
-    if dtypes.iinfo(dtype).max < 64:
-        out = quick()
-    else:
+    out = hlo.same("stablehlo.power", x, y)
+    if dtypes.iinfo(dtype).max >= 64:
         large = hlo.compare(y, hlo.splat(63, y.shape, dtype), "GT")
-        out = _if_any(hlo, large, lambda: _power_by_squaring(hlo, x, y), quick, x)
+        out = _amended(hlo, large, out, lambda _: _power_by_squaring(hlo, x, y))
     return out if is_unsigned(dtype) else hlo.inline(_integer_power, out, x, y)
 
 
@@ -332,6 +339,36 @@ def _complex_clamp(low: Any, x: Any, high: Any) -> Any:
 # Special functions ---------------------------------------------------------------------------------------------------
 
 
+_EULER = 0.57721566490153286
+
+
+def _zeta_minus_one(k: int) -> float:
+    """The sum of n^-k over n >= 2, by the formula of Euler and Maclaurin."""
+    n = 30
+    tail = n ** (1 - k) / (k - 1) + n**-k / 2
+    rising, factor = float(k), n ** (-k - 1)
+    for j, bernoulli in ((1, 1 / 12), (3, -1 / 720), (5, 1 / 30240)):
+        tail += bernoulli * rising * factor
+        rising, factor = rising * (k + j) * (k + j + 1), factor / n**2
+    return math.fsum([*(m**-k for m in range(2, n)), tail])
+
+
+def _lgamma_near_zeros(out: Any, x: Any) -> Any:
+    """From 1/2 to 9/2 by a series about the nearest integer, as the compiler's own has no relative accuracy at 1 and 2.
+
+    With x = 2 + w it is (1 - gamma) w plus the sum of (-1)^k (zeta(k) - 1) w^k / k over k >= 2 (Abramowitz and Stegun,
+    formula 6.1.33), and with x = 1 + w, 3 + w, 4 + w the logarithm of a product more.
+    """
+    nearest = ops.clamp_p.bind(1, _round(x), 4)
+    w = sub(x, nearest)
+    orders = range(14 if x.dtype == _single else 27, 1, -1)
+    series = mul(w, _polynomial(w, [*((-1) ** k * _zeta_minus_one(k) / k for k in orders), 1 - _EULER]))
+    further = where(eq(nearest, 3), add(w, 1), sub(mul(add(w, 2), add(w, 3)), 1))
+    logarithm = _log1p(where(eq(nearest, 1), w, where(eq(nearest, 2), 0, further)))
+    near = add(series, where(eq(nearest, 1), neg(logarithm), logarithm))
+    return where(_and(_ge(x, 0.5), _le(x, 4.5)), near, out)
+
+
 def _digamma_at_pole(out: Any, x: Any) -> Any:
     return where(eq(x, 0), div(-1, x), out)
 
@@ -340,15 +377,15 @@ def _polygamma(hlo: Builder, n: Value, x: Value) -> Value:
     """The compiler's own does not hold left of -9."""
     order, point = _in_single(hlo, (n, x))
 
-    def at(*points: Value) -> list[Value]:
-        return [hlo.op("chlo.polygamma", [order, p], p.shape, p.dtype) for p in points]
+    def at(p: Value) -> Value:
+        return hlo.op("chlo.polygamma", [order, p], p.shape, p.dtype)
 
-    def reflected() -> Value:
-        here, *others = at(point, *hlo.inline(_reflections, point))
-        return hlo.inline(_reflect, order, point, here, *others)  # type: ignore[no-any-return]
+    def reflected(out: Value) -> Value:
+        others = [at(p) for p in hlo.inline(_reflections, point)]
+        return hlo.inline(_reflect, order, point, out, *others)
 
     negative = hlo.compare(point, hlo.splat(0, point.shape, point.dtype), "LT")
-    out = _if_any(hlo, negative, reflected, lambda: at(point)[0], point)
+    out = _amended(hlo, negative, at(point), reflected)
     return hlo.convert(hlo.inline(_polygamma_at_ends, out, order, point), x.dtype)
 
 
@@ -415,8 +452,10 @@ REAL_RULES: dict[str, XlaRule] = {
     "exp2": _composed(_exp2),
     "gcd": _gcd,
     "hypot": _composed(_hypot),
+    "lgamma": _corrected("chlo.lgamma", _lgamma_near_zeros),
     "log1p": _in_double("stablehlo.log_plus_one", _log1p_in_double),
     "logaddexp": _composed(_logaddexp),
+    "nextafter": lambda hlo, x, y: hlo.op("chlo.next_after", [x, y], x.shape, x.dtype),
     "polygamma": _polygamma,
     "pow": _pow,
     "sign": _sign,

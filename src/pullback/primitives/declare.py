@@ -193,6 +193,10 @@ def _written(name: str, operation: str | Callable[..., Any], table: str) -> Call
         dtype = hlo.results[0].dtype
         if not dialect and operands[0].dtype == dtype:
             return hlo.same(full, *operands)
+        if dialect and dtype.itemsize == 1:  # in these the compiler works on the expansion for minutes
+            single = np.dtype(np.float32)
+            wide = [hlo.convert(x, single) for x in operands]
+            return hlo.convert(hlo.op(full, wide, operands[0].shape, single), dtype)
         return hlo.op(full, operands, operands[0].shape, dtype)
 
     return write

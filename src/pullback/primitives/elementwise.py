@@ -338,7 +338,7 @@ erf_inv_p = elementwise(
     jvp=lambda t, x, ans: mul(t, mul(1 / _TWO_OVER_ROOT_PI, exp(square(ans)))),
 )  # fmt: skip
 lgamma_p = elementwise(
-    "lgamma", of=FLOAT, host=host.special("gammaln"), hlo="chlo.lgamma", jvp=lambda t, x, ans: mul(t, digamma(x))
+    "lgamma", of=FLOAT, host=host.special("gammaln"), hlo=COMPOSED, jvp=lambda t, x, ans: mul(t, digamma(x))
 )
 digamma_p = elementwise(
     "digamma", of=FLOAT, host=host.special("digamma"), hlo=COMPOSED,
@@ -368,7 +368,7 @@ round_p = elementwise("round", of=FLOAT, host=np.rint, hlo="round_nearest_even")
 sign_p = elementwise(
     "sign", of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex="sign", jvp=lambda t, x, ans: _sign_jvp(t, x, ans)
 )
-nextafter_p = elementwise("nextafter", of=FLOAT, arity=2, host=np.nextafter, hlo="chlo.next_after")
+nextafter_p = elementwise("nextafter", of=FLOAT, arity=2, host=np.nextafter, hlo=COMPOSED)
 is_finite_p = elementwise(
     "is_finite", of=INEXACT, host=np.isfinite, hlo="is_finite", hlo_complex=COMPOSED, out=_to_bool
 )

@@ -159,13 +159,13 @@ def _threefry_xla(hlo: Any, *operands: Any) -> list[Any]:
     function = hlo.module.shared.get(key)
     if function is None:
         body = type(hlo)(hlo.module)
-        words = _write_hash(body, *[body.argument(x.shape, _word) for x in operands], hlo.result.shape)
+        words = _write_hash(body, hlo.result.shape, *[body.argument(x.shape, _word) for x in operands])
         function = hlo.module.shared[key] = body.finish(hlo.module.unique("threefry2x32"), words)
     out: list[Any] = hlo.call(function, operands)
     return out
 
 
-def _write_hash(hlo: Any, k0: Any, k1: Any, x0: Any, x1: Any, shape: Shape) -> list[Any]:
+def _write_hash(hlo: Any, shape: Shape, k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
     """All rounds one after another: run in a third of the time of a loop over them, and compiled in half."""
 
     def constant(number: int) -> Any:

@@ -164,7 +164,10 @@ def extreme(dtype: np.dtype[Any], *, largest: bool) -> Any:
 
 
 def _every_bit(dtype: np.dtype[Any]) -> Any:
-    return np.bitwise_not(np.zeros((), dtype))[()]
+    if dtypes.is_bool(dtype):
+        return np.True_
+    info = dtypes.iinfo(dtype)
+    return dtype.type(info.max if info.min == 0 else -1)
 
 
 _lowest, _highest = partial(extreme, largest=False), partial(extreme, largest=True)
