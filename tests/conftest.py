@@ -14,10 +14,13 @@ from pullback.core.config import config
 
 config.update("enable_checks", True)
 
-# Compiled programs are kept for this run only, also those of processes that tests start.
-_cache = os.environ["PULLBACK_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="pullback-tests-")
+# Compiled programs are kept for this run only, by all processes that tests start; or, if the environment says where, for
+# the runs on several versions of Python.
+if "PULLBACK_TEST_CACHE" not in os.environ:
+    os.environ["PULLBACK_TEST_CACHE"] = tempfile.mkdtemp(prefix="pullback-tests-")
+    atexit.register(shutil.rmtree, os.environ["PULLBACK_TEST_CACHE"], ignore_errors=True)
+_cache = os.environ["PULLBACK_COMPILATION_CACHE_DIR"] = os.environ["PULLBACK_TEST_CACHE"]
 config.update("compilation_cache_dir", _cache)
-atexit.register(shutil.rmtree, _cache, ignore_errors=True)
 
 settings.register_profile(
     "pullback",

@@ -23,7 +23,7 @@ _INT8, _INT32, _INT64 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.int64
 _FLOAT32 = np.dtype(np.float32)
 
 _MANY = {1: 1 << 9, 2: 1 << 16}
-"""From how many elements on keys of one and of two digits of 32 bits are sorted by digits: comparing compiles sooner."""
+"""From how many elements on keys of one or two digits of 32 bits are sorted by digits; comparing compiles sooner."""
 
 
 def sort(hlo: Builder, operands: Sequence[Value], *, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:

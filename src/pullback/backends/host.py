@@ -221,8 +221,7 @@ def _unlike_numpy(old: np.dtype[Any], new: np.dtype[Any]) -> Callable[[Any], Any
         return lambda x: convert(x.real, new_dtype=new)
     if dtypes.is_float(old) and dtypes.is_integer(new):
         return partial(_saturate, new_dtype=new, info=dtypes.iinfo(new))
-    if 1 in (old.itemsize, new.itemsize) and "V" in (old.kind, new.kind):
-        # Of the casts between the dtypes of one byte that are not NumPy's own some are missing, and some wrong.
+    if old.itemsize == 1 and old.kind == "V":  # of the casts that start from these some are missing, and some wrong
         wide = np.float32 if dtypes.is_float(old) else np.int32
         return lambda x: x.astype(wide).astype(new)
     return None

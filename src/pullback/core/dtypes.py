@@ -665,17 +665,23 @@ def iinfo(dtype: Any) -> Any:
     return np.iinfo(parsed)
 
 
+def _itemsize_bits(dtype: DType) -> int:
+    kind = _kinds[dtype]
+    if dtype.name in _EXTENDED and kind in "iuf":
+        return int((iinfo if kind in "iu" else finfo)(dtype).bits)
+    return dtype.itemsize * 8
+
+
+_bits = _ByDtype(_itemsize_bits)
+
+
 def itemsize_bits(dtype: Any) -> int:
     """The number of bits of an element.
 
     >>> itemsize_bits("float32"), itemsize_bits("int4"), itemsize_bits(bool)
     (32, 4, 8)
     """
-    parsed = _parse(dtype)
-    kind = _kinds[parsed]
-    if parsed.name in _EXTENDED and kind in "iuf":
-        return int((iinfo if kind in "iu" else finfo)(parsed).bits)
-    return parsed.itemsize * 8
+    return _bits[dtype]
 
 
 def scalar_type_of(value: Any) -> type:

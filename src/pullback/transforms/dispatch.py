@@ -13,7 +13,6 @@ from pullback.core.array import ArrayImpl, DeviceArray, Signature, delete, signa
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.transforms.arguments import name_of
-from pullback.transforms.cleanup import clean
 from pullback.transforms.dce import dce_closed_jaxpr
 from pullback.transforms.jit_arguments import Call, Options
 from pullback.transforms.nonfinite import checked_run, checking
@@ -187,11 +186,9 @@ def lower(options: Options, name: str, traced: Traced, leaves: Sequence[Any], ca
     device, asked_for = placement.device_for(leaves, name)
     if options.device is not None:
         device, asked_for = placement.device_named(options.device), True
-    places, closed = _without_forwarded(clean(traced.closed))
-    kept: list[int] | None = None
-    if not options.keep_unused:
-        closed, used = dce_closed_jaxpr(closed, [True] * len(closed.out_avals))
-        kept = None if all(used) else [i for i, u in enumerate(used) if u]
+    places, closed = _without_forwarded(traced.closed)
+    closed, used = dce_closed_jaxpr(closed, [True] * len(closed.out_avals), instantiate=options.keep_unused)
+    kept = None if all(used) else [i for i, u in enumerate(used) if u]
     donated, aliases = _aliases(closed, kept, places, call)
     plan = Plan(traced, kept, places, donated, asked_for)
     if checking():

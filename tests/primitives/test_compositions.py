@@ -1,0 +1,279 @@
+"""Elementwise operations compiled, where the compiler's own are wrong, or differ from the host's, or are missing."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from pullback import make_jaxpr, random
+from pullback.backends.client import default_device
+from pullback.backends.programs import Lowered
+from pullback.core import dtypes
+from pullback.core.array import as_array, host_value, typeof
+from pullback.core.config import enable_x64
+from pullback.core.errors import DtypeError
+from pullback.core.trace import Primitive
+from pullback.primitives import elementwise as ew
+
+
+def both(p: Primitive, *values: Any, **params: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """What a primitive gives compiled, and on the host, of one type."""
+    with enable_x64(True):
+        args = [as_array(v) for v in values]
+        expected = p.bind(*args, **params)
+        closed = make_jaxpr(lambda *xs: [p.bind(*xs, **params)])(*args)
+        (got,) = Lowered(closed, "f", default_device()).compile()(args)
+        assert typeof(got) == typeof(expected)
+        return np.asarray(host_value(got)), np.asarray(host_value(expected))
+
+
+def assert_same_bytes(p: Primitive, *values: Any, **params: Any) -> None:
+    got, expected = both(p, *values, **params)
+    assert got.tobytes() == expected.tobytes(), f"{got} != {expected} (compiled, host)"
+
+
+def assert_within(got: Any, expected: Any, ulps: float) -> None:
+    """Equal infinities and NaN, zeros of one sign, and values within some units in the last place of their size."""
+    got, expected = np.asarray(got), np.asarray(expected)
+    info = dtypes.finfo(got.dtype)
+    size = np.abs(expected).astype(np.float64)
+    for part in ("real", "imag") if got.dtype.kind == "c" else ("real",):
+        a, b = (np.asarray(getattr(x, part), np.float64) for x in (got, expected))
+        with np.errstate(all="ignore"):
+            near = np.abs(a - b) <= ulps * (float(info.eps) * size + float(info.smallest_normal))
+        assert (near | (a == b) | (np.isnan(a) & np.isnan(b))).all(), f"{part}: {a} != {b} (compiled, expected)"
+        zeros = (a == 0) & (b == 0)
+        assert (np.signbit(a) == np.signbit(b))[zeros].all(), f"the {part} part has zeros of another sign"
+
+
+# Complex numbers -----------------------------------------------------------------------------------------------------
+
+PARTS = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.0, 1e-3, -1e-3, 20.0)
+PLANE = np.array([complex(x, y) for x, y in itertools.product(PARTS, PARTS)])
+ON_PLANE = [
+    ew.exp_p, ew.exp2_p, ew.expm1_p, ew.sqrt_p, ew.rsqrt_p, ew.logistic_p, ew.sin_p, ew.cos_p, ew.tan_p, ew.asin_p,
+    ew.acos_p, ew.atan_p, ew.sinh_p, ew.cosh_p, ew.tanh_p, ew.asinh_p, ew.acosh_p, ew.atanh_p, ew.log_p, ew.log1p_p,
+    ew.sign_p, ew.abs_p, ew.conj_p,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("p", ON_PLANE, ids=lambda p: p.name)
+def test_branch_cuts_and_zeros_have_the_sign_of_the_zero_of_their_operand(p: Primitive, dtype: str) -> None:
+    assert_within(*both(p, PLANE.astype(dtype)), ulps=8)
+
+
+@pytest.mark.parametrize("p", [ew.max_p, ew.min_p], ids=["max", "min"])
+def test_complex_numbers_are_ordered_by_the_real_part_first(p: Primitive) -> None:
+    parts = [0.0, 1.0, -1.0, math.inf, math.nan]
+    values = np.array([complex(x, y) for x, y in itertools.product(parts, parts)], np.complex64)
+    got, expected = both(p, values[:, None], values[None, :])
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_complex_clamp_power_of_zero_and_finiteness() -> None:
+    z = np.array([0, 1 + 2j, 3 - 1j], np.complex64)
+    assert_same_bytes(ew.clamp_p, np.complex64(1), z, np.complex64(2 + 1j))
+    assert_within(*both(ew.pow_p, np.zeros(3, np.complex64), np.array([2.5 + 1j, 0, 3], np.complex64)), ulps=1)
+    assert_same_bytes(ew.is_finite_p, np.array([1, math.inf, complex(0, math.nan)]))
+
+
+def test_the_host_computes_complex_logarithms_and_exponentials_near_zero() -> None:
+    tiny = np.array([1e-20 + 1e-20j, -3e-12 - 2e-9j, 1e-3j])
+    np.testing.assert_allclose(
+        host_value(ew.log1p_p.bind(as_array(tiny))), tiny - tiny**2 / 2 + tiny**3 / 3, rtol=1e-13
+    )
+    overflow = host_value(ew.expm1_p.bind(as_array(np.array([200 + 0j], np.complex64))))
+    assert overflow[0].real == math.inf
+    assert overflow[0].imag == 0
+    assert host_value(ew.logistic_p.bind(as_array(np.array([-1e4 + 1j]))))[0] == 0
+
+
+# Accuracy ------------------------------------------------------------------------------------------------------------
+
+FINE = np.linspace(-0.999, 0.999, 1999)
+WIDE = np.concatenate([np.linspace(-20, 20, 997), [85.0, -88.5, 127.9, -126.0, 300.0, -300.0, 709.5, -709.0, 1023.9]])
+ACCURATE = [(p, FINE) for p in (ew.log1p_p, ew.atanh_p)] + [(p, WIDE) for p in (ew.exp2_p, ew.sinh_p, ew.cosh_p)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("p", "points"), ACCURATE, ids=[p.name for p, _ in ACCURATE])
+def test_the_last_places_are_right(p: Primitive, points: Any, dtype: str) -> None:
+    got, _ = both(p, points.astype(dtype))
+    reference = np.asarray(host_value(p.bind(as_array(points.astype(dtype).astype(np.longdouble).astype(np.float64)))))
+    assert_within(got, reference.astype(dtype), ulps=4)
+
+
+def test_log_gamma_is_zero_at_one_and_two_and_has_its_last_places_around() -> None:
+    assert_same_bytes(ew.lgamma_p, np.array([1, 2], np.float32))
+    x = np.linspace(0.5, 12, 500).astype(np.float32)
+    got, _ = both(ew.lgamma_p, x)
+    assert_within(got, np.array([math.lgamma(v) for v in x], np.float32), ulps=8)
+    w = 1e-7  # lgamma(1 + w) = -gamma w + zeta(2) w² / 2 - ...
+    assert_within(
+        both(ew.lgamma_p, np.array([1 + w]))[0], [-0.5772156649015329 * (1 + w - 1) + math.pi**2 / 12 * w**2], 40
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("p", [ew.exp2_p, ew.sinh_p, ew.hypot_p, ew.logaddexp_p], ids=lambda p: p.name)
+def test_half_precision_is_rounded_once(p: Primitive, dtype: Any) -> None:
+    x = np.linspace(-9, 9, 37).astype(dtype)
+    operands = (x, x[::-1].copy()) if p in (ew.hypot_p, ew.logaddexp_p) else (x,)
+    assert_within(
+        *(v.astype(np.float32) for v in both(p, *operands)), ulps=1.01 * float(dtypes.finfo(dtype).eps) * 2**23
+    )
+
+
+# Poles and other ends ------------------------------------------------------------------------------------------------
+
+
+def test_poles_of_digamma_and_its_derivatives() -> None:
+    x = np.array([0.0, -0.0, -1.0, math.inf, math.nan, 2.5])
+    assert_within(*both(ew.digamma_p, x), ulps=8)
+    for n in range(4):
+        got, expected = both(ew.polygamma_p, np.full_like(x, n), x)
+        np.testing.assert_array_equal(got[:-1], expected[:-1])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_derivatives_of_digamma_left_of_minus_nine(n: int) -> None:
+    """Where the compiler's own gives 1e22 for 28."""
+    x = np.array([-0.3, -8.7, -9.2, -10.25, -20.3, -100.3])
+    got, expected = both(ew.polygamma_p, np.full_like(x, n), x)
+    np.testing.assert_allclose(got, expected, rtol=1e-11)
+
+
+def test_hypot_and_logaddexp_at_infinity_and_where_squares_overflow() -> None:
+    values = np.array([0.0, -0.0, 1.0, 1e-30, 3e38, -3e38, math.inf, -math.inf, math.nan], np.float32)
+    for p in (ew.hypot_p, ew.logaddexp_p):
+        assert_within(*both(p, values[:, None], values[None, :]), ulps=8)
+
+
+def test_erf_inv_keeps_the_sign_of_zero() -> None:
+    assert_same_bytes(ew.erf_inv_p, np.array([0.0, -0.0]))
+
+
+# Integers ------------------------------------------------------------------------------------------------------------
+
+
+def extremes(dtype: str) -> np.ndarray[Any, Any]:
+    info = np.iinfo(dtype)
+    near = [0, 1, 2, 3, 7, 31, 32, 63, 64, 65, 100, info.max, info.max - 1]
+    below = [-1, -2, -7, -64, info.min, info.min + 1] if info.min else []
+    return np.array(sorted({*near, *below}), object).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize(
+    "p",
+    [ew.pow_p, ew.gcd_p, ew.div_p, ew.rem_p, ew.shift_left_p, ew.shift_right_logical_p, ew.shift_right_arithmetic_p],
+    ids=lambda p: p.name,
+)
+def test_pairs_of_extreme_integers(p: Primitive, dtype: str) -> None:
+    x = extremes(dtype)
+    assert_same_bytes(p, x[:, None], x[None, :])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_extreme_integers(dtype: str) -> None:
+    for p in (ew.abs_p, ew.sign_p, ew.neg_p, ew.square_p, ew.not_p, ew.clz_p, ew.population_count_p):
+        assert_same_bytes(p, extremes(dtype))
+
+
+# Conversions ---------------------------------------------------------------------------------------------------------
+
+NUMBERS = np.array(
+    [0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, 3, 7, 8.5, -8, -9, 127.4, 128, -129, 255.5, 256, 65520, 2**31, 4294967040]
+    + [-(2.0**63), 2.0**63, 1e30, math.inf, -math.inf, math.nan]
+)
+FLOATS = ["float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"]
+INTEGERS = ["bool", "int8", "uint8", "int32", "uint32", "int64", "uint64", "int4", "uint4"]
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+@pytest.mark.parametrize("new", [*FLOATS, *INTEGERS, "complex64"])
+@pytest.mark.parametrize("old", [*FLOATS, *INTEGERS, "complex64"])
+def test_conversions(old: str, new: str) -> None:
+    if old in INTEGERS:
+        values = (
+            np.arange(-8, 16) if old in ("int4", "uint4") else np.array([0, 1, 2, 100, -1, -100, 2**31 - 1, -(2**31)])
+        )
+    else:
+        values = NUMBERS
+    with np.errstate(all="ignore"):
+        x = values.astype(np.int32).astype(dtype_of(old)) if old in INTEGERS else values.astype(dtype_of(old))
+    got, expected = both(ew.convert_element_type_p, x, new_dtype=dtype_of(new), weak_type=False)
+    if dtypes.is_inexact(got.dtype):
+        assert_within(got.astype(np.complex128), expected.astype(np.complex128), ulps=0)
+    else:
+        assert got.tobytes() == expected.tobytes()
+
+
+def test_a_small_float_is_not_saturated_when_it_becomes_an_integer() -> None:
+    """The compiler's own conversion gives 2**31 - 1 for 6."""
+    six = np.array([6, -6, 0.5], ml_dtypes.float4_e2m1fn)
+    got, expected = both(ew.convert_element_type_p, six, new_dtype=np.dtype(np.int32), weak_type=False)
+    assert got.tolist() == expected.tolist() == [6, -6, 0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("float32", "int32"), ("bool", "uint8"), ("bool", "int8"), ("int8", "bool"), ("complex64", "int64"),
+     ("float64", "complex64"), ("bfloat16", "uint16"), ("complex64", "complex64")],
+)  # fmt: skip
+def test_bits_read_as_another_dtype(old: str, new: str) -> None:
+    x = np.array([1, 0, 1, 1]).astype(dtype_of(old)) * dtype_of(old).type(1)
+    assert_same_bytes(ew.bitcast_convert_type_p, x, new_dtype=dtype_of(new))
+
+
+# Choice, and random keys ---------------------------------------------------------------------------------------------
+
+
+def keys(*words: Sequence[int]) -> np.ndarray[Any, Any]:
+    return np.array(words, np.uint32).view(dtypes.key_dtype).reshape(len(words))
+
+
+def test_keys_are_compared_chosen_and_copied() -> None:
+    x, y = keys([1, 2], [3, 4], [5, 6]), keys([1, 2], [3, 5], [4, 6])
+    for p in (ew.eq_p, ew.ne_p):
+        assert_same_bytes(p, x, y)
+        assert_same_bytes(p, x[0], y)
+    assert both(ew.eq_p, x, y)[1].tolist() == [True, False, False]
+    assert_same_bytes(ew.select_n_p, np.array([True, False, True]), x, y)
+    assert_same_bytes(ew.copy_p, x)
+    assert_same_bytes(ew.bitcast_convert_type_p, x, new_dtype=np.dtype(np.uint64))
+
+
+def test_keys_are_not_numbers() -> None:
+    key = random.key(0)
+    with pytest.raises(DtypeError, match="add takes numbers or booleans, got key<fry>"):
+        ew.add_p.bind(key, key)
+    with pytest.raises(DtypeError, match=r"from key<fry> to i32; random\.key_data gives the words"):
+        ew.convert_element_type(key, np.dtype(np.int32))
+    with pytest.raises(DtypeError, match=r"from key<fry> to i32; random\.key_data gives the words"):
+        make_jaxpr(lambda k: ew.convert_element_type(k, np.dtype(np.int32)))(key)
+
+
+def test_a_choice_out_of_range_is_the_nearest() -> None:
+    x = np.arange(5.0)
+    for dtype in ("int32", "int8", "uint8"):
+        which = np.array([0, 2, 1, 100, 7]).astype(dtype)
+        assert_same_bytes(ew.select_n_p, which, x, x + 10, x + 20)
+    assert_same_bytes(ew.select_n_p, np.array([-1, 0, 1, 2, 9], np.int32), x, x + 10, x + 20)
+    assert_same_bytes(ew.select_n_p, np.array([True, False]), np.arange(2), np.arange(2) + 3, np.arange(2) + 5)
+
+
+def test_clamp_propagates_nan_and_prefers_the_upper_limit() -> None:
+    x = np.array([math.nan, 1, -3, 5, math.inf, -0.0], np.float32)
+    for low, high in ((0, 2), (3, 2), (math.nan, 2), (0, math.nan)):
+        assert_same_bytes(ew.clamp_p, np.float32(low), x, np.float32(high))
