@@ -138,6 +138,7 @@ class Spec:
       ugly: whether to compare with the reference on zeros, infinities, NaN and the extremes of the dtype too.
       second: whether second derivatives are checked.
       tolerance: of the comparison with the reference, as a multiple of the usual one.
+      signed_zeros: whether the sign of a zero is determined: of max(0, -0) NumPy gives one or the other, by dtype.
     """
 
     name: str
@@ -152,6 +153,7 @@ class Spec:
     second: bool = True
     tolerance: float = 1
     exact_dtype: bool = field(default=True)
+    signed_zeros: bool = True
 
     def __repr__(self) -> str:
         return self.name
@@ -319,8 +321,8 @@ ELEMENTWISE = [
     *binary(ew.logaddexp_p, np.logaddexp, FLOAT),
     *binary(ew.atan2_p, np.arctan2, FLOAT),
     *binary(ew.rem_p, xla_rem, REAL, lo=0.1, hi=5, right=(1.1, 2)),
-    *binary(ew.max_p, np.maximum, ANY),
-    *binary(ew.min_p, np.minimum, ANY),
+    *binary(ew.max_p, np.maximum, ANY, signed_zeros=False),
+    *binary(ew.min_p, np.minimum, ANY, signed_zeros=False),
     *binary(ew.nextafter_p, np.nextafter, "hf", derivative=""),
     *binary(ew.eq_p, np.equal, ANY),
     *binary(ew.ne_p, np.not_equal, ANY),

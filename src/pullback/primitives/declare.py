@@ -163,13 +163,16 @@ def xla_elementwise(
     name: str, operation: str | Callable[..., Any], of_complex: str | None = None
 ) -> Callable[..., Any]:
     """The rule of an operation whose operands broadcast: they do, and then it is written."""
-    write = _written(name, operation, "REAL_RULES")
-    write_complex = write if of_complex is None else _written(name, of_complex, "COMPLEX_RULES")
+    write = write_real = _written(name, operation, "REAL_RULES")
+    if of_complex is not None:
+        write_complex = _written(name, of_complex, "COMPLEX_RULES")
+
+        def write(hlo: Any, *operands: Any) -> Any:
+            return (write_complex if dtypes.is_complex(operands[0].dtype) else write_real)(hlo, *operands)
 
     def rule(hlo: Any, *operands: Any) -> Any:
         shape = hlo.results[0].shape
-        spread = [x if x.shape == shape else hlo.spread(x, shape) for x in operands]
-        return (write_complex if dtypes.is_complex(operands[0].dtype) else write)(hlo, *spread)
+        return write(hlo, *[x if x.shape == shape else hlo.spread(x, shape) for x in operands])
 
     return rule
 
