@@ -14,8 +14,8 @@ from pullback.core.config import config
 
 config.update("enable_checks", True)
 
-# Compiled programs are kept for this run only, by all processes that tests start; or, if the environment says where, for
-# the runs on several versions of Python.
+# Compiled programs are kept for this run only, by all processes that tests start; or, if the environment says where,
+# for the runs on several versions of Python.
 if "PULLBACK_TEST_CACHE" not in os.environ:
     os.environ["PULLBACK_TEST_CACHE"] = tempfile.mkdtemp(prefix="pullback-tests-")
     atexit.register(shutil.rmtree, os.environ["PULLBACK_TEST_CACHE"], ignore_errors=True)

@@ -17,7 +17,7 @@ def test_the_example_runs() -> None:
     with contextlib.redirect_stdout(printed):
         exec(compile(program, "README.md", "exec"), {})
     lines = printed.getvalue().splitlines()
-    assert len(lines) == 1 + 3 + 4 + 1, "a gradient, a Hessian, a gradient for each of four examples, and what was learnt"
+    assert len(lines) == 1 + 3 + 4 + 1, "a gradient, a Hessian, four gradients, and what was learnt"
 
 
 def test_the_targets_exist() -> None:

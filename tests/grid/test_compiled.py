@@ -1,8 +1,8 @@
 """For every row of the table of operations: compiled, it gives what it gives on the host.
 
-Equal dtypes, shapes and weak types; values within a few units in the last place; zeros of the same sign, infinities and
-NaN in the same places, also for zeros, infinities, NaN and the extremes of the dtype as operands. All dtypes of a row are
-compiled into one program, since compiling takes most of the time.
+Equal dtypes, shapes and weak types; values within a few units in the last place; zeros of the same sign, infinities
+and NaN in the same places, also for zeros, infinities, NaN and the extremes of the dtype as operands. All dtypes of a
+row are compiled into one program, since compiling takes most of the time.
 """
 
 from __future__ import annotations

@@ -121,8 +121,8 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
     from pullback.backends import disk_cache
 
     device = lowered.device
-    chosen = options.chosen(device.platform, overrides)
     text = lowered.module.text(scopes=True)  # which profiles show, so that programs with others are others
+    chosen = options.chosen(device.platform, text, overrides)
     out_avals = lowered.closed.out_avals
     if lowered.module.callbacks:
         return Executable(_compile(lowered, chosen), device, out_avals, calls_python=True)
