@@ -170,6 +170,9 @@ def test_unused_arguments_are_not_arguments_of_the_program() -> None:
     assert "arg1" not in jit(g).lower(1.0, 2.0).as_text()
     assert "arg1" in jit(g, keep_unused=True).lower(1.0, 2.0).as_text()
     close(jit(g)(1.0, jnp.ones(1000)), jnp.asarray(2.0))
+    none = jit(lambda x: jnp.arange(3.0))
+    for _ in range(2):
+        close(none(jnp.ones(2)), jnp.arange(3.0))
     close(jit(g, keep_unused=True)(1.0, jnp.ones(1000)), jnp.asarray(2.0))
 
 
@@ -257,6 +260,12 @@ def test_memory_that_somebody_looks_at_is_not_overwritten() -> None:
     step(p=host)
     assert kept[0] == 0.0
     assert float(q[0]) == 1.0
+
+
+def test_an_array_that_is_donated_twice() -> None:
+    x = jnp.ones(3)
+    with pytest.raises(errors.ArgumentError, match="donated twice"):
+        jit(lambda a, b: (a + 1, b + 2), donate_argnums=(0, 1))(x, x)
 
 
 def test_donation_that_cannot_be_used_warns() -> None:
@@ -406,6 +415,18 @@ def test_what_python_cannot_do_with_a_traced_value(function: Any, error: Any, me
     with pytest.raises(error, match=message) as caught:
         jit(function)(3)
     assert "test_jit.py" in str(caught.value)
+
+
+def test_the_arguments_that_a_value_depends_on_are_named() -> None:
+    def f(a: Any, b: Any, *, c: Any) -> Any:
+        y = a["w"] * 2.0
+        return c if y + c > 0 else b
+
+    with pytest.raises(errors.TracerBoolConversionError) as caught:
+        jit(f)({"w": 1.0}, 2.0, c=3.0)
+    assert "It depends on argument 0 (a['w']) and argument c." in str(caught.value)
+    with pytest.raises(errors.TracerBoolConversionError, match=r"It depends on argument 0 \(a\['w'\]\) and argument c"):
+        make_jaxpr(f)({"w": 1.0}, 2.0, c=3.0)
 
 
 def test_arguments_that_are_no_arrays() -> None:

@@ -255,6 +255,10 @@ class Tracer(Array):
         """The tracer, this one or one that it wraps, that has no concrete value."""
         return self
 
+    def dependence(self) -> str:
+        """Which arguments of the transformed function the value depends on, as a sentence, where that is known."""
+        return ""
+
     def origin(self) -> str:
         """What made this value, for error messages."""
         if self.made_at is None:
@@ -275,7 +279,8 @@ class Tracer(Array):
                 return leaked(tracer)
         made = f", made here:\n{source.format_location(self.made_at)}" if self.made_at else "."
         return error(
-            f"{need}, but this one of type {part.aval} is traced, by {part._trace.describe()}{made}\n{instead}"
+            f"{need}, but this one of type {part.aval} is traced, by {part._trace.describe()}{made}\n"
+            f"{part.dependence()}{instead}"
         )
 
     def __bool__(self) -> bool:

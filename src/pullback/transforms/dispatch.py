@@ -11,6 +11,7 @@ from typing import Any
 from pullback.core import tree
 from pullback.core.array import ArrayImpl, DeviceArray, Signature, delete, signature, signature_of
 from pullback.core.config import config
+from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.transforms.arguments import name_of
 from pullback.transforms.dce import dce_closed_jaxpr
@@ -84,6 +85,8 @@ def run(entry: Entry, leaves: Sequence[Any]) -> Any:
     if kept is not None:
         leaves = [leaves[i] for i in kept]
     if entry.donated:
+        if len({id(given[i]) for i in entry.donated}) < len(entry.donated):
+            raise ArgumentError("an array was donated twice in one call: its memory can become one result only")
         for i in entry.donated:
             _let_go(given[i])
     try:
@@ -168,8 +171,8 @@ class Plan:
         entry.places = self.places
         entry.unflatten = None if traced.out_tree == _leaf_tree() else trees.unflattener(traced.out_tree)
         entry.simple = not (
-            self.kept or self.donated or entry.captured or self.places or client.several_devices
-            or self.lowered.module.callbacks or config.debug_nans or config.debug_infs
+            self.kept is not None or self.donated or entry.captured or self.places is not None
+            or client.several_devices or self.lowered.module.callbacks or config.debug_nans or config.debug_infs
         )  # fmt: skip
         return entry
 

@@ -208,7 +208,7 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
         out_leaves, out_tree = tree.flatten(call.call(tracers))
         return [out_leaf(x, fun) for x in out_leaves]
 
-    closed = stage_flat(fun, run, avals, "jit")
+    closed = stage_flat(fun, run, avals, "jit", call.place)
     captured = [x for x in closed.consts if isinstance(x, Tracer)]
     if captured:
         closed = _hoisted(closed)

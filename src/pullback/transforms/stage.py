@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pullback.core import dtypes, source, tree
@@ -52,15 +53,33 @@ class StageTracer(Tracer):
         """Whether the type gives way to that of other operands."""
         return self.var.aval.weak_type
 
+    def dependence(self) -> str:
+        trace = self._trace
+        if not isinstance(trace, StageTrace) or trace.name_input is None:
+            return ""
+        needed = {self.var}
+        for eqn in reversed(trace.eqns):
+            if not needed.isdisjoint(eqn.outvars):
+                needed.update(a for a in eqn.invars if isinstance(a, Var))
+        names = [trace.name_input(i) for i, v in enumerate(trace.invars) if v in needed]
+        return f"It depends on {' and '.join(names)}.\n" if names else ""
+
 
 class StageTrace(Trace):
-    """Records every operation as an equation."""
+    """Records every operation as an equation.
 
-    __slots__ = ("consts", "constvars", "eqns", "transformation")
+    Attributes:
+      invars: the variables of the inputs.
+      name_input: names an input by its position, for error messages; None where nobody knows.
+    """
+
+    __slots__ = ("consts", "constvars", "eqns", "invars", "name_input", "transformation")
 
     def __init__(self, parent: Trace, function: Any, transformation: str) -> None:
         super().__init__(parent, function)
         self.transformation = transformation
+        self.invars: list[Var] = []
+        self.name_input: Callable[[int], str] | None = None
         self.eager = False
         self.eqns: list[Eqn] = []
         self.consts: list[Any] = []
@@ -126,6 +145,7 @@ def stage_flat(
     run: Callable[..., Sequence[Any]],
     avals: Sequence[ShapedArray],
     transformation: str = "staging (make_jaxpr, eval_shape)",
+    name_input: Callable[[int], str] | None = None,
 ) -> ClosedJaxpr:
     """The jaxpr of ``run`` at some abstract inputs.
 
@@ -134,9 +154,11 @@ def stage_flat(
       run: takes and returns flat sequences of arrays.
       avals: the abstract inputs.
       transformation: what asks for it, for error messages.
+      name_input: names an input by its position, for error messages.
     """
     trace = StageTrace(state.trace, function, transformation)
-    invars = [Var(aval) for aval in avals]
+    trace.invars = invars = [Var(aval) for aval in avals]
+    trace.name_input = name_input
     place, scope = state.place, state.scope
     state.place = state.scope = None
     state.trace = trace
@@ -283,9 +305,9 @@ def _stage_tree(
         try:
             avals.append(abstractify(x))
         except OperandError as error:
-            place = argument_name(i, fun, args, None, kwargs)
+            where = argument_name(i, fun, args, None, kwargs)
             hint = " static_argnums passes it as it is." if transformation == "make_jaxpr" else ""
-            raise OperandError(f"{transformation} of {name_of(fun)}, {place}: {error}{hint}") from None
+            raise OperandError(f"{transformation} of {name_of(fun)}, {where}: {error}{hint}") from None
     out_tree: Any = None
 
     def run(*tracers: Any) -> list[Any]:
@@ -293,7 +315,8 @@ def _stage_tree(
         out_leaves, out_tree = tree.flatten(call(*tree.unflatten(in_tree, tracers)))
         return [out_leaf(x, fun) for x in out_leaves]
 
-    return stage_flat(fun, run, avals), out_tree
+    name_input = partial(argument_name, fun=fun, args=args, kwargs=kwargs)
+    return stage_flat(fun, run, avals, name_input=name_input), out_tree
 
 
 def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
