@@ -41,10 +41,11 @@ def fingerprint(result: Any) -> list[float]:
 
 def time_block(task: Task, wait: Wait, calls: int) -> float:
     """Seconds a call, over a block of ``calls``, every result waited for and the last one read."""
+    run = _repeat_prepared if task.prepare else _repeat
     if calls > 1:
-        _repeat(task, wait, 1)  # not timed: the other libraries' blocks have filled the caches
+        run(task, wait, 1)  # not timed: the other libraries' blocks have filled the caches
     gc.collect()
-    return (_repeat_prepared if task.prepare else _repeat)(task, wait, calls) / calls
+    return run(task, wait, calls) / calls
 
 
 def _repeat(task: Task, wait: Wait, calls: int) -> float:
