@@ -221,7 +221,7 @@ def _leaf_tree() -> Any:
 
 
 def _without_forwarded(closed: ClosedJaxpr) -> tuple[list[int] | None, ClosedJaxpr]:
-    """The program without results that are inputs, or that are given twice; and where each result is to be found."""
+    """The program without results that are inputs; and where each result is to be found."""
     jaxpr = closed.jaxpr
     inputs = {v: ~i for i, v in enumerate(jaxpr.invars)}
     places: list[int] = []

@@ -88,8 +88,7 @@ class JitFunction:
             entry = self._compiled.get(key)
             if entry is None:
                 entry = self._compile(call, leaves)
-                if call.cacheable:
-                    keep(self._compiled, key, entry)
+                keep(self._compiled, key, entry)
             return run(entry, leaves)
         traced = self._trace(call, list(map(typeof, leaves)))
         operands = [*leaves, *traced.captured]
@@ -133,7 +132,7 @@ class JitFunction:
 
             explain(self, call, avals, list(self._traced))
         traced = _trace(self._fun, call, avals)
-        if call.cacheable and not traced.captured:
+        if not traced.captured:
             keep(self._traced, key, traced)
         return traced
 

@@ -41,18 +41,15 @@ class Call:
     Attributes:
       treedef: the tree of the traced arguments, with the static ones: hashable.
       nested: whether the positional arguments are trees, not arrays.
-      cacheable: whether the key may be kept.
-      donated: for each leaf, whether it is donated.
     """
 
-    __slots__ = ("args", "cacheable", "fun", "in_tree", "kwargs", "leaves", "nested", "options", "static", "treedef")
+    __slots__ = ("args", "fun", "in_tree", "kwargs", "leaves", "nested", "options", "static", "treedef")
 
     def __init__(
         self, fun: Callable[..., Any], options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         self.fun = fun
         self.options = options
-        self.cacheable = True
         self.args, self.kwargs = args, kwargs
         self.static: dict[Any, Any] = {}
         if options.static_nums or options.static_names:
