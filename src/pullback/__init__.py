@@ -39,6 +39,8 @@ from pullback.core.config import threefry_partitionable as threefry_partitionabl
 from pullback.core.dtypes import float0 as float0
 from pullback.transforms.callbacks import effects_barrier as effects_barrier
 from pullback.transforms.callbacks import pure_callback as pure_callback
+from pullback.transforms.custom_rules import custom_jvp as custom_jvp
+from pullback.transforms.custom_rules import custom_vjp as custom_vjp
 from pullback.transforms.forward import jvp as jvp
 from pullback.transforms.grad import grad as grad
 from pullback.transforms.grad import linear_transpose as linear_transpose
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from pullback import experimental as experimental
     from pullback import extend as extend
     from pullback import flatten_util as flatten_util
+    from pullback import interpreters as interpreters
     from pullback import lax as lax
     from pullback import nn as nn
     from pullback import profiler as profiler
@@ -87,8 +90,8 @@ if TYPE_CHECKING:
 
 _MODULES = frozenset(
     (
-        *("core", "debug", "dtypes", "errors", "experimental", "extend", "flatten_util", "lax", "nn", "profiler"),
-        *("random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
+        *("core", "debug", "dtypes", "errors", "experimental", "extend", "flatten_util", "interpreters"),
+        *("lax", "nn", "profiler", "random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
     )
 )  # imported when they are first used, for a short start
 

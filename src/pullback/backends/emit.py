@@ -117,6 +117,8 @@ class EmitTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         rule = primitive.xla_rule
         if rule is None:
+            if primitive.inline_rule is not None:
+                return primitive.inline_rule(*args, **params)
             raise missing_rule(primitive, "xla", "compilation")
         values = [self.value(x, args) for x in args]
         out = infer(primitive, [ShapedArray(v.shape, v.dtype) for v in values], params)

@@ -27,6 +27,7 @@ _DEFAULTS: dict[str, Any] = {
     "compile_large_operations": True,
     "debug_nans": False,
     "debug_infs": False,
+    "check_custom_rules": False,
     "explain_cache_misses": False,
     "log_compiles": False,
     "enable_compilation_cache": True,
@@ -96,6 +97,7 @@ class Config(threading.local):
     compile_large_operations: bool
     debug_nans: bool
     debug_infs: bool
+    check_custom_rules: bool
     explain_cache_misses: bool
     log_compiles: bool
     enable_compilation_cache: bool

@@ -12,6 +12,9 @@ PullbackError
 ├── MissingRuleError (NotImplementedError)   a primitive lacks the rule that is needed
 ├── NotLinearError (TypeError, NotImplementedError)   transposition of a function that is not linear
 ├── NotDifferentiableError (TypeError)       inputs or outputs that cannot be differentiated
+├── CustomRuleError (TypeError)              a rule of the user's that gives something else than it must
+│   └── ClosedOverError (UnexpectedTracerError)  it closes over a value that it must be given as an argument
+├── MissingCustomRuleError (AttributeError)  a function called before its rules were given
 ├── TangentMismatchError (TypeError, ValueError)   (co)tangents of another tree, shape or dtype
 ├── ShapeError (TypeError, ValueError)       shapes or parameters that do not fit an operation
 ├── ArgumentError (TypeError, ValueError)    an argument of a transformation that makes no sense
@@ -38,7 +41,13 @@ from __future__ import annotations
 
 
 class PullbackError(Exception):
-    """The root of Pullback's exceptions."""
+    """The root of Pullback's exceptions.
+
+    Attributes:
+      trace: the trace whose value was used in a way that is not possible, where that is what went wrong.
+    """
+
+    trace: object = None
 
 
 class ConcretizationTypeError(PullbackError, TypeError):
@@ -83,6 +92,18 @@ class NotLinearError(PullbackError, TypeError, NotImplementedError):
 
 class NotDifferentiableError(PullbackError, TypeError):
     """Inputs or outputs of a kind that cannot be differentiated as asked."""
+
+
+class CustomRuleError(PullbackError, TypeError):
+    """A user's rule gave something else than it must."""
+
+
+class ClosedOverError(CustomRuleError, UnexpectedTracerError):
+    """A function with rules closes over a value that it must be given as an argument."""
+
+
+class MissingCustomRuleError(PullbackError, AttributeError):
+    """A function that is to have rules of its own was called before they were given."""
 
 
 class TangentMismatchError(PullbackError, TypeError, ValueError):

@@ -15,7 +15,7 @@ from pullback.core import source
 from pullback.core.array import SCALARS, settle, typeof
 from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.jaxpr import infer
-from pullback.core.trace import Primitive, Trace, Tracer
+from pullback.core.trace import Primitive, Trace, Tracer, state
 from pullback.core.types import ZERO, Shape, ShapedArray
 
 
@@ -132,7 +132,13 @@ class LinearTrace(Trace):
             own = tuple([x.var if type(x) is LinearTracer and x._trace is self else x for x in args])
         linear_in = primitive.linear_in
         if primitive.transpose_rule is None or (linear_in is not None and not _fits(linear_in, own)):
-            raise self.not_linear(primitive)
+            if primitive.inline_rule is None:
+                raise self.not_linear(primitive)
+            outer, state.trace = state.trace, self
+            try:
+                return primitive.inline_rule(*args, **params)
+            finally:
+                state.trace = outer
         if primitive.multiple_results:
             return self._record_many(primitive, own, params)
         var = Linear(self.count, primitive, own, params)

@@ -39,12 +39,14 @@ class Primitive:
         "batch_rule",
         "effect",
         "host_rule",
+        "inline_rule",
         "jvp_rule",
         "keeps_weak_type",
         "linear_in",
         "multiple_results",
         "name",
         "shape_rule",
+        "stage_rule",
         "tangent_rule",
         "transpose_rule",
         "xla_rule",
@@ -78,6 +80,8 @@ class Primitive:
         self.transpose_rule: Rule | None = None
         self.batch_rule: Rule | None = None
         self.xla_rule: Rule | None = None
+        self.inline_rule: Rule | None = None
+        self.stage_rule: Rule | None = None
         self.linear_in: str | tuple[int, ...] | None = None
 
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -134,6 +138,23 @@ class Primitive:
     def xla(self, rule: F) -> F:
         """Register the rule that writes the operation as StableHLO."""
         self.xla_rule = rule
+        return rule
+
+    def inline(self, rule: F) -> F:
+        """Register ``rule(*args, **params) -> results``, which does the same by other operations, under any trace.
+
+        It serves where there is no rule for the operation as a whole.
+        """
+        self.inline_rule = rule
+        return rule
+
+    def stage(self, rule: F) -> F:
+        """Register ``rule(trace, args, params) -> results``, which records the operation in a jaxpr in its own way.
+
+        This is for operations whose parameters are Python functions, which may close over traced values: their batch
+        rule is given the trace in the place of the axis, and is called even if no operand is mapped.
+        """
+        self.stage_rule = rule
         return rule
 
     def __repr__(self) -> str:
@@ -278,10 +299,12 @@ class Tracer(Array):
             if not tracer._trace.live:
                 return leaked(tracer)
         made = f", made here:\n{source.format_location(self.made_at)}" if self.made_at else "."
-        return error(
+        unknown = error(
             f"{need}, but this one of type {part.aval} is traced, by {part._trace.describe()}{made}\n"
             f"{part.dependence()}{instead}"
         )
+        unknown.trace = part._trace
+        return unknown
 
     def __bool__(self) -> bool:
         return bool(
@@ -452,11 +475,13 @@ _TOO_LARGE = re.compile("(array|iterator) is too (big|large)|[Mm]aximum (allowed
 def leaked(tracer: Tracer) -> UnexpectedTracerError:
     """The error for a tracer that is used where its trace is not at work."""
     when = "outside of its transformation" if tracer._trace.live else "after its transformation had ended"
-    return UnexpectedTracerError(
+    error = UnexpectedTracerError(
         f"a traced value of type {tracer.aval} was used {when}: it leaked, through a "
         f"global, a closure, an attribute or a list. It comes from {tracer.origin()}\n"
         "Return the value from the transformed function (has_aux=True returns extra values) instead of storing it."
     )
+    error.trace = tracer._trace
+    return error
 
 
 def check_result(x: Any) -> None:

@@ -66,7 +66,8 @@ class BatchTrace(Trace):
             else:
                 values.append(x)
                 dims.append(None)
-        if constant:
+        closure = primitive.stage_rule is not None
+        if constant and not closure:
             return self.parent.process(primitive, args, params)
         rule = primitive.batch_rule
         if rule is None:
@@ -74,13 +75,46 @@ class BatchTrace(Trace):
         previous = state.trace
         state.trace = self.parent
         try:
-            out, dim = rule(self.axis, values, dims, **params)
+            out, dim = rule(self if closure else self.axis, values, dims, **params)
         finally:
             state.trace = previous
         made_at = source.here() if previous is self else None
         if primitive.multiple_results:
             return [o if d is None else BatchTracer(self, o, d, made_at) for o, d in zip(out, dim, strict=True)]
         return out if dim is None else BatchTracer(self, out, dim, made_at)
+
+    def run(self, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[int | None]) -> Any:
+        """What a function gives that runs with this trace current, on top of the one that is current now.
+
+        It may be called more than once, also when the transformation has ended: the Python functions of a call, its
+        derivative rules for example, run where and when another trace calls them, and close over this one's tracers.
+
+        Args:
+          function: takes tracers.
+          args: their values.
+          dims: the position of the mapped axis in each, not negative, or None.
+        """
+        parent, eager, live, axes = self.parent, self.eager, self.live, state.axes
+        self.parent = current = state.trace
+        self.eager = current.eager
+        self.live = True
+        if self.axis.name is not None:
+            state.axes = {**axes, self.axis.name: self.axis.size}
+        state.trace = self
+        try:
+            return function(
+                *[x if d is None else BatchTracer(self, x, d, None) for x, d in zip(args, dims, strict=True)]
+            )
+        finally:
+            state.trace, state.axes = current, axes
+            self.parent, self.eager, self.live = parent, eager, live
+
+    def value_of(self, x: Any) -> tuple[Any, int | None]:
+        """A result of a function that ran with this trace: its value, and where the mapped axis is in it."""
+        if type(x) is BatchTracer and x._trace is self:
+            return x.value, x.dim
+        check_result(x)
+        return x, None
 
 
 def batch_flat(
@@ -100,25 +134,6 @@ def batch_flat(
       dims: the position of the mapped axis in each operand, not negative, or None.
     """
     trace = BatchTrace(state.trace, axis, function)
-    tracers = [x if d is None else BatchTracer(trace, x, d, None) for x, d in zip(args, dims, strict=True)]
-    outer_axes = state.axes
-    if axis.name is not None:
-        state.axes = {**outer_axes, axis.name: axis.size}
-    state.trace = trace
-    try:
-        results = run(*tracers)
-    finally:
-        state.trace = trace.parent
-        state.axes = outer_axes
-        trace.live = False
-    outs: list[Any] = []
-    out_dims: list[int | None] = []
-    for x in results:
-        if type(x) is BatchTracer and x._trace is trace:
-            outs.append(x.value)
-            out_dims.append(x.dim)
-        else:
-            check_result(x)
-            outs.append(x)
-            out_dims.append(None)
-    return outs, out_dims
+    trace.live = False
+    values = [trace.value_of(x) for x in trace.run(run, args, dims)]
+    return [x for x, _ in values], [d for _, d in values]

@@ -75,6 +75,8 @@ def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
     evaluator = evaluators.get(primitive)
     if evaluator is not None:
         return evaluator(args, params)
+    if primitive.inline_rule is not None:
+        return primitive.inline_rule(*args, **params)
     from pullback.backends.one_operation import evaluate
 
     return evaluate(primitive, [x if type(x) in SCALARS else _concrete(x) for x in args], params)

@@ -409,7 +409,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     avals = [abstractify(x) for x in leaves]
     for i, aval in enumerate(avals):
         check_differentiable(aval, "linear_transpose", fun, False, False, partial(argument_name, i, fun, primals))
-    trace = _CheckedLinearTrace(state.trace, fun)
+    trace = CheckedLinearTrace(state.trace, fun)
     inputs = [trace.input(a) for a in avals]
     state.trace = trace
     try:
@@ -417,19 +417,10 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     finally:
         state.trace = trace.parent
         trace.live = False
-    ends = [x.var if type(x) is LinearTracer and x._trace is trace else _zero(x, fun) for x in out_leaves]
+    ends = [trace.end(x) for x in out_leaves]
     out_avals = [typeof(x) if e is ZERO else e.aval for e, x in zip(ends, out_leaves, strict=True)]
     program = LinearProgram(trace.nodes, [t.var for t in inputs], ends, trace.count)
     return VJPFunction(program, in_tree, out_tree, avals, out_avals, name_of(fun))
-
-
-def _zero(x: Any, fun: Any) -> Any:
-    """The result of a linear function that does not depend on its arguments, as far as its value is known."""
-    if _is_nonzero(out_leaf(x, fun)):
-        raise NotLinearError(
-            f"{name_of(fun)} is not linear: it returned {x!r}, which does not depend on its arguments, and is not zero"
-        )
-    return ZERO
 
 
 def _is_nonzero(x: Any) -> bool:
@@ -439,15 +430,28 @@ def _is_nonzero(x: Any) -> bool:
     return value is not None and bool(host_value(value).any())
 
 
-class _CheckedLinearTrace(LinearTrace):
+class CheckedLinearTrace(LinearTrace):
     """Refuses what is affine, and remembers the user's lines."""
 
     __slots__ = ()
 
+    def end(self, x: Any) -> Any:
+        """The variable of a result, or ZERO for one that does not depend on the inputs (which must then be zero)."""
+        if x is ZERO:
+            return ZERO
+        if type(x) is LinearTracer and x._trace is self:
+            return x.var
+        if _is_nonzero(out_leaf(x, self.function)):
+            raise NotLinearError(
+                f"{name_of(self.function)} is not linear: it returned {x!r}, which does not depend on its arguments, "
+                "and is not zero"
+            )
+        return ZERO
+
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         before = len(self.nodes)
         out = super().process(primitive, args, params)
-        if len(self.nodes) > before:
+        if len(self.nodes) > before and self.nodes[-1].primitive is primitive:
             operands = self.nodes[-1].args
             eager = self.parent.eager or config.debug_nans or config.debug_infs
             if primitive.linear_in is None and eager and not all(map(is_linear, operands)):

@@ -12,13 +12,13 @@ from pullback.core import source, tree
 from pullback.core.array import DeviceArray, signature_of, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
+from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.trace import EVAL, Tracer, state
 from pullback.transforms.arguments import check_callable, name_of, out_leaf
 from pullback.transforms.call import jit_p
 from pullback.transforms.dispatch import Entry, Traced, all_caches, buffers_of, caches_of, from_buffer, keep, lower, run
 from pullback.transforms.jit_arguments import Call, Options, numbers_and_names
-from pullback.transforms.stage import stage_flat
+from pullback.transforms.stage import hoisted, stage_flat
 
 _signatures = attrgetter("_signature")
 _new = object.__new__
@@ -207,21 +207,8 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
         out_leaves, out_tree = tree.flatten(call.call(tracers))
         return [out_leaf(x, fun) for x in out_leaves]
 
-    closed = stage_flat(fun, run, avals, "jit", call.place)
-    captured = [x for x in closed.consts if isinstance(x, Tracer)]
-    if captured:
-        closed = _hoisted(closed)
+    closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.place))
     return Traced(closed, out_tree, captured)
-
-
-def _hoisted(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program whose captured tracers are inputs, after the others."""
-    jaxpr = closed.jaxpr
-    pairs: list[tuple[Var, Any]] = list(zip(jaxpr.constvars, closed.consts, strict=True))
-    inputs = [v for v, x in pairs if isinstance(x, Tracer)]
-    kept = [(v, x) for v, x in pairs if not isinstance(x, Tracer)]
-    smaller = Jaxpr([v for v, _ in kept], [*jaxpr.invars, *inputs], jaxpr.eqns, jaxpr.outvars)
-    return ClosedJaxpr(smaller, [x for _, x in kept])
 
 
 def clear_caches() -> None:

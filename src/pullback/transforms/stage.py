@@ -86,6 +86,8 @@ class StageTrace(Trace):
         self.constvars: dict[int, Var] = {}
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if primitive.stage_rule is not None:
+            return primitive.stage_rule(self, args, params)
         if primitive.shape_rule is None:
             raise missing_rule(primitive, "shape", "tracing")
         invars: list[Any] = []
@@ -175,6 +177,19 @@ def stage_flat(
     if config.enable_checks:
         check_jaxpr(jaxpr)
     return ClosedJaxpr(jaxpr, trace.consts)
+
+
+def hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """A program whose captured tracers are inputs, after the others; and these tracers."""
+    captured = [x for x in closed.consts if isinstance(x, Tracer)]
+    if not captured:
+        return closed, captured
+    jaxpr = closed.jaxpr
+    pairs = list(zip(jaxpr.constvars, closed.consts, strict=True))
+    inputs = [v for v, x in pairs if isinstance(x, Tracer)]
+    kept = [(v, x) for v, x in pairs if not isinstance(x, Tracer)]
+    smaller = Jaxpr([v for v, _ in kept], [*jaxpr.invars, *inputs], jaxpr.eqns, jaxpr.outvars)
+    return ClosedJaxpr(smaller, [x for _, x in kept]), captured
 
 
 class ShapeDtypeStruct:

@@ -1,0 +1,375 @@
+"""One call of a function with derivative rules: the rules on flat lists of arrays, and checks of what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import dtypes, tree
+from pullback.core.array import Array, as_array, typeof
+from pullback.core.dtypes import is_inexact
+from pullback.core.errors import CustomRuleError, TangentMismatchError
+from pullback.core.types import ZERO, ShapedArray
+from pullback.core.zeros import zeros_of
+from pullback.transforms.arguments import flatten_one, name_of, out_leaf, unflatten_one
+from pullback.transforms.custom_calls import Backward
+
+if TYPE_CHECKING:
+    from pullback.transforms.custom_rules import CustomFunction
+
+
+class SymbolicZero:
+    """A tangent or cotangent that is zero, for rules that ask for ``symbolic_zeros``.
+
+    Attributes:
+      aval: the type that it has.
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval})"
+
+
+class CustomVJPPrimal:
+    """An argument of a forward rule that asks for ``symbolic_zeros``.
+
+    Attributes:
+      value: the argument.
+      perturbed: whether derivatives with respect to it are wanted.
+    """
+
+    __slots__ = ("perturbed", "value")
+
+    def __init__(self, value: Any, perturbed: bool) -> None:
+        self.value = value
+        self.perturbed = perturbed
+
+    def __repr__(self) -> str:
+        return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
+
+
+def zero_from_primal(value: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of a value, dense or symbolic.
+
+    >>> zero_from_primal(1.0, symbolic_zeros=True)
+    SymbolicZero(f32[])
+    """
+    aval = typeof(value)
+    return zero_tangent(aval, symbolic_zeros)
+
+
+def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:
+    """The zero tangent of a value of some type, as rules are given it."""
+    dtype = dtypes.tangent_dtype(aval.dtype)
+    if symbolic:
+        return SymbolicZero(aval.update(dtype=dtype))
+    return np.zeros(aval.shape, dtype) if dtype == dtypes.float0 else zeros_of(aval.update(dtype=dtype))
+
+
+class Application:
+    """A call of a function with rules: its arguments' structure, and the rules on flat lists of arrays.
+
+    Attributes:
+      owner: the function.
+      nondiff: the positions and values of the arguments that are not differentiated.
+      in_tree: the tree of the tuple of the others.
+      out_tree: the tree of the result, or None for a single array; known once the function or a rule ran.
+    """
+
+    __slots__ = ("in_tree", "nondiff", "out_tree", "owner")
+
+    def __init__(self, owner: CustomFunction, nondiff: tuple[tuple[int, Any], ...], in_tree: Any) -> None:
+        self.owner = owner
+        self.nondiff = nondiff
+        self.in_tree = in_tree
+        self.out_tree: Any = _UNKNOWN
+
+    def _arguments(self, leaves: Sequence[Any]) -> Any:
+        """All arguments, in the order in which the function takes them."""
+        args = tree.unflatten(self.in_tree, leaves)
+        if self.nondiff:
+            args = list(args)
+            for i, x in self.nondiff:
+                args.insert(i, x)
+        return args
+
+    @property
+    def _fixed(self) -> list[Any]:
+        return [x for _, x in self.nondiff]
+
+    def run(self, *leaves: Any) -> list[Any]:
+        """The results of the function itself."""
+        fun = self.owner.fun
+        out_leaves, self.out_tree = flatten_one(fun(*self._arguments(leaves)))
+        return [x if isinstance(x, Array) else out_leaf(x, fun) for x in out_leaves]
+
+    # Forward mode
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The results and their tangents by the rule; tangents are ZERO where they are zero."""
+        rule = self.owner.jvp
+        assert rule is not None
+        symbolic = self.owner.symbolic_zeros
+        given = [zero_tangent(typeof(x), symbolic) if t is ZERO else t for x, t in zip(primals, tangents, strict=True)]
+        unflatten = tree.unflatten
+        pair = rule(*self._fixed, unflatten(self.in_tree, primals), unflatten(self.in_tree, given))
+        out, tangent_out = _pair(pair, "the jvp rule", rule, self.owner, "(out, tangent_out)")
+        outs, out_tree = flatten_one(out)
+        outs = [x if isinstance(x, Array) else out_leaf(x, rule) for x in outs]
+        self._check_out_tree(out_tree, "jvp rule", rule)
+        ts, tangent_tree = flatten_one(tangent_out)
+        if tangent_tree != out_tree:
+            self._check_tangent_tree(out_tree, tangent_tree, rule)
+        wrong = False
+        for i, (x, t) in enumerate(zip(outs, ts, strict=True)):
+            if isinstance(t, Array) and t.shape == x.shape and t.dtype is x.dtype and is_inexact(t.dtype):
+                continue
+            ts[i] = t = _tangent_leaf(t, rule)
+            aval = typeof(x)
+            dtype = dtypes.tangent_dtype(aval.dtype)
+            if t.shape != aval.shape or t.dtype != dtype:
+                wrong = True
+            elif dtype == dtypes.float0 or isinstance(t, SymbolicZero):
+                ts[i] = ZERO
+        if wrong:
+            raise self._wrong_tangents(rule, out_tree, outs, ts)
+        return outs, ts
+
+    def _check_out_tree(self, out_tree: Any, what: str, rule: Any) -> None:
+        """The rule must give a result of the same tree as the function, as far as that is known."""
+        if self.out_tree is _UNKNOWN:
+            self.out_tree = out_tree
+        elif self.out_tree != out_tree:
+            raise CustomRuleError(
+                f"the {what} {name_of(rule)} of {self.owner.described} must give a result of the same tree as the "
+                f"function, {_show(self.out_tree)}, but gave {_show(out_tree)}"
+            )
+
+    def _check_tangent_tree(self, out_tree: Any, tangent_tree: Any, rule: Any) -> None:
+        leaf = tree.structure(0)
+        if (leaf if tangent_tree is None else tangent_tree) != (leaf if out_tree is None else out_tree):
+            raise CustomRuleError(
+                f"the jvp rule {name_of(rule)} of {self.owner.described} must give a result and a tangent of the same "
+                f"tree, but the result has {_show(out_tree)}, and the tangent {_show(tangent_tree)}"
+            )
+
+    def _wrong_tangents(self, rule: Any, out_tree: Any, outs: Sequence[Any], ts: Sequence[Any]) -> TangentMismatchError:
+        lines = []
+        for path, x, t in zip(_paths(out_tree), outs, ts, strict=True):
+            aval = typeof(x)
+            wanted = aval.update(dtype=dtypes.tangent_dtype(aval.dtype))
+            if t is ZERO or (t.shape == wanted.shape and t.dtype == wanted.dtype):
+                continue
+            got = wanted.update(shape=t.shape, dtype=t.dtype)
+            lines.append(f"  out{path} is {aval}, so its tangent must be {wanted}, but it is {got}")
+        return TangentMismatchError(
+            f"the jvp rule {name_of(rule)} of {self.owner.described} must give tangents of the shapes and dtypes of its "
+            "results, but\n" + "\n".join(lines)
+        )
+
+    # Reverse mode
+
+    def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Backward]:
+        """The results and the residuals by the forward rule, and the backward rule for them."""
+        owner = self.owner
+        rule = owner.fwd
+        assert rule is not None
+        given: Sequence[Any] = primals
+        if owner.symbolic_cotangents:
+            given = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
+        pair = rule(*self._arguments(given))
+        out, residuals = _pair(pair, "the forward rule", rule, owner, "(out, residuals)")
+        outs, out_tree = flatten_one(out)
+        outs = [x if isinstance(x, Array) else out_leaf(x, rule) for x in outs]
+        self._check_out_tree(out_tree, "forward rule", rule)
+        residual_leaves, residual_tree = tree.flatten(residuals)
+        arrays = []
+        fixed: list[Any] = []
+        for x in residual_leaves:
+            if isinstance(x, (Array, np.ndarray, np.generic)) and not _is_object(x):
+                arrays.append(x if isinstance(x, Array) else as_array(x))
+                fixed.append(_AN_ARRAY)
+            else:
+                fixed.append(x)
+        pullback = UserBackward(
+            owner, self.nondiff, self.in_tree, tuple([typeof(x) for x in primals]), tuple(perturbed),
+            out_tree, tuple([typeof(x) for x in outs]), residual_tree, tuple(fixed),
+        )  # fmt: skip
+        return outs, arrays, pullback.backward(len(arrays))
+
+
+class UserBackward(NamedTuple):
+    """A backward rule of the user's, on flat lists of arrays.
+
+    Attributes:
+      owner, nondiff, in_tree: see :class:`Application`.
+      in_avals: the types of the arguments.
+      perturbed: which of these have a tangent.
+      out_tree, out_avals: the tree and the types of the results.
+      residual_tree: the tree of the residuals.
+      fixed: the residuals that are not arrays.
+    """
+
+    owner: CustomFunction
+    nondiff: tuple[tuple[int, Any], ...]
+    in_tree: Any
+    in_avals: tuple[ShapedArray, ...]
+    perturbed: tuple[bool, ...]
+    out_tree: Any
+    out_avals: tuple[ShapedArray, ...]
+    residual_tree: Any
+    fixed: tuple[Any, ...]
+
+    def backward(self, count: int) -> Backward:
+        avals = [a for a in self.out_avals if is_inexact(a.dtype)]
+        key: Any = tuple(self)
+        try:
+            hash(key)
+        except TypeError:
+            key = None
+        return Backward(self.owner.fun, self.pull, avals, count, None, key)
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """The cotangents of the perturbed arguments, by the user's rule."""
+        rule = self.owner.bwd
+        assert rule is not None
+        arrays, given = iter(residuals), iter(cts)
+        values = tree.unflatten(self.residual_tree, [next(arrays) if x is _AN_ARRAY else x for x in self.fixed])
+        dense = []
+        for aval in self.out_avals:
+            ct = next(given) if is_inexact(aval.dtype) else ZERO
+            dense.append(zero_tangent(aval, self.owner.symbolic_cotangents) if ct is ZERO else ct)
+        results = rule(*[x for _, x in self.nondiff], values, unflatten_one(self.out_tree, dense))
+        leaves = self._flat_cotangents(results)
+        wrong = False
+        for i, (ct, aval) in enumerate(zip(leaves, self.in_avals, strict=True)):
+            if ct is ZERO:
+                continue
+            if not is_inexact(aval.dtype):  # whatever the rule gives, there is one cotangent only
+                leaves[i] = ZERO
+                continue
+            if isinstance(ct, Array) and ct.shape == aval.shape and ct.dtype is aval.dtype:
+                continue
+            leaves[i] = ct = _tangent_leaf(ct, rule)
+            if ct.shape != aval.shape or ct.dtype != aval.dtype:
+                wrong = True
+            elif isinstance(ct, SymbolicZero):
+                leaves[i] = ZERO
+        if wrong:
+            raise self._wrong_cotangents(leaves)
+        return [ct for ct, p in zip(leaves, self.perturbed, strict=True) if p]
+
+    def _flat_cotangents(self, results: Any) -> list[Any]:
+        """The cotangents of all arguments, flat; ZERO where the rule gave None."""
+        rule = self.owner.bwd
+        who = f"the backward rule {name_of(rule)} of {self.owner.described}"
+        count = len(tree.treedef_children(self.in_tree))
+        if type(results) is not tuple:
+            hint = f"; write ({', '.join(['...'] * count)}{',' * (count == 1)})"
+            raise CustomRuleError(
+                f"{who} must give a tuple of {count} cotangents, one for each argument that is differentiated, but it "
+                f"gave {_short(results)} of type {type(results).__name__}{hint}"
+            )
+        if len(results) != count:
+            raise CustomRuleError(
+                f"{who} must give a tuple of {count} cotangents, one for each argument that is differentiated, but it "
+                f"gave {len(results)}: {_short(results)}"
+            )
+        leaves, treedef = tree.flatten(results)
+        if treedef == self.in_tree:
+            return leaves
+        outline = tree.unflatten(self.in_tree, range(self.in_tree.num_leaves))
+        where = {path for path, _ in tree.leaves_with_path(outline)}
+        try:
+            spread = tree.broadcast_prefix(results, outline, is_leaf=_is_none)
+            given = tree.leaves_with_path(results, is_leaf=_is_none)
+            wrong = [
+                f"{_short(ct)} is at {tree.keystr(path)}" for path, ct in given if ct is not None and path not in where
+            ]
+        except ValueError as error:
+            wrong = [str(error)]
+        if wrong:
+            raise CustomRuleError(
+                f"{who} must give cotangents of the same trees as the arguments, {_show(self.in_tree)}, None for what is "
+                f"zero, but it gave {_show(treedef)}: {wrong[0]}"
+            )
+        return [ZERO if ct is None else ct for ct in spread]
+
+    def _wrong_cotangents(self, leaves: Sequence[Any]) -> TangentMismatchError:
+        outline = tree.unflatten(self.in_tree, range(len(leaves)))
+        paths = [path for path, _ in tree.leaves_with_path(outline)]
+        lines = []
+        for path, ct, aval in zip(paths, leaves, self.in_avals, strict=True):
+            if ct is ZERO or (ct.shape == aval.shape and ct.dtype == aval.dtype):
+                continue
+            got = aval.update(shape=ct.shape, dtype=ct.dtype)
+            position = path[0].idx
+            for i, _ in self.nondiff:
+                position += i <= position
+            lines.append(f"  argument {position}{tree.keystr(path[1:])} is {aval}, but its cotangent is {got}")
+        return TangentMismatchError(
+            f"the backward rule {name_of(self.owner.bwd)} of {self.owner.described} must give cotangents of the shapes and "
+            "dtypes of the arguments, but\n" + "\n".join(lines)
+        )
+
+
+_UNKNOWN: Any = object()
+
+
+class _AnArray:
+    def __repr__(self) -> str:
+        return "an array"
+
+
+_AN_ARRAY = _AnArray()
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _is_object(x: Any) -> bool:
+    return not isinstance(x, Array) and x.dtype.kind in "OSUMm"
+
+
+def _short(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def _show(treedef: Any) -> str:
+    return "that of one array" if treedef is None else str(treedef)
+
+
+def _paths(treedef: Any) -> list[str]:
+    outline = unflatten_one(treedef, list(range(1 if treedef is None else treedef.num_leaves)))
+    return [tree.keystr(path) for path, _ in tree.leaves_with_path(outline)]
+
+
+def _pair(pair: Any, what: str, rule: Any, owner: CustomFunction, form: str) -> Any:
+    if isinstance(pair, (tuple, list)) and len(pair) == 2:
+        return pair
+    came = (
+        f"{len(pair)}, {_short(pair)}"
+        if isinstance(pair, (tuple, list))
+        else f"{_short(pair)} of type {type(pair).__name__}"
+    )
+    raise CustomRuleError(f"{what} {name_of(rule)} of {owner.described} must give a pair {form}, but it gave {came}")
+
+
+def _tangent_leaf(t: Any, rule: Any) -> Any:
+    """A tangent that a rule gave, as something with a shape and a dtype."""
+    if isinstance(t, (Array, SymbolicZero)) or getattr(t, "dtype", None) == dtypes.float0:
+        return t
+    return out_leaf(t, rule)

@@ -1,0 +1,526 @@
+"""Calls: functions with rules of their own, as all traces see them.
+
+A call is an operation whose parameter holds Python functions: the function, and its rules. Every trace passes through
+it to these functions. So they are ordinary Python as long as nothing is staged; a jaxpr holds the function's jaxpr, and
+the rules as they are, since a rule may call the function itself, so that tracing it ahead would never end.
+
+The law is ``T(call(f, rule)) == call(T(f), T(rule))`` for every transformation T that the rule is not for.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from pullback.core import dtypes
+from pullback.core.array import typeof
+from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearError, PullbackError, UnexpectedTracerError
+from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
+from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer, is_linear
+from pullback.core.trace import Primitive, state
+from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.zeros import zeros_of
+from pullback.primitives.elementwise import add_any
+from pullback.primitives.reductions import reduce_sum
+from pullback.primitives.shapes import broadcast_in_dim, moveaxis
+from pullback.transforms.arguments import name_of
+from pullback.transforms.batch import BatchTrace
+from pullback.transforms.call import evaluators
+from pullback.transforms.forward import jvp_flat
+from pullback.transforms.grad import CheckedLinearTrace
+from pullback.transforms.stage import StageTrace, hoisted, stage_flat
+
+Dims = Sequence[int | None]
+
+
+class CustomCall:
+    """A function with rules of its own. Subclasses say what differentiation and batching make of it.
+
+    Attributes:
+      function: the user's function, for error messages.
+      run: takes flat operands, and gives the list of results.
+      captured: how many operands at the end are values that the function closed over when it was staged.
+      equation: the primitive of the equation that it is in a jaxpr.
+    """
+
+    function: Any
+    run: Callable[..., list[Any]]
+    captured: int = 0
+    equation: Primitive
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The results and their tangents, under the current trace, on which tangents are recorded; some are ZERO."""
+        raise NotImplementedError
+
+    def batch(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
+        """The results for a batch and where the mapped axis is in them, under the current trace, the parent's."""
+        raise NotImplementedError
+
+    def staged(self, run: Callable[..., list[Any]], captured: int) -> Self:
+        """The same call with another way to run the function."""
+        other = copy.copy(self)
+        other.run = run
+        other.captured = captured
+        return other
+
+    def own(self, operands: Sequence[Any]) -> Sequence[Any]:
+        """The operands without the captured values."""
+        return operands[: len(operands) - self.captured] if self.captured else operands
+
+
+call_p = Primitive("custom_call", multiple_results=True, keeps_weak_type=False)
+
+
+def bind(call: CustomCall, operands: Sequence[Any]) -> list[Any]:
+    """The results of a call, under the current trace.
+
+    Raises:
+      UnexpectedTracerError: the function or a rule closes over a value that it must be given as an argument.
+    """
+    try:
+        return call_p.bind(*operands, call=call)  # type: ignore[no-any-return]
+    except UnexpectedTracerError as error:
+        raise closed_over(call.function, error) or error from None
+
+
+def closed_over(function: Any, error: UnexpectedTracerError) -> UnexpectedTracerError | None:
+    """The error for a value of a transformation at work that a function or one of its rules closes over."""
+    trace: Any = error.trace
+    if trace is None or not trace.live or isinstance(error, CustomRuleError):
+        return None
+    return ClosedOverError(
+        f"{name_of(function)} or one of its rules closes over a value that is traced by {trace.describe()}, where its "
+        "rules do not apply to it: a rule gives derivatives with respect to arguments only. Pass the value as an "
+        "argument; pullback.closure_convert finds what a function given by the user closes over.\n"
+        f"The value: {error}"
+    )
+
+
+@call_p.inline
+def _inline(*args: Any, call: CustomCall) -> list[Any]:
+    return call.run(*args)
+
+
+@call_p.jvp
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: CustomCall) -> Any:
+    return call.differentiate(primals, tangents)
+
+
+@call_p.batch
+def _batch(trace: BatchTrace, args: Sequence[Any], dims: Dims, *, call: CustomCall) -> Any:
+    return call.batch(trace, args, dims)
+
+
+@call_p.stage
+def _stage(trace: StageTrace, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    call: CustomCall = params["call"]
+    outer, state.trace = state.trace, trace
+    try:
+        closed, captured = hoisted(stage_flat(call.function, call.run, [typeof(x) for x in args]))
+    finally:
+        state.trace = outer
+    rules = call.staged(jaxpr_as_fun(closed), call.captured + len(captured))
+    return trace.process(call.equation, (*args, *captured), {"call_jaxpr": closed, "rules": rules})
+
+
+# In a jaxpr ---------------------------------------------------------------------------------------------------------
+
+
+def equation(name: str) -> Primitive:
+    """The primitive of a kind of calls in jaxprs."""
+    p = Primitive(name, multiple_results=True, keeps_weak_type=False)
+
+    @p.shape
+    def shape(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[ShapedArray]:
+        return call_jaxpr.out_avals
+
+    @p.inline
+    def inline(*args: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:
+        return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+
+    @p.jvp
+    def jvp(primals: Any, tangents: Any, *, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> Any:
+        outs, out_tangents = rules.differentiate(primals, tangents)
+        for i, (x, aval) in enumerate(zip(outs, call_jaxpr.out_avals, strict=True)):
+            if x.shape != aval.shape or x.dtype != aval.dtype:
+                raise CustomRuleError(
+                    f"the derivative rule of {name_of(rules.function)} gave {typeof(x)} as result {i}, where the "
+                    f"function itself gives {aval}; a rule must give the function's own results"
+                )
+        return outs, out_tangents
+
+    @p.batch
+    def batch(axis: MappedAxis, args: Any, dims: Dims, *, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> Any:
+        trace = BatchTrace(state.trace, axis, rules.function)
+        trace.live = False
+        return rules.batch(trace, args, dims)
+
+    @p.xla
+    def xla(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:
+        from pullback.backends.emit import emit_jaxpr
+
+        return emit_jaxpr(hlo, call_jaxpr.jaxpr, call_jaxpr.consts, operands)
+
+    return p
+
+
+# Batching -----------------------------------------------------------------------------------------------------------
+
+
+class Places:
+    """Where the mapped axis is in each result of a batched call: first, or nowhere.
+
+    The function and each of its rules must agree on it, and only one of them runs at first: if any operand is mapped,
+    all results are; if none is, those are that depend on mapped values which that one closes over.
+    """
+
+    def __init__(self, trace: BatchTrace, dims: Dims) -> None:
+        self.trace = trace
+        self.forced = any(d is not None for d in dims)
+        self.dims: list[int | None] | None = None
+
+    def settle(self, *groups: Sequence[Any]) -> None:
+        """Fix the places by some groups of results, of which each is like the results of the function."""
+        if self.dims is None:
+            found = [[self.trace.value_of(x)[1] for x in group] for group in groups]
+            mapped = [self.forced or any(d is not None for d in ds) for ds in zip(*found, strict=True)]
+            self.dims = [0 if m else None for m in mapped]
+
+    def put(self, results: Sequence[Any], dims: Dims | None = None) -> list[Any]:
+        """The values of some results, with the mapped axis at its place; ZERO stays as it is."""
+        wanted = self.dims if dims is None else dims
+        assert wanted is not None
+        return [x if x is ZERO else place(self.trace, x, d) for x, d in zip(results, wanted, strict=True)]
+
+
+def place(trace: BatchTrace, x: Any, wanted: int | None) -> Any:
+    """The value of a result of a batched function, with the mapped axis where it is wanted."""
+    value, dim = trace.value_of(x)
+    if wanted is None:
+        if dim is not None:
+            raise CustomRuleError(
+                f"a rule of {name_of(trace.function)} gave a result that varies along the axis that vmap maps, where "
+                "the function's own does not: the rule closes over a mapped value. Pass it as an argument."
+            )
+        return value
+    if dim is None:
+        rank = len(value.shape) + 1
+        shape = (*value.shape[:wanted], trace.axis.size, *value.shape[wanted:])
+        return broadcast_in_dim(value, shape, [i for i in range(rank) if i != wanted])
+    return moveaxis(value, dim, wanted)
+
+
+def summed(trace: BatchTrace, x: Any, dim: int | None) -> Any:
+    """A cotangent of a batched function, for an operand whose mapped axis is at ``dim``, or which is not mapped."""
+    if x is ZERO or dim is not None:
+        return x if x is ZERO else place(trace, x, dim)
+    value, where = trace.value_of(x)
+    return value if where is None else reduce_sum(value, (where,))
+
+
+def sparse(function: Callable[..., Any], tangents: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:
+    """A function of primals and tangents as one of a flat list without the tangents that are ZERO; and those."""
+    given = [t for t in tangents if t is not ZERO]
+    nonzero = [t is not ZERO for t in tangents]
+
+    def flat(*values: Any) -> Any:
+        count = len(values) - len(given)
+        rest = iter(values[count:])
+        return function(values[:count], [next(rest) if n else ZERO for n in nonzero])
+
+    return flat, given
+
+
+# Calls with derivative rules ----------------------------------------------------------------------------------------
+
+JVPRule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
+ForwardRule = Callable[[Sequence[Any], Sequence[bool]], tuple[list[Any], list[Any], "Backward"]]
+
+
+class DerivativeCall(CustomCall):
+    """A call with derivative rules.
+
+    Attributes:
+      jvp: None, or ``(primals, tangents) -> (results, tangents)``.
+      forward: None, or ``(primals, perturbed) -> (results, residuals, backward)``, the first half of a reverse rule.
+    """
+
+    def __init__(
+        self,
+        equation: Primitive,
+        function: Any,
+        run: Callable[..., list[Any]],
+        jvp: JVPRule | None,
+        forward: ForwardRule | None,
+    ) -> None:
+        self.equation = equation
+        self.function = function
+        self.run = run
+        self.jvp = jvp
+        self.forward = forward
+
+    def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        for t in tangents[len(tangents) - self.captured :]:
+            if t is not ZERO:
+                raise ClosedOverError(
+                    f"{name_of(self.function)} closes over a value with respect to which it is differentiated, of "
+                    "which its rule says nothing. Pass the value as an argument; pullback.closure_convert finds what "
+                    "a function given by the user closes over."
+                )
+        primals, tangents = self.own(primals), self.own(tangents)
+        rules = state.trace
+        reverse = any(type(t) is LinearTracer for t in tangents)
+        if self.forward is None or (self.jvp is not None and not reverse and rules.eager):
+            assert self.jvp is not None
+            return self.jvp(primals, tangents)
+        perturbed = [t is not ZERO for t in tangents]
+        if isinstance(rules, LinearTrace):  # which would only hand on what the rule does
+            state.trace = rules.parent
+        try:
+            outs, residuals, backward = self.forward(primals, perturbed)
+        finally:
+            state.trace = rules
+        if self.jvp is not None:
+            residuals, backward = _with_jvp(self.jvp, residuals, backward, primals, perturbed)
+        given = [t for t in tangents if t is not ZERO]
+        results = iter(linear_p.bind(*residuals, *given, backward=backward))
+        return outs, [next(results) if dtypes.is_inexact(x.dtype) else ZERO for x in outs]
+
+    def batch(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
+        places = Places(trace, dims)
+        own_dims = self.own(dims)
+        jvp, forward = self.jvp, self.forward
+
+        def batched_run(*args: Any) -> list[Any]:
+            outs = trace.run(self.run, args, dims)
+            places.settle(outs)
+            return places.put(outs)
+
+        def batched_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            assert jvp is not None
+            flat, given = sparse(jvp, tangents)
+            tangent_dims = [d for t, d in zip(tangents, own_dims, strict=True) if t is not ZERO]
+            outs, ts = trace.run(flat, [*primals, *given], [*own_dims, *tangent_dims])
+            places.settle(outs, ts)
+            return places.put(outs), places.put(ts)
+
+        def batched_forward(primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
+            assert forward is not None
+            outs, residuals, backward = trace.run(lambda *xs: forward(xs, perturbed), primals, own_dims)
+            places.settle(outs)
+            pairs = [trace.value_of(x) for x in residuals]
+            residual_dims = [d for _, d in pairs]
+            values = places.put(outs)
+            assert places.dims is not None
+            out_dims = [d for x, d in zip(outs, places.dims, strict=True) if dtypes.is_inexact(x.dtype)]
+            in_dims = [d for d, p in zip(own_dims, perturbed, strict=True) if p]
+            return values, [x for x, _ in pairs], batched_backward(backward, trace, residual_dims, in_dims, out_dims)
+
+        call = DerivativeCall(
+            self.equation, self.function, batched_run, jvp and batched_jvp, forward and batched_forward
+        )
+        call.captured = self.captured
+        outs = call_p.bind(*args, call=call)
+        assert places.dims is not None
+        return outs, places.dims
+
+
+class Backward:
+    """The backward rule of a call at a point: the transpose of its derivative there.
+
+    Attributes:
+      function: the user's function.
+      pull: ``(residuals, cotangents) -> cotangents``, from those of the real and complex results to those of the
+        perturbed operands; ZERO is allowed in both.
+      out_avals: the types of the tangents of the real and complex results.
+      count: how many residuals there are.
+      push: None, or the derivative itself, ``(residuals, tangents) -> tangents``; otherwise it is ``pull`` transposed.
+      key: compares equal for rules that do the same; None if nothing is known of it.
+    """
+
+    __slots__ = ("count", "function", "key", "out_avals", "pull", "push")
+
+    def __init__(
+        self,
+        function: Any,
+        pull: Callable[[Sequence[Any], Sequence[Any]], list[Any]],
+        out_avals: Sequence[ShapedArray],
+        count: int,
+        push: Callable[[Sequence[Any], Sequence[Any]], list[Any]] | None = None,
+        key: Any = None,
+    ) -> None:
+        self.function = function
+        self.pull = pull
+        self.out_avals = out_avals
+        self.count = count
+        self.push = push
+        self.key = key
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Backward) and self.key is not None and bool(self.key == other.key)
+
+    def __hash__(self) -> int:
+        return id(self) if self.key is None else hash(self.key)
+
+    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """The tangents of the results, under the current trace."""
+        if self.push is not None:
+            return self.push(residuals, tangents)
+        trace = CheckedLinearTrace(state.trace, self.function)
+        inputs = [trace.input(a) for a in self.out_avals]
+        state.trace = trace
+        try:
+            cotangents = self.pull(residuals, inputs)
+            ends = [trace.end(ct) for ct in cotangents]
+        except (NotLinearError, PullbackError) as error:
+            if isinstance(error, NotLinearError) or error.trace is trace:
+                raise self._not_linear(error) from None
+            raise
+        finally:
+            state.trace = trace.parent
+            trace.live = False
+        program = LinearProgram(trace.nodes, [x.var for x in inputs], ends, trace.count)
+        outs = program.transpose(tangents, add_any)
+        return [zeros_of(a) if t is ZERO else t for t, a in zip(outs, self.out_avals, strict=True)]
+
+    def _not_linear(self, error: PullbackError) -> NotLinearError:
+        return NotLinearError(
+            f"forward mode differentiates {name_of(self.function)} by transposing its backward rule, which must be "
+            "linear in the cotangent for that, and is not. Give the function a jvp rule as well, with "
+            f"{self.__name__}.defjvp(rule): then each mode uses the rule that is for it.\nWhat is not linear: {error}"
+        )
+
+
+def _with_jvp(
+    jvp: JVPRule, residuals: list[Any], backward: Backward, primals: Sequence[Any], perturbed: Sequence[bool]
+) -> tuple[list[Any], Backward]:
+    """A backward rule for a function that has a jvp rule too, which takes the primals for more residuals."""
+    count = len(residuals)
+
+    def pull(values: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        return backward.pull(values[:count], cts)
+
+    def push(values: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+        rest = iter(given)
+        outs, tangents = jvp(values[count:], [next(rest) if p else ZERO for p in perturbed])
+        pairs = [(x, t) for x, t in zip(outs, tangents, strict=True) if dtypes.is_inexact(x.dtype)]
+        return [zeros_of(a) if t is ZERO else t for (_, t), a in zip(pairs, backward.out_avals, strict=True)]
+
+    key = None if backward.key is None else (backward.key, tuple(perturbed))
+    both = Backward(backward.function, pull, backward.out_avals, count + len(primals), push, key)
+    return [*residuals, *primals], both
+
+
+def batched_backward(
+    backward: Backward, trace: BatchTrace, residual_dims: Dims, in_dims: Dims, out_dims: Dims
+) -> Backward:
+    """A backward rule mapped over an axis.
+
+    Args:
+      backward: the rule.
+      trace: which maps it.
+      residual_dims, in_dims, out_dims: where the mapped axis is in the residuals, in the perturbed operands and in the
+        real and complex results.
+    """
+    push = backward.push
+
+    def pull(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        flat, given = sparse(backward.pull, cts)
+        ct_dims = [d for ct, d in zip(cts, out_dims, strict=True) if ct is not ZERO]
+        results = trace.run(flat, [*residuals, *given], [*residual_dims, *ct_dims])
+        return [summed(trace, x, d) for x, d in zip(results, in_dims, strict=True)]
+
+    def batched_push(residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        assert push is not None
+        flat, given = sparse(push, tangents)
+        tangent_dims = [d for t, d in zip(tangents, in_dims, strict=True) if t is not ZERO]
+        results = trace.run(flat, [*residuals, *given], [*residual_dims, *tangent_dims])
+        return [place(trace, x, d) for x, d in zip(results, out_dims, strict=True)]
+
+    size = trace.axis.size
+    avals = [
+        a if d is None else a.update(shape=(*a.shape[:d], size, *a.shape[d:]))
+        for a, d in zip(backward.out_avals, out_dims, strict=True)
+    ]
+    return Backward(backward.function, pull, avals, backward.count, None if push is None else batched_push)
+
+
+linear_p = Primitive("custom_vjp_linear", multiple_results=True, keeps_weak_type=False)
+"""The derivative of a function with a backward rule, from residuals and tangents to tangents: the rule transposed."""
+
+
+@linear_p.shape
+def _linear_shape(*avals: ShapedArray, backward: Backward) -> list[ShapedArray]:
+    return list(backward.out_avals)
+
+
+def _derivative(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    backward: Backward = params["backward"]
+    return backward.derivative(args[: backward.count], args[backward.count :])
+
+
+evaluators[linear_p] = _derivative
+
+
+@linear_p.jvp
+def _linear_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, backward: Backward) -> Any:
+    count = backward.count
+    parts: list[list[Any]] = []
+    if any(t is not ZERO for t in tangents[:count]):
+        residual_tangents = [*tangents[:count], *[ZERO] * (len(tangents) - count)]
+        outs, ts = jvp_flat(
+            backward.function, lambda *xs: _derivative(xs, {"backward": backward}), primals, residual_tangents
+        )
+        parts.append(ts)
+    else:
+        outs = linear_p.bind(*primals, backward=backward)
+    if any(t is not ZERO for t in tangents[count:]):
+        dense = [
+            zeros_of(typeof(x)) if t is ZERO else t for x, t in zip(primals[count:], tangents[count:], strict=True)
+        ]
+        parts.append(linear_p.bind(*primals[:count], *dense, backward=backward))
+    if len(parts) == 1:
+        return outs, parts[0]
+    return outs, [b if a is ZERO else add_any(a, b) for a, b in zip(*parts, strict=True)]
+
+
+@linear_p.transpose
+def _linear_transpose(cts: Sequence[Any], *args: Any, backward: Backward) -> list[Any]:
+    count = backward.count
+    if any(map(is_linear, args[:count])):
+        raise NotLinearError(
+            f"the derivative of {name_of(backward.function)} is not linear in the residuals of its rule, so it cannot "
+            "be transposed with respect to them"
+        )
+    results = backward.pull(args[:count], cts)
+    return [None] * count + [ct if type(x) is Linear else None for x, ct in zip(args[count:], results, strict=True)]
+
+
+@linear_p.batch
+def _linear_batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, backward: Backward) -> Any:
+    trace = BatchTrace(state.trace, axis, backward.function)
+    trace.live = False
+    count = backward.count
+    out_dims: list[int | None] = [0] * len(backward.out_avals)
+    mapped = batched_backward(backward, trace, dims[:count], dims[count:], out_dims)
+    return linear_p.bind(*args, backward=mapped), out_dims
+
+
+@linear_p.xla
+def _linear_xla(hlo: Any, *operands: Any, backward: Backward) -> list[Any]:
+    from pullback.backends.emit import emit_jaxpr
+
+    avals = [ShapedArray(x.shape, x.dtype) for x in operands]
+    closed = stage_flat(backward.function, lambda *xs: _derivative(xs, {"backward": backward}), avals)
+    return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
