@@ -39,6 +39,8 @@ from pullback.core.config import threefry_partitionable as threefry_partitionabl
 from pullback.core.dtypes import float0 as float0
 from pullback.transforms.callbacks import effects_barrier as effects_barrier
 from pullback.transforms.callbacks import pure_callback as pure_callback
+from pullback.transforms.closure import closure_convert as closure_convert
+from pullback.transforms.closure import custom_gradient as custom_gradient
 from pullback.transforms.custom_rules import custom_jvp as custom_jvp
 from pullback.transforms.custom_rules import custom_vjp as custom_vjp
 from pullback.transforms.forward import jvp as jvp

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -174,8 +174,8 @@ class Application:
             got = wanted.update(shape=t.shape, dtype=t.dtype)
             lines.append(f"  out{path} is {aval}, so its tangent must be {wanted}, but it is {got}")
         return TangentMismatchError(
-            f"the jvp rule {name_of(rule)} of {self.owner.described} must give tangents of the shapes and dtypes of its "
-            "results, but\n" + "\n".join(lines)
+            f"the jvp rule {name_of(rule)} of {self.owner.described} must give tangents of the shapes and "
+            "dtypes of its results, but\n" + "\n".join(lines)
         )
 
     # Reverse mode
@@ -199,55 +199,73 @@ class Application:
         for x in residual_leaves:
             if isinstance(x, (Array, np.ndarray, np.generic)) and not _is_object(x):
                 arrays.append(x if isinstance(x, Array) else as_array(x))
-                fixed.append(_AN_ARRAY)
+                fixed.append(AN_ARRAY)
             else:
                 fixed.append(x)
-        pullback = UserBackward(
-            owner, self.nondiff, self.in_tree, tuple([typeof(x) for x in primals]), tuple(perturbed),
-            out_tree, tuple([typeof(x) for x in outs]), residual_tree, tuple(fixed),
-        )  # fmt: skip
-        return outs, arrays, pullback.backward(len(arrays))
+        return outs, arrays, UserBackward(self, primals, perturbed, outs, residual_tree, fixed)
 
 
-class UserBackward(NamedTuple):
+class UserBackward(Backward):
     """A backward rule of the user's, on flat lists of arrays.
 
     Attributes:
       owner, nondiff, in_tree: see :class:`Application`.
       in_avals: the types of the arguments.
       perturbed: which of these have a tangent.
-      out_tree, out_avals: the tree and the types of the results.
+      out_tree, result_avals: the tree and the types of the results.
       residual_tree: the tree of the residuals.
       fixed: the residuals that are not arrays.
     """
 
-    owner: CustomFunction
-    nondiff: tuple[tuple[int, Any], ...]
-    in_tree: Any
-    in_avals: tuple[ShapedArray, ...]
-    perturbed: tuple[bool, ...]
-    out_tree: Any
-    out_avals: tuple[ShapedArray, ...]
-    residual_tree: Any
-    fixed: tuple[Any, ...]
+    def __init__(
+        self,
+        application: Application,
+        primals: Sequence[Any],
+        perturbed: Sequence[bool],
+        outs: Sequence[Any],
+        residual_tree: Any,
+        fixed: Sequence[Any],
+    ) -> None:
+        self.owner = owner = application.owner
+        self.function = owner.fun
+        self.nondiff = application.nondiff
+        self.in_tree = application.in_tree
+        self.out_tree = application.out_tree
+        self.in_avals = tuple([typeof(x) for x in primals])
+        self.perturbed = tuple(perturbed)
+        self.result_avals = tuple([typeof(x) for x in outs])
+        self.out_avals = [a for a in self.result_avals if is_inexact(a.dtype)]
+        self.residual_tree = residual_tree
+        self.fixed = tuple(fixed)
+        self.count = sum([x is AN_ARRAY for x in fixed])
 
-    def backward(self, count: int) -> Backward:
-        avals = [a for a in self.out_avals if is_inexact(a.dtype)]
-        key: Any = tuple(self)
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            self.owner, self.nondiff, self.in_tree, self.out_tree, self.in_avals, self.perturbed, self.result_avals,
+            self.residual_tree, self.fixed,
+        )  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        """Equal rules at points of the same types are equal, so that a program that holds one serves for the other."""
+        if self is other:
+            return True
+        return isinstance(other, UserBackward) and hash(self) == hash(other) and bool(self._key == other._key)
+
+    def __hash__(self) -> int:
         try:
-            hash(key)
-        except TypeError:
-            key = None
-        return Backward(self.owner.fun, self.pull, avals, count, None, key)
+            return hash(self._key)
+        except TypeError:  # an argument that is not differentiated, or a residual, without a hash
+            return id(self)
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """The cotangents of the perturbed arguments, by the user's rule."""
         rule = self.owner.bwd
         assert rule is not None
         arrays, given = iter(residuals), iter(cts)
-        values = tree.unflatten(self.residual_tree, [next(arrays) if x is _AN_ARRAY else x for x in self.fixed])
+        values = tree.unflatten(self.residual_tree, [next(arrays) if x is AN_ARRAY else x for x in self.fixed])
         dense = []
-        for aval in self.out_avals:
+        for aval in self.result_avals:
             ct = next(given) if is_inexact(aval.dtype) else ZERO
             dense.append(zero_tangent(aval, self.owner.symbolic_cotangents) if ct is ZERO else ct)
         results = rule(*[x for _, x in self.nondiff], values, unflatten_one(self.out_tree, dense))
@@ -301,8 +319,8 @@ class UserBackward(NamedTuple):
             wrong = [str(error)]
         if wrong:
             raise CustomRuleError(
-                f"{who} must give cotangents of the same trees as the arguments, {_show(self.in_tree)}, None for what is "
-                f"zero, but it gave {_show(treedef)}: {wrong[0]}"
+                f"{who} must give cotangents of the same trees as the arguments, {_show(self.in_tree)}, None "
+                f"for what is zero, but it gave {_show(treedef)}: {wrong[0]}"
             )
         return [ZERO if ct is None else ct for ct in spread]
 
@@ -319,8 +337,8 @@ class UserBackward(NamedTuple):
                 position += i <= position
             lines.append(f"  argument {position}{tree.keystr(path[1:])} is {aval}, but its cotangent is {got}")
         return TangentMismatchError(
-            f"the backward rule {name_of(self.owner.bwd)} of {self.owner.described} must give cotangents of the shapes and "
-            "dtypes of the arguments, but\n" + "\n".join(lines)
+            f"the backward rule {name_of(self.owner.bwd)} of {self.owner.described} must give cotangents of the "
+            "shapes and dtypes of the arguments, but\n" + "\n".join(lines)
         )
 
 
@@ -332,7 +350,7 @@ class _AnArray:
         return "an array"
 
 
-_AN_ARRAY = _AnArray()
+AN_ARRAY = _AnArray()
 
 
 def _is_none(x: Any) -> bool:

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 from pullback.core import dtypes
 from pullback.core.array import typeof
 from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearError, PullbackError, UnexpectedTracerError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
-from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer, is_linear
+from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, is_linear
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.core.zeros import zeros_of
+from pullback.core.zeros import instantiate, zeros_of
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.shapes import broadcast_in_dim, moveaxis
@@ -71,6 +72,16 @@ class CustomCall:
     def own(self, operands: Sequence[Any]) -> Sequence[Any]:
         """The operands without the captured values."""
         return operands[: len(operands) - self.captured] if self.captured else operands
+
+    def own_pairs(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """The primals and tangents without those of the captured values, which rules say nothing of."""
+        if any(t is not ZERO for t in tangents[len(tangents) - self.captured :]):
+            raise ClosedOverError(
+                f"{name_of(self.function)} closes over a value with respect to which it is differentiated, of which "
+                "its rule says nothing. Pass the value as an argument; pullback.closure_convert finds what a function "
+                "given by the user closes over."
+            )
+        return self.own(primals), self.own(tangents)
 
 
 call_p = Primitive("custom_call", multiple_results=True, keeps_weak_type=False)
@@ -265,14 +276,7 @@ class DerivativeCall(CustomCall):
         self.forward = forward
 
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        for t in tangents[len(tangents) - self.captured :]:
-            if t is not ZERO:
-                raise ClosedOverError(
-                    f"{name_of(self.function)} closes over a value with respect to which it is differentiated, of "
-                    "which its rule says nothing. Pass the value as an argument; pullback.closure_convert finds what "
-                    "a function given by the user closes over."
-                )
-        primals, tangents = self.own(primals), self.own(tangents)
+        primals, tangents = self.own_pairs(primals, tangents)
         rules = state.trace
         reverse = any(type(t) is LinearTracer for t in tangents)
         if self.forward is None or (self.jvp is not None and not reverse and rules.eager):
@@ -286,7 +290,7 @@ class DerivativeCall(CustomCall):
         finally:
             state.trace = rules
         if self.jvp is not None:
-            residuals, backward = _with_jvp(self.jvp, residuals, backward, primals, perturbed)
+            residuals, backward = [*residuals, *primals], _WithJvp(backward, self.jvp, perturbed)
         given = [t for t in tangents if t is not ZERO]
         results = iter(linear_p.bind(*residuals, *given, backward=backward))
         return outs, [next(results) if dtypes.is_inexact(x.dtype) else ZERO for x in outs]
@@ -319,7 +323,7 @@ class DerivativeCall(CustomCall):
             assert places.dims is not None
             out_dims = [d for x, d in zip(outs, places.dims, strict=True) if dtypes.is_inexact(x.dtype)]
             in_dims = [d for d, p in zip(own_dims, perturbed, strict=True) if p]
-            return values, [x for x, _ in pairs], batched_backward(backward, trace, residual_dims, in_dims, out_dims)
+            return values, [x for x, _ in pairs], BatchedBackward(backward, trace, residual_dims, in_dims, out_dims)
 
         call = DerivativeCall(
             self.equation, self.function, batched_run, jvp and batched_jvp, forward and batched_forward
@@ -335,55 +339,26 @@ class Backward:
 
     Attributes:
       function: the user's function.
-      pull: ``(residuals, cotangents) -> cotangents``, from those of the real and complex results to those of the
-        perturbed operands; ZERO is allowed in both.
-      out_avals: the types of the tangents of the real and complex results.
       count: how many residuals there are.
-      push: None, or the derivative itself, ``(residuals, tangents) -> tangents``; otherwise it is ``pull`` transposed.
-      key: compares equal for rules that do the same; None if nothing is known of it.
+      out_avals: the types of the tangents of the real and complex results.
     """
 
-    __slots__ = ("count", "function", "key", "out_avals", "pull", "push")
+    function: Any
+    count: int
+    out_avals: Sequence[ShapedArray]
 
-    def __init__(
-        self,
-        function: Any,
-        pull: Callable[[Sequence[Any], Sequence[Any]], list[Any]],
-        out_avals: Sequence[ShapedArray],
-        count: int,
-        push: Callable[[Sequence[Any], Sequence[Any]], list[Any]] | None = None,
-        key: Any = None,
-    ) -> None:
-        self.function = function
-        self.pull = pull
-        self.out_avals = out_avals
-        self.count = count
-        self.push = push
-        self.key = key
-
-    @property
-    def __name__(self) -> str:
-        return getattr(self.function, "__name__", type(self.function).__name__)
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return isinstance(other, Backward) and self.key is not None and bool(self.key == other.key)
-
-    def __hash__(self) -> int:
-        return id(self) if self.key is None else hash(self.key)
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """The cotangents of the perturbed operands, from those of the real and complex results; some may be ZERO."""
+        raise NotImplementedError
 
     def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """The tangents of the results, under the current trace."""
-        if self.push is not None:
-            return self.push(residuals, tangents)
+        """The tangents of the real and complex results, under the current trace: ``pull`` transposed."""
         trace = CheckedLinearTrace(state.trace, self.function)
         inputs = [trace.input(a) for a in self.out_avals]
         state.trace = trace
         try:
-            cotangents = self.pull(residuals, inputs)
-            ends = [trace.end(ct) for ct in cotangents]
-        except (NotLinearError, PullbackError) as error:
+            ends = [trace.end(ct) for ct in self.pull(residuals, inputs)]
+        except PullbackError as error:
             if isinstance(error, NotLinearError) or error.trace is trace:
                 raise self._not_linear(error) from None
             raise
@@ -401,126 +376,132 @@ class Backward:
             f"{self.__name__}.defjvp(rule): then each mode uses the rule that is for it.\nWhat is not linear: {error}"
         )
 
-
-def _with_jvp(
-    jvp: JVPRule, residuals: list[Any], backward: Backward, primals: Sequence[Any], perturbed: Sequence[bool]
-) -> tuple[list[Any], Backward]:
-    """A backward rule for a function that has a jvp rule too, which takes the primals for more residuals."""
-    count = len(residuals)
-
-    def pull(values: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        return backward.pull(values[:count], cts)
-
-    def push(values: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-        rest = iter(given)
-        outs, tangents = jvp(values[count:], [next(rest) if p else ZERO for p in perturbed])
-        pairs = [(x, t) for x, t in zip(outs, tangents, strict=True) if dtypes.is_inexact(x.dtype)]
-        return [zeros_of(a) if t is ZERO else t for (_, t), a in zip(pairs, backward.out_avals, strict=True)]
-
-    key = None if backward.key is None else (backward.key, tuple(perturbed))
-    both = Backward(backward.function, pull, backward.out_avals, count + len(primals), push, key)
-    return [*residuals, *primals], both
+    @property
+    def __name__(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
 
 
-def batched_backward(
-    backward: Backward, trace: BatchTrace, residual_dims: Dims, in_dims: Dims, out_dims: Dims
-) -> Backward:
+class _WithJvp(Backward):
+    """The backward rule of a function that has a jvp rule too, which takes the primals for more residuals."""
+
+    def __init__(self, backward: Backward, jvp: JVPRule, perturbed: Sequence[bool]) -> None:
+        self.backward = backward
+        self.function = backward.function
+        self.out_avals = backward.out_avals
+        self.count = backward.count + len(perturbed)
+        self.jvp = jvp
+        self.perturbed = perturbed
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        return self.backward.pull(residuals[: self.backward.count], cts)
+
+    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        given = iter(tangents)
+        primals = residuals[self.backward.count :]
+        outs, ts = self.jvp(primals, [next(given) if p else ZERO for p in self.perturbed])
+        inexact = [t for x, t in zip(outs, ts, strict=True) if dtypes.is_inexact(x.dtype)]
+        return [zeros_of(a) if t is ZERO else t for t, a in zip(inexact, self.out_avals, strict=True)]
+
+
+class BatchedBackward(Backward):
     """A backward rule mapped over an axis.
 
-    Args:
+    Attributes:
       backward: the rule.
       trace: which maps it.
       residual_dims, in_dims, out_dims: where the mapped axis is in the residuals, in the perturbed operands and in the
         real and complex results.
     """
-    push = backward.push
 
-    def pull(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        flat, given = sparse(backward.pull, cts)
-        ct_dims = [d for ct, d in zip(cts, out_dims, strict=True) if ct is not ZERO]
-        results = trace.run(flat, [*residuals, *given], [*residual_dims, *ct_dims])
-        return [summed(trace, x, d) for x, d in zip(results, in_dims, strict=True)]
-
-    def batched_push(residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        assert push is not None
-        flat, given = sparse(push, tangents)
-        tangent_dims = [d for t, d in zip(tangents, in_dims, strict=True) if t is not ZERO]
-        results = trace.run(flat, [*residuals, *given], [*residual_dims, *tangent_dims])
-        return [place(trace, x, d) for x, d in zip(results, out_dims, strict=True)]
-
-    size = trace.axis.size
-    avals = [
-        a if d is None else a.update(shape=(*a.shape[:d], size, *a.shape[d:]))
-        for a, d in zip(backward.out_avals, out_dims, strict=True)
-    ]
-    return Backward(backward.function, pull, avals, backward.count, None if push is None else batched_push)
-
-
-linear_p = Primitive("custom_vjp_linear", multiple_results=True, keeps_weak_type=False)
-"""The derivative of a function with a backward rule, from residuals and tangents to tangents: the rule transposed."""
-
-
-@linear_p.shape
-def _linear_shape(*avals: ShapedArray, backward: Backward) -> list[ShapedArray]:
-    return list(backward.out_avals)
-
-
-def _derivative(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    backward: Backward = params["backward"]
-    return backward.derivative(args[: backward.count], args[backward.count :])
-
-
-evaluators[linear_p] = _derivative
-
-
-@linear_p.jvp
-def _linear_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, backward: Backward) -> Any:
-    count = backward.count
-    parts: list[list[Any]] = []
-    if any(t is not ZERO for t in tangents[:count]):
-        residual_tangents = [*tangents[:count], *[ZERO] * (len(tangents) - count)]
-        outs, ts = jvp_flat(
-            backward.function, lambda *xs: _derivative(xs, {"backward": backward}), primals, residual_tangents
-        )
-        parts.append(ts)
-    else:
-        outs = linear_p.bind(*primals, backward=backward)
-    if any(t is not ZERO for t in tangents[count:]):
-        dense = [
-            zeros_of(typeof(x)) if t is ZERO else t for x, t in zip(primals[count:], tangents[count:], strict=True)
+    def __init__(
+        self, backward: Backward, trace: BatchTrace, residual_dims: Dims, in_dims: Dims, out_dims: Dims
+    ) -> None:
+        self.backward = backward
+        self.function = backward.function
+        self.count = backward.count
+        self.trace = trace
+        self.residual_dims = residual_dims
+        self.in_dims = in_dims
+        self.out_dims = out_dims
+        size = trace.axis.size
+        self.out_avals = [
+            a if d is None else a.update(shape=(*a.shape[:d], size, *a.shape[d:]))
+            for a, d in zip(backward.out_avals, out_dims, strict=True)
         ]
-        parts.append(linear_p.bind(*primals[:count], *dense, backward=backward))
-    if len(parts) == 1:
-        return outs, parts[0]
-    return outs, [b if a is ZERO else add_any(a, b) for a, b in zip(*parts, strict=True)]
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        results = self._run(self.backward.pull, residuals, cts, self.out_dims)
+        return [summed(self.trace, x, d) for x, d in zip(results, self.in_dims, strict=True)]
+
+    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        results = self._run(self.backward.derivative, residuals, tangents, self.in_dims)
+        return [place(self.trace, x, d) for x, d in zip(results, self.out_dims, strict=True)]
+
+    def _run(self, function: Any, residuals: Sequence[Any], values: Sequence[Any], dims: Dims) -> Any:
+        flat, given = sparse(function, values)
+        given_dims = [d for x, d in zip(values, dims, strict=True) if x is not ZERO]
+        return self.trace.run(flat, [*residuals, *given], [*self.residual_dims, *given_dims])
 
 
-@linear_p.transpose
-def _linear_transpose(cts: Sequence[Any], *args: Any, backward: Backward) -> list[Any]:
-    count = backward.count
-    if any(map(is_linear, args[:count])):
-        raise NotLinearError(
-            f"the derivative of {name_of(backward.function)} is not linear in the residuals of its rule, so it cannot "
-            "be transposed with respect to them"
-        )
-    results = backward.pull(args[:count], cts)
-    return [None] * count + [ct if type(x) is Linear else None for x, ct in zip(args[count:], results, strict=True)]
+def linear_operation(name: str) -> Primitive:
+    """A derivative with a rule for its transpose, as a primitive of residuals and tangents; it gives tangents."""
+    p = Primitive(name, multiple_results=True, keeps_weak_type=False)
+
+    def derivative(*args: Any, backward: Backward) -> list[Any]:
+        return backward.derivative(args[: backward.count], args[backward.count :])
+
+    evaluators[p] = lambda args, params: derivative(*args, **params)
+
+    @p.shape
+    def shape(*avals: ShapedArray, backward: Backward) -> list[ShapedArray]:
+        return list(backward.out_avals)
+
+    @p.jvp
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, backward: Backward) -> Any:
+        count = backward.count
+        parts: list[list[Any]] = []
+        if any(t is not ZERO for t in tangents[:count]):
+            by_residuals = [*tangents[:count], *[ZERO] * (len(tangents) - count)]
+            run = partial(derivative, backward=backward)
+            outs, ts = jvp_flat(backward.function, run, primals, by_residuals)
+            parts.append(ts)
+        else:
+            outs = p.bind(*primals, backward=backward)
+        if any(t is not ZERO for t in tangents[count:]):
+            pairs = zip(primals[count:], tangents[count:], strict=True)
+            parts.append(p.bind(*primals[:count], *[instantiate(t, x) for x, t in pairs], backward=backward))
+        if len(parts) == 1:
+            return outs, parts[0]
+        return outs, [b if a is ZERO else add_any(a, b) for a, b in zip(*parts, strict=True)]
+
+    @p.transpose
+    def transpose(cts: Sequence[Any], *args: Any, backward: Backward) -> list[Any]:
+        count = backward.count
+        if any(map(is_linear, args[:count])):
+            raise NotLinearError(
+                f"{name} of {name_of(backward.function)} is not linear in its residuals, so it cannot be transposed "
+                "with respect to them"
+            )
+        results = backward.pull(args[:count], cts)
+        return [None] * count + [ct if is_linear(x) else None for x, ct in zip(args[count:], results, strict=True)]
+
+    @p.batch
+    def batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, backward: Backward) -> Any:
+        trace = BatchTrace(state.trace, axis, backward.function)
+        trace.live = False
+        out_dims: list[int | None] = [0] * len(backward.out_avals)
+        mapped = BatchedBackward(backward, trace, dims[: backward.count], dims[backward.count :], out_dims)
+        return p.bind(*args, backward=mapped), out_dims
+
+    @p.xla
+    def xla(hlo: Any, *operands: Any, backward: Backward) -> list[Any]:
+        from pullback.backends.emit import emit_jaxpr
+
+        avals = [ShapedArray(x.shape, x.dtype) for x in operands]
+        closed = stage_flat(backward.function, partial(derivative, backward=backward), avals)
+        return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
+
+    return p
 
 
-@linear_p.batch
-def _linear_batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, backward: Backward) -> Any:
-    trace = BatchTrace(state.trace, axis, backward.function)
-    trace.live = False
-    count = backward.count
-    out_dims: list[int | None] = [0] * len(backward.out_avals)
-    mapped = batched_backward(backward, trace, dims[:count], dims[count:], out_dims)
-    return linear_p.bind(*args, backward=mapped), out_dims
-
-
-@linear_p.xla
-def _linear_xla(hlo: Any, *operands: Any, backward: Backward) -> list[Any]:
-    from pullback.backends.emit import emit_jaxpr
-
-    avals = [ShapedArray(x.shape, x.dtype) for x in operands]
-    closed = stage_flat(backward.function, lambda *xs: _derivative(xs, {"backward": backward}), avals)
-    return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
+linear_p = linear_operation("custom_vjp_linear")

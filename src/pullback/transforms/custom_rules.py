@@ -190,7 +190,7 @@ class CustomFunction:
                 f"one with {self._missing()}"
             )
         if kwargs or not self._fewest <= len(args) <= self._most:
-            args = self._resolve(args, kwargs)
+            args = by_position(self.fun, self._transformation, args, kwargs)
         nondiff: tuple[tuple[int, Any], ...] = ()
         given = args
         if self.nondiff_argnums:
@@ -209,29 +209,6 @@ class CustomFunction:
             forward = None if self.fwd is None else application.forward
             outs = bind(DerivativeCall(self._equation, self.fun, application.run, jvp, forward), arrays)
         return unflatten_one(application.out_tree, outs)
-
-    def _resolve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position, with defaults filled in."""
-        try:
-            signature = inspect.signature(self.fun)
-        except (TypeError, ValueError):
-            if kwargs:
-                raise ArgumentError(
-                    f"{self.described} was called with arguments by keyword ({', '.join(kwargs)}), but has no signature by "
-                    f"which they could be brought to positions, which rules of {self._transformation} need"
-                ) from None
-            return args
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{self.described}: {error}") from None
-        bound.apply_defaults()
-        if bound.kwargs:
-            raise ArgumentError(
-                f"{self.described}: the arguments {', '.join(bound.kwargs)} can be given by keyword only, but the rules of "
-                f"a {self._transformation} function take all arguments by position; make them positional"
-            )
-        return bound.args
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -339,11 +316,35 @@ class custom_vjp(CustomFunction):
             if isinstance(x, Tracer):
                 raise ClosedOverError(
                     f"argument {i} of {self.described} is one of nondiff_argnums, but the value that it was given is "
-                    f"traced: {x!r}. Pass an array that may be traced as an ordinary argument, for which the backward rule "
-                    "may give None; nondiff_argnums is for functions, strings and the like. The value comes from "
-                    f"{x.origin()}"
+                    f"traced: {x!r}. Pass an array that may be traced as an ordinary argument, for which the "
+                    "backward rule may give None; nondiff_argnums is for functions, strings and the like. The value comes "
+                    f"from {x.origin()}"
                 )
         return value
+
+
+def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments of a call by position, as rules take them, with defaults filled in."""
+    try:
+        signature = inspect.signature(fun)
+    except (TypeError, ValueError):
+        if kwargs:
+            raise ArgumentError(
+                f"{name_of(fun)} was called with arguments by keyword ({', '.join(kwargs)}), but has no signature "
+                f"by which they could be brought to positions, as rules of {who} need it"
+            ) from None
+        return args
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{name_of(fun)}: {error}") from None
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise ArgumentError(
+            f"{name_of(fun)}: the arguments {', '.join(bound.kwargs)} can be given by keyword only, but the rules of a "
+            f"{who} function take all arguments by position; make them positional"
+        )
+    return bound.args
 
 
 def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:

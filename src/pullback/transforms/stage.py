@@ -71,15 +71,17 @@ class StageTrace(Trace):
     Attributes:
       invars: the variables of the inputs.
       name_input: names an input by its position, for error messages; None where nobody knows.
+      literals: whether captured scalars are written into the program, as numbers.
     """
 
-    __slots__ = ("consts", "constvars", "eqns", "invars", "name_input", "transformation")
+    __slots__ = ("consts", "constvars", "eqns", "invars", "literals", "name_input", "transformation")
 
     def __init__(self, parent: Trace, function: Any, transformation: str) -> None:
         super().__init__(parent, function)
         self.transformation = transformation
         self.invars: list[Var] = []
         self.name_input: Callable[[int], str] | None = None
+        self.literals = True
         self.eager = False
         self.eqns: list[Eqn] = []
         self.consts: list[Any] = []
@@ -124,7 +126,7 @@ class StageTrace(Trace):
                 if trace is trace.parent:
                     raise leaked(x)
                 trace = trace.parent
-        elif is_literal(x):
+        elif self.literals and is_literal(x):
             return Literal(x, typeof(x))
         var = self.constvars.get(id(x))
         if var is None:
@@ -148,6 +150,7 @@ def stage_flat(
     avals: Sequence[ShapedArray],
     transformation: str = "staging (make_jaxpr, eval_shape)",
     name_input: Callable[[int], str] | None = None,
+    literals: bool = True,
 ) -> ClosedJaxpr:
     """The jaxpr of ``run`` at some abstract inputs.
 
@@ -157,10 +160,12 @@ def stage_flat(
       avals: the abstract inputs.
       transformation: what asks for it, for error messages.
       name_input: names an input by its position, for error messages.
+      literals: whether captured scalars are written into the program, as numbers, or are constants of it.
     """
     trace = StageTrace(state.trace, function, transformation)
     trace.invars = invars = [Var(aval) for aval in avals]
     trace.name_input = name_input
+    trace.literals = literals
     place, scope = state.place, state.scope
     state.place = state.scope = None
     state.trace = trace

@@ -1,0 +1,142 @@
+"""Functions with batching rules: the rule, which is false, is seen in every mode and to every order."""
+
+import numpy as np
+import pytest
+
+import pullback.numpy as pnp
+from pullback import grad, hessian, jacfwd, jit, jvp, linearize, make_jaxpr, vmap
+from pullback.core.errors import CustomRuleError, MissingCustomRuleError
+from pullback.core.jaxpr import eval_jaxpr
+from pullback.transforms.custom_vmap import custom_vmap
+
+XS = pnp.arange(3.0)
+YS = pnp.array([2.0, -1.0])
+
+
+@custom_vmap
+def scaled(x, y):
+    """The sine of x, scaled."""
+    return pnp.sin(x) * y, x + y
+
+
+@scaled.def_vmap
+def scaled_vmap(axis_size, in_batched, x, y):
+    x_batched, y_batched = in_batched
+    assert not x_batched or x.shape[0] == axis_size
+    x = x if x_batched else pnp.broadcast_to(x, (axis_size, *x.shape))
+    y = y if y_batched else pnp.broadcast_to(y, (axis_size, *y.shape))
+    return (10.0 * pnp.sin(x) * y, x + y), (True, True)
+
+
+def f(x, y):
+    return scaled(x, y)[0]
+
+
+def truth(x, y):
+    return 10.0 * pnp.sin(x) * y
+
+
+WRAPPED = {
+    "plain": lambda g: g,
+    "jit inside": jit,
+    "evaluated jaxpr": lambda g: lambda x, y: _evaluated(g, x, y),
+}
+
+
+def _evaluated(g, x, y):
+    closed = make_jaxpr(g)(x, y)
+    return eval_jaxpr(closed.jaxpr, closed.consts, pnp.asarray(x), pnp.asarray(y))[0]
+
+
+def test_without_a_mapped_axis_the_function_itself_is_used():
+    np.testing.assert_allclose(f(1.0, 2.0), 2 * np.sin(1.0), rtol=1e-6)
+    np.testing.assert_allclose(grad(f)(1.0, 2.0), 2 * np.cos(1.0), rtol=1e-6)
+    np.testing.assert_allclose(jit(grad(grad(f)))(1.0, 2.0), -2 * np.sin(1.0), rtol=1e-6)
+    assert (scaled.__name__, scaled.__doc__) == ("scaled", "The sine of x, scaled.")
+
+
+@pytest.mark.parametrize("outer", [lambda g: g, jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        lambda g: lambda x: vmap(g, (0, None))(x, 2.0),
+        lambda g: lambda x: vmap(grad(g), (0, None))(x, 2.0),
+        lambda g: lambda x: vmap(grad(g, 1), (0, None))(x, 2.0),
+        lambda g: lambda x: vmap(jacfwd(g), (0, None))(x, 2.0),
+        lambda g: lambda x: vmap(hessian(g), (0, None))(x, 2.0),
+        lambda g: lambda x: vmap(grad(grad(g, 1)), (0, None))(x, 2.0),
+        lambda g: lambda x: vmap(lambda x: jvp(g, (x, 2.0), (1.0, 3.0)))(x),
+        lambda g: lambda x: vmap(lambda x: linearize(g, x, 2.0)[1](1.0, 1.0))(x),
+        lambda g: grad(lambda x: vmap(g, (0, None))(x, 2.0).sum()),
+        lambda g: grad(lambda x: (vmap(grad(g), (0, None))(x, 2.0) ** 2).sum()),
+        lambda g: lambda x: grad(lambda y: vmap(g, (0, None))(x, y).sum())(2.0),
+        lambda g: lambda x: jvp(lambda x: vmap(g, (0, None))(x, 2.0), (x,), (pnp.ones(3),)),
+        lambda g: lambda x: vmap(grad(g), (None, 0))(1.0, x),
+        lambda g: jacfwd(lambda x: vmap(g)(x, x)),
+    ],
+)
+def test_the_rule_is_kept(transformed, wrap, outer):
+    for ours, expected in zip(_leaves(outer(transformed(wrap(f)))(XS)), _leaves(transformed(truth)(XS)), strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
+
+
+def _leaves(x):
+    return list(x) if isinstance(x, tuple) else [x]
+
+
+def test_two_mapped_axes():
+    both = vmap(vmap(f, (0, None)), (None, 0))
+    np.testing.assert_allclose(both(XS, YS), 10 * np.sin(XS) * np.asarray(YS)[:, None], rtol=1e-5)
+    np.testing.assert_allclose(
+        vmap(vmap(grad(f), (0, None)), (None, 0))(XS, YS), 10 * np.cos(XS) * np.asarray(YS)[:, None], rtol=1e-5
+    )
+
+
+def test_results_that_are_not_mapped():
+    @custom_vmap
+    def g(x, w):
+        return x * w, w
+
+    @g.def_vmap
+    def rule(axis_size, in_batched, x, w):  # differentiation maps what it is given
+        return (x * w, 100.0 * w), (True, in_batched[1])
+
+    assert vmap(lambda x: g(x, 2.0)[1], out_axes=None)(XS) == 200.0
+    np.testing.assert_allclose(vmap(lambda x: g(x, 2.0)[1])(XS), [200.0] * 3)
+    np.testing.assert_allclose(vmap(lambda x: grad(lambda w: g(x, w)[1])(2.0))(XS), [100.0] * 3)
+    np.testing.assert_allclose(vmap(lambda x: grad(lambda w: sum(g(x, w)))(2.0))(XS), 100 + XS)
+    np.testing.assert_allclose(vmap(lambda x: jvp(lambda w: g(x, w)[1], (2.0,), (1.0,))[1])(XS), [100.0] * 3)
+
+
+def test_trees_integers_and_keywords():
+    @custom_vmap
+    def g(p, n=2):
+        return {"y": p["x"] ** n}
+
+    @g.def_vmap
+    def rule(axis_size, in_batched, p, n):
+        assert in_batched == [{"x": True}, False]
+        return {"y": 3.0 * p["x"] ** n}, {"y": True}
+
+    def use(x):
+        return g(p={"x": x})["y"]
+
+    np.testing.assert_allclose(vmap(use)(XS), 3 * XS**2)
+    np.testing.assert_allclose(vmap(grad(use))(XS), 6 * XS)
+    np.testing.assert_allclose(vmap(jit(grad(use)))(XS), 6 * XS)
+
+
+def test_errors():
+    g = custom_vmap(lambda x: x)
+    with pytest.raises(MissingCustomRuleError, match="def_vmap"):
+        g(1.0)
+    g.def_vmap(lambda size, batched, x: x)
+    with pytest.raises(CustomRuleError, match=r"must give a pair \(out, out_batched\)"):
+        vmap(g)(XS)
+    g.def_vmap(lambda size, batched, x: (x, (True, True)))
+    with pytest.raises(CustomRuleError, match="tree of booleans like out"):
+        vmap(g)(XS)
+    g.def_vmap(lambda size, batched, x: (x.sum(), True))
+    with pytest.raises(CustomRuleError, match=r"first axis must have size 3, but it is f32\[\]"):
+        vmap(g)(XS)
