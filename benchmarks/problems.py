@@ -174,6 +174,51 @@ def rosenbrock(library: Library, derivative: str) -> Call:
     return lambda: transform(f)(x)
 
 
+def _with_rule(library: Library, kind: str) -> Callable[[Any, Any], Any]:
+    """The function sin(x) y with a derivative rule of its own, ``custom_jvp`` or ``custom_vjp``."""
+    np, transforms = library.np, library.transforms
+
+    def f(x: Any, y: Any) -> Any:
+        return np.sin(x) * y
+
+    if kind == "custom_jvp":
+        ruled = transforms.custom_jvp(f)
+
+        def jvp(primals: Any, tangents: Any) -> Any:
+            (x, y), (tx, ty) = primals, tangents
+            return ruled(x, y), np.cos(x) * tx * y + np.sin(x) * ty
+
+        ruled.defjvp(jvp)
+    else:
+        ruled = transforms.custom_vjp(f)
+        ruled.defvjp(
+            lambda x, y: (ruled(x, y), (np.cos(x), np.sin(x), y)),
+            lambda residuals, ct: (residuals[0] * ct * residuals[2], residuals[1] * ct),
+        )
+    return ruled  # type: ignore[no-any-return]
+
+
+def custom_rule_gradient(library: Library, kind: str, mapped: bool = False) -> Call:
+    """The gradient of a function with a rule of its own; mapped over 8 points too."""
+    f, grad, vmap = _with_rule(library, kind), library.transforms.grad, library.transforms.vmap
+    if not mapped:
+        return lambda: grad(f)(2.0, 3.0)
+    xs = _normal(library, 8)
+    return lambda: vmap(grad(f), in_axes=(0, None))(xs, 3.0)
+
+
+def custom_rules_staged(library: Library, kind: str) -> Call:
+    """A program with 100 calls of a function with a rule, recorded as a jaxpr."""
+    f, make_jaxpr = _with_rule(library, kind), library.transforms.make_jaxpr
+
+    def calls(x: Any) -> Any:
+        for _ in range(100):
+            x = f(x, 3.0)
+        return x
+
+    return lambda: make_jaxpr(lambda x: calls(x))(2.0)  # a new function, since JAX keeps what it traced of an old one
+
+
 def cold_process(library: Library) -> Call:
     """A whole process that imports the library and evaluates one gradient."""
     command = [sys.executable, "-c", library.cold_start]

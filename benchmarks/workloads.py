@@ -99,6 +99,33 @@ _UNCOMPILED = (
         partial(problems.mlp_gradient_staged, layers=50),
         {"jax": 0.15},
     ),
+    *(
+        Workload(
+            f"{kind}-grad",
+            f"grad of a {kind} function",
+            partial(problems.custom_rule_gradient, kind=kind),
+            {"jax": 0.1},
+        )
+        for kind in ("custom_jvp", "custom_vjp")
+    ),
+    *(
+        Workload(
+            f"{kind}-vmap",
+            f"vmap(grad) of a {kind} function, 8 points",
+            partial(problems.custom_rule_gradient, kind=kind, mapped=True),
+            {"jax": 0.15},
+        )
+        for kind in ("custom_jvp", "custom_vjp")
+    ),
+    *(
+        Workload(
+            f"{kind}-trace",
+            f"make_jaxpr, 100 calls of a {kind} function",
+            partial(problems.custom_rules_staged, kind=kind),
+            {"jax": 0.2},
+        )
+        for kind in ("custom_jvp", "custom_vjp")
+    ),
     Workload(
         "cold",
         "cold process: import, grad(tanh)(2.)",
