@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from specs import FLOAT, INEXACT, K, PositiveDefinite, R, Sample, Spec, derivative_of
+from specs import FLOAT, INEXACT, K, Pivoted, PositiveDefinite, R, Sample, Spec, derivative_of
 
 import pullback.numpy as jnp
 
@@ -521,6 +521,7 @@ LINALG = [
             ("diagonal", (R(3, 3),), "", {}),
             ("matrix_power", (R(2, 2),), "n=3", {"n": 3}),
             ("matrix_power", (R(2, 2),), "n=0", {"n": 0}),
+            ("matrix_power", (Pivoted(3, 3),), "n=-2", {"n": -2}),
         )
     ],
     *(
@@ -534,6 +535,38 @@ LINALG = [
         )
         for shape in ((3, 3), (2, 2, 2))
         for upper in (False, True)
+    ),
+    *(
+        fn(
+            f"linalg.{name}",
+            *(Pivoted(*shape) if i == 0 else R(*shape) for i, shape in enumerate(shapes)),
+            dtypes="fdFD",
+            tolerance=4,
+            call=partial(_in_linalg, name=name, options={}),
+        )
+        for name, shapes in (
+            ("solve", ((3, 3), (3,))),
+            ("solve", ((3, 3), (3, 2))),
+            ("solve", ((2, 3, 3), (3,))),
+            ("solve", ((3, 3), (2, 3, 1))),
+            ("solve", ((2, 1, 2, 2), (3, 2, 2))),
+            ("inv", ((3, 3),)),
+            ("inv", ((2, 2, 2),)),
+            ("det", ((4, 4),)),
+            ("slogdet", ((4, 4),)),
+        )
+    ),
+    *(
+        fn(
+            f"linalg.{name}",
+            K([[1, 2, 0], [3, -1, 4], [2, 2, 5]], np.int32, fixed=True),
+            label="integers",
+            derivative="",
+            exact_dtype=False,
+            tolerance=8,
+            call=partial(_in_linalg, name=name, options={}),
+        )
+        for name in ("inv", "det", "slogdet")
     ),
     fn(
         "linalg.multi_dot",

@@ -16,14 +16,17 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import scipy.linalg
 import scipy.special
 
 from pullback.core import dtypes as core_dtypes
 from pullback.core.trace import Primitive
 from pullback.primitives import (
     contraction,
+    determinants,
     indexing,
     linalg,
+    lu,
     random_bits,
     scatter,
     shapes,
@@ -96,6 +99,14 @@ class Dominant(R):
     def draw(self, dtype: np.dtype[Any], seed: int) -> NumpyArray:
         x = super().draw(np.result_type(dtype, np.float32), seed)
         return (x / 4 + 2 * np.eye(self.shape[-1])).astype(dtype)
+
+
+class Pivoted(R):
+    """A sample of matrices whose rows a decomposition puts in another order, all their pivots being large."""
+
+    def draw(self, dtype: np.dtype[Any], seed: int) -> NumpyArray:
+        x = super().draw(np.result_type(dtype, np.float32), seed)
+        return np.roll(x / 4 + 2 * np.eye(*self.shape[-2:]), 1, -2).astype(dtype)
 
 
 class PositiveDefinite(R):
@@ -913,7 +924,67 @@ def triangular_solves(a: Sequence[int], b: Sequence[int], flags: Sequence[bool],
     )
 
 
+def lu_factors(x: Any) -> list[Any]:
+    """The factors, the pivots, and the permutation that comes of them."""
+    *batch, m, n = x.shape
+    factors, pivots = x.copy(), np.zeros((*batch, min(m, n)), np.int32)
+    for i in np.ndindex(*batch) if x.size else ():
+        factors[i], pivots[i] = scipy.linalg.lu_factor(x[i])
+    return [factors, pivots, swapped_rows(pivots, m)]
+
+
+def swapped_rows(pivots: Any, size: int) -> Any:
+    *batch, count = pivots.shape
+    rows = np.broadcast_to(np.arange(size, dtype=np.int32), (*batch, size)).copy()
+    for i in np.ndindex(*batch):
+        for j in range(count):
+            rows[i][[j, pivots[i][j]]] = rows[i][[pivots[i][j], j]]
+    return rows
+
+
+def solve_linear(a: Any, b: Any, transpose: bool) -> Any:
+    factors, _, permutation = lu.lu(ew.stop_gradient_p.bind(a))
+    return lu.linear_solve_p.bind(a, factors, permutation, b, transpose=transpose)
+
+
+def linear_solves(a: Sequence[int], b: Sequence[int], transpose: bool) -> Spec:
+    return Spec(
+        f"linear_solve({a}x{b};{transpose})",
+        "linear_solve",
+        partial(solve_linear, transpose=transpose),
+        lambda a, b: np.linalg.solve(a.swapaxes(-1, -2) if transpose else a, b),
+        (Pivoted(*a), R(*b)),
+        "fdFD",
+        "dD",
+        tolerance=4,
+    )
+
+
 LINALG = [
+    *(
+        row(lu.lu_p, lu_factors, Pivoted(*shape), dtypes="fdFD", tolerance=4)
+        for shape in ((1, 1), (3, 3), (4, 2), (2, 4), (2, 3, 3), (2, 1, 3, 2), (0, 0), (0, 2), (2, 0), (0, 2, 2))
+    ),
+    *(
+        row(
+            lu.lu_pivots_to_permutation_p,
+            partial(swapped_rows, size=size),
+            K(pivots, np.int32),
+            params={"permutation_size": size},
+        )
+        for pivots, size in (([2, 2, 2], 3), ([3, 1], 5), ([[1, 1], [0, 1], [1, 0]], 2), ([[], []], 2))
+    ),
+    *(
+        linear_solves(a, b, transpose)
+        for a, b in (((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 1)), ((1, 1), (1, 1)), ((0, 0), (0, 2)), ((2, 2), (2, 0)))
+        for transpose in BOOLEANS
+    ),
+    *(
+        row(operation, reference, sample(*shape), dtypes="fdFD", tolerance=4)
+        for operation, reference in ((determinants.det_p, np.linalg.det), (determinants.slogdet_p, np.linalg.slogdet))
+        for sample in (Dominant, Pivoted)
+        for shape in ((1, 1), (2, 2), (3, 3), (4, 4), (2, 5, 5), (0, 0), (0, 2, 2))
+    ),
     *(
         row(linalg.cholesky_p, np.linalg.cholesky, PositiveDefinite(*shape), dtypes="fdFD", tolerance=4)
         for shape in ((1, 1), (3, 3), (2, 2, 2), (2, 1, 3, 3), (0, 0), (0, 2, 2))

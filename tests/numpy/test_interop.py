@@ -188,5 +188,18 @@ def test_products() -> None:
         pnp.linalg.matrix_power(a, 2)
     with pytest.raises(ShapeError, match="at least two"):
         pnp.linalg.multi_dot([a])
-    with pytest.raises(UnsupportedFunctionError, match="need an inverse"):
-        pnp.linalg.matrix_power(square, -1)
+    for n in (-1, -3):
+        expected = np.linalg.matrix_power(square, n)
+        np.testing.assert_allclose(pnp.linalg.matrix_power(square, n), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_lists_are_operands_beside_ours_as_for_numpy() -> None:
+    x = pnp.asarray([1.0, 2.0])
+    assert np.allclose(x, [1.0, 2.0])
+    assert not np.array_equal([1.0, 3.0], x)
+    np.testing.assert_array_equal(np.add(x, [1, 2]), [2, 4])
+    np.testing.assert_array_equal(np.dot([[1, 0], [0, 3]], x), [1, 6])
+    np.testing.assert_allclose(grad(lambda x: np.dot([x, 2 * x], x)[1])(pnp.ones(1)), [4])
+    np.testing.assert_array_equal(grad(lambda x: np.sum(np.multiply(x, (3, 4))))(x), [3, 4])
+    with pytest.raises(TypeError, match="isclose: expected an array or a number, got 'a'"):
+        np.allclose(x, "a", (1, 2))

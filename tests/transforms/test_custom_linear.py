@@ -216,3 +216,21 @@ def test_custom_gradient_of_trees_and_of_python_control_flow():
 def test_custom_gradient_without_a_backward_function():
     with pytest.raises(TypeError, match=r"must give a pair \(out, vjp_function\)"):
         custom_gradient(lambda x: x)(1.0)
+
+
+# Long programs -------------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_after_thousands_of_operations():
+    @pullback.custom_jvp
+    def double(x):
+        return 2 * x
+
+    double.defjvp(lambda primals, tangents: (double(*primals), 2 * tangents[0]))  # the operator asks for a dtype
+
+    def f(x):
+        for _ in range(3000):
+            x = pnp.sin(x)
+        return double(x)
+
+    np.testing.assert_allclose(grad(f)(0.1), jvp(f, (0.1,), (1.0,))[1], rtol=1e-4)

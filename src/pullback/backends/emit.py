@@ -59,7 +59,7 @@ def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence
         values = [env[a] if type(a) is Var else hlo.number(_number(a.val), a.aval.dtype) for a in eqn.invars]  # type: ignore[union-attr]
         outvars = eqn.outvars
         hlo.results = [v.aval for v in outvars]
-        name = f"{primitive.name}({eqn.params['name']})" if "jaxpr" in eqn.params else primitive.name
+        name = f"{primitive.name}({eqn.params['name']})" if "name" in eqn.params else primitive.name
         hlo.place = hlo.module.place(eqn.made_at, name if eqn.scope is None else eqn.scope.label(name))
         out = rule(hlo, *values, **eqn.params)
         if primitive.multiple_results:

@@ -1,5 +1,8 @@
 """Floor 1, the language: types, trees, primitives, traces, jaxprs. It knows no operation."""
 
+from typing import TYPE_CHECKING, Any
+
+from pullback.core.array import typeof as get_aval
 from pullback.core.jaxpr import ClosedJaxpr as ClosedJaxpr
 from pullback.core.jaxpr import Eqn as JaxprEqn
 from pullback.core.jaxpr import Jaxpr as Jaxpr
@@ -8,11 +11,21 @@ from pullback.core.jaxpr import Var as Var
 from pullback.core.jaxpr import check_jaxpr as check_jaxpr
 from pullback.core.jaxpr import eval_jaxpr as eval_jaxpr
 from pullback.core.jaxpr import jaxpr_as_fun as jaxpr_as_fun
-from pullback.core.trace import Primitive as Primitive
 from pullback.core.trace import Tracer as Tracer
 from pullback.core.types import ShapedArray as ShapedArray
 
+if TYPE_CHECKING:
+    from pullback.core.rules import Primitive as Primitive
+
 __all__ = [
     "ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "ShapedArray", "Tracer", "Var", "check_jaxpr",
-    "eval_jaxpr", "jaxpr_as_fun",
+    "eval_jaxpr", "get_aval", "jaxpr_as_fun",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Primitive":  # users' own, which few programs need: for a short start
+        from pullback.core.rules import Primitive
+
+        return Primitive
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -34,7 +34,9 @@ PullbackError
 ├── AllocationError (MemoryError, RuntimeError)   an array too large for memory
 ├── CallbackError (ValueError, NotImplementedError)   a call of a Python function that cannot be done so
 ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where debug_nans or debug_infs asks for it
-└── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
+├── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
+├── ControlFlowError (TypeError, ValueError)   bodies, branches, predicates and lengths of loops that do not fit
+└── RuleCheckError (AssertionError)          rules of a function that check_rule found to be wrong
 """
 
 from __future__ import annotations
@@ -192,3 +194,17 @@ class NonFiniteError(PullbackError, FloatingPointError):
 
 class ProfilerError(PullbackError, RuntimeError):
     """A profile was begun while one was being recorded, or ended while none was."""
+
+
+class ControlFlowError(PullbackError, TypeError, ValueError):
+    """The body, branches, predicate or length of a loop or a choice that do not fit it."""
+
+
+class RuleCheckError(PullbackError, AssertionError):
+    """The rules of a function are wrong.
+
+    Attributes:
+      findings: what is wrong, one entry for each fault, with ``kind``, ``rule`` and ``message``.
+    """
+
+    findings: tuple[object, ...] = ()

@@ -209,19 +209,32 @@ def _show_jaxpr(jaxpr: Jaxpr, names: _Names, indent: str) -> list[str]:
 def _show_eqn(eqn: Eqn, names: _Names, binders: str, indent: str) -> list[str]:
     operands = "".join(" " + _show_atom(a, names) for a in eqn.invars)
     params = dict(sorted(eqn.params.items()))
-    nested = {k: v for k, v in params.items() if isinstance(v, (Jaxpr, ClosedJaxpr))}
+    nested = {k: v for k, v in params.items() if holds_programs(v)}
     head = f"{indent}{binders} = {eqn.primitive.name}" if binders else f"{indent}{eqn.primitive.name}"
     if not nested:
         shown = " ".join(f"{k}={_show_param(v)}" for k, v in params.items())
         return [f"{head}[{shown}]{operands}" if shown else f"{head}{operands}"]
     lines = [head + "["]
     for name, value in params.items():
-        if name in nested:
+        if name in nested and isinstance(value, tuple):
+            lines.append(f"{indent}  {name}=(")
+            for item in value:
+                inner = _show_jaxpr(getattr(item, "jaxpr", item), names, indent + "    ")
+                lines += [f"{indent}    {inner[0]}", *inner[1:]]
+            lines.append(f"{indent}  )")
+        elif name in nested:
             inner = _show_jaxpr(getattr(value, "jaxpr", value), names, indent + "  ")
             lines += [f"{indent}  {name}={inner[0]}", *inner[1:]]
         else:
             lines.append(f"{indent}  {name}={_show_param(value)}")
     return [*lines, f"{indent}]{operands}"]
+
+
+def holds_programs(value: Any) -> bool:
+    """Whether a parameter is a program, or a tuple of programs."""
+    if isinstance(value, tuple):
+        return bool(value) and all(isinstance(item, (Jaxpr, ClosedJaxpr)) for item in value)
+    return isinstance(value, (Jaxpr, ClosedJaxpr))
 
 
 def _show_param(value: Any) -> str:

@@ -48,9 +48,23 @@ class Linear:
     def aval(self) -> ShapedArray:
         aval = self._aval
         if aval is None:
-            assert self.primitive is not None
-            aval = self._aval = infer(self.primitive, operand_avals(self.args), self.params)
+            aval = self._find_aval()
         return aval
+
+    def _find_aval(self) -> ShapedArray:
+        """Work out the type, and those that it depends on: without recursion, since a tape may be long."""
+        waiting = [self]
+        while waiting:
+            var = waiting[-1]
+            unknown = [x for x in var.args if type(x) is Linear and x._aval is None]
+            if unknown:
+                waiting += unknown
+                continue
+            assert var.primitive is not None
+            var._aval = infer(var.primitive, operand_avals(var.args), var.params)
+            waiting.pop()
+        assert self._aval is not None
+        return self._aval
 
     @property
     def shape(self) -> Shape:

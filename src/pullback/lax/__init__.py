@@ -1,5 +1,10 @@
 """The primitives under JAX's names, as functions that check their operands: ``pullback.lax``."""
 
+from pullback.control.associative import associative_scan
+from pullback.control.conditional import cond, cond_p, switch
+from pullback.control.loops import fori_loop, while_loop, while_p
+from pullback.control.scan import map, scan
+from pullback.control.scan_primitive import scan_p
 from pullback.lax import linalg
 from pullback.primitives.checked import (
     RoundingMethod,
@@ -130,6 +135,7 @@ from pullback.primitives.checked_shapes import (
     squeeze,
     top_k,
     transpose,
+    zeros_like_array,
 )  # fmt: skip
 from pullback.primitives.contraction import dot_general_p
 from pullback.primitives.elementwise import (

@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.array import Array
-from pullback.core.errors import UnsupportedFunctionError
+from pullback.core.errors import OperandError, UnsupportedFunctionError
 from pullback.core.trace import Tracer
 
 __all__: list[str] = []
@@ -82,6 +82,7 @@ def _call(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if kwargs:
         raise UnsupportedFunctionError(f"np.{name} does not take {', '.join(kwargs)} for Pullback's arrays")
     function = _find("", name, f"np.{name}")
+    inputs = tuple(map(_from_list, inputs))
     if dtype is None:
         return function(*inputs)
     convert = _find("", "asarray", "np.asarray")
@@ -128,7 +129,21 @@ def array_function(function: Callable[..., Any], types: Any, args: Any, kwargs: 
         if any(isinstance(x, Tracer) for x in leaves):
             raise UnsupportedFunctionError(f"{shown} cannot write traced arrays into out=; use the result")
         return function(*_on_the_host(args), **_on_the_host(kwargs))
-    return _find(module, name, shown)(*args, **kwargs)
+    found = _find(module, name, shown)
+    try:
+        return found(*args, **kwargs)
+    except OperandError as error:
+        if not any(isinstance(x, (list, tuple)) for x in args):
+            raise
+        try:
+            return found(*map(_from_list, args), **kwargs)
+        except (TypeError, ValueError):
+            raise error from None
+
+
+def _from_list(x: Any) -> Any:
+    """An operand that is a list as an array: NumPy's functions take lists, and ours do not."""
+    return _find("", "asarray", "np.asarray")(x) if isinstance(x, (list, tuple)) else x
 
 
 def _on_the_host(values: Any) -> Any:

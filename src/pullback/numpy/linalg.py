@@ -1,19 +1,25 @@
-"""Linear algebra: norms, products and the Cholesky decomposition. The other decompositions are not there yet."""
+"""Linear algebra: norms, products, the Cholesky decomposition, systems of equations, inverses and determinants.
+
+What needs eigenvalues, singular values or a QR decomposition is not there yet.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from pullback.core import dtypes
 from pullback.core.errors import ShapeError, UnsupportedFunctionError
 from pullback.numpy import contraction, diagonals, manipulation, reductions
 from pullback.numpy.creation import eye
-from pullback.numpy.promotion import axis_index, inexact_operand, operand
-from pullback.primitives import checked_linalg, shapes
+from pullback.numpy.promotion import axis_index, inexact_operand, operand, promote_all
+from pullback.primitives import checked_linalg, lu, shapes
 from pullback.primitives import elementwise as ops
+from pullback.primitives.checked import bind
+from pullback.primitives.determinants import det_p, slogdet_p
 from pullback.primitives.linalg import adjoint
+from pullback.transforms.vmap import vmap
 
 _INF = float("inf")
 
@@ -154,6 +160,147 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     return adjoint(factor) if upper else factor
 
 
+def solve(a: Any, b: Any) -> Any:
+    """The solutions x of A x = b, for square matrices A, by their LU decomposition.
+
+    Args:
+      a: the matrices A, an array (..., n, n) of numbers; integers become floats.
+      b: a vector (n), or matrices (..., n, k), whose columns are the right sides; any array of two or more axes is
+        taken for matrices.
+
+    Returns:
+      x, of the shape of ``b`` with the leading axes broadcast. It is infinite or NaN where A is singular.
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+
+    A derivative costs one more solution, with the same decomposition: dx = inv(A) (db - dA x).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.solve(pnp.array([[2, 1], [1, 3]]), pnp.array([3, 4])))
+    [1. 1.]
+    """
+    return solve_systems("linalg.solve", lu.linear_solve, (a,), b)
+
+
+def solve_systems(name: str, solver: Callable[..., Any], matrices: Sequence[Any], b: Any) -> Any:
+    """What a solver of systems of equations gives for a vector, or for matrices whose leading axes broadcast.
+
+    Args:
+      name: of the function that was called, for errors.
+      solver: ``solver(*matrices, b)``, for arrays with the same leading axes.
+      matrices: the matrices of the systems, an array (..., n, n), and arrays of integers with the same leading axes
+        that belong to them.
+      b: the right sides: a vector (n), or matrices (..., n, k).
+    """
+    a, b = (inexact_operand(name, x) for x in promote_all(name, (matrices[0], b)))
+    require_square(name, a)
+    vector = len(b.shape) == 1
+    x = shapes.expand_dims(b, (-1,)) if vector else b
+    if not b.shape or x.shape[-2] != a.shape[-1]:
+        raise ShapeError(
+            f"{name}: b must be a vector or matrices with {a.shape[-1]} rows, for matrices in an array of shape "
+            f"{a.shape}; got shape {b.shape}"
+        )
+    x = _broadcast(solver, [a, *matrices[1:]], x)
+    return shapes.squeeze(x, (-1,)) if vector else x
+
+
+def _broadcast(solver: Any, matrices: Sequence[Any], b: Any) -> Any:
+    """A solution for matrices whose leading axes broadcast; one matrix A is not copied for each b."""
+    leading = matrices[0].shape[:-2]
+    if not leading:
+        for _ in b.shape[:-2]:
+            solver = vmap(solver, (*[None] * len(matrices), 0))
+        return solver(*matrices, b)
+    batch = manipulation.broadcast_shapes(leading, b.shape[:-2])
+    return solver(
+        *[shapes.broadcast_to(x, (*batch, *x.shape[len(leading) :])) for x in matrices],
+        shapes.broadcast_to(b, (*batch, *b.shape[-2:])),
+    )
+
+
+def inv(a: Any) -> Any:
+    """The inverses of square matrices, by their LU decomposition.
+
+    Args:
+      a: an array (..., n, n) of numbers; integers become floats.
+
+    Returns:
+      An array of the shape of ``a``; infinite or NaN where a matrix is singular.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.inv(pnp.array([[2, 0], [0, 4]])))
+    [[0.5  0.  ]
+     [0.   0.25]]
+    """
+    a = inexact_operand("linalg.inv", a)
+    require_square("linalg.inv", a)
+    return lu.inverse(a)
+
+
+def det(a: Any) -> Any:
+    """The determinants of square matrices.
+
+    Args:
+      a: an array (..., n, n) of numbers; integers become floats.
+
+    Returns:
+      An array of the leading axes of ``a``.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+
+    The derivative is right for singular matrices too. Derivatives of higher order are, unless a matrix of four or more
+    rows has a rank of n - 2 or less: there they are not finite.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.det(pnp.array([[2, 0], [0, 4]])))
+    8.0
+    """
+    return bind(det_p, inexact_operand("linalg.det", a))
+
+
+class SlogdetResult(NamedTuple):
+    """What :func:`slogdet` gives.
+
+    Attributes:
+      sign: the determinants divided by their sizes; zero for singular matrices.
+      logabsdet: the logarithms of the sizes of the determinants.
+    """
+
+    sign: Any
+    logabsdet: Any
+
+
+def slogdet(a: Any) -> SlogdetResult:
+    """The signs of the determinants of square matrices, and the logarithms of their sizes.
+
+    Args:
+      a: an array (..., n, n) of numbers; integers become floats.
+
+    Returns:
+      ``sign`` (of size one; complex for complex matrices) and ``logabsdet`` (real), arrays of the leading axes of
+      ``a``. They are 0 and minus infinity for a singular matrix.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> sign, logabsdet = pnp.linalg.slogdet(pnp.array([[0.0, 1.0], [1.0, 0.0]]))
+    >>> print(sign, logabsdet)
+    -1.0 0.0
+    """
+    return SlogdetResult(*bind(slogdet_p, inexact_operand("linalg.slogdet", a)))
+
+
 def matrix_transpose(x: Any, /) -> Any:
     """The array with its last two axes swapped.
 
@@ -241,10 +388,17 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 
 def matrix_power(a: Any, n: int) -> Any:
-    """The product of a square matrix with itself, ``n`` times, by repeated squaring.
+    """The product of a square matrix with itself, ``n`` times, by repeated squaring; of its inverse, if ``n`` < 0.
+
+    Args:
+      a: an array (..., m, m); where ``n`` is negative, integers become floats.
+      n: an integer.
+
+    Returns:
+      An array of the shape of ``a``.
 
     Raises:
-      UnsupportedFunctionError: ``n`` is negative: inverses are not there yet.
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.matrix_power(pnp.array([[1, 1], [0, 1]]), 5))
@@ -254,7 +408,7 @@ def matrix_power(a: Any, n: int) -> Any:
     a, n = operand("linalg.matrix_power", a), operator.index(n)
     require_square("linalg.matrix_power", a)
     if n < 0:
-        raise UnsupportedFunctionError("linalg.matrix_power: negative powers need an inverse, which is not there yet")
+        a, n = inv(a), -n
     if n == 0:
         return shapes.broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape)
     result = None
@@ -316,6 +470,6 @@ def _cheapest_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 
 
 __all__ = [
-    "cholesky", "cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot", "norm",
-    "outer", "tensordot", "trace", "vecdot", "vector_norm",
+    "SlogdetResult", "cholesky", "cross", "det", "diagonal", "inv", "matmul", "matrix_norm", "matrix_power",
+    "matrix_transpose", "multi_dot", "norm", "outer", "slogdet", "solve", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip

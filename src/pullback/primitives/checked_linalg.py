@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from pullback.core.array import typeof
 from pullback.primitives import linalg, shapes
+from pullback.primitives import lu as lu_decomposition
 from pullback.primitives.checked import array_operand, bind
 
 
@@ -89,3 +91,56 @@ def triangular_solve(
         unit_diagonal=bool(unit_diagonal),
     )
     return shapes.squeeze(x, new) if vectors else x
+
+
+def lu(x: Any) -> tuple[Any, Any, Any]:
+    """The LU decomposition of matrices, with their rows permuted so that no element of L is larger than one.
+
+    Args:
+      x: an array (..., m, n) of float32, float64, complex64 or complex128.
+
+    Returns:
+      The factors in one array of the shape and dtype of ``x``: U is its upper triangle, and L is what is below, with
+      ones on the diagonal; the pivots, int32 of shape (..., min(m, n)): row i was swapped with row ``pivots[i]``, for
+      one i after the other; and the permutation, int32 of shape (..., m), for which ``x[permutation]`` is L times U. Of
+      a singular matrix, U has zeros on the diagonal.
+
+    Raises:
+      ShapeError: ``x`` has fewer than two axes (a TypeError and a ValueError).
+      DtypeError: another dtype (a TypeError).
+
+    The derivative is after Giles (2008, "An extended collection of matrix derivative results").
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> factors, pivots, permutation = lax.linalg.lu(pnp.array([[1.0, 3.0], [2.0, 4.0]]))
+    >>> print(factors, pivots, permutation)
+    [[2.  4. ]
+     [0.5 1. ]] [1 1] [1 0]
+    """
+    factors, pivots, permutation = bind(lu_decomposition.lu_p, array_operand("linalg.lu", x))
+    return factors, pivots, permutation
+
+
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+    """The permutations of rows that come of swapping them one after the other.
+
+    Args:
+      pivots: integers (..., k): row i is swapped with row ``pivots[i]``, for one i after the other.
+      permutation_size: how many rows there are, k or more.
+
+    Returns:
+      An int32 array (..., permutation_size): the place of each row before the first swap.
+
+    Raises:
+      ShapeError: there are more pivots than rows (a TypeError and a ValueError).
+      DtypeError: the pivots are not integers (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.linalg.lu_pivots_to_permutation(pnp.array([2, 2]), 3))
+    [2 0 1]
+    """
+    name = "linalg.lu_pivots_to_permutation"
+    size = operator.index(permutation_size)
+    return bind(lu_decomposition.lu_pivots_to_permutation_p, array_operand(name, pivots), permutation_size=size)

@@ -280,6 +280,17 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] |
     return full(sizes, value)
 
 
+def zeros_like_array(x: Any) -> Any:
+    """Zeros of the shape and dtype of an array: the name that :func:`full_like` of 0 once had, and rules still use.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.zeros_like_array(pnp.ones(2)))
+    [0. 0.]
+    """
+    return full_like(x, 0)
+
+
 # Slices and indices ------------------------------------------------------------------------------------------------
 
 

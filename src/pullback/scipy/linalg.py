@@ -1,4 +1,4 @@
-"""SciPy's functions for triangular and positive-definite matrices, on Pullback's arrays: ``pullback.scipy.linalg``.
+"""SciPy's decompositions, and systems of equations, on Pullback's arrays: ``pullback.scipy.linalg``.
 
 Matrices are the last two axes of an array; the axes in front of them broadcast. Arrays are immutable, and are not
 searched for infinities and NaN: ``overwrite_a``, ``overwrite_b`` and ``check_finite`` have no effect.
@@ -6,18 +6,25 @@ searched for infinities and NaN: ``overwrite_a``, ``overwrite_b`` and ``check_fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, ShapeError
+from pullback.numpy import creation, diagonals
 from pullback.numpy import linalg as numpy_linalg
-from pullback.numpy.manipulation import broadcast_shapes
-from pullback.numpy.promotion import inexact_operand, promote_all
-from pullback.primitives import checked_linalg, shapes
-from pullback.transforms.vmap import vmap
+from pullback.numpy.promotion import inexact_operand, operand
+from pullback.primitives import checked_linalg
+from pullback.primitives.linalg import adjoint, matrix_transpose
+from pullback.primitives.lu import linear_solve, unpermuted
+from pullback.primitives.lu import lu_solve as solve_by_factors
 
-__all__ = ["cho_factor", "cho_solve", "cholesky", "solve_triangular"]
+__all__ = [
+    "cho_factor", "cho_solve", "cholesky", "det", "inv", "lu", "lu_factor", "lu_solve", "solve", "solve_triangular",
+]  # fmt: skip
+
+# The Cholesky decomposition, and triangular systems ----------------------------------------------------------------
 
 
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
@@ -82,8 +89,14 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
     [1. 1.]
     """
     factor, lower = c_and_lower
-    plain, adjoint = {"lower": lower}, {"lower": lower, **_ADJOINT}
-    return _solve("cho_solve", factor, b, [plain, adjoint] if lower else [adjoint, plain])
+    return numpy_linalg.solve_systems("cho_solve", _cholesky_solver(lower), (factor,), b)
+
+
+def _cholesky_solver(lower: bool) -> Callable[..., Any]:
+    plain = partial(checked_linalg.triangular_solve, left_side=True, lower=lower)
+    adjoint = partial(plain, **_ADJOINT)
+    first, second = (plain, adjoint) if lower else (adjoint, plain)
+    return lambda factor, b: second(factor, first(factor, b))
 
 
 _TRANSPOSE = {"transpose_a": True}
@@ -126,33 +139,214 @@ def solve_triangular(
     >>> print(solve_triangular(pnp.array([[2.0, 1.0], [0.0, 3.0]]), pnp.array([3.0, 3.0])))
     [1. 1.]
     """
+    operation = _operation("solve_triangular", trans)
+    params = {"lower": lower, "unit_diagonal": unit_diagonal, **operation}
+    solver = partial(checked_linalg.triangular_solve, left_side=True, **params)
+    return numpy_linalg.solve_systems("solve_triangular", solver, (a,), b)
+
+
+def _operation(name: str, trans: Any) -> dict[str, bool]:
     if trans not in _OPERATIONS:
-        raise ArgumentError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
-    params = {"lower": lower, "unit_diagonal": unit_diagonal, **_OPERATIONS[trans]}
-    return _solve("solve_triangular", a, b, [params])
+        raise ArgumentError(f"{name}: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
+    return _OPERATIONS[trans]
 
 
-def _solve(name: str, a: Any, b: Any, steps: Sequence[dict[str, bool]]) -> Any:
-    """The solution of one system after another, with the same triangular matrices."""
-    a, b = (inexact_operand(name, x) for x in promote_all(name, (a, b)))
-    numpy_linalg.require_square(name, a)
-    vector = len(b.shape) == 1
-    x = shapes.expand_dims(b, (-1,)) if vector else b
-    if not b.shape or x.shape[-2] != a.shape[-1]:
+# The LU decomposition ----------------------------------------------------------------------------------------------
+
+
+def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, ...]:
+    """The LU decomposition of matrices, A = P L U.
+
+    Args:
+      a: an array (..., m, n) of numbers; integers become floats.
+      permute_l: whether to give P L in the place of P and L.
+      overwrite_a: without effect.
+      check_finite: without effect.
+
+    Returns:
+      P, permutation matrices (..., m, m), real; L, lower triangular (..., m, k) with ones on the diagonal, and U, upper
+      triangular (..., k, n), where k is the smaller of m and n. Or P L and U.
+
+    Raises:
+      ShapeError: ``a`` has fewer than two axes (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> for factor in lu(pnp.array([[1, 3], [2, 4]])):
+    ...     print(factor)
+    [[0. 1.]
+     [1. 0.]]
+    [[1.  0. ]
+     [0.5 1. ]]
+    [[2. 4.]
+     [0. 1.]]
+    """
+    factors, _, permutation = checked_linalg.lu(inexact_operand("scipy.linalg.lu", a))
+    *_, m, n = factors.shape
+    size = min(m, n)
+    lower = diagonals.tril(factors[..., :size], -1) + creation.eye(m, size, dtype=factors.dtype)
+    upper = diagonals.triu(factors[..., :size, :])
+    if permute_l:
+        return unpermuted(lower, permutation), upper
+    places = permutation[..., None, :] == creation.arange(m)[:, None]
+    return places.astype(dtypes.to_real(factors.dtype)), lower, upper
+
+
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """The LU decomposition of matrices, as :func:`lu_solve` takes it.
+
+    Args:
+      a: an array (..., m, n) of numbers; integers become floats.
+      overwrite_a: without effect.
+      check_finite: without effect.
+
+    Returns:
+      An array of the shape of ``a``, with U in its upper triangle and L below, whose diagonal is one; and the pivots,
+      int32 of shape (..., min(m, n)): row i was swapped with row ``pivots[i]``, for one i after the other.
+
+    Raises:
+      ShapeError: ``a`` has fewer than two axes (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> factors, pivots = lu_factor(pnp.array([[1, 3], [2, 4]]))
+    >>> print(factors, pivots)
+    [[2.  4. ]
+     [0.5 1. ]] [1 1]
+    """
+    factors, pivots, _ = checked_linalg.lu(inexact_operand("lu_factor", a))
+    return factors, pivots
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any], b: Any, trans: int | str = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """The solutions x of op(A) x = b, where the LU decomposition of the matrices A is known.
+
+    Args:
+      lu_and_piv: the factors (..., n, n) and the pivots (..., n), as :func:`lu_factor` gives them.
+      b: a vector (n), or matrices (..., n, k).
+      trans: 0 or "N" for A itself, 1 or "T" for its transpose, 2 or "C" for its adjoint.
+      overwrite_b: without effect.
+      check_finite: without effect.
+
+    Returns:
+      x, of the shape of ``b`` with the leading axes broadcast; it is infinite or NaN where A is singular.
+
+    Raises:
+      ArgumentError: there is no such ``trans`` (a TypeError and a ValueError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(lu_solve(lu_factor(pnp.array([[2.0, 1.0], [1.0, 3.0]])), pnp.array([3.0, 4.0])))
+    [1. 1.]
+    """
+    operation = _operation("lu_solve", trans)
+    factors, pivots = (operand("lu_solve", x) for x in lu_and_piv)
+    numpy_linalg.require_square("lu_solve", factors)
+    if pivots.shape != factors.shape[:-1]:
         raise ShapeError(
-            f"{name}: b must be a vector or matrices with {a.shape[-1]} rows, for matrices in an array of shape "
-            f"{a.shape}; got shape {b.shape}"
+            f"lu_solve: factors of shape {factors.shape} have pivots of shape {factors.shape[:-1]}, got {pivots.shape}"
         )
-    for params in steps:
-        x = _broadcast(partial(checked_linalg.triangular_solve, left_side=True, **params), a, x)
-    return shapes.squeeze(x, (-1,)) if vector else x
+    permutation = checked_linalg.lu_pivots_to_permutation(pivots, factors.shape[-1])
+    names = {"transpose_a": "transpose", "conjugate_a": "conjugate"}
+    solver = partial(solve_by_factors, **{names[name]: flag for name, flag in operation.items()})
+    return numpy_linalg.solve_systems("lu_solve", solver, (factors, permutation), b)
 
 
-def _broadcast(solve: Any, a: Any, b: Any) -> Any:
-    """A solution for matrices whose leading axes broadcast; one matrix A is not copied for each b."""
-    if len(a.shape) == 2:
-        for _ in b.shape[:-2]:
-            solve = vmap(solve, (None, 0))
-        return solve(a, b)
-    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return solve(*[shapes.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b)])
+# Systems of equations ----------------------------------------------------------------------------------------------
+
+
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: Any = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Any:
+    """The solutions x of A x = b, for square matrices of a kind.
+
+    Args:
+      a: the matrices A, an array (..., n, n) of numbers; integers become floats.
+      b: a vector (n), or matrices (..., n, k).
+      lower: of which triangle a symmetric, Hermitian or positive-definite matrix is made: of the lower, or the upper
+        one.
+      overwrite_a: without effect.
+      overwrite_b: without effect.
+      debug: without effect.
+      check_finite: without effect.
+      assume_a: "gen", "sym", "her" or "pos", or in full "general", "symmetric", "hermitian", "positive definite"; or
+        "upper triangular", "lower triangular".
+
+    Returns:
+      x, of the shape of ``b`` with the leading axes broadcast; infinite or NaN where A is singular, and NaN where it
+      was said to be positive definite and is not.
+
+    Raises:
+      ArgumentError: there is no such ``assume_a`` (a TypeError and a ValueError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(solve(pnp.array([[4, 2], [2, 5]]), pnp.array([6, 7]), assume_a="pos"))
+    [1. 1.]
+    """
+    if assume_a not in _SOLVERS:
+        raise ArgumentError(f"solve: assume_a must be one of {', '.join(map(repr, _SOLVERS))}, got {assume_a!r}")
+    return numpy_linalg.solve_systems("scipy.linalg.solve", partial(_SOLVERS[assume_a], bool(lower)), (a,), b)
+
+
+def _solve_general(lower: bool, a: Any, b: Any) -> Any:
+    return linear_solve(a, b)
+
+
+def _solve_symmetric(lower: bool, a: Any, b: Any) -> Any:
+    triangle = diagonals.tril(a) if lower else diagonals.triu(a)
+    other = diagonals.tril(a, -1) if lower else diagonals.triu(a, 1)
+    return linear_solve(triangle + matrix_transpose(other), b)
+
+
+def _solve_hermitian(lower: bool, a: Any, b: Any) -> Any:
+    other = diagonals.tril(a, -1) if lower else diagonals.triu(a, 1)
+    diagonal = (a + adjoint(a)) * (0.5 * creation.eye(a.shape[-1], dtype=a.dtype))
+    return linear_solve(diagonal + other + adjoint(other), b)
+
+
+def _solve_positive(lower: bool, a: Any, b: Any) -> Any:
+    return _cholesky_solver(lower)(cholesky(a, lower), b)
+
+
+def _solve_triangular(upper: bool, lower: bool, a: Any, b: Any) -> Any:
+    return checked_linalg.triangular_solve(a, b, left_side=True, lower=not upper)
+
+
+_SOLVERS: dict[str, Callable[..., Any]] = {
+    "gen": _solve_general, "general": _solve_general, "sym": _solve_symmetric, "symmetric": _solve_symmetric,
+    "her": _solve_hermitian, "hermitian": _solve_hermitian,
+    "pos": _solve_positive, "positive definite": _solve_positive,
+    "upper triangular": partial(_solve_triangular, True), "lower triangular": partial(_solve_triangular, False),
+}  # fmt: skip
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The inverses of square matrices; see :func:`pullback.numpy.linalg.inv`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(inv(pnp.array([[2, 0], [0, 4]])))
+    [[0.5  0.  ]
+     [0.   0.25]]
+    """
+    return numpy_linalg.inv(a)
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The determinants of square matrices; see :func:`pullback.numpy.linalg.det`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(det(pnp.array([[2, 0], [0, 4]])))
+    8.0
+    """
+    return numpy_linalg.det(a)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pullback.core import tree
 from pullback.core.array import Array, typeof
-from pullback.core.errors import CustomRuleError, MissingCustomRuleError
+from pullback.core.errors import CustomRuleError, MissingCustomRuleError, UnexpectedTracerError
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.trace import Trace, state
 from pullback.core.types import ZERO, ShapedArray
@@ -23,7 +23,7 @@ from pullback.transforms.arguments import (
     unflatten_one,
 )
 from pullback.transforms.batch import BatchTrace
-from pullback.transforms.custom_calls import Backward, linear_operation
+from pullback.transforms.custom_calls import Backward, closed_over, linear_operation
 from pullback.transforms.stage import abstractify, hoisted, stage_flat
 
 linear_call_p = linear_operation("linear_call")
@@ -63,6 +63,11 @@ class LinearCall:
             self.staged(self.run, self.linear_avals)
         assert self._out_avals is not None
         return self._out_avals
+
+    def result_like(self, out: Any) -> None:
+        """Say of what tree and types the result is, so that nothing need be traced to know it."""
+        leaves, self.out_tree = flatten_one(out)
+        self._out_avals = [typeof(x) for x in leaves]
 
     def run(self, residuals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         """The function, flat."""
@@ -164,7 +169,11 @@ def linear_call(
     >>> print(divide_add(9.0, 3.0), linear_transpose(lambda x: divide_add(x, 3.0), 1.0)(18.0)[0])
     12.0 24.0
     """
-    call = LinearCall("linear_call", fun, fun_transpose, residual_args, linear_args)
+    return bind_linear_call(LinearCall("linear_call", fun, fun_transpose, residual_args, linear_args))
+
+
+def bind_linear_call(call: LinearCall) -> Any:
+    """The result of a call, under the current trace."""
     run: Flat = call.run
     back: Flat = call.transpose
     residuals = call.residuals
@@ -181,7 +190,11 @@ def linear_call(
         def back(rs: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
             return second(*rs[:count], *cts, *rs[end:])
 
-    outs = linear_call_p.bind(*residuals, *call.values, backward=CoupledRule(call, run, back, len(residuals)))
+    rule = CoupledRule(call, run, back, len(residuals))
+    try:
+        outs = linear_call_p.bind(*residuals, *call.values, backward=rule)
+    except UnexpectedTracerError as error:
+        raise closed_over(call.function, error) or error from None
     return unflatten_one(call.out_tree, outs)
 
 

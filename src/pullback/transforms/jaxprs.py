@@ -6,7 +6,7 @@ kept as long as the jaxpr that was given lives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -44,7 +44,7 @@ def cached_by_jaxpr(
     True
     """
     cache: WeakKeyDictionary[ClosedJaxpr, dict[Any, R]] = WeakKeyDictionary()
-    _caches.append(cache)
+    caches.append(cache)
 
     @wraps(transform)
     def cached(closed: ClosedJaxpr, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -57,12 +57,13 @@ def cached_by_jaxpr(
     return cached
 
 
-_caches: list[WeakKeyDictionary[ClosedJaxpr, Any]] = []
+caches: list[MutableMapping[Any, Any]] = []
+"""All that is kept of programs, which ``clear_caches`` empties."""
 
 
 def forget() -> None:
     """Drop all results that were kept."""
-    for cache in _caches:
+    for cache in caches:
         cache.clear()
 
 
@@ -105,7 +106,7 @@ def jvp_jaxpr(
         outs, out_ts = jvp_flat(closed, jaxpr_as_fun(closed), primals, ts)
         nonzero_out[:] = [f or t is not ZERO for f, t in zip(forced, out_ts, strict=True)]
         return outs + [
-            zeros_of(_tangent_aval(typeof(x))) if t is ZERO else t
+            staged_zeros(_tangent_aval(typeof(x))) if t is ZERO else t
             for x, t, n in zip(outs, out_ts, nonzero_out, strict=True) if n
         ]  # fmt: skip
 
@@ -115,6 +116,12 @@ def jvp_jaxpr(
 
 def _tangent_aval(aval: ShapedArray) -> ShapedArray:
     return aval.update(dtype=tangent_dtype(aval.dtype))
+
+
+def staged_zeros(aval: ShapedArray) -> Any:
+    """Zeros within a program, which are computed there instead of being kept with it."""
+    zero = zeros_of(aval.update(shape=()))
+    return broadcast_in_dim(zero, aval.shape, ()) if aval.shape else zero
 
 
 @cached_by_jaxpr
@@ -248,7 +255,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
             trace.live = False
         ends = [x.var if type(x) is LinearTracer and x._trace is trace else ZERO for x in outs]
         back = LinearProgram(trace.nodes, inputs, ends, trace.count).transpose(cts, add)
-        return [zeros_of(v.aval) if ct is ZERO else ct for ct, v in zip(back, inputs, strict=True)]
+        return [staged_zeros(v.aval) if ct is ZERO else ct for ct, v in zip(back, inputs, strict=True)]
 
     with marking_for(closed):
         return stage_flat(closed, run, fixed_avals + ct_avals)

@@ -1,0 +1,1 @@
+"""Structured control flow: branches and loops as operations that hold programs."""

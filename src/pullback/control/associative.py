@@ -1,0 +1,119 @@
+"""``associative_scan``: all partial results of an associative operation, in a logarithmic number of rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.control.common import GIVEN_AND_RETURNED, aval_difference, leaf_names, leaves_of, tree_difference
+from pullback.core import tree
+from pullback.core.array import typeof
+from pullback.core.errors import ControlFlowError
+from pullback.primitives.shapes import reshape
+from pullback.primitives.slicing import concatenate, rev, slice_in_dim
+from pullback.transforms.arguments import check_callable, entrance, name_of, out_leaf
+
+Leaves = list[Any]
+
+
+@entrance
+def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """All partial results of an associative operation along an axis.
+
+    Args:
+      fn: ``fn(a, b)`` of two trees like ``elems``, whose arrays have any number of elements along the axis; it combines
+        the elements of one with those of the other. It must be associative, and is called about twice the logarithm of
+        the number of elements, each time for many.
+      elems: a tree of arrays with the same number of elements along the axis.
+      reverse: whether to go from the last element to the first: then ``fn`` is given the later part first.
+      axis: along which axis.
+
+    Returns:
+      A tree like ``elems``, of which element k is the elements 0 to k combined.
+
+    Raises:
+      ControlFlowError: the numbers of elements differ, an array lacks the axis, or ``fn`` gives other types than it
+        takes (a TypeError and ValueError).
+
+    Source: R. E. Ladner and M. J. Fischer, Parallel prefix computation, Journal of the ACM 27 (1980).
+
+    >>> import pullback.numpy as pnp
+    >>> print(associative_scan(pnp.maximum, pnp.array([1.0, 3.0, 2.0, 5.0])))
+    [1. 3. 3. 5.]
+    """
+    check_callable(fn, "associative_scan")
+    leaves, treedef = leaves_of(elems, "associative_scan", "elems")
+    if not leaves:
+        return elems
+    axes = [_axis(name, x, axis) for name, x in zip(leaf_names("elems", treedef), leaves, strict=True)]
+    sizes = {x.shape[a] for x, a in zip(leaves, axes, strict=True)}
+    if len(sizes) > 1:
+        named = zip(leaf_names("elems", treedef), leaves, axes, strict=True)
+        shown = ", ".join(f"{name} has {x.shape[a]}" for name, x, a in named)
+        raise ControlFlowError(
+            f"associative_scan: all arrays must have the same number of elements along axis {axis}, but {shown}"
+        )
+
+    def combine(first: Leaves, second: Leaves) -> Leaves:
+        out, out_tree = tree.flatten(fn(tree.unflatten(treedef, first), tree.unflatten(treedef, second)))
+        if out_tree != treedef:
+            raise ControlFlowError(
+                f"associative_scan: {name_of(fn)} must return a tree like elems, but "
+                f"{tree_difference('elems', treedef, out_tree, GIVEN_AND_RETURNED)}"
+            )
+        out = [out_leaf(x, fn) for x in out]
+        for name, x, y in zip(leaf_names("elems", treedef), first, out, strict=True):
+            how = aval_difference(typeof(x), typeof(y))
+            if how:
+                raise ControlFlowError(
+                    f"associative_scan: {name_of(fn)} must return the types that it is given, but {name} is "
+                    f"{typeof(x)} when it is given and {typeof(y)} when it is returned: {how}"
+                )
+        return out
+
+    if reverse:
+        leaves = [rev(x, (a,)) for x, a in zip(leaves, axes, strict=True)]
+    out = _partial_results(combine, leaves, axes)
+    if reverse:
+        out = [rev(x, (a,)) for x, a in zip(out, axes, strict=True)]
+    return tree.unflatten(treedef, out)
+
+
+def _axis(name: str, x: Any, axis: int) -> int:
+    if not -len(x.shape) <= axis < len(x.shape):
+        raise ControlFlowError(f"associative_scan: {name} of type {typeof(x)} has no axis {axis}")
+    return axis % len(x.shape)
+
+
+def _partial_results(combine: Callable[[Leaves, Leaves], Leaves], leaves: Leaves, axes: list[int]) -> Leaves:
+    """The partial results: those of pairs first, which are every second one, and from these the others."""
+    count = leaves[0].shape[axes[0]]
+    if count < 2:
+        return leaves
+
+    def part(values: Leaves, start: int, stop: int, stride: int = 1) -> Leaves:
+        return [slice_in_dim(x, start, stop, a, stride) for x, a in zip(values, axes, strict=True)]
+
+    pairs = combine(part(leaves, 0, count - 1, 2), part(leaves, 1, count, 2))
+    odd = _partial_results(combine, pairs, axes)
+    if count > 2:
+        rest = part(leaves, 2, count, 2)
+        before = part(odd, 0, rest[0].shape[axes[0]])
+        even = [
+            concatenate([x, y], a)
+            for x, y, a in zip(part(leaves, 0, 1), combine(before, rest), axes, strict=True)
+        ]
+    else:
+        even = part(leaves, 0, 1)
+    return [_interleaved(x, y, a) for x, y, a in zip(even, odd, axes, strict=True)]
+
+
+def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+    """Elements in turn, of arrays of which the first has as many along the axis, or one more."""
+    shape, count = odd.shape, odd.shape[axis]
+    apart = (*shape[: axis + 1], 1, *shape[axis + 1 :])
+    together = concatenate([reshape(slice_in_dim(even, 0, count, axis), apart), reshape(odd, apart)], axis + 1)
+    joined = reshape(together, (*shape[:axis], 2 * count, *shape[axis + 1 :]))
+    if even.shape[axis] == count:
+        return joined
+    return concatenate([joined, slice_in_dim(even, count, count + 1, axis)], axis)

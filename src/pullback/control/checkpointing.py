@@ -1,0 +1,269 @@
+"""Checkpoints: the states of a loop are kept at a few steps, and those between are computed again, in reverse order.
+
+To reverse ``l`` steps from a state that is kept, with ``f`` free slots, a state some way ahead is kept too, the steps
+after it are reversed first, and then those before. Which way ahead is best is known: with ``s = f + 1``, and ``r`` the
+least number for which ``C(s + r, s) >= l``, the steps that are computed are ``r l - C(s + r, r - 1)``, and there is no
+better way.
+
+If the number of steps is known beforehand, the first pass keeps the states that this asks for. If it is not, it keeps
+every first one, and when there is no free slot it lets go of every second, and from then on keeps half as many.
+
+Source: A. Griewank and A. Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), for the optimal schedule; P. Stumm and
+A. Walther, New algorithms for optimal online checkpointing, SIAM J. Sci. Comput. 32 (2010), for loops of unknown length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.control.loops import while_loop
+from pullback.core.array import ArrayImpl
+from pullback.primitives import elementwise as ops
+from pullback.primitives.elementwise import add, div, mul, sub, where
+from pullback.primitives.indexing import dynamic_slice, dynamic_update_slice, zeros
+from pullback.primitives.shapes import expand_dims, reshape, squeeze, transpose
+from pullback.primitives.slicing import concatenate, iota, slice_in_dim
+
+State = Sequence[Any]
+"""What a loop carries from step to step: a list of arrays."""
+
+_INT = np.dtype(np.int32)
+_LARGEST = np.iinfo(_INT).max
+
+
+def integer(n: int) -> ArrayImpl:
+    """A counter."""
+    return ArrayImpl(_INT.type(n))
+
+
+# The schedule --------------------------------------------------------------------------------------------------------
+
+
+def repetitions(length: int, free: int) -> int:
+    """How often a step is computed at most, to reverse ``length`` steps with ``free`` slots beside the first."""
+    s, r = free + 1, 0
+    while comb(s + r, s) < length:
+        r += 1
+    return r
+
+
+def recomputed(length: int, free: int) -> int:
+    """The least number of steps that must be computed to reverse ``length`` steps from a state that is kept.
+
+    >>> recomputed(10, 0), recomputed(10, 2), recomputed(10, 9)
+    (45, 14, 9)
+    """
+    s, r = free + 1, repetitions(length, free)
+    return r * length - comb(s + r, r - 1) if length > 1 else 0
+
+
+def way_ahead(length: int, free: int) -> int:
+    """How many steps ahead the next state is kept, to reverse ``length`` steps (at least 2) with free slots."""
+    s, r = free + 1, repetitions(length, free)
+    return min(comb(s + r - 1, s), length - comb(s + r - 2, s - 1))
+
+
+def best_steps(length: int, slots: int) -> list[int]:
+    """The steps whose states the first pass over ``length`` steps keeps.
+
+    >>> best_steps(10, 3)
+    [0, 6, 9]
+    """
+    steps = [0]
+    while len(steps) < slots and length - steps[-1] > 1:
+        steps.append(steps[-1] + way_ahead(length - steps[-1], slots - len(steps)))
+    return steps
+
+
+def _is_large(x: Any, y: Any) -> Any:
+    """Whether the product of two counters is too large for a counter."""
+    x, y = (ops.convert_element_type(n, np.dtype(np.float32)) for n in (x, y))
+    return ops.gt_p.bind(mul(x, y), 2.0**30)
+
+
+def _way_ahead(length: Any, free: Any) -> Any:
+    """:func:`way_ahead` of counters; where numbers get too large for these, any way that is possible."""
+    s = add(free, 1)
+
+    def more(carry: Any) -> Any:
+        r, below, reached = carry
+        r = add(r, 1)
+        up = add(s, r)
+        return r, reached, where(_is_large(reached, up), _LARGEST, div(mul(reached, up), r))
+
+    start = (integer(0), integer(1), integer(1))
+    r, below, _ = while_loop(lambda carry: ops.lt_p.bind(carry[2], length), more, start)
+    up = ops.max_p.bind(sub(add(s, r), 1), 1)
+    least = where(_is_large(below, s), mul(div(below, up), s), div(mul(below, s), up))
+    return ops.max_p.bind(ops.min_p.bind(below, sub(length, least)), 1)
+
+
+# What is kept --------------------------------------------------------------------------------------------------------
+
+
+class Kept(NamedTuple):
+    """The states of a loop that are kept.
+
+    Attributes:
+      depth: how many there are.
+      steps: for each of them, in order, the number of the step before which it was.
+      order: the slots in which they are; and then the free ones, of which the last is never taken for good.
+      slots: for each array of the state, the slots, along a new leading axis.
+    """
+
+    depth: Any
+    steps: Any
+    order: Any
+    slots: list[Any]
+
+
+def nothing_kept(state: State, slots: int) -> Kept:
+    """Free slots for states like this one."""
+    places = [zeros((slots + 1, *x.shape), x.dtype) for x in state]
+    return Kept(integer(0), zeros((slots + 1,), _INT), iota(_INT, (slots + 1,), 0), places)
+
+
+def _element(x: Any, i: Any) -> Any:
+    start = [i, *[integer(0)] * (len(x.shape) - 1)]
+    return squeeze(dynamic_slice(x, start, (1, *x.shape[1:])), (0,))
+
+
+def _with_element(x: Any, value: Any, i: Any) -> Any:
+    return dynamic_update_slice(x, expand_dims(value, (0,)), [i, *[integer(0)] * (len(x.shape) - 1)])
+
+
+def keep(kept: Kept, state: State, step: Any) -> Kept:
+    """Keep one more state; without a free slot it goes where it will be overwritten."""
+    slot = _element(kept.order, kept.depth)
+    slots = [_with_element(x, value, slot) for x, value in zip(kept.slots, state, strict=True)]
+    count = kept.order.shape[0] - 1
+    steps = _with_element(kept.steps, step, kept.depth)
+    return Kept(ops.min_p.bind(add(kept.depth, 1), count), steps, kept.order, slots)
+
+
+def _thinned(kept: Kept, when: Any) -> Kept:
+    """Let go of every second state."""
+    count = kept.order.shape[0] - 1
+
+    def evens_first(x: Any) -> Any:
+        pairs = reshape(slice_in_dim(x, 0, count, 0), (count // 2, 2))
+        return concatenate([reshape(transpose(pairs, (1, 0)), (count,)), slice_in_dim(x, count, count + 1, 0)], 0)
+
+    half = div(add(kept.depth, 1), 2)
+    return Kept(
+        where(when, half, kept.depth),
+        where(when, evens_first(kept.steps), kept.steps),
+        where(when, evens_first(kept.order), kept.order),
+        kept.slots,
+    )
+
+
+# Forwards ------------------------------------------------------------------------------------------------------------
+
+
+def run_keeping(
+    test: Callable[[State], Any], step: Callable[[State], State], state: State, slots: int
+) -> tuple[list[Any], Any, Kept]:
+    """Run a loop of unknown length: the last state, how many steps there were, and the states that are kept.
+
+    Args:
+      test: whether there is another step.
+      step: from a state to the next.
+      state: the first.
+      slots: how many states may be kept, an even number.
+    """
+
+    def segment(carry: Any) -> Any:
+        i, stride, kept, state = carry
+        full = ops.eq_p.bind(kept.depth, slots)
+        kept = keep(_thinned(kept, full), state, i)
+        stride = where(full, mul(stride, 2), stride)
+        end = add(i, stride)
+        i, state = while_loop(
+            lambda c: ops.and_p.bind(ops.lt_p.bind(c[0], end), test(c[1])), lambda c: (add(c[0], 1), step(c[1])), (i, state)
+        )
+        return i, stride, kept, state
+
+    start = (integer(0), integer(1), nothing_kept(state, slots), list(state))
+    count, stride, kept, last = while_loop(lambda carry: test(carry[3]), segment, start)
+    many = ops.gt_p.bind(kept.depth, 3 * slots // 4)  # so that there are free slots for the last segment
+    return last, count, _thinned(kept, ops.and_p.bind(many, ops.gt_p.bind(stride, 1)))
+
+
+def run_keeping_best(
+    step: Callable[[Any, State], State], state: State, length: int, slots: int
+) -> tuple[list[Any], Kept]:
+    """Run a loop of known length: the last state, and the states that are best kept.
+
+    Args:
+      step: from the number of a step and the state before it to the next.
+      state: the first.
+      length: the number of steps.
+      slots: how many states may be kept.
+    """
+    steps = best_steps(length, slots)
+    ends = ArrayImpl(np.array([*steps[1:], length], _INT))
+
+    def segment(carry: Any) -> Any:
+        kept, i, state = carry
+        end = _element(ends, kept.depth)
+        return keep(kept, state, i), *advance(step, i, end, state)
+
+    start = (nothing_kept(state, slots), integer(0), list(state))
+    kept, _, last = while_loop(lambda carry: ops.lt_p.bind(carry[1], length), segment, start)
+    return last, kept
+
+
+def advance(step: Callable[[Any, State], State], i: Any, end: Any, state: State) -> tuple[Any, list[Any]]:
+    """The state before a step, from the one before an earlier one."""
+    return while_loop(  # type: ignore[no-any-return]
+        lambda c: ops.lt_p.bind(c[0], end), lambda c: (add(c[0], 1), list(step(c[0], c[1]))), (i, list(state))
+    )
+
+
+# Backwards -----------------------------------------------------------------------------------------------------------
+
+
+def reverse(
+    step: Callable[[Any, State], State],
+    adjoint: Callable[[Any, State, State], State],
+    count: Any,
+    kept: Kept,
+    cotangents: State,
+) -> list[Any]:
+    """Go through the steps of a loop in reverse.
+
+    Args:
+      step: from the number of a step and the state before it to the next.
+      adjoint: from the number of a step, the state before it and the cotangents after it, to those before it.
+      count: the number of steps.
+      kept: the states that were kept, the first one among them.
+      cotangents: after the last step.
+    """
+    slots = kept.order.shape[0] - 1
+
+    def back(carry: Any) -> Any:
+        t, kept, cts = carry
+        top = sub(kept.depth, 1)
+        slot = _element(kept.order, top)
+        found = (_element(kept.steps, top), kept, [_element(x, slot) for x in kept.slots])
+
+        def ahead(carry: Any) -> Any:
+            i, kept, state = carry
+            length, free = sub(add(t, 1), i), sub(slots, kept.depth)
+            some = _way_ahead(length, free)
+            to = add(i, where(ops.eq_p.bind(free, 0), sub(length, 1), some))
+            _, state = advance(step, i, to, state)
+            return to, keep(kept, state, to), state
+
+        _, kept, state = while_loop(lambda carry: ops.lt_p.bind(carry[0], t), ahead, found)
+        cts = list(adjoint(t, state, cts))
+        used = ops.eq_p.bind(_element(kept.steps, sub(kept.depth, 1)), t)
+        return sub(t, 1), kept._replace(depth=where(used, sub(kept.depth, 1), kept.depth)), cts
+
+    start = (sub(count, 1), kept, list(cotangents))
+    return while_loop(lambda carry: ops.ge_p.bind(carry[0], 0), back, start)[2]  # type: ignore[no-any-return]

@@ -1,0 +1,446 @@
+"""What branches and loops share: their bodies as programs, how these are run, and what is wrong with them.
+
+A body is staged each time it is given. What it captured becomes operands, so that a program holds no values; and of
+equal programs the first one is used for all, so that what was made of it (derivatives, compiled code) serves a body
+that is written as a new closure in each call too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import dtypes, tree
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value
+from pullback.core.errors import ControlFlowError, OperandError
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr, subjaxprs
+from pullback.core.trace import EVAL, Tracer, leaked, state
+from pullback.core.types import ShapedArray
+from pullback.core.zeros import zeros_of
+from pullback.primitives.elementwise import convert_element_type
+from pullback.transforms.arguments import name_of, out_leaf
+from pullback.transforms.dce import dce_closed_jaxpr
+from pullback.transforms.jaxprs import cached_by_jaxpr, caches, staged_zeros, transpose_jaxpr
+from pullback.transforms.stage import StageTrace, stage_flat
+
+# Values --------------------------------------------------------------------------------------------------------------
+
+
+def leaves_of(value: Any, what: str, name: str) -> tuple[list[Array], Any]:
+    """The leaves of a tree as arrays, and its structure.
+
+    Args:
+      value: the tree.
+      what: the function that it was given to, for error messages.
+      name: what it is, for error messages.
+
+    Raises:
+      OperandError: a leaf is not an array; the message names it (a TypeError).
+    """
+    leaves, treedef = tree.flatten(value)
+    arrays: list[Array] = []
+    for i, x in enumerate(leaves):
+        try:
+            arrays.append(x if isinstance(x, Array) else as_array(x))
+        except OperandError as error:
+            raise OperandError(f"{what}: {leaf_names(name, treedef)[i]}: {error}") from None
+    return arrays, treedef
+
+
+def known(x: Any) -> np.ndarray[Any, Any] | None:
+    """The value of an operand, where Python may look at it.
+
+    Raises:
+      UnexpectedTracerError: it is a tracer that leaked.
+    """
+    if isinstance(x, Tracer):
+        if not x._trace.live:
+            raise leaked(x)
+        x = x.concrete()
+    return None if x is None else host_value(x)
+
+
+def concrete(x: Any) -> ArrayImpl:
+    """An operand of a primitive that is evaluated.
+
+    Raises:
+      UnexpectedTracerError: it is a tracer that leaked.
+    """
+    if isinstance(x, Tracer):
+        raise leaked(x)
+    return x if isinstance(x, ArrayImpl) else as_array(x)  # type: ignore[return-value]
+
+
+def zero_tangent(aval: ShapedArray) -> Any:
+    """Zeros like the tangent of a value: an operation where operations are recorded."""
+    aval = aval.update(dtype=dtypes.tangent_dtype(aval.dtype))
+    return zeros_of(aval) if state.trace.eager else staged_zeros(aval)
+
+
+def is_staged() -> bool:
+    """Whether operations are being recorded, by the current trace or one below it."""
+    trace = state.trace
+    while not trace.eager and trace is not trace.parent:
+        if isinstance(trace, StageTrace):
+            return True
+        trace = trace.parent
+    return False
+
+
+def grouped(values: Sequence[Any], *counts: int) -> list[list[Any]]:
+    """A sequence in groups of the given sizes, and what is left."""
+    groups, start = [], 0
+    for count in counts:
+        groups.append(list(values[start : start + count]))
+        start += count
+    return [*groups, list(values[start:])]
+
+
+def chosen(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
+    """Those values whose flag is set."""
+    return [x for x, flag in zip(values, flags, strict=True) if flag]
+
+
+# Names of leaves, for error messages ---------------------------------------------------------------------------------
+
+
+def leaf_names(name: str, treedef: Any) -> list[str]:
+    """The leaves of a tree as Python would spell them, such as ``carry['h'][0]``."""
+    paths = tree.leaves_with_path(tree.unflatten(treedef, range(treedef.num_leaves)))
+    return [f"{name}{tree.keystr(path)}" for path, _ in paths]
+
+
+def tree_difference(name: str, first: Any, second: Any, where: Sequence[str]) -> str:
+    """Where two structures begin to differ: the part, and what it is in each.
+
+    Args:
+      name: what they are the structures of.
+      first, second: the structures.
+      where: says of each where it is, as in ``when it is given``.
+    """
+    try:
+        pair = [tree.unflatten(t, [_LEAF] * t.num_leaves) for t in (first, second)]
+        found = _difference(name, *pair)
+    except Exception:  # a node that is not made of such leaves
+        found = None
+    part, *kinds = found or (name, str(first), str(second))
+    return f"{part} is {kinds[0]} {where[0]} and {kinds[1]} {where[1]}"
+
+
+_LEAF = object()
+
+
+def _difference(name: str, a: Any, b: Any) -> tuple[str, str, str] | None:
+    """The part in which two trees of placeholders begin to differ, and what it is in each."""
+    if a is _LEAF or b is _LEAF or type(a) is not type(b):
+        return None if a is b else (name, _kind(a), _kind(b))
+    if a is None:
+        return None
+    children = [list(tree.flatten_one_level_with_keys(x)[0]) for x in (a, b)]
+    keys = [[tree.keystr((key,)) for key, _ in part] for part in children]
+    if keys[0] != keys[1]:
+        return name, *(f"{_kind(a)} of {', '.join(part) or 'nothing'}" for part in keys)  # type: ignore[return-value]
+    for (_, x), (_, y), key in zip(*children, keys[0], strict=True):
+        found = _difference(name + key, x, y)
+        if found is not None:
+            return found
+    return None
+
+
+def _kind(x: Any) -> str:
+    return "an array" if x is _LEAF else "None" if x is None else f"a {type(x).__name__}"
+
+
+GIVEN_AND_RETURNED = "when it is given", "when it is returned"
+
+
+def aval_difference(a: ShapedArray, b: ShapedArray) -> str:
+    """What differs between two types: shapes, dtypes or both; nothing if they agree but for weak types."""
+    parts = [part for part, differs in (("shapes", a.shape != b.shape), ("dtypes", a.dtype != b.dtype)) if differs]
+    return f"the {' and '.join(parts)} differ" if parts else ""
+
+
+# Bodies --------------------------------------------------------------------------------------------------------------
+
+
+class Body(NamedTuple):
+    """A function as a program.
+
+    Attributes:
+      jaxpr: without constants; its first inputs are what the function captured, the others its arguments.
+      captured: the arrays and tracers that it captured.
+      out_tree: the structure of its result.
+    """
+
+    jaxpr: ClosedJaxpr
+    captured: list[Any]
+    out_tree: Any
+
+
+def stage(
+    what: str,
+    function: Any,
+    call: Callable[..., Any],
+    avals: Sequence[ShapedArray],
+    names: Callable[[], list[str]] | None = None,
+) -> Body:
+    """A function as a program.
+
+    Args:
+      what: what it is staged for, for error messages.
+      function: the user's function, for error messages.
+      call: takes flat arguments, and gives a tree.
+      avals: the types of the arguments.
+      names: the names of the arguments, for error messages.
+    """
+    out_tree: Any = None
+
+    def run(*tracers: Any) -> list[Any]:
+        nonlocal out_tree
+        leaves, out_tree = tree.flatten(call(*tracers))
+        return [out_leaf(x, function) for x in leaves]
+
+    name_input = None if names is None else lambda i: names()[i]
+    closed = stage_flat(function, run, avals, what, name_input)
+    jaxpr = closed.jaxpr
+    hoisted = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)
+    return Body(ClosedJaxpr(hoisted), closed.consts, out_tree)
+
+
+class Carry:
+    """What a loop carries from step to step.
+
+    Attributes:
+      leaves: the initial values: those of hidden variables, and then those of the user's carry.
+      treedef: the structure of the user's carry.
+      hidden: the names of variables that are carried beside it, such as the number of the step.
+    """
+
+    __slots__ = ("hidden", "leaves", "treedef")
+
+    def __init__(self, leaves: list[Array], treedef: Any, hidden: Sequence[str] = ()) -> None:
+        self.leaves = leaves
+        self.treedef = treedef
+        self.hidden = hidden
+
+    @property
+    def avals(self) -> list[ShapedArray]:
+        return [x.aval for x in self.leaves]
+
+    def names(self) -> list[str]:
+        return [*self.hidden, *leaf_names("carry", self.treedef)]
+
+    def promoted(self, what: str, function: Any, out_tree: Any, outs: Sequence[ShapedArray]) -> bool:
+        """Give those initial values that are weakly typed the dtype of what a step gives, if that is another.
+
+        Raises:
+          ControlFlowError: what a step gives has another structure (a TypeError and ValueError).
+        """
+        if self.hidden:
+            out_tree = tree.treedef_children(out_tree)[-1]
+        if out_tree != self.treedef:
+            raise ControlFlowError(
+                f"{what}: the body {name_of(function)} must return a carry of the same tree as the one it is given, but "
+                f"{tree_difference('carry', self.treedef, out_tree, GIVEN_AND_RETURNED)}. Return the carry with the "
+                "same containers and keys, or start from an initial value of the tree that the body returns."
+            )
+        changed = False
+        for i, (x, out) in enumerate(zip(self.leaves, outs, strict=True)):
+            if x.weak_type and x.dtype != out.dtype:
+                dtype = dtypes.result_type(x, out)
+                if dtype != x.dtype:
+                    self.leaves[i] = convert_element_type(x, dtype)
+                    changed = True
+        return changed
+
+    def check(self, what: str, function: Any, outs: Sequence[ShapedArray]) -> None:
+        """Refuse a step whose results have other types than the carry that it is given.
+
+        Raises:
+          ControlFlowError: naming the leaf, with both types (a TypeError and ValueError).
+        """
+        for i, (given, out) in enumerate(zip(self.avals, outs, strict=True)):
+            how = aval_difference(given, out)
+            if how:
+                cure = "reshape it, or start" if given.shape != out.shape else "convert it, with astype for example, or start"
+                raise ControlFlowError(
+                    f"{what}: the body {name_of(function)} must return a carry of the types that it is given, but "
+                    f"{self.names()[i]} is {given} when it is given and {out} when it is returned: {how}. In the body "
+                    f"{cure} from an initial value of type {out}."
+                )
+
+
+def stage_step(
+    what: str, function: Any, call: Callable[..., Any], carry: Carry, others: Sequence[ShapedArray], names: Any = None
+) -> Body:
+    """The body of a loop, and ``carry`` with weakly typed initial values promoted to what the body makes of them.
+
+    Args:
+      what: the loop, for error messages.
+      function: the user's function, for error messages.
+      call: takes the leaves of the carry and then other arguments; gives a pair of the user's carry (with hidden
+        variables, a tuple of these and of it) and of any other tree.
+      carry: what the loop carries.
+      others: the types of the other arguments.
+      names: gives the names of all arguments, for error messages.
+
+    Raises:
+      ControlFlowError: the body gives another carry than it takes (a TypeError and ValueError).
+    """
+    count = len(carry.leaves)
+    body = stage(what, function, call, [*carry.avals, *others], names)
+    if carry.promoted(what, function, tree.treedef_children(body.out_tree)[0], body.jaxpr.out_avals[:count]):
+        body = stage(what, function, call, [*carry.avals, *others], names)
+    carry.check(what, function, body.jaxpr.out_avals[:count])
+    return body
+
+
+# Equal programs ------------------------------------------------------------------------------------------------------
+
+_programs: dict[Any, ClosedJaxpr] = {}
+LARGEST = 1024
+"""How many programs are kept; that which was longest not asked for is dropped for a new one."""
+caches.append(_programs)
+
+
+def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The first program that is equal to this one, which holds no values of its own: the same for equal ones.
+
+    What was made of a program is kept as long as the program, so that nothing has to be made again for an equal one.
+
+    >>> from pullback.transforms.stage import make_jaxpr
+    >>> one, other = (make_jaxpr(lambda x: x * 2)(1.0) for _ in range(2))
+    >>> one is other, interned(one) is interned(other)
+    (False, True)
+    """
+    try:
+        key = _key(closed.jaxpr)
+        found = _programs.pop(key, closed)
+    except TypeError:  # a parameter that has no hash, or none by its value
+        return closed
+    while len(_programs) >= LARGEST:
+        _programs.pop(next(iter(_programs)), None)
+    _programs[key] = found
+    return found
+
+
+def _key(jaxpr: Jaxpr) -> tuple[Any, ...]:
+    """All that a program is, with numbers for variables: its lines too, which errors and profiles show."""
+    numbers: dict[Any, Any] = {}
+    for v in jaxpr.invars:
+        numbers[v] = len(numbers)
+    eqns = []
+    for eqn in jaxpr.eqns:
+        atoms = tuple([numbers[a] if type(a) is Var else _literal_key(a) for a in eqn.invars])
+        params = tuple([(name, _param_key(value)) for name, value in eqn.params.items()])
+        code, place = eqn.made_at or (None, 0)
+        # The code object lives as long as the program that is kept, so that its id is not used for another.
+        eqns.append((eqn.primitive, atoms, params, id(code), place, eqn.scope, len(eqn.outvars)))
+        for v in eqn.outvars:
+            numbers[v] = len(numbers)
+    outs = tuple([numbers[a] if type(a) is Var else _literal_key(a) for a in jaxpr.outvars])
+    return tuple([v.aval for v in jaxpr.invars]), tuple(eqns), outs
+
+
+def _literal_key(a: Any) -> tuple[Any, ...]:
+    """A number by its bits: zeros have signs, and a NaN is not equal to itself."""
+    value = a.val._value if isinstance(a.val, ArrayImpl) else a.val
+    return (type(value), repr(value) if type(value) in SCALARS else value.tobytes(), a.aval)
+
+
+def _param_key(value: Any) -> Any:
+    kind = type(value)
+    if kind in SCALARS:
+        return kind, repr(value)
+    if kind is ClosedJaxpr:
+        if value.consts:
+            raise TypeError("a program that holds values")
+        return value
+    if kind.__hash__ is object.__hash__ and value is not None and kind is not type:
+        # A function: each call may bring another, and what it holds would be kept.
+        raise TypeError("a parameter without a value")
+    return (kind, value.tobytes()) if isinstance(value, np.generic) else value
+
+
+def reordered(closed: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]) -> ClosedJaxpr:
+    """A program with its inputs and its results in another order: a number for each says which one it was."""
+    jaxpr = closed.jaxpr
+    invars = [jaxpr.invars[i] for i in inputs]
+    outvars = [jaxpr.outvars[i] for i in results]
+    return ClosedJaxpr(Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, outvars), closed.consts)
+
+
+@cached_by_jaxpr
+def transposed(closed: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool]) -> ClosedJaxpr:
+    """The transpose of a program for those cotangents of its results that are not zero."""
+    smaller, _ = dce_closed_jaxpr(closed, nonzero, instantiate=True)
+    return transpose_jaxpr(smaller, linear)
+
+
+@cached_by_jaxpr
+def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program, to be run once more for its results, without the operations that are there for their effects alone."""
+    jaxpr = closed.jaxpr
+    if not jaxpr.effect:
+        return closed
+    eqns = []
+    for eqn in jaxpr.eqns:
+        if eqn.effect and not eqn.primitive.effect:
+            params = {name: _quiet(value) for name, value in eqn.params.items()}
+            eqns.append(Eqn(eqn.primitive, eqn.invars, params, eqn.outvars, eqn.made_at, eqn.scope))
+        elif eqn.outvars or not eqn.effect:
+            eqns.append(eqn)
+    return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, eqns, jaxpr.outvars), closed.consts)
+
+
+def _quiet(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_quiet, value))
+    return without_effects(value) if isinstance(value, ClosedJaxpr) else value
+
+
+# Running un-compiled -------------------------------------------------------------------------------------------------
+
+INTERPRETED = 100
+"""Up to so many operations are run one by one; more are run as a compiled program.
+
+Measured with un-compiled scans over arrays of four elements, tracing included (75 µs for a step of 3 operations, 100 for
+one of 10; NumPy 2.4, jaxlib 0.10.2, two quiet cores): one by one and compiled, in µs
+
+| operations | 12 | 24 | 48 | 96 | 160 | 320 |
+|---|---|---|---|---|---|---|
+| one by one | 103 | 134 | 197 | 322 | 353 | 618 |
+| compiled | 77 | 77 | 75 | 75 | 102 | 104 |
+
+An operation costs about 2 µs more than within a compiled loop, and compiling takes 15 to 60 ms the first time. So a loop
+below the bound loses at most 0.2 ms, and is not worth compiling unless it is run hundreds of times; of arrays of 1,000
+elements both ways are as fast there, and of 100,000 NumPy is faster.
+"""
+
+
+def work(jaxpr: Jaxpr) -> int:
+    """How many operations a program runs, each loop of unknown length counted as one step."""
+    total = 0
+    for eqn in jaxpr.eqns:
+        inner = sum(map(work, subjaxprs(eqn)))
+        total += eqn.params.get("length", 1) * inner if inner else 1
+    return total
+
+
+def run_interpreted(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """The results of a program for concrete arrays, its operations run one by one."""
+    outer, state.trace = state.trace, EVAL
+    try:
+        outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    finally:
+        state.trace = outer
+    return [typed(x, a) for x, a in zip(outs, closed.out_avals, strict=True)]
+
+
+def typed(x: Any, aval: ShapedArray) -> Any:
+    """A concrete result with the weak type that its abstract value says."""
+    if type(x) in SCALARS:
+        x = as_array(x)
+    return x if x.weak_type == aval.weak_type else ArrayImpl(x._value, aval.weak_type)

@@ -1,0 +1,188 @@
+"""Branches and loops in StableHLO.
+
+A region may use the values of the function around it, so that constants need not be carried. What is carried besides
+the user's values is the number of the step, and, where a body has effects, what the last effect gave: so the compiler
+keeps their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core.jaxpr import ClosedJaxpr
+
+_BOOL = np.dtype(bool)
+_TOKEN = ((), _BOOL)
+"""The type of what effects are ordered by."""
+
+Value = Any
+Body = Callable[[list[Value]], Sequence[Value]]
+
+
+def inlined(hlo: Any, closed: ClosedJaxpr, operands: Sequence[Value]) -> list[Value]:
+    """The results of a program, written where the builder is."""
+    from pullback.backends.emit import emit_jaxpr
+
+    return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
+
+
+def _token(hlo: Any) -> Value:
+    return hlo.number(False, _BOOL) if hlo.order is None else hlo.order
+
+
+def _types(values: Sequence[Value]) -> list[Any]:
+    return [(v.shape, v.dtype) for v in values]
+
+
+# Branches ------------------------------------------------------------------------------------------------------------
+
+
+def write_cond(hlo: Any, index: Value, operands: Sequence[Value], branches: Sequence[ClosedJaxpr]) -> list[Value]:
+    """The results of the branch that an index selects; the index is in range."""
+    known = hlo.known_integers(index)
+    if known is not None:
+        return inlined(hlo, branches[min(max(int(known), 0), len(branches) - 1)], operands)
+    effect = any(b.jaxpr.effect for b in branches)
+    types = [(a.shape, a.dtype) for a in branches[0].out_avals] + [_TOKEN] * effect
+    token = _token(hlo) if effect else None
+
+    def region(branch: ClosedJaxpr) -> str:
+        def body() -> list[Value]:
+            if not effect:
+                return inlined(hlo, branch, operands)
+            hlo.order = token
+            return [*inlined(hlo, branch, operands), hlo.order]
+
+        return hlo.region([], body)  # type: ignore[no-any-return]
+
+    if not types:
+        return []
+    outs = hlo.many("stablehlo.case", [index], types, "", [region(b) for b in branches])
+    if effect:
+        *outs, hlo.order = outs
+    return outs  # type: ignore[no-any-return]
+
+
+# Loops ---------------------------------------------------------------------------------------------------------------
+
+
+def write_while(hlo: Any, init: Sequence[Value], goes_on: Body, body: Body, effect: bool) -> list[Value]:
+    """What a loop carries when it ends.
+
+    Args:
+      hlo: the function that is being written.
+      init: what it carries at the beginning.
+      goes_on: from what it carries to whether there is another step, as a list of one value; it has no effects.
+      body: from what it carries to what it carries after a step.
+      effect: whether a step has effects.
+    """
+    init = [*init, _token(hlo)] if effect else list(init)
+    types = _types(init)
+
+    def step(*carried: Value) -> list[Value]:
+        if not effect:
+            return list(body(list(carried)))
+        *values, hlo.order = carried
+        return [*body(values), hlo.order]
+
+    def test(*carried: Value) -> list[Value]:
+        return list(goes_on(list(carried[: len(carried) - effect])))
+
+    outs = hlo.many("stablehlo.while", init, types, "", [hlo.region(types, test), hlo.region(types, step)])
+    if effect:
+        *outs, hlo.order = outs
+    return outs  # type: ignore[no-any-return]
+
+
+def write_scan(
+    hlo: Any, jaxpr: ClosedJaxpr, loop: Any, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
+) -> list[Value]:
+    """The final carry and the stacked results of a scan.
+
+    Args:
+      hlo: the function that is being written.
+      jaxpr: the program of a step.
+      loop: the length, whether it goes backwards, and how many steps a round of the loop takes.
+      consts, init, xs: its operands.
+    """
+    length, reverse = loop.length, loop.reverse
+    index = np.dtype(np.int32 if length < 2**31 - 1 else np.int64)
+    count = len(init)
+    row_avals = jaxpr.out_avals[count:]
+    if length <= loop.unroll:
+        return _straight(hlo, jaxpr, loop, consts, init, xs)
+
+    def step(k: int | Value, carry: Sequence[Value], ys: Sequence[Value], ahead: int = 0) -> list[Value]:
+        """Step ``k + ahead``: the carry and the stacked results after it."""
+        place = _place(hlo, k, ahead, length, reverse, index)
+        rows = [_row(hlo, x, place) for x in xs]
+        outs = inlined(hlo, jaxpr, [*consts, *carry, *rows])
+        return [*outs[:count], *(_with_row(hlo, y, row, place) for y, row in zip(ys, outs[count:], strict=True))]
+
+    def body(carried: list[Value]) -> list[Value]:
+        k, *values = carried
+        for ahead in range(loop.unroll):
+            values = step(k, values[:count], values[count:], ahead)
+        return [hlo.same("stablehlo.add", k, hlo.number(loop.unroll, index)), *values]
+
+    rounds = length // loop.unroll * loop.unroll
+    begin = [hlo.splat(0, (length, *a.shape), a.dtype) for a in row_avals]
+    values = write_while(
+        hlo,
+        [hlo.number(0, index), *init, *begin],
+        lambda carried: [hlo.compare(carried[0], hlo.number(rounds, index), "LT")],
+        body,
+        jaxpr.jaxpr.effect,
+    )[1:]
+    for k in range(rounds, length):
+        values = step(k, values[:count], values[count:])
+    return values
+
+
+def _straight(
+    hlo: Any, jaxpr: ClosedJaxpr, loop: Any, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
+) -> list[Value]:
+    """A scan whose steps are written one after the other."""
+    count, steps = len(init), range(loop.length)
+    carry, columns = list(init), [[None] * loop.length for _ in jaxpr.out_avals[count:]]
+    for i in reversed(steps) if loop.reverse else steps:
+        rows = []
+        for x in xs:
+            starts, limits = [i, *[0] * (x.ndim - 1)], [i + 1, *x.shape[1:]]
+            rows.append(hlo.reshape(x if loop.length == 1 else hlo.slice(x, starts, limits), x.shape[1:]))
+        outs = inlined(hlo, jaxpr, [*consts, *carry, *rows])
+        carry = outs[:count]
+        for column, y in zip(columns, outs[count:], strict=True):
+            column[i] = hlo.reshape(y, (1, *y.shape))
+    stacked = []
+    for column, a in zip(columns, jaxpr.out_avals[count:], strict=True):
+        if len(column) < 2:
+            stacked.append(column[0] if column else hlo.splat(0, (0, *a.shape), a.dtype))
+        else:
+            stacked.append(hlo.concatenate(column, 0))
+    return [*carry, *stacked]
+
+
+def _place(hlo: Any, k: int | Value, ahead: int, length: int, reverse: bool, index: np.dtype[Any]) -> Value:
+    """The element that step ``k + ahead`` takes."""
+    if isinstance(k, int):
+        return hlo.number(length - 1 - k if reverse else k, index)
+    if reverse:
+        return hlo.same("stablehlo.subtract", hlo.number(length - 1 - ahead, index), k)
+    return hlo.same("stablehlo.add", k, hlo.number(ahead, index)) if ahead else k
+
+
+def _row(hlo: Any, x: Value, place: Value) -> Value:
+    sizes = (1, *x.shape[1:])
+    starts = [place, *[hlo.number(0, place.dtype)] * (x.ndim - 1)]
+    out = hlo.op("stablehlo.dynamic_slice", [x, *starts], sizes, x.dtype, f"slice_sizes = {hlo.integers(sizes)}")
+    return hlo.reshape(out, x.shape[1:])
+
+
+def _with_row(hlo: Any, x: Value, row: Value, place: Value) -> Value:
+    starts = [place, *[hlo.number(0, place.dtype)] * (x.ndim - 1)]
+    update = hlo.reshape(row, (1, *row.shape))
+    return hlo.op("stablehlo.dynamic_update_slice", [x, update, *starts], x.shape, x.dtype)

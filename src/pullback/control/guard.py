@@ -1,0 +1,100 @@
+"""The primitive ``guard``: operands of a function that is computed for a whole batch, but needed for some examples only.
+
+A mapped branch is computed for all examples, and its results are selected. Where an example does not need it, it may
+have no derivative, and zero times an infinite derivative is NaN. So where something is differentiated, examples that do
+not need the function are given what one that does has. Where nothing is, the operands stay as they are, which costs
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.control.common import chosen
+from pullback.core import dtypes
+from pullback.core.jaxpr import Eqn
+from pullback.core.linear import is_linear
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.primitives.elementwise import where
+from pullback.primitives.indexing import dynamic_slice
+from pullback.primitives.reductions import argmax, reduce_or
+from pullback.primitives.shapes import front_aligned
+from pullback.transforms.batch import batch_flat
+from pullback.transforms.dce import dce_rules
+
+Mapped = tuple[bool, ...]
+_int32 = np.dtype(np.int32)
+
+
+def guard(needed: Any, operands: Sequence[Any], mapped: Sequence[bool]) -> list[Any]:
+    """The operands of a function that only some examples of a batch need.
+
+    Args:
+      needed: which examples need it, booleans of shape ``(n,)``.
+      operands: its operands.
+      mapped: which of them have an element for each example, along axis 0; the examples share the others.
+    """
+    return guard_p.bind(needed, *operands, mapped=tuple(mapped))  # type: ignore[no-any-return]
+
+
+guard_p = Primitive("guard", multiple_results=True, keeps_weak_type=False)
+guard_p.host(lambda needed, *operands, mapped: list(operands))
+guard_p.xla(lambda hlo, needed, *operands, mapped: list(operands))
+
+
+@guard_p.shape
+def _shape(needed: ShapedArray, *operands: ShapedArray, mapped: Mapped) -> list[ShapedArray]:
+    return list(operands)
+
+
+@guard_p.jvp
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, mapped: Mapped) -> tuple[list[Any], list[Any]]:
+    needed, *operands = primals
+    some, first = reduce_or(needed, (0,)), argmax(needed, 0, _int32)
+    outs = []
+    for x, m in zip(operands, mapped, strict=True):
+        if m and dtypes.is_inexact(x.dtype):
+            starts = [first, *[0] * (len(x.shape) - 1)]
+            x = where(_beside(needed, x), x, dynamic_slice(x, starts, (1, *x.shape[1:])))
+        outs.append(x)
+    return outs, [
+        ZERO if t is ZERO else where(_beside(needed, t) if m else some, t, 0)
+        for t, m in zip(tangents[1:], mapped, strict=True)
+    ]
+
+
+def _beside(needed: Any, x: Any) -> Any:
+    """Which examples need the function, in the shape in which it broadcasts against an operand."""
+    return front_aligned(needed, 0, len(x.shape) - 1)
+
+
+@guard_p.transpose
+def _transpose(cts: Sequence[Any], needed: Any, *operands: Any, mapped: Mapped) -> list[Any]:
+    some = reduce_or(needed, (0,))
+    return [None] + [
+        where(_beside(needed, ct) if m else some, ct, 0) if is_linear(x) and ct is not ZERO else None
+        for ct, x, m in zip(cts, operands, mapped, strict=True)
+    ]
+
+
+@guard_p.batch
+def _batch(
+    axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, mapped: Mapped
+) -> tuple[list[Any], list[int | None]]:
+    # Of several examples at a time each has its own first that needs the function: the rule for differentiation is
+    # mapped, without tangents.
+    return batch_flat("guard", lambda *xs: _jvp(xs, [ZERO] * len(xs), mapped=mapped)[0], axis, args, dims)
+
+
+def _dce(used: list[bool], eqn: Eqn) -> Eqn:
+    needed, *operands = eqn.invars
+    params = {"mapped": tuple(chosen(eqn.params["mapped"], used))}
+    invars = [needed, *chosen(operands, used)]
+    return Eqn(guard_p, invars, params, chosen(eqn.outvars, used), eqn.made_at, eqn.scope)
+
+
+dce_rules[guard_p] = _dce

@@ -1,0 +1,214 @@
+"""``scan`` and ``map``: loops over the leading axis of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.control.common import Carry, leaf_names, leaves_of, stage_step, tree_difference
+from pullback.control.scan_primitive import Loop, simplified
+from pullback.core import tree
+from pullback.core.array import Array
+from pullback.core.config import config
+from pullback.core.errors import ControlFlowError
+from pullback.core.types import ShapedArray
+from pullback.primitives.shapes import reshape
+from pullback.primitives.slicing import concatenate, slice_in_dim, stack
+from pullback.transforms.arguments import check_callable, entrance, name_of, out_leaf
+from pullback.transforms.vmap import vmap
+
+
+@entrance
+def scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
+    """Run a function over the leading axis of arrays, carrying values from each step to the next.
+
+    What is compiled does not grow with the number of steps. Un-compiled, too, a loop of more than a few operations runs
+    as one compiled program, which is kept; under ``disable_jit`` it is a loop in Python.
+
+    Args:
+      f: ``f(carry, x) -> (carry, y)``, one step; the carry that it returns has the tree, shapes and dtypes of the one
+        that it is given.
+      init: the carry of the first step, a tree of arrays. Weakly typed numbers take the dtype that ``f`` gives them.
+      xs: a tree of arrays, of which each step is given one element of the leading axis; None for steps without.
+      length: the number of steps, which is needed only without ``xs``.
+      reverse: whether to go from the last element to the first; the results are in the order of the elements.
+      unroll: how many steps one round of the compiled loop takes; True for all, False for one.
+
+    Returns:
+      The last carry; and the ``y`` of all steps, stacked along a new leading axis.
+
+    Raises:
+      ControlFlowError: ``f`` gives another carry than it takes, or no pair; or the lengths disagree (a TypeError and
+        ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> total, sums = scan(lambda carry, x: (carry + x, carry + x), 0.0, pnp.arange(1.0, 5.0))
+    >>> print(total, sums)
+    10.0 [ 1.  3.  6. 10.]
+    """
+    check_callable(f, "scan")
+    leaves, treedef = leaves_of(init, "scan", "init")
+    elements, xs_tree = leaves_of(xs, "scan", "xs")
+    count = step_count("scan", elements, xs_tree, length)
+    loop = Loop(count, bool(reverse), checked_unroll("scan", unroll, count))
+    if config.disable_jit and count:
+        return _in_python(f, tree.unflatten(treedef, leaves), elements, xs_tree, loop)
+    size = len(leaves)
+
+    def call(*tracers: Any) -> Any:
+        out = f(tree.unflatten(treedef, tracers[:size]), tree.unflatten(xs_tree, tracers[size:]))
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            what = f"a {type(out).__name__} of {len(out)}" if isinstance(out, (tuple, list)) else repr(out)
+            raise ControlFlowError(
+                f"scan: the body {name_of(f)} must return a pair (carry, y), but it returned {what}. If there is "
+                "nothing to stack, return (carry, None)."
+            )
+        return tuple(out)
+
+    carry, ys, y_tree = run_scan("scan", f, call, Carry(leaves, treedef), elements, xs_tree, loop)
+    return tree.unflatten(treedef, carry), tree.unflatten(y_tree, ys)
+
+
+def run_scan(
+    what: str, function: Any, call: Callable[..., Any], carry: Carry, xs: Sequence[Any], xs_tree: Any, loop: Loop
+) -> tuple[list[Any], list[Any], Any]:
+    """The leaves of the final carry, those of the stacked results, and the structure of these.
+
+    Args:
+      what: the loop, for error messages.
+      function: the user's function, for error messages.
+      call: from the leaves of a carry and of an element to a pair of trees, of a carry and of what is stacked.
+      carry: the initial carry.
+      xs: the leaves of the elements, stacked.
+      xs_tree: their structure.
+      loop: the number of steps, and how they are taken.
+    """
+    rows = [ShapedArray(x.shape[1:], x.dtype, x.weak_type) for x in xs]
+    body = stage_step(what, function, call, carry, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
+    outs, ys = simplified(body.jaxpr, loop, body.captured, carry.leaves, xs)
+    return outs, ys, tree.treedef_children(body.out_tree)[1]
+
+
+def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int:
+    """The number of steps, from the elements and from what the user said."""
+    if length is not None:
+        try:
+            length = length.__index__()
+        except (AttributeError, TypeError):
+            raise ControlFlowError(f"{what}: length must be an int, got {length!r}") from None
+        if length < 0:
+            raise ControlFlowError(f"{what}: length must not be negative, got {length}")
+    names = leaf_names("xs", xs_tree)
+    for name, x in zip(names, xs, strict=True):
+        if not x.shape:
+            raise ControlFlowError(
+                f"{what} goes over the leading axis of each array in xs, but {name} of type {x.aval} has no axes. "  # type: ignore[attr-defined]
+                "What is the same in all steps is captured by the body, or part of the carry."
+            )
+    sizes = {x.shape[0] for x in xs}
+    if len(sizes) > 1:
+        shown = ", ".join(f"{name} has {x.shape[0]}" for name, x in zip(names, xs, strict=True))
+        raise ControlFlowError(f"{what}: all arrays in xs must have leading axes of one size, but {shown}")
+    if not sizes and length is None:
+        raise ControlFlowError(f"{what}: without arrays in xs the number of steps must be given as length")
+    if sizes and length is not None and length not in sizes:
+        raise ControlFlowError(f"{what}: length is {length}, but the leading axis of xs has {min(sizes)} elements")
+    return min(sizes) if sizes else length
+
+
+def checked_unroll(what: str, unroll: Any, length: int) -> int:
+    """How many steps a round of the compiled loop takes: at least one."""
+    if isinstance(unroll, bool):
+        return max(length, 1) if unroll else 1
+    if not isinstance(unroll, int) or unroll < 0:
+        raise ControlFlowError(f"{what}: unroll must be a bool or an int that is not negative, got {unroll!r}")
+    return max(unroll, 1)
+
+
+def _in_python(
+    f: Callable[..., Any], carry: Any, xs: Sequence[Any], xs_tree: Any, loop: Loop
+) -> tuple[Any, Any]:
+    """The same as a loop in Python over the user's function, for debuggers."""
+    columns: list[list[Any]] = []
+    y_tree: Any = None
+    order = range(loop.length)
+    for i in reversed(order) if loop.reverse else order:
+        row = [reshape(slice_in_dim(x, i, i + 1, 0), x.shape[1:]) for x in xs]
+        carry, y = f(carry, tree.unflatten(xs_tree, row))
+        leaves, treedef = tree.flatten(y)
+        if columns and treedef != y_tree:
+            raise ControlFlowError(
+                f"scan: the body {name_of(f)} must return the same tree in all steps, but "
+                f"{tree_difference('y', y_tree, treedef, ('in the first steps', 'in a later one'))}"
+            )
+        y_tree = treedef
+        columns.append([out_leaf(x, f) for x in leaves])
+    if loop.reverse:
+        columns.reverse()
+    return carry, tree.unflatten(y_tree, [stack(column, 0) for column in zip(*columns, strict=True)])
+
+
+@entrance
+def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """Apply a function to each element of the leading axis of arrays, one after the other, or some at a time.
+
+    Args:
+      f: takes an element of ``xs`` and gives a tree of arrays.
+      xs: a tree of arrays with leading axes of one size.
+      batch_size: how many elements are computed at a time, as by ``vmap``; one by default.
+
+    Returns:
+      The results, stacked along a new leading axis.
+
+    Raises:
+      ControlFlowError: the lengths disagree, or there are no arrays (a TypeError and ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(map(lambda x: x**2, pnp.arange(5.0)), map(lambda x: x**2, pnp.arange(5.0), batch_size=2))
+    [ 0.  1.  4.  9. 16.] [ 0.  1.  4.  9. 16.]
+    """
+    check_callable(f, "map")
+    if batch_size is None:
+        return _mapped(f, xs)
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise ControlFlowError(f"map: batch_size must be a positive int, or None for one at a time, got {batch_size!r}")
+    elements, treedef = leaves_of(xs, "map", "xs")
+    count = step_count("map", elements, treedef, None)
+    many = vmap(f)
+    whole = count // batch_size * batch_size
+    parts = []
+    if whole:
+        blocks = [
+            reshape(slice_in_dim(x, 0, whole, 0), (whole // batch_size, batch_size, *x.shape[1:])) for x in elements
+        ]
+        leaves, out_tree = tree.flatten(_mapped(many, tree.unflatten(treedef, blocks), f))
+        parts.append([reshape(y, (whole, *y.shape[2:])) for y in leaves])
+    if whole < count or not count:
+        rest = [slice_in_dim(x, whole, count, 0) for x in elements]
+        leaves, out_tree = tree.flatten(many(tree.unflatten(treedef, rest)))
+        parts.append(leaves)
+    joined = [ys[0] if len(ys) == 1 else concatenate(ys, 0) for ys in zip(*parts, strict=True)]
+    return tree.unflatten(out_tree, joined)
+
+
+def _mapped(f: Callable[..., Any], xs: Any, named: Any = None) -> Any:
+    """The stacked results of a function for each element."""
+    elements, xs_tree = leaves_of(xs, "map", "xs")
+    count = step_count("map", elements, xs_tree, None)
+    loop = Loop(count, False, 1)
+    if config.disable_jit and count:
+        return _in_python(lambda _, x: (None, f(x)), None, elements, xs_tree, loop)[1]
+
+    def call(*tracers: Any) -> Any:
+        return None, f(tree.unflatten(xs_tree, tracers))
+
+    nothing = Carry([], tree.structure(None))
+    _, ys, y_tree = run_scan("map", f if named is None else named, call, nothing, elements, xs_tree, loop)
+    return tree.unflatten(y_tree, ys)

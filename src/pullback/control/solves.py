@@ -1,0 +1,211 @@
+"""``custom_root`` and ``custom_linear_solve``: solutions of equations, differentiated implicitly.
+
+The derivative of a solution does not depend on how it was found: it solves the linear equation that one gets by
+differentiating the equation at the solution. So a solver may be any Python, compiled or not; it is not differentiated.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core import tree
+from pullback.core.array import typeof
+from pullback.core.errors import ArgumentError, ControlFlowError, NotLinearError
+from pullback.primitives.checked import stop_gradient
+from pullback.primitives.elementwise import neg, sub
+from pullback.transforms.arguments import check_callable, entrance, name_of, split_aux
+from pullback.transforms.closure import closure_convert
+from pullback.transforms.custom_application import zero_from_primal
+from pullback.transforms.custom_linear import LinearCall, bind_linear_call
+from pullback.transforms.custom_rules import custom_jvp
+from pullback.transforms.forward import jvp
+from pullback.transforms.grad import linear_transpose
+
+
+@entrance
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[..., Any],
+    transpose_solve: Callable[..., Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """Solve a linear equation by a function of the user's, with derivatives that do not look into it.
+
+    Args:
+      matvec: a linear function of trees like ``b``; what it closes over is differentiated with respect to.
+      b: the right-hand side, a tree of arrays.
+      solve: ``solve(matvec, b) -> x`` with ``matvec(x) = b``, or with ``has_aux`` a pair of ``x`` and anything else.
+      transpose_solve: ``transpose_solve(vecmat, b) -> x``, the same for the transpose of ``matvec``, which reverse mode
+        needs. By default ``solve`` if ``symmetric``.
+      symmetric: whether ``matvec`` is its own transpose.
+      has_aux: whether ``solve`` returns more than the solution.
+
+    Returns:
+      The solution, or the pair. Its derivative solves ``matvec(dx) = db - (d matvec)(x)``.
+
+    Raises:
+      ControlFlowError: the solution is not of the tree, shapes and dtypes of ``b`` (a TypeError and ValueError).
+      NotLinearError: ``matvec`` is not linear, or reverse mode lacks ``transpose_solve`` (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import grad
+    >>> def f(a, b):
+    ...     solve = lambda matvec, b: b / matvec(1.0)
+    ...     return custom_linear_solve(lambda x: a * x, b, solve, symmetric=True)
+    >>> print(f(2.0, 3.0), *grad(f, (0, 1))(2.0, 3.0))
+    1.5 -0.75 0.5
+    """
+    for function, name in ((matvec, "matvec"), (solve, "solve"), (transpose_solve or solve, "transpose_solve")):
+        if not callable(function):
+            raise ArgumentError(f"custom_linear_solve: {name} must be a function, got {function!r}")
+    converted, captured = closure_convert(matvec, b)
+    back = transpose_solve or (solve if symmetric else None)
+    solver = _LinearSolver(matvec, converted, solve, back, has_aux)
+    return solver(captured, b)
+
+
+class _LinearSolver:
+    """The solution of a linear equation as a function of what its matrix captured, and of the right-hand side."""
+
+    def __init__(self, matvec: Any, converted: Any, solve: Any, back: Any, has_aux: bool) -> None:
+        self.matvec = matvec
+        self.converted = converted
+        self.solve = solve
+        self.back = back
+        self.has_aux = has_aux
+
+    def __call__(self, captured: Sequence[Any], b: Any) -> Any:
+        solution = custom_jvp(self._solution)
+        solution.defjvp(self._jvp)
+        return solution(list(captured), b)
+
+    def _apply(self, captured: Sequence[Any], x: Any) -> Any:
+        return self.converted(x, *captured)
+
+    def _solution(self, captured: Sequence[Any], b: Any) -> Any:
+        return self._linear(captured, b, None)
+
+    def _linear(self, captured: Sequence[Any], b: Any, like: Any) -> Any:
+        """The solution by the user's solver, linear in ``b``, whose transpose is the solution by the other solver."""
+        call = LinearCall("custom_linear_solve", self._forward, self._backward, captured, b)
+        if like is not None:
+            call.result_like(like)
+        return bind_linear_call(call)
+
+    def _forward(self, captured: Sequence[Any], b: Any) -> Any:
+        found = self.solve(functools.partial(self._apply, captured), b)
+        x = split_aux(found, self.solve)[0] if self.has_aux else found
+        _check_like(b, x, self.solve, "the right-hand side")
+        return found
+
+    def _backward(self, captured: Sequence[Any], ct: Any) -> Any:
+        if self.back is None:
+            raise NotLinearError(
+                f"custom_linear_solve of {name_of(self.matvec)}: reverse mode needs the solution of the transposed "
+                "equation; give transpose_solve, or symmetric=True"
+            )
+        b = ct[0] if self.has_aux else ct
+        transposed = linear_transpose(functools.partial(self._apply, captured), b)
+        found = self.back(lambda x: transposed(x)[0], b)
+        x = split_aux(found, self.back)[0] if self.has_aux else found
+        _check_like(b, x, self.back, "the cotangent")
+        return x
+
+    def _jvp(self, primals: Any, tangents: Any) -> Any:
+        (captured, b), (captured_dot, b_dot) = primals, tangents
+        found = self(captured, b)
+        x = found[0] if self.has_aux else found
+        _, moved = jvp(lambda *values: self._apply(values, x), tuple(captured), tuple(captured_dot))
+        dot = self._linear(captured, tree.tree_map(sub, b_dot, moved), found)
+        if self.has_aux:  # what a solver tells of its work has no derivative
+            return found, (dot[0], tree.tree_map(zero_from_primal, found[1]))
+        return found, dot
+
+
+def _check_like(expected: Any, found: Any, function: Any, what: str) -> None:
+    leaves, treedef = tree.flatten(expected)
+    others, other = tree.flatten(found)
+    if treedef != other:
+        raise ControlFlowError(
+            f"{name_of(function)} must return a solution of the tree of {what}, {treedef}, but it returned {other}"
+        )
+    for i, (x, y) in enumerate(zip(leaves, others, strict=True)):
+        a, b = typeof(x), typeof(y)
+        if a.shape != b.shape or a.dtype != b.dtype:
+            raise ControlFlowError(
+                f"{name_of(function)} must return a solution of the types of {what}, but leaf {i} of that is {a}, and "
+                f"of the solution {b}"
+            )
+
+
+@entrance
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: Any,
+    solve: Callable[..., Any],
+    tangent_solve: Callable[..., Any],
+    has_aux: bool = False,
+) -> Any:
+    """Find a root by a function of the user's, and differentiate it by the implicit function theorem.
+
+    Args:
+      f: a function of trees like ``initial_guess``, whose root is wanted; what it closes over is differentiated with
+        respect to.
+      initial_guess: where to begin, a tree of arrays. It has no influence on the derivative.
+      solve: ``solve(f, initial_guess) -> root``, or with ``has_aux`` a pair of the root and anything else.
+      tangent_solve: ``tangent_solve(g, y) -> x`` with ``g(x) = y``, for linear functions ``g``: ``f`` linearised at the
+        root, and in reverse mode the transpose of that.
+      has_aux: whether ``solve`` returns more than the root.
+
+    Returns:
+      The root, or the pair.
+
+    Raises:
+      ControlFlowError: the root, or what ``f`` gives there, is not of the tree, shapes and dtypes of ``initial_guess``
+        (a TypeError and ValueError).
+
+    Source: the implicit function theorem; A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., chapter 15.
+
+    >>> from pullback import grad
+    >>> def square_root(a):
+    ...     def newton(f, x):
+    ...         for _ in range(10):
+    ...             x = x - f(x) / (2 * x)
+    ...         return x
+    ...     return custom_root(lambda x: x**2 - a, 1.0, newton, lambda g, y: y / g(1.0))
+    >>> print(square_root(4.0), grad(square_root)(4.0), grad(grad(square_root))(4.0))
+    2.0 0.25 -0.03125
+    """
+    check_callable(f, "custom_root")
+    check_callable(solve, "custom_root")
+    check_callable(tangent_solve, "custom_root")
+    guess = tree.tree_map(stop_gradient, initial_guess)
+    converted, captured = closure_convert(f, guess)
+
+    # The solver runs under the current trace, so that it may close over anything; its way is then cut off, and the
+    # derivative is attached to where it ended.
+    fixed = [stop_gradient(x) for x in captured]
+    found = tree.tree_map(stop_gradient, solve(lambda x: converted(x, *fixed), guess))
+    root, aux = split_aux(found, solve) if has_aux else (found, None)
+    _check_like(guess, root, solve, "initial_guess")
+    ending = custom_jvp(lambda captured, root: root)
+
+    @ending.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (captured, x), (captured_dot, _) = primals, tangents
+        x = ending(captured, x)  # which has derivatives too, if more are wanted
+        at_root, moved = jvp(lambda *values: converted(x, *values), tuple(captured), tuple(captured_dot))
+        _check_like(x, at_root, f, "the root")
+
+        def matvec(t: Any) -> Any:
+            return jvp(lambda x: converted(x, *captured), (x,), (t,))[1]
+
+        dot = custom_linear_solve(matvec, tree.tree_map(neg, moved), tangent_solve, tangent_solve)
+        return x, dot
+
+    result = ending(captured, root)
+    return (result, aux) if has_aux else result

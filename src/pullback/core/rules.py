@@ -1,0 +1,393 @@
+"""Primitives of users' own: what their rules give is checked where they give it.
+
+The rules of Pullback's own primitives are tested, and trusted. A user's rule that gives something else than it must is
+named here, with what it gave: later it would be an error of some other operation, or a wrong number.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pullback.core import dtypes, source, trace
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, typeof
+from pullback.core.config import config
+from pullback.core.errors import CustomRuleError, MissingRuleError, OperandError
+from pullback.core.jaxpr import infer
+from pullback.core.linear import Linear, LinearTracer
+from pullback.core.trace import Rule, Tracer, leaked
+from pullback.core.types import ZERO, ShapedArray
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Primitive(trace.Primitive):
+    """An operation of one's own: a name, and one rule for each thing that can be done to it.
+
+    Operands are positional, parameters are keywords (hashable, and none is called ``axis``). Each method registers a
+    rule, as a decorator; every rule is optional, and a transformation that needs one that is missing says which. What a
+    rule gives is checked. With ``multiple_results`` it gives lists: of results, tangents, positions, types.
+
+    Rules:
+      host: ``(*values, **params) -> value`` computes with NumPy, on ``np.ndarray``, NumPy scalars, and a Python number
+        beside an array.
+      shape: ``(*avals, **params) -> ShapedArray`` gives the type of the result, or raises the error for operands that
+        do not fit.
+      jvp: ``(primals, tangents, **params) -> (out, tangent)``; a tangent may be ``ZERO``, but not all that it is given.
+      tangent: ``(ans, primals, tangents) -> tangent``, the short form of it for a primitive without parameters.
+      transpose: ``(ct, *operands, **params) -> cotangents``, one for each operand, None where it is not ``Linear``.
+      batch: ``(axis, args, dims, **params) -> (out, dim)``; a dim is the position of the mapped axis, or None.
+      xla: ``(hlo, *operands, **params) -> value`` writes the operation with a ``Builder``.
+
+    Raises:
+      CustomRuleError: when a rule is used that gives something else than it must (a TypeError).
+      MissingRuleError: when a rule is needed that is missing (a NotImplementedError).
+
+    >>> import numpy as np
+    >>> from pullback import grad, vmap
+    >>> cube_p = Primitive("cube")
+    >>> cube = cube_p.host(lambda x: x * x * x)
+    >>> rule = cube_p.tangent(lambda ans, primals, tangents: 3 * primals[0] ** 2 * tangents[0])
+    >>> print(grad(cube_p.bind)(2.0))
+    12.0
+    >>> vmap(cube_p.bind)(np.ones(3))
+    Traceback (most recent call last):
+    pullback.core.errors.MissingRuleError: the primitive 'cube' has no batch rule, which vmap needs; register one ...
+    """
+
+    __slots__ = ()
+
+    def host(self, rule: F) -> F:
+        """Register ``rule(*values, **params) -> value``, which computes with NumPy."""
+        self.host_rule = checked_host(self, rule)
+        return rule
+
+    def shape(self, rule: F) -> F:
+        """Register ``rule(*avals, **params) -> aval``, which raises the errors for operands that do not fit."""
+        self.shape_rule = checked_shape(self, rule)
+        return rule
+
+    def jvp(self, rule: F) -> F:
+        """Register ``rule(primals, tangents, **params) -> (out, tangent_out)``; a tangent may be ``ZERO``."""
+        super().jvp(checked_jvp(self, rule))
+        return rule
+
+    def tangent(self, rule: F) -> F:
+        """Register ``rule(ans, primals, tangents) -> tangent``, for a primitive without parameters."""
+        super().tangent(checked_tangent(self, rule))
+        return rule
+
+    def transpose(self, rule: F, linear_in: str | tuple[int, ...] | None = None) -> F:
+        """Register ``rule(ct, *operands, **params) -> cotangents``; operands that are linear are ``Linear``.
+
+        Args:
+          rule: gives one cotangent an operand, None for those that are not linear.
+          linear_in: the positions of the operands in which the operation is linear, jointly; ``"each"`` if it is
+            linear in any one of them while the others are fixed; None if in all of them jointly.
+        """
+        super().transpose(checked_transpose(self, rule), linear_in)
+        return rule
+
+    def batch(self, rule: F) -> F:
+        """Register ``rule(axis, args, dims, **params) -> (out, dim)``; a dim is None where nothing is mapped."""
+        self.batch_rule = checked_batch(self, rule)
+        return rule
+
+    def xla(self, rule: F) -> F:
+        """Register ``rule(hlo, *operands, **params) -> value``, which writes the operation as StableHLO."""
+        self.xla_rule = checked_xla(self, rule)
+        return rule
+
+    def def_impl(self, rule: F) -> F:
+        """Register ``rule(*arrays, **params) -> array``, which computes with arrays: JAX's spelling of :meth:`host`.
+
+        The arrays are Pullback's, which NumPy's functions take; the result may be an array of NumPy's.
+        """
+        self.host_rule = checked_host(self, rule, on_arrays=True)
+        return rule
+
+    def def_abstract_eval(self, rule: F) -> F:
+        """Register the rule for types: JAX's spelling of :meth:`shape`."""
+        return self.shape(rule)
+
+
+# What is said of a rule, and what it is given -------------------------------------------------------------------------
+
+
+class _Checks:
+    """The checks of what one rule gives, and the errors, which name it."""
+
+    __slots__ = ("kind", "primitive", "rule")
+
+    def __init__(self, primitive: trace.Primitive, kind: str, rule: Rule) -> None:
+        self.primitive = primitive
+        self.kind = kind
+        self.rule = rule
+
+    def wrong(self, expected: str, came: str) -> CustomRuleError:
+        """The error for a rule that gave something else than it must."""
+        return CustomRuleError(
+            f"the {self.kind} rule of the primitive {self.primitive.name!r}, {source.describe_function(self.rule)}, "
+            f"must give {expected}, but gave {came}"
+        )
+
+    def several(self, given: Any, expected: str, count: int | None = None) -> Sequence[Any]:
+        """A tuple or list, of ``count`` entries if that is given."""
+        if not isinstance(given, (tuple, list)):
+            raise self.wrong(expected, _show(given))
+        if count is not None and len(given) != count:
+            raise self.wrong(expected, f"{len(given)} of them: {_show(given)}")
+        return given
+
+    def pair(self, given: Any, expected: str) -> Sequence[Any]:
+        if not isinstance(given, (tuple, list)) or len(given) != 2:
+            raise self.wrong(f"a pair {expected}", _show(given))
+        return given
+
+    def array(self, x: Any, what: str) -> Any:
+        """An array, from one of ours or of NumPy's or from a number."""
+        if isinstance(x, Array):
+            return x
+        try:
+            return as_array(x)
+        except OperandError:
+            hint = ""
+            if isinstance(x, (tuple, list)) and not self.primitive.multiple_results:
+                hint = " (a primitive with multiple_results=True gives lists)"
+            raise self.wrong(f"an array as {what}", f"{_show(x)}{hint}") from None
+
+    def typed(self, x: Any, what: str, shape: tuple[int, ...], dtype: Any) -> Any:
+        """An array of a shape and a dtype."""
+        x = self.array(x, what)
+        if x.shape != shape or x.dtype != dtype:
+            raise self.wrong(f"{what} of type {ShapedArray(shape, dtype)}", str(typeof(x)))
+        return x
+
+    def with_tangent(self, out: Any, tangent: Any, number: int | None = None) -> tuple[Any, Any]:
+        """A result and its tangent."""
+        out = self.array(out, _name("result", number))
+        what = _name("tangent", number)
+        if tangent is ZERO:
+            return out, tangent
+        if tangent is None:
+            raise self.wrong(f"{what} as an array or ZERO", "None")
+        try:
+            tangent = self.typed(tangent, what, out.shape, dtypes.tangent_dtype(out.dtype))
+        except MissingRuleError:  # its type is not known: an operation on a linear value has no shape rule
+            return out, tangent
+        return out, ZERO if tangent.dtype == dtypes.float0 else tangent
+
+
+def _name(what: str, number: int | None) -> str:
+    return f"a {what}" if number is None else f"{what} {number}"
+
+
+def _show(x: Any) -> str:
+    """What a rule gave, for an error message."""
+    if isinstance(x, (tuple, list)):
+        brackets = "()" if isinstance(x, tuple) else "[]"
+        return f"{brackets[0]}{', '.join(map(_show, x))}{brackets[1]}"
+    if isinstance(x, Array):
+        return str(typeof(x))
+    if isinstance(x, np.ndarray):
+        return f"an np.ndarray of shape {x.shape} and dtype {x.dtype}"
+    text = repr(x)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} of type {type(x).__name__}" if x is not None else text
+
+
+def settled(operands: Sequence[Any]) -> Sequence[Any]:
+    """The operands of a rule as arrays of ours; numbers among them have the dtype that they take beside the others."""
+    if all(isinstance(x, (Array, Linear)) for x in operands):
+        return operands
+    arrays = [x if isinstance(x, Linear) or type(x) in SCALARS else as_array(x) for x in operands]
+    dtype = number_dtype(arrays)
+
+    def fitted(x: Any) -> Array:
+        return as_array(x) if dtype == dtypes.key_dtype else ArrayImpl(dtype.type(x), dtype.kind != "b")
+
+    return tuple([fitted(x) if type(x) in SCALARS else x for x in arrays])
+
+
+def _tell_types(primals: Sequence[Any], tangents: Sequence[Any]) -> None:
+    """Let linear tangents know their types, which would be worked out from all that led to them."""
+    for x, t in zip(primals, tangents, strict=True):
+        if type(t) is LinearTracer and t.var._aval is None:
+            aval = typeof(x)
+            t.var._aval = aval.update(dtype=dtypes.tangent_dtype(aval.dtype))
+
+
+# The checks -----------------------------------------------------------------------------------------------------------
+
+
+def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False) -> Rule:
+    """A host rule whose results are values of NumPy's, of dtypes that are in use.
+
+    Args:
+      primitive: whose rule it is.
+      rule: the user's function.
+      on_arrays: whether it computes with Pullback's arrays, and may keep what it gives and write to it.
+    """
+    checks = _Checks(primitive, "evaluation", rule)
+
+    def value(x: Any, what: str) -> Any:
+        if not on_arrays and isinstance(x, (np.ndarray, np.generic)):
+            dtype = dtypes.canonicalize_dtype(x.dtype)
+            return x if x.dtype == dtype else x.astype(dtype)
+        array = checks.array(x, what)
+        if isinstance(array, Tracer):
+            raise leaked(array)
+        return array._value
+
+    def checked(*values: Any, **params: Any) -> Any:
+        if on_arrays:
+            arrays = [ArrayImpl(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in values]
+            out = rule(*settled(arrays), **params)
+        else:
+            out = rule(*values, **params)
+        if primitive.multiple_results:
+            results = [value(x, f"result {i}") for i, x in enumerate(checks.several(out, "a list of results"))]
+        else:
+            results = [value(out, "its result")]
+        if config.enable_checks and primitive.shape_rule is not None:
+            _agree(checks, results, values, params)
+        return results if primitive.multiple_results else results[0]
+
+    return checked
+
+
+def _agree(checks: _Checks, results: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> None:
+    """Refuse results of other types than the shape rule says."""
+    found = infer(checks.primitive, [typeof(x) for x in settled(values)], params)
+    expected = found if checks.primitive.multiple_results else [found]
+    if [(x.shape, x.dtype) for x in results] != [(a.shape, a.dtype) for a in expected]:
+        given = ", ".join(str(ShapedArray(x.shape, x.dtype)) for x in results)
+        raise checks.wrong(f"{', '.join(map(str, expected))}, as its shape rule says", given)
+
+
+def checked_shape(primitive: trace.Primitive, rule: Rule) -> Rule:
+    """A shape rule that gives abstract values of canonical dtypes, from anything with a shape and a dtype."""
+    checks = _Checks(primitive, "shape", rule)
+
+    def aval(x: Any, what: str) -> ShapedArray:
+        if type(x) is ShapedArray and type(x.shape) is tuple and isinstance(x.dtype, np.dtype) and not x.weak_type:
+            return x
+        if isinstance(x, type) or not (hasattr(x, "shape") and hasattr(x, "dtype")):
+            raise checks.wrong(f"a ShapedArray as {what}", _show(x))
+        return ShapedArray(tuple(map(operator.index, x.shape)), dtypes.canonicalize_dtype(x.dtype))
+
+    def checked(*avals: ShapedArray, **params: Any) -> Any:
+        out = rule(*avals, **params)
+        if not primitive.multiple_results:
+            return aval(out, "the type of its result")
+        expected = "a list of ShapedArray, one for each result"
+        return [aval(x, f"the type of result {i}") for i, x in enumerate(checks.several(out, expected))]
+
+    return checked
+
+
+def checked_jvp(primitive: trace.Primitive, rule: Rule) -> Rule:
+    """A jvp rule that gives a pair whose tangents fit the results."""
+    checks = _Checks(primitive, "jvp", rule)
+
+    def checked(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        primals = settled(primals)
+        _tell_types(primals, tangents)
+        out, tangent = checks.pair(rule(primals, tangents, **params), "(out, tangent)")
+        if not primitive.multiple_results:
+            return checks.with_tangent(out, tangent)
+        outs = checks.several(out, "a list of results")
+        given = checks.several(tangent, f"a list of {len(outs)} tangents, one for each result", len(outs))
+        pairs = [checks.with_tangent(o, t, i) for i, (o, t) in enumerate(zip(outs, given, strict=True))]
+        return [o for o, _ in pairs], [t for _, t in pairs]
+
+    return checked
+
+
+def checked_tangent(primitive: trace.Primitive, rule: Rule) -> Rule:
+    """The short form of a jvp rule, which gives a tangent that fits the result."""
+    checks = _Checks(primitive, "tangent", rule)
+
+    def checked(ans: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        primals = settled(primals)
+        _tell_types(primals, tangents)
+        return checks.with_tangent(ans, rule(ans, primals, tangents))[1]
+
+    return checked
+
+
+def checked_transpose(primitive: trace.Primitive, rule: Rule) -> Rule:
+    """A transpose rule that gives a cotangent for each operand, which fits it."""
+    checks = _Checks(primitive, "transpose", rule)
+
+    def cotangent(i: int, operand: Any, ct: Any) -> Any:
+        # The type of a linear value, of an outer derivative, would be worked out from all that led to it.
+        if type(operand) is not Linear or ct is None or ct is ZERO or type(ct) is LinearTracer:
+            return ct
+        aval, what = operand._aval, f"cotangent {i}"
+        return checks.array(ct, what) if aval is None else checks.typed(ct, what, aval.shape, aval.dtype)
+
+    def checked(ct: Any, *operands: Any, **params: Any) -> list[Any]:
+        count = len(operands)
+        expected = f"a tuple of {count} cotangents, one for each operand (None for those that are not linear)"
+        cts = checks.several(rule(ct, *settled(operands), **params), expected, count)
+        return [cotangent(i, x, c) for i, (x, c) in enumerate(zip(operands, cts, strict=True))]
+
+    return checked
+
+
+def checked_batch(primitive: trace.Primitive, rule: Rule) -> Rule:
+    """A batch rule that gives a pair of which the second says where the mapped axis is in the first."""
+    checks = _Checks(primitive, "batch", rule)
+
+    def mapped(size: int, out: Any, dim: Any, number: int | None = None) -> tuple[Any, int | None]:
+        what = _name("result", number)
+        out = checks.array(out, what)
+        if dim is None:
+            return out, None
+        try:
+            dim = operator.index(dim)
+        except TypeError:
+            raise checks.wrong(f"the position of the mapped axis in {what}, or None", _show(dim)) from None
+        if not 0 <= dim < len(out.shape) or out.shape[dim] != size:
+            expected = f"{what} with the mapped axis, of size {size}, at the position that it says"
+            raise checks.wrong(expected, f"{typeof(out)} and the position {dim}")
+        return out, dim
+
+    def checked(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        out, dim = checks.pair(rule(axis, settled(args), dims, **params), "(out, dim)")
+        if not primitive.multiple_results:
+            return mapped(axis.size, out, dim)
+        outs = checks.several(out, "a list of results")
+        given = checks.several(dim, f"a list of {len(outs)} positions, one for each result", len(outs))
+        pairs = [mapped(axis.size, o, d, i) for i, (o, d) in enumerate(zip(outs, given, strict=True))]
+        return [o for o, _ in pairs], [d for _, d in pairs]
+
+    return checked
+
+
+def checked_xla(primitive: trace.Primitive, rule: Rule) -> Rule:
+    """An XLA rule that gives values of the types that the shape rule says."""
+    checks = _Checks(primitive, "xla", rule)
+
+    def check(value: Any, aval: ShapedArray, what: str) -> None:
+        if not (hasattr(value, "name") and hasattr(value, "shape") and hasattr(value, "dtype")):
+            raise checks.wrong(f"{what} as a value of the builder", _show(value))
+        if value.shape != aval.shape or value.dtype != aval.dtype:
+            came = str(ShapedArray(value.shape, value.dtype))
+            raise checks.wrong(f"{what} of type {aval}, as its shape rule says", came)
+
+    def checked(hlo: Any, *operands: Any, **params: Any) -> Any:
+        expected = hlo.results
+        out = rule(hlo, *operands, **params)
+        if not primitive.multiple_results:
+            check(out, expected[0], "its result")
+            return out
+        outs = checks.several(out, f"a list of {len(expected)} values, one for each result", len(expected))
+        for i, (value, aval) in enumerate(zip(outs, expected, strict=True)):
+            check(value, aval, f"result {i}")
+        return outs
+
+    return checked

@@ -1,0 +1,78 @@
+"""What is needed to define a primitive of one's own.
+
+A primitive is an operation with rules. Every rule is optional: a transformation that needs one that is missing says
+which. Here is multiplication and addition in one; :class:`Primitive` says what each rule takes, and
+``docs/primitives.md`` is a page about it.
+
+>>> import numpy as np
+>>> import pullback
+>>> from pullback.extend import Primitive, ShapedArray, ZERO, instantiate, is_linear
+>>> multiply_add_p = Primitive("multiply_add")
+>>> def multiply_add(x, y, z):
+...     return multiply_add_p.bind(x, y, z)
+>>> @multiply_add_p.host
+... def evaluate(x, y, z):
+...     return np.add(np.multiply(x, y), z)
+>>> @multiply_add_p.shape
+... def shape(x, y, z):
+...     return ShapedArray(x.shape, x.dtype)
+>>> @multiply_add_p.jvp
+... def jvp(primals, tangents):
+...     x, y, z = primals
+...     tx, ty, tz = (instantiate(t, p) for t, p in zip(tangents, primals))
+...     return multiply_add(x, y, z), multiply_add(tx, y, multiply_add(x, ty, tz))
+>>> @multiply_add_p.transpose
+... def transpose(ct, x, y, z):
+...     by_x = ct * y if is_linear(x) else None
+...     by_y = ct * x if is_linear(y) else None
+...     return by_x, by_y, ct if is_linear(z) else None
+>>> @multiply_add_p.batch
+... def batch(axis, args, dims):
+...     return multiply_add(*(to_front(a, d, axis) for a, d in zip(args, dims))), 0
+>>> @multiply_add_p.xla
+... def xla(hlo, x, y, z):
+...     return hlo.same("stablehlo.add", hlo.same("stablehlo.multiply", x, y), z)
+>>> print(*pullback.jit(pullback.grad(multiply_add, argnums=(0, 1, 2)))(2.0, 3.0, 4.0))
+3.0 2.0 1.0
+"""
+
+from typing import Any
+
+from pullback.backends.hlo import Builder as Builder
+from pullback.backends.hlo import Value as Value
+from pullback.core.linear import Linear as Linear
+from pullback.core.linear import is_linear as is_linear
+from pullback.core.rules import Primitive as Primitive
+from pullback.core.types import ZERO as ZERO
+from pullback.core.types import MappedAxis as MappedAxis
+from pullback.core.types import ShapedArray as ShapedArray
+from pullback.core.zeros import instantiate as instantiate
+from pullback.extend import core as core
+from pullback.primitives import shapes
+
+
+def to_front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
+    """An operand of a batch rule with the mapped axis first.
+
+    Args:
+      x: the operand.
+      dim: the position of the mapped axis in it; None if it has none, so that it is repeated.
+      axis: the mapped axis.
+
+    Returns:
+      An array whose first axis is of the size of the mapped one.
+
+    >>> import pullback.numpy as pnp
+    >>> axis = MappedAxis(None, 2)
+    >>> to_front(pnp.ones((3, 2)), 1, axis).shape, to_front(pnp.ones(3), None, axis).shape
+    ((2, 3), (2, 3))
+    """
+    if dim is None:
+        return shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
+    return shapes.moveaxis(x, dim, 0)
+
+
+__all__ = [
+    "ZERO", "Builder", "Linear", "MappedAxis", "Primitive", "ShapedArray", "Value", "core", "instantiate", "is_linear",
+    "to_front",
+]  # fmt: skip

@@ -1,0 +1,19 @@
+"""Rules of primitives in JAX's older spelling, as tables of functions: ``ad``, ``batching``, ``mlir`` and ``xla``.
+
+Code that was written against ``jax.interpreters`` runs when only its imports change. What it registers are rules of
+:class:`pullback.extend.Primitive`; new code gives them there.
+
+>>> import numpy as np
+>>> from pullback import core, grad
+>>> from pullback.interpreters import ad
+>>> cube_p = core.Primitive("cube")
+>>> cube = cube_p.def_impl(lambda x: np.multiply(x, x * x))
+>>> ad.defjvp(cube_p, lambda t, x: 3 * x * x * t)
+>>> print(grad(cube_p.bind)(2.0))
+12.0
+"""
+
+from pullback.interpreters import ad as ad
+from pullback.interpreters import batching as batching
+from pullback.interpreters import mlir as mlir
+from pullback.interpreters import xla as xla

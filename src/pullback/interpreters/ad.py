@@ -1,0 +1,354 @@
+"""Derivative rules in JAX's older spelling: ``jax.interpreters.ad``.
+
+>>> from pullback import core, jvp
+>>> negate_p = core.Primitive("negate")
+>>> negate = negate_p.def_impl(lambda x: -x)
+>>> def rule(primals, tangents):
+...     (x,), (t,) = primals, tangents
+...     return negate_p.bind(x), Zero(t.aval) if type(t) is Zero else negate_p.bind(t)
+>>> primitive_jvps[negate_p] = rule
+>>> print(*jvp(negate_p.bind, (2.0,), (1.0,)))
+-2.0 -1.0
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core import dtypes, rules, trace
+from pullback.core.array import Array, typeof
+from pullback.core.errors import CustomRuleError
+from pullback.core.jaxpr import infer
+from pullback.core.linear import Linear, operand_avals
+from pullback.core.trace import Primitive, Rule
+from pullback.core.types import ZERO, ShapedArray
+from pullback.core.zeros import zeros_of
+from pullback.interpreters.table import Table
+from pullback.primitives.elementwise import add_any
+
+
+class Zero:
+    """A tangent or cotangent that is known to be zero.
+
+    Attributes:
+      aval: its type.
+
+    >>> from pullback import core
+    >>> import numpy as np
+    >>> Zero(core.ShapedArray((3,), np.dtype("float32")))
+    Zero(f32[3])
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    @staticmethod
+    def from_primal_value(x: Any) -> Zero:
+        """The zero tangent of a value."""
+        aval = typeof(x)
+        return Zero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
+
+    def instantiate(self) -> Array:
+        """An array of zeros."""
+        return zeros_of(self.aval)
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval})"
+
+
+class UndefinedPrimal:
+    """An operand in which an operation is linear, as transpose rules are given it: it has a type, and no value.
+
+    Attributes:
+      aval: its type.
+    """
+
+    __slots__ = ("_linear",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self._linear = Linear(-1, None, (), {}, aval)
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self._linear.aval
+
+    def __repr__(self) -> str:
+        return f"UndefinedPrimal({self.aval})"
+
+
+def is_undefined_primal(x: Any) -> bool:
+    """Whether an operand given to a transpose rule is one that the operation is linear in.
+
+    >>> from pullback import core
+    >>> is_undefined_primal(UndefinedPrimal(core.get_aval(1.0))), is_undefined_primal(1.0)
+    (True, False)
+    """
+    return type(x) is UndefinedPrimal
+
+
+def instantiate_zeros(tangent: Any) -> Any:
+    """A tangent or cotangent, made an array of zeros if it is a :class:`Zero`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(instantiate_zeros(Zero.from_primal_value(pnp.ones(2))))
+    [0. 0.]
+    """
+    return tangent.instantiate() if type(tangent) is Zero else tangent
+
+
+def zeros_like_aval(aval: ShapedArray) -> Array:
+    """Zeros of a type.
+
+    >>> from pullback import core
+    >>> print(zeros_like_aval(core.get_aval(1.0)))
+    0.0
+    """
+    return zeros_of(aval)
+
+
+def add_jaxvals(x: Any, y: Any) -> Any:
+    """The sum of two arrays of one type.
+
+    >>> print(add_jaxvals(1.0, 2.0))
+    3.0
+    """
+    return add_any(x, y)
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """The sum of two tangents of one type, each of which may be a :class:`Zero`.
+
+    >>> print(add_tangents(1.0, Zero.from_primal_value(2.0)))
+    1.0
+    """
+    if type(x) is Zero:
+        return y
+    return x if type(y) is Zero else add_any(x, y)
+
+
+# The tables -----------------------------------------------------------------------------------------------------------
+
+
+def _inwards(given: Any) -> Any:
+    """What a rule in JAX's spelling gives, in ours."""
+    if type(given) is Zero:
+        return ZERO
+    if isinstance(given, (tuple, list)):
+        return (list if isinstance(given, list) else tuple)(map(_inwards, given))
+    return given
+
+
+def _tangent(t: Any, primal: Any) -> Any:
+    return Zero.from_primal_value(primal) if t is ZERO else t
+
+
+def _set_jvp(primitive: Primitive, rule: Rule) -> None:
+    @functools.wraps(rule)
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        given = tuple(_tangent(t, x) for t, x in zip(tangents, primals, strict=True))
+        return _inwards(rule(tuple(primals), given, **params))
+
+    trace.Primitive.jvp(primitive, rules.checked_jvp(primitive, jvp))
+
+
+def _spelled_jvp(primitive: Primitive, rule: Rule) -> Rule:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        if all(type(t) is Zero for t in tangents):
+            out = primitive.bind(*primals, **params)
+            return out, _zero_tangents(primitive, out)
+        out, tangent = rule(tuple(rules.settled(primals)), tuple(map(_inwards, tangents)), **params)
+        if primitive.multiple_results:
+            return out, [_tangent(t, o) for t, o in zip(tangent, out, strict=True)]
+        return out, _tangent(tangent, out)
+
+    return jvp
+
+
+primitive_jvps = Table("jvp", lambda p: p.jvp_rule, _set_jvp, _spelled_jvp)
+"""For each primitive, ``rule(primals, tangents, **params) -> (out, tangent_out)``; tangents may be :class:`Zero`."""
+
+
+def _set_transpose(primitive: Primitive, rule: Rule) -> None:
+    @functools.wraps(rule)
+    def transpose(ct: Any, *operands: Any, **params: Any) -> Any:
+        if primitive.multiple_results and any(c is ZERO for c in ct):
+            avals = infer(primitive, operand_avals(operands), params)
+            ct = [Zero(a) if c is ZERO else c for c, a in zip(ct, avals, strict=True)]
+        return _inwards(rule(ct, *map(_undefined, operands), **params))
+
+    trace.Primitive.transpose(primitive, rules.checked_transpose(primitive, transpose))
+
+
+def _undefined(x: Any) -> Any:
+    if type(x) is not Linear:
+        return x
+    undefined = object.__new__(UndefinedPrimal)
+    undefined._linear = x
+    return undefined
+
+
+def _spelled_transpose(primitive: Primitive, rule: Rule) -> Rule:
+    def transpose(ct: Any, *operands: Any, **params: Any) -> Any:
+        ct = _inwards(ct)
+        linear = [x._linear if type(x) is UndefinedPrimal else x for x in operands]
+        if ct is ZERO or (primitive.multiple_results and all(c is ZERO for c in ct)):
+            cts: Sequence[Any] = [ZERO] * len(linear)
+        else:
+            cts = rule(ct, *linear, **params)
+        return [
+            None if type(x) is not Linear or c is None else Zero(x.aval) if c is ZERO else c
+            for c, x in zip(cts, linear, strict=True)
+        ]
+
+    return transpose
+
+
+primitive_transposes = Table(
+    "transpose", lambda primitive: primitive.transpose_rule, _set_transpose, _spelled_transpose
+)
+"""For each primitive, ``rule(ct, *operands, **params) -> cotangents``; linear operands are :class:`UndefinedPrimal`."""
+
+
+# Rules of frequent forms ----------------------------------------------------------------------------------------------
+
+
+def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
+    """Register, for each operand, the tangent that it contributes.
+
+    Args:
+      primitive: an operation of one result.
+      jvprules: for each operand ``rule(t, *primals, **params) -> tangent``, or None where the derivative is zero.
+
+    Raises:
+      CustomRuleError: in use, if there are not as many rules as operands (a TypeError).
+
+    >>> from pullback import core, grad
+    >>> product_p = core.Primitive("product")
+    >>> product = product_p.def_impl(lambda x, y: x * y)
+    >>> defjvp(product_p, lambda t, x, y: t * y, lambda t, x, y: x * t)
+    >>> print(*grad(product_p.bind, argnums=(0, 1))(2.0, 3.0))
+    3.0 2.0
+    """
+    defjvp2(primitive, *[None if rule is None else _without_result(rule) for rule in jvprules])
+
+
+def _without_result(rule: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda t, ans, *primals, **params: rule(t, *primals, **params)
+
+
+def defjvp2(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
+    """Register, for each operand, the tangent that it contributes, from the result and the operands.
+
+    Args:
+      primitive: an operation of one result.
+      jvprules: for each operand ``rule(t, ans, *primals, **params) -> tangent``, or None where the derivative is zero.
+
+    Raises:
+      CustomRuleError: in use, if there are not as many rules as operands (a TypeError).
+
+    >>> import numpy as np
+    >>> from pullback import core, grad
+    >>> exponential_p = core.Primitive("exponential")
+    >>> exponential = exponential_p.def_impl(np.exp)
+    >>> defjvp2(exponential_p, lambda t, ans, x: ans * t)
+    >>> print(grad(exponential_p.bind)(0.0))
+    1.0
+    """
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        if len(jvprules) != len(primals):
+            raise CustomRuleError(
+                f"{primitive.name} was given {len(jvprules)} derivative rules by defjvp, and has {len(primals)} "
+                "operands: it takes one rule for each, None where the derivative is zero"
+            )
+        out = primitive.bind(*primals, **params)
+        terms = [
+            rule(t, out, *primals, **params)
+            for rule, t in zip(jvprules, tangents, strict=True)
+            if rule is not None and type(t) is not Zero
+        ]
+        return out, functools.reduce(add_tangents, terms, Zero.from_primal_value(out))
+
+    primitive_jvps[primitive] = jvp
+
+
+def _linear_jvp(primitive: Primitive) -> Rule:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        out = primitive.bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents):
+            return out, _zero_tangents(primitive, out)
+        return out, primitive.bind(*map(instantiate_zeros, tangents), **params)
+
+    return jvp
+
+
+def _zero_tangents(primitive: Primitive, out: Any) -> Any:
+    return list(map(Zero.from_primal_value, out)) if primitive.multiple_results else Zero.from_primal_value(out)
+
+
+def deflinear(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
+    """Register the derivatives of an operation that is linear in all its operands jointly.
+
+    Args:
+      primitive: the operation.
+      transpose_rule: ``rule(ct, **params) -> cotangents``, one for each operand.
+
+    >>> from pullback import core, grad
+    >>> double_p = core.Primitive("double")
+    >>> double = double_p.def_impl(lambda x: x + x)
+    >>> deflinear(double_p, lambda ct: [ct + ct])
+    >>> print(grad(double_p.bind)(1.0))
+    2.0
+    """
+    deflinear2(primitive, lambda ct, *operands, **params: transpose_rule(ct, **params))
+
+
+def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
+    """Register the derivatives of an operation that is linear in all its operands jointly.
+
+    Args:
+      primitive: the operation.
+      transpose_rule: ``rule(ct, *operands, **params) -> cotangents``, one for each operand.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import core, grad
+    >>> total_p = core.Primitive("total")
+    >>> total = total_p.def_impl(pnp.sum)
+    >>> deflinear2(total_p, lambda ct, x: [pnp.broadcast_to(ct, x.aval.shape)])
+    >>> print(grad(total_p.bind)(pnp.ones(2)))
+    [1. 1.]
+    """
+    primitive_jvps[primitive] = _linear_jvp(primitive)
+    primitive_transposes[primitive] = transpose_rule
+
+
+def defbilinear(primitive: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
+    """Register the derivatives of an operation of two operands that is linear in each.
+
+    Args:
+      primitive: the operation.
+      lhs_rule: ``rule(ct, x, y, **params)``, the cotangent of the first operand, which is undefined there.
+      rhs_rule: the same for the second.
+
+    >>> from pullback import core, grad
+    >>> product_p = core.Primitive("product")
+    >>> product = product_p.def_impl(lambda x, y: x * y)
+    >>> defbilinear(product_p, lambda ct, x, y: ct * y, lambda ct, x, y: ct * x)
+    >>> print(grad(lambda x: product_p.bind(x, x))(3.0))
+    6.0
+    """
+
+    def transpose(ct: Any, x: Any, y: Any, **params: Any) -> Any:
+        if is_undefined_primal(x):
+            return lhs_rule(ct, x, y, **params), None
+        return None, rhs_rule(ct, x, y, **params)
+
+    by_x = lambda t, x, y, **params: primitive.bind(t, y, **params)
+    by_y = lambda t, x, y, **params: primitive.bind(x, t, **params)
+    defjvp(primitive, by_x, by_y)
+    primitive_transposes[primitive] = transpose
+    primitive.linear_in = "each"

@@ -1,0 +1,141 @@
+"""Batching rules in JAX's older spelling: ``jax.interpreters.batching``.
+
+>>> import numpy as np
+>>> from pullback import core, vmap
+>>> negate_p = core.Primitive("negate")
+>>> negate = negate_p.def_impl(np.negative)
+>>> def rule(args, dims):
+...     return negate_p.bind(args[0]), dims[0]
+>>> primitive_batchers[negate_p] = rule
+>>> print(vmap(negate_p.bind)(np.ones(2)))
+[-1. -1.]
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core import rules
+from pullback.core.array import shape_of
+from pullback.core.trace import Primitive, Rule
+from pullback.core.types import MappedAxis
+from pullback.interpreters.table import Table
+from pullback.primitives import shapes
+
+not_mapped = None
+"""The position of the mapped axis in a value that has none."""
+
+
+def _own(primitive: Primitive) -> Rule | None:
+    return primitive.batch_rule
+
+
+def _set_batcher(primitive: Primitive, rule: Rule) -> None:
+    @functools.wraps(rule)
+    def batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        return rule(tuple(args), tuple(dims), **params)
+
+    primitive.batch_rule = rules.checked_batch(primitive, batch)
+
+
+def _spelled_batcher(primitive: Primitive, rule: Rule) -> Rule:
+    def batch(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        (size, *_) = [shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None]
+        return rule(MappedAxis(None, size), list(args), list(dims), **params)
+
+    return batch
+
+
+primitive_batchers = Table("batching", _own, _set_batcher, _spelled_batcher)
+"""For each primitive, ``rule(args, dims, **params) -> (out, dim)``; a dim is ``not_mapped`` where there is no axis."""
+
+
+def _set_axis_batcher(primitive: Primitive, rule: Rule) -> None:
+    @functools.wraps(rule)
+    def batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        return rule(axis, tuple(args), tuple(dims), **params)
+
+    primitive.batch_rule = rules.checked_batch(primitive, batch)
+
+
+axis_primitive_batchers = Table("batching", _own, _set_axis_batcher, lambda primitive, rule: rule)
+"""The same with the axis first, which has a ``name`` and a ``size``."""
+fancy_primitive_batchers = axis_primitive_batchers
+
+
+# What rules are made of -----------------------------------------------------------------------------------------------
+
+
+def moveaxis(x: Any, src: int, dst: int) -> Any:
+    """An array with an axis moved.
+
+    >>> import pullback.numpy as pnp
+    >>> moveaxis(pnp.ones((2, 3)), 1, 0).shape
+    (3, 2)
+    """
+    ndim = len(x.shape)
+    return shapes.moveaxis(x, src % ndim, dst % ndim)
+
+
+def broadcast(x: Any, size: int, axis: int) -> Any:
+    """An array repeated along a new axis.
+
+    >>> import pullback.numpy as pnp
+    >>> broadcast(pnp.ones(3), 2, 0).shape
+    (2, 3)
+    """
+    (array,) = rules.settled([x])
+    shape = (*array.shape[:axis], size, *array.shape[axis:])
+    return shapes.broadcast_in_dim(array, shape, [i for i in range(len(shape)) if i != axis])
+
+
+def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
+    """An array with the mapped axis first; one that has none is repeated along it.
+
+    >>> import pullback.numpy as pnp
+    >>> bdim_at_front(pnp.ones((3, 2)), 1, 2).shape, bdim_at_front(pnp.ones(3), not_mapped, 2).shape
+    ((2, 3), (2, 3))
+    """
+    return broadcast(x, size, 0) if bdim is not_mapped else moveaxis(x, bdim, 0)
+
+
+def defvectorized(primitive: Primitive) -> None:
+    """Register the batching rule of an operation of one operand that does the same to each element.
+
+    >>> import numpy as np
+    >>> from pullback import core, vmap
+    >>> negate_p = core.Primitive("negate")
+    >>> negate = negate_p.def_impl(np.negative)
+    >>> defvectorized(negate_p)
+    >>> print(vmap(negate_p.bind)(np.ones(2)))
+    [-1. -1.]
+    """
+
+    def batch(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        out = primitive.bind(*args, **params)
+        return out, [dims[0]] * len(out) if primitive.multiple_results else dims[0]
+
+    primitive_batchers[primitive] = batch
+
+
+def defbroadcasting(primitive: Primitive) -> None:
+    """Register the batching rule of an operation on elements whose operands broadcast as in NumPy.
+
+    >>> import numpy as np
+    >>> from pullback import core, vmap
+    >>> hypot_p = core.Primitive("hypot")
+    >>> hypot = hypot_p.def_impl(np.hypot)
+    >>> defbroadcasting(hypot_p)
+    >>> print(vmap(hypot_p.bind, in_axes=(0, None))(np.float32([3, 0]), 4.0))
+    [5. 4.]
+    """
+
+    def batch(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        rank = max(len(shape_of(x)) - (d is not None) for x, d in zip(args, dims, strict=True))
+        aligned = [x if d is None else shapes.front_aligned(x, d, rank) for x, d in zip(args, dims, strict=True)]
+        out = primitive.bind(*aligned, **params)
+        return out, [0] * len(out) if primitive.multiple_results else 0
+
+    primitive_batchers[primitive] = batch

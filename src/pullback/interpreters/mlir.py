@@ -1,0 +1,186 @@
+"""Lowering rules in JAX's older spelling: ``jax.interpreters.mlir``.
+
+A rule is made by :func:`lower_fun`, or builds operations with the Python bindings of MLIR that come with ``jaxlib``:
+``ir`` and ``hlo`` here are its modules for the structure of programs and for StableHLO.
+
+>>> import numpy as np
+>>> from pullback import core, jit
+>>> from pullback.interpreters import mlir
+>>> double_p = core.Primitive("double")
+>>> double = double_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+>>> mlir.register_lowering(double_p, mlir.lower_fun(lambda x: x + x, multiple_results=False))
+>>> print(jit(double_p.bind)(2.0))
+4.0
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.backends import bindings
+from pullback.backends.bindings import LoweringRuleContext as LoweringRuleContext
+from pullback.backends.hlo import _nested, element_type, tensor_type
+from pullback.core import dtypes, rules
+from pullback.core.errors import ArgumentError, CustomRuleError, MissingRuleError
+from pullback.core.source import describe_function
+from pullback.core.trace import Primitive, Rule
+from pullback.core.types import ShapedArray
+
+_BINDINGS = {"ir": "ir", "hlo": "dialects.stablehlo"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _BINDINGS:
+        return bindings.module(_BINDINGS[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class LoweredFunction:
+    """A rule made from a function of other operations; see :func:`lower_fun`."""
+
+    __slots__ = ("__wrapped__", "multiple_results")
+
+    def __init__(self, fun: Callable[..., Any], multiple_results: bool) -> None:
+        self.__wrapped__ = fun
+        self.multiple_results = multiple_results
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        raise CustomRuleError(
+            f"the rule that lower_fun made of {describe_function(self.__wrapped__)} was called; it can only be "
+            "registered, by register_lowering. A rule that builds other operations too can be written with @p.xla, "
+            "where hlo.inline(function, *operands) does what lower_fun does."
+        )
+
+    def write(self, hlo: Any, values: Any, params: dict[str, Any]) -> list[Any]:
+        """Write what the function does, and give its results."""
+        out = hlo.inline(functools.partial(self.__wrapped__, **params), *values)
+        if self.multiple_results and not isinstance(out, list):
+            raise CustomRuleError(
+                f"{describe_function(self.__wrapped__)} was given to lower_fun with multiple_results=True, so it must "
+                f"give a list of arrays, but gave one of type {ShapedArray(out.shape, out.dtype)}"
+            )
+        return out if isinstance(out, list) else [out]
+
+
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LoweredFunction:
+    """A rule for :func:`register_lowering` that writes what a function does.
+
+    Args:
+      fun: ``fun(*operands, **params)``, of arrays, by operations of Pullback; gives a list of arrays, or one.
+      multiple_results: whether it gives a list.
+
+    Raises:
+      CustomRuleError: in use, if the function gives something else; where the rule is called (a TypeError).
+
+    >>> lower_fun(lambda x: x + x, multiple_results=False).multiple_results
+    False
+    """
+    return LoweredFunction(fun, multiple_results)
+
+
+_FAMILIES = {"gpu": ("cuda", "rocm")}
+
+
+class _ByPlatform:
+    """An XLA rule that takes the one for the platform that is compiled for; that for None is for all others."""
+
+    __slots__ = ("primitive", "rules")
+
+    def __init__(self, primitive: Primitive) -> None:
+        self.primitive = primitive
+        self.rules: dict[str | None, Rule] = {} if primitive.xla_rule is None else {None: primitive.xla_rule}
+
+    def __call__(self, hlo: Any, *values: Any, **params: Any) -> Any:
+        platform = hlo.module.platform
+        rule = self.rules.get(platform) or self.rules.get(None)
+        if rule is None:
+            known = ", ".join(map(repr, self.rules))
+            raise MissingRuleError(
+                f"the primitive {self.primitive.name!r} has no lowering rule for {platform!r}, only for {known}; "
+                "register one with mlir.register_lowering, without a platform for all others"
+            )
+        return rule(hlo, *values, **params)
+
+
+def register_lowering(
+    prim: Primitive, rule: Callable[..., Any], platform: str | None = None, inline: bool = True, cacheable: bool = True
+) -> None:
+    """Register how an operation is compiled.
+
+    Args:
+      prim: the operation.
+      rule: from :func:`lower_fun`, or ``rule(ctx, *operands, **params)``, which is given ``ir.Value`` and gives one
+        for each result, in a sequence.
+      platform: ``"cpu"``, ``"cuda"``, ...: where the rule holds; None for wherever there is no other.
+      inline: is taken for JAX's sake; the compiler decides what is inlined.
+      cacheable: is taken for JAX's sake.
+
+    Raises:
+      ArgumentError: the rule is not a function (a TypeError).
+      CustomRuleError: in use, if the rule gives something else than it must (a TypeError).
+
+    >>> from pullback import core, jit
+    >>> from pullback.interpreters import mlir
+    >>> double_p = core.Primitive("double")
+    >>> double = double_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    >>> mlir.register_lowering(double_p, lambda ctx, x: [mlir.hlo.AddOp(x, x).result], platform="cpu")
+    >>> print(jit(double_p.bind)(2.0))
+    4.0
+    """
+    if not callable(rule):
+        raise ArgumentError(f"register_lowering takes a function as the rule of {prim.name!r}, got {rule!r}")
+    if not isinstance(prim.xla_rule, _ByPlatform):
+        prim.xla_rule = _ByPlatform(prim)
+    for name in _FAMILIES.get(platform or "", (platform,)):
+        prim.xla_rule.rules[name] = _as_ours(prim, rule)
+
+
+def _as_ours(primitive: Primitive, rule: Callable[..., Any]) -> Rule:
+    @functools.wraps(rule)
+    def xla(hlo: Any, *values: Any, **params: Any) -> Any:
+        if isinstance(rule, LoweredFunction):
+            outs = rule.write(hlo, values, params)
+        else:
+            outs = bindings.write(hlo, primitive, rule, values, params)
+        return outs if primitive.multiple_results or len(outs) != 1 else outs[0]
+
+    return rules.checked_xla(primitive, xla)
+
+
+# What rules are made of -----------------------------------------------------------------------------------------------
+
+
+def dtype_to_ir_type(dtype: Any) -> Any:
+    """The ``ir.Type`` of an element, within a rule."""
+    return bindings.module("ir").Type.parse(element_type(dtypes.canonicalize_dtype(dtype)))
+
+
+def aval_to_ir_type(aval: ShapedArray) -> Any:
+    """The ``ir.Type`` of an array, within a rule."""
+    return bindings.module("ir").Type.parse(tensor_type(aval.shape, aval.dtype))
+
+
+def ir_constant(value: Any) -> Any:
+    """An ``ir.Value`` that is an array of NumPy's or a number, within a rule.
+
+    >>> from pullback import core, jit
+    >>> from pullback.interpreters import mlir
+    >>> five_p = core.Primitive("five")
+    >>> five = five_p.def_abstract_eval(lambda: core.get_aval(5))
+    >>> mlir.register_lowering(five_p, lambda ctx: [mlir.ir_constant(5)])
+    >>> print(jit(five_p.bind)())
+    5
+    """
+    (x,) = rules.settled([value])
+    text = _nested(np.asarray(x)) if x.size else ""
+    attribute = bindings.module("ir").Attribute.parse(f"dense<{text}> : {tensor_type(x.shape, x.dtype)}")
+    return bindings.module(_BINDINGS["hlo"]).ConstantOp(attribute).result
+
+
+def dense_int_array(values: Any) -> Any:
+    """An attribute that is a list of integers, within a rule."""
+    return bindings.module("ir").DenseI64ArrayAttr.get([int(n) for n in values])

@@ -1,0 +1,98 @@
+"""Compilation rules in JAX's oldest spelling: ``jax.interpreters.xla``.
+
+Rules were once functions that built operations with a class of the runtime that is there no more. Those made by
+``lower_fun`` work still; others are refused, with what to write instead.
+
+>>> import functools
+>>> from pullback import core
+>>> from pullback.interpreters import mlir, xla
+>>> double_p = core.Primitive("double")
+>>> implementation = double_p.def_impl(functools.partial(xla.apply_primitive, double_p))
+>>> abstract = double_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+>>> xla.translations[double_p] = xla.lower_fun(lambda x: x + x, multiple_results=False)
+>>> print(double_p.bind(2.0))
+4.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.core import rules
+from pullback.core.errors import CustomRuleError
+from pullback.core.source import describe_function
+from pullback.core.trace import Primitive, Rule, missing_rule
+from pullback.interpreters.mlir import LoweredFunction, register_lowering
+from pullback.interpreters.mlir import lower_fun as lower_fun
+from pullback.interpreters.table import Table
+
+
+def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
+    """Evaluate an operation by compiling it, as a program of one operation; for ``def_impl``.
+
+    Args:
+      prim: an operation with a shape rule and a rule for the compiler.
+      args: arrays and numbers.
+      params: its parameters.
+
+    Raises:
+      MissingRuleError: it has no rule for the compiler (a NotImplementedError).
+
+    >>> from pullback import lax
+    >>> print(apply_primitive(lax.add_p, 1.0, 2.0))
+    3.0
+    """
+    from pullback.backends.one_operation import evaluate
+
+    if prim.xla_rule is None:
+        raise missing_rule(prim, "xla", "compilation (apply_primitive)")
+    return evaluate(prim, rules.settled(args), params)
+
+
+def register_translation(prim: Primitive, rule: Callable[..., Any], *, platform: str | None = None) -> None:
+    """Register how an operation is compiled.
+
+    Args:
+      prim: the operation.
+      rule: from :func:`lower_fun`.
+      platform: ``"cpu"``, ``"cuda"``, ...: where the rule holds; None for wherever there is no other.
+
+    Raises:
+      CustomRuleError: the rule is not from ``lower_fun`` (a TypeError).
+
+    >>> from pullback import core, jit
+    >>> double_p = core.Primitive("double")
+    >>> double = double_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    >>> register_translation(double_p, lower_fun(lambda x: x + x, multiple_results=False))
+    >>> print(jit(double_p.bind)(2.0))
+    4.0
+    """
+    if not isinstance(rule, LoweredFunction):
+        raise CustomRuleError(
+            f"the translation rule of the primitive {prim.name!r}, {describe_function(rule)}, must be one made by "
+            "xla.lower_fun: what others build operations with is no more. Write it with @p.xla (see pullback.extend), "
+            "or register it with mlir.register_lowering if it builds operations of StableHLO."
+        )
+    register_lowering(prim, rule, platform)
+
+
+def _translations(platform: str | None) -> Table:
+    def register(primitive: Primitive, rule: Rule) -> None:
+        register_translation(primitive, rule, platform=platform)
+
+    return Table("translation", lambda primitive: primitive.xla_rule, register, lambda primitive, rule: rule)
+
+
+class _Platforms(dict[str, Table]):
+    """The tables of the platforms, each made when it is asked for."""
+
+    def __missing__(self, platform: str) -> Table:
+        table = self[platform] = _translations(platform)
+        return table
+
+
+translations = _translations(None)
+"""For each primitive, its rule from :func:`lower_fun`."""
+backend_specific_translations = _Platforms()
+"""The same for each platform."""

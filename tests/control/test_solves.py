@@ -1,0 +1,138 @@
+"""Solutions of equations, differentiated implicitly: custom_root and custom_linear_solve."""
+
+import numpy as np
+import pytest
+
+import pullback.numpy as pnp
+from pullback import grad, hessian, jacfwd, jacobian, jacrev, jit, jvp, lax, tree, vmap
+from pullback.control.solves import custom_linear_solve, custom_root
+from pullback.core.errors import ControlFlowError, NotLinearError
+
+A = pnp.array([[3.0, 1.0], [0.5, 2.0]])
+B = pnp.array([1.0, 2.0])
+POINTS = pnp.array([1.0, 4.0, 9.0])
+
+
+def square_root(a):
+    def newton(f, x):
+        for _ in range(10):
+            x = x - f(x) / (2 * x)
+        return x
+
+    return custom_root(lambda x: x**2 - a, 1.0, newton, lambda g, y: y / g(1.0))
+
+
+def looped_square_root(a):
+    def newton(f, x):
+        return lax.while_loop(lambda x: abs(f(x)) > 1e-6, lambda x: x - f(x) / (2 * x), x)
+
+    return custom_root(lambda x: x**2 - a, 1.0, newton, lambda g, y: y / g(1.0))
+
+
+@pytest.mark.parametrize("root", [square_root, looped_square_root])
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
+def test_derivatives_of_a_square_root(root, wrap):
+    np.testing.assert_allclose(wrap(root)(4.0), 2.0, rtol=1e-6)
+    for order, expected in enumerate((1 / 4, -1 / 32, 3 / 256), 1):
+        f = root
+        for _ in range(order):
+            f = grad(f)
+        np.testing.assert_allclose(wrap(f)(4.0), expected, rtol=1e-5)
+    np.testing.assert_allclose(wrap(jacfwd(grad(root)))(4.0), -1 / 32, rtol=1e-5)
+    np.testing.assert_allclose(wrap(grad(lambda a: jvp(root, (a,), (1.0,))[1]))(4.0), -1 / 32, rtol=1e-5)
+    np.testing.assert_allclose(wrap(vmap(grad(root)))(POINTS), 0.5 / np.sqrt(POINTS), rtol=1e-5)
+    np.testing.assert_allclose(grad(lambda a: wrap(vmap(root))(a).sum())(POINTS), 0.5 / np.sqrt(POINTS), rtol=1e-5)
+
+
+def test_a_root_is_a_tree_and_a_solver_tells_of_its_work():
+    def f(p):
+        def residual(z):
+            return {"x": z["x"] - 2 * p * z["y"], "y": z["y"] - p**2}
+
+        def solve(residual, z):
+            r = residual(z)
+            y = z["y"] - r["y"]
+            return {"x": 2 * p * y, "y": y}, {"steps": 1, "by": pnp.float32(0.5)}
+
+        def tangent_solve(g, y):
+            flat = jacobian(lambda v: pnp.stack(list(g({"x": v[0], "y": v[1]}).values())))(pnp.zeros(2))
+            x = pnp.linalg.solve(flat, pnp.stack([y["x"], y["y"]]))
+            return {"x": x[0], "y": x[1]}
+
+        return custom_root(residual, {"x": 1.0, "y": 1.0}, solve, tangent_solve, has_aux=True)
+
+    root, aux = f(3.0)
+    assert (float(root["x"]), float(root["y"]), int(aux["steps"])) == (54.0, 9.0, 1)
+    np.testing.assert_allclose(grad(lambda p: f(p)[0]["x"])(3.0), 54.0, rtol=1e-5)
+    np.testing.assert_allclose(jacfwd(lambda p: f(p)[0]["x"])(3.0), 54.0, rtol=1e-5)
+    np.testing.assert_allclose(jit(grad(lambda p: f(p)[0]["y"]))(3.0), 6.0, rtol=1e-5)
+
+
+def by_matrix(matvec, b):
+    return pnp.linalg.solve(jacobian(matvec)(b), b)
+
+
+def solution(a, b):
+    return custom_linear_solve(lambda x: a @ x, b, by_matrix, by_matrix)
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        lambda f: f(A, B),
+        lambda f: jacrev(f, (0, 1))(A, B),
+        lambda f: jacfwd(f, (0, 1))(A, B),
+        lambda f: hessian(f)(A, B),
+        lambda f: jit(jacrev(f))(A, B),
+        lambda f: jacrev(jit(f))(A, B),
+        lambda f: vmap(f, (None, 0))(A, pnp.eye(2)),
+        lambda f: vmap(jacrev(f), (None, 0))(A, pnp.eye(2)),
+        lambda f: vmap(jacrev(f), (0, None))(pnp.stack([A, A.T]), B),
+        lambda f: jacrev(vmap(f, (0, None)))(pnp.stack([A, A.T]), B),
+    ],
+)
+def test_a_linear_solution_is_that_of_linalg(transformed):
+    expected = tree.leaves(transformed(pnp.linalg.solve))
+    for ours, theirs in zip(tree.leaves(transformed(solution)), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_the_solver_is_not_differentiated_and_the_given_one_is_used():
+    seen = []
+
+    def solve(matvec, b):
+        seen.append("forward")
+        return b / matvec(1.0)
+
+    def back(vecmat, b):
+        seen.append("back")
+        return b / vecmat(1.0)
+
+    assert grad(lambda b: custom_linear_solve(lambda x: 4.0 * x, b, solve, back))(3.0) == 0.25
+    assert seen == ["forward", "back"]
+
+
+def test_aux_of_a_linear_solve():
+    def solve(matvec, b):
+        return b / matvec(1.0), {"residual": pnp.float32(0), "steps": 7}
+
+    def f(a):
+        return custom_linear_solve(lambda x: a * x, 3.0, solve, symmetric=True, has_aux=True)
+
+    assert (float(f(2.0)[0]), int(f(2.0)[1]["steps"])) == (1.5, 7)
+    assert grad(lambda a: f(a)[0])(2.0) == -0.75
+    assert jit(grad(lambda a: f(a)[0]))(2.0) == -0.75
+    assert jvp(lambda a: f(a)[0], (2.0,), (1.0,))[1] == -0.75
+
+
+def test_errors():
+    with pytest.raises(NotLinearError, match="give transpose_solve, or symmetric=True"):
+        grad(lambda b: custom_linear_solve(lambda x: 2.0 * x, b, lambda m, b: b / 2))(1.0)
+    with pytest.raises(ControlFlowError, match=r"leaf 0 of that is f32\[2\], and of the solution f32\[\]"):
+        custom_linear_solve(lambda x: A @ x, B, lambda m, b: b.sum(), symmetric=True)
+    with pytest.raises(ControlFlowError, match="of the tree of initial_guess"):
+        custom_root(lambda x: x, 1.0, lambda f, x: (x, x), lambda g, y: y)
+    with pytest.raises(ControlFlowError, match="of the types of the root"):
+        grad(lambda a: custom_root(lambda x: a * POINTS, 1.0, lambda f, x: x, lambda g, y: y))(1.0)
+    with pytest.raises(TypeError, match="solve must be a function, got 3"):
+        custom_linear_solve(lambda x: x, 1.0, 3)
