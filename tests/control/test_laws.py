@@ -19,7 +19,7 @@ from pullback.core.config import enable_x64
 from pullback.core.jaxpr import check_jaxpr, jaxpr_as_fun
 
 Function = Callable[..., Any]
-few = settings(max_examples=8)
+few = settings(max_examples=4)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -38,7 +38,7 @@ def assert_close(got: Any, expected: Any, tolerance: float = 1e-9) -> None:
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * max(1, np.abs(b).max(initial=0)))
 
 
-# Functions of (carry, xs, weights), each a tuple of arrays, and the same in Python ---------------------------------------
+# Functions of (carry, xs, weights), each a tuple of arrays, and the same in Python --------------------------------
 
 
 class Case:
@@ -207,6 +207,7 @@ def test_scan_is_a_loop_backward(case: Case) -> None:
     check(case, backward)
 
 
+@pytest.mark.slow
 @few
 @given(scans())
 def test_scan_is_a_loop_to_second_order(case: Case) -> None:
@@ -226,6 +227,7 @@ def test_a_choice_is_an_if_forward_and_backward(case: Case) -> None:
     check(case, backward)
 
 
+@pytest.mark.slow
 @few
 @given(choices())
 def test_a_choice_is_an_if_to_second_order(case: Case) -> None:

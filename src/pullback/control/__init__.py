@@ -1,1 +1,3 @@
 """Structured control flow: branches and loops as operations that hold programs."""
+
+from pullback.control import reverse as reverse  # which gives loops their transpose rule

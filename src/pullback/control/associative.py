@@ -99,10 +99,7 @@ def _partial_results(combine: Callable[[Leaves, Leaves], Leaves], leaves: Leaves
     if count > 2:
         rest = part(leaves, 2, count, 2)
         before = part(odd, 0, rest[0].shape[axes[0]])
-        even = [
-            concatenate([x, y], a)
-            for x, y, a in zip(part(leaves, 0, 1), combine(before, rest), axes, strict=True)
-        ]
+        even = [concatenate([x, y], a) for x, y, a in zip(part(leaves, 0, 1), combine(before, rest), axes, strict=True)]
     else:
         even = part(leaves, 0, 1)
     return [_interleaved(x, y, a) for x, y, a in zip(even, odd, axes, strict=True)]

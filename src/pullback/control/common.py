@@ -8,21 +8,25 @@ that is written as a new closure in each call too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, typeof
 from pullback.core.errors import ControlFlowError, OperandError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr, subjaxprs
-from pullback.core.trace import EVAL, Tracer, leaked, state
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, infer, subjaxprs
+from pullback.core.linear import LinearTrace, LinearTracer, dividers
+from pullback.core.trace import EVAL, Primitive, Tracer, leaked, state
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.arguments import name_of, out_leaf
+from pullback.transforms.call import jit_p
 from pullback.transforms.dce import dce_closed_jaxpr
 from pullback.transforms.jaxprs import cached_by_jaxpr, caches, staged_zeros, transpose_jaxpr
+from pullback.transforms.partial_eval import partial_eval_rules
 from pullback.transforms.stage import StageTrace, stage_flat
 
 # Values --------------------------------------------------------------------------------------------------------------
@@ -101,6 +105,14 @@ def grouped(values: Sequence[Any], *counts: int) -> list[list[Any]]:
 def chosen(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
     """Those values whose flag is set."""
     return [x for x, flag in zip(values, flags, strict=True) if flag]
+
+
+def divided(values: Iterable[Any], flags: Iterable[bool]) -> tuple[list[Any], list[Any]]:
+    """Those values whose flag is not set, and those whose flag is."""
+    parts: tuple[list[Any], list[Any]] = [], []
+    for x, flag in zip(values, flags, strict=True):
+        parts[flag].append(x)
+    return parts
 
 
 # Names of leaves, for error messages ---------------------------------------------------------------------------------
@@ -242,7 +254,7 @@ class Carry:
             out_tree = tree.treedef_children(out_tree)[-1]
         if out_tree != self.treedef:
             raise ControlFlowError(
-                f"{what}: the body {name_of(function)} must return a carry of the same tree as the one it is given, but "
+                f"{what}: the body {name_of(function)} must return a carry of the tree that it is given, but "
                 f"{tree_difference('carry', self.treedef, out_tree, GIVEN_AND_RETURNED)}. Return the carry with the "
                 "same containers and keys, or start from an initial value of the tree that the body returns."
             )
@@ -264,7 +276,11 @@ class Carry:
         for i, (given, out) in enumerate(zip(self.avals, outs, strict=True)):
             how = aval_difference(given, out)
             if how:
-                cure = "reshape it, or start" if given.shape != out.shape else "convert it, with astype for example, or start"
+                cure = (
+                    "reshape it, or start"
+                    if given.shape != out.shape
+                    else "convert it, with astype for example, or start"
+                )
                 raise ControlFlowError(
                     f"{what}: the body {name_of(function)} must return a carry of the types that it is given, but "
                     f"{self.names()[i]} is {given} when it is given and {out} when it is returned: {how}. In the body "
@@ -351,7 +367,7 @@ def _literal_key(a: Any) -> tuple[Any, ...]:
 
 
 def _param_key(value: Any) -> Any:
-    kind = type(value)
+    kind: Any = type(value)
     if kind in SCALARS:
         return kind, repr(value)
     if kind is ClosedJaxpr:
@@ -370,6 +386,23 @@ def reordered(closed: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]
     invars = [jaxpr.invars[i] for i in inputs]
     outvars = [jaxpr.outvars[i] for i in results]
     return ClosedJaxpr(Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, outvars), closed.consts)
+
+
+def inlined(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[Eqn], list[Any]]:
+    """The equations of a program for some operands in another program, and its results there."""
+    results = [Var(a) for a in closed.out_avals]
+    if not results:
+        return [], results
+    if closed.consts:  # values, which have a place in a program of their own only
+        return [Eqn(jit_p, list(operands), {"jaxpr": closed, "name": "invariant"}, results)], results
+    places: dict[Any, Any] = dict(zip(closed.jaxpr.invars, operands, strict=True))
+    eqns = []
+    for eqn in closed.eqns:
+        invars = [places.get(a, a) if type(a) is Var else a for a in eqn.invars]
+        outvars = [Var(v.aval) for v in eqn.outvars]
+        places.update(zip(eqn.outvars, outvars, strict=True))
+        eqns.append(Eqn(eqn.primitive, invars, eqn.params, outvars, eqn.made_at, eqn.scope))
+    return eqns, [places.get(a, a) if type(a) is Var else a for a in closed.jaxpr.outvars]
 
 
 @cached_by_jaxpr
@@ -401,30 +434,100 @@ def _quiet(value: Any) -> Any:
     return without_effects(value) if isinstance(value, ClosedJaxpr) else value
 
 
+# Recording on a tape -------------------------------------------------------------------------------------------------
+
+
+@cached_by_jaxpr
+def dependent(closed: ClosedJaxpr, inputs: Sequence[bool]) -> list[bool]:
+    """Which results of a program depend on some of its inputs."""
+    found = {v for v, d in zip(closed.jaxpr.invars, inputs, strict=True) if d}
+    for eqn in closed.eqns:
+        operands = [a in found for a in eqn.invars]
+        if any(operands):
+            found.update(chosen(eqn.outvars, _dependent_results(operands, eqn)))
+    return [a in found for a in closed.jaxpr.outvars]
+
+
+def _dependent_results(operands: list[bool], eqn: Eqn) -> Sequence[bool]:
+    dependence = _dependences.get(eqn.primitive)
+    if dependence is not None:
+        return dependence(operands, **eqn.params)
+    rule = partial_eval_rules.get(eqn.primitive)
+    return [True] * len(eqn.outvars) if rule is None else rule(operands, eqn)[2]
+
+
+Dependence = Callable[..., Sequence[bool]]
+_dependences: dict[Primitive, Dependence] = {}
+
+
+def divisible(primitive: Primitive) -> Callable[[Dependence], Dependence]:
+    """Let an operation be cut when it is recorded on a tape, by its partial evaluation rule.
+
+    Results that do not depend on the operands in which it is linear are computed apart, since they are not linear: the
+    values beside the tangents, the number of the step that a loop carries.
+
+    Args:
+      primitive: the operation; the function that is decorated, ``rule(operands, **params)``, says which results depend
+        on some of its operands.
+    """
+
+    def register(dependence: Dependence) -> Dependence:
+        _dependences[primitive] = dependence
+        dividers[primitive] = partial(_divide, primitive, dependence)
+        return dependence
+
+    return register
+
+
+def _divide(
+    primitive: Primitive, dependence: Dependence, trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]
+) -> list[Any] | None:
+    linear = [type(x) is LinearTracer and x._trace is trace for x in args]
+    if all(dependence(linear, **params)):
+        return None
+    avals = [typeof(x) for x in args]
+    invars, outvars = list(map(Var, avals)), list(map(Var, infer(primitive, avals, params)))
+    known, unknown, _ = partial_eval_rules[primitive](linear, Eqn(primitive, list(invars), params, outvars))
+    values: dict[Any, Any] = dict(zip(invars, args, strict=True))
+    for eqn in [*known, *unknown]:
+        operands = [values[a] if type(a) is Var else a.val for a in eqn.invars]  # type: ignore[union-attr]
+        if eqn.primitive is primitive and any(type(x) is LinearTracer and x._trace is trace for x in operands):
+            out: Any = trace.record(primitive, operands, eqn.params)
+        else:
+            out = eqn.primitive.bind(*operands, **eqn.params)
+        values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+    return [values[v] for v in outvars]
+
+
 # Running un-compiled -------------------------------------------------------------------------------------------------
 
 INTERPRETED = 100
 """Up to so many operations are run one by one; more are run as a compiled program.
 
-Measured with un-compiled scans over arrays of four elements, tracing included (75 µs for a step of 3 operations, 100 for
-one of 10; NumPy 2.4, jaxlib 0.10.2, two quiet cores): one by one and compiled, in µs
+Measured with un-compiled scans over arrays of four elements, tracing included (75 µs for a step of 3 operations, 100
+for one of 10; NumPy 2.4, jaxlib 0.10.2, two quiet cores): one by one and compiled, in µs
 
 | operations | 12 | 24 | 48 | 96 | 160 | 320 |
 |---|---|---|---|---|---|---|
 | one by one | 103 | 134 | 197 | 322 | 353 | 618 |
 | compiled | 77 | 77 | 75 | 75 | 102 | 104 |
 
-An operation costs about 2 µs more than within a compiled loop, and compiling takes 15 to 60 ms the first time. So a loop
-below the bound loses at most 0.2 ms, and is not worth compiling unless it is run hundreds of times; of arrays of 1,000
-elements both ways are as fast there, and of 100,000 NumPy is faster.
+An operation costs about 2 µs more than within a compiled loop, and compiling takes 15 to 60 ms the first time. So a
+loop below the bound loses at most 0.2 ms, and is not worth compiling unless it is run hundreds of times; of arrays of
+1,000 elements both ways are as fast there, and of 100,000 NumPy is faster.
 """
 
 
-def work(jaxpr: Jaxpr) -> int:
+@cached_by_jaxpr
+def work(closed: ClosedJaxpr) -> int:
     """How many operations a program runs, each loop of unknown length counted as one step."""
+    return _work(closed.jaxpr)
+
+
+def _work(jaxpr: Jaxpr) -> int:
     total = 0
     for eqn in jaxpr.eqns:
-        inner = sum(map(work, subjaxprs(eqn)))
+        inner = sum(map(_work, subjaxprs(eqn)))
         total += eqn.params.get("length", 1) * inner if inner else 1
     return total
 
@@ -444,3 +547,13 @@ def typed(x: Any, aval: ShapedArray) -> Any:
     if type(x) in SCALARS:
         x = as_array(x)
     return x if x.weak_type == aval.weak_type else ArrayImpl(x._value, aval.weak_type)
+
+
+def check_checkpoints(what: str, checkpoints: Any) -> None:
+    """Refuse what is not a number of states."""
+    if checkpoints is None or (isinstance(checkpoints, int) and not isinstance(checkpoints, bool) and checkpoints > 0):
+        return
+    raise ControlFlowError(
+        f"{what}: checkpoints is the number of states that are kept for reverse mode, an int of at least 1, or None, "
+        f"got {checkpoints!r}"
+    )

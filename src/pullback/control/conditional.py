@@ -18,6 +18,8 @@ from pullback.control.common import (
     aval_difference,
     chosen,
     concrete,
+    dependent,
+    divisible,
     interned,
     is_staged,
     known,
@@ -35,7 +37,7 @@ from pullback.core.array import Array, as_array, host_value
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, JaxprError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
-from pullback.core.linear import LinearTracer, is_linear
+from pullback.core.linear import is_linear
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import (
@@ -51,7 +53,7 @@ from pullback.primitives.slicing import front
 from pullback.transforms.arguments import check_callable, entrance, name_of
 from pullback.transforms.call import evaluators, run_compiled
 from pullback.transforms.dce import dce_closed_jaxpr, dce_rules
-from pullback.transforms.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr, linearize_jaxpr, staged_zeros
+from pullback.transforms.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr, staged_zeros
 from pullback.transforms.nonfinite import checking
 from pullback.transforms.partial_eval import partial_eval_jaxpr, partial_eval_rules
 from pullback.transforms.stage import stage_flat
@@ -132,7 +134,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         check_callable(branch, "switch")
     number = _array_of(index, "switch", "the index")
     if number.shape != () or not dtypes.is_integer(number.dtype):
-        raise ControlFlowError(f"switch: the index must be an integer of no axes, got one of type {number.aval}")  # type: ignore[attr-defined]
+        raise ControlFlowError(f"switch: the index must be an integer of no axes, got one of type {number.aval}")
     given = _operands("switch", operands, operand)
     if len(branches) == 1:
         return branches[0](*given)
@@ -142,7 +144,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         clamped: Any = as_array(np.int32(min(max(int(value), 0), last)))
     else:
         wide = number.dtype.type
-        clamped = convert_element_type(clamp_p.bind(wide(0), number, wide(min(last, dtypes.iinfo(number.dtype).max))), _int32)
+        clamped = convert_element_type(
+            clamp_p.bind(wide(0), number, wide(min(last, dtypes.iinfo(number.dtype).max))), _int32
+        )
     return _choose("switch", clamped, list(branches), given)
 
 
@@ -166,7 +170,7 @@ def _predicate(pred: Any) -> Any:
     if type(pred) is bool:
         return as_array(np.int32(pred))
     x = _array_of(pred, "cond", "the predicate")
-    aval: ShapedArray = x.aval  # type: ignore[attr-defined]
+    aval: ShapedArray = x.aval
     if aval.shape != () or not (dtypes.is_bool(x.dtype) or dtypes.is_integer(x.dtype) or dtypes.is_inexact(x.dtype)):
         hint = " For arrays of conditions use jnp.where, or vmap." if aval.shape else ""
         raise ControlFlowError(f"cond: the predicate must be a boolean of no axes, got one of type {aval}.{hint}")
@@ -181,7 +185,7 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
     if value is not None and (config.disable_jit or not is_staged()):
         return functions[int(value)](*operands)
     leaves, in_tree = leaves_of(operands, what, "operands")
-    avals = [x.aval for x in leaves]  # type: ignore[attr-defined]
+    avals = [x.aval for x in leaves]
 
     def staged(function: Callable[..., Any]) -> Body:
         return stage(
@@ -239,8 +243,8 @@ def _converted(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr
     for i, (atom, aval) in enumerate(zip(jaxpr.outvars, avals, strict=True)):
         if atom.aval.dtype != aval.dtype or atom.aval.weak_type != aval.weak_type:
             params = {"new_dtype": aval.dtype, "weak_type": aval.weak_type}
-            outvars[i] = Var(aval)
-            eqns.append(Eqn(convert_element_type_p, [atom], params, [outvars[i]]))
+            converted = outvars[i] = Var(aval)
+            eqns.append(Eqn(convert_element_type_p, [atom], params, [converted]))
     if len(eqns) == len(jaxpr.eqns):
         return closed
     return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, eqns, outvars), closed.consts)
@@ -277,10 +281,15 @@ def _types(avals: Sequence[ShapedArray]) -> list[Any]:
     return [(a.shape, a.dtype) for a in avals]
 
 
+@divisible(cond_p)
+def _dependence(operands: Sequence[bool], *, branches: Branches) -> list[bool]:
+    return list(map(any, zip(*(dependent(b, operands[1:]) for b in branches), strict=True)))
+
+
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     index, *operands = [concrete(x) for x in args]
     branch = params["branches"][int(host_value(index))]
-    if config.disable_jit or checking() or work(branch.jaxpr) <= INTERPRETED:
+    if config.disable_jit or checking() or work(branch) <= INTERPRETED:
         return run_interpreted(branch, operands)
     return run_compiled(branch, operands, "cond")
 
@@ -303,17 +312,10 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches)
     given = [t for t in tangents[1:] if t is not ZERO]
     has_tangent = tuple(map(any, zip(*(jvp_jaxpr(b, nonzero)[1] for b in branches), strict=True)))
     count = len(has_tangent)
-    if any(type(t) is LinearTracer for t in given):
-        parts = _linearized(branches[0], branches[1:], nonzero, has_tangent)
-        results = cond_p.bind(index, *operands, branches=parts.known)
-        values = [*operands, *results]
-        residuals = [values[i] for i in parts.sources]
-        outs, ts = results[:count], iter(cond_p.bind(index, *residuals, *given, branches=parts.unknown))
-    else:
-        both = tuple(jvp_jaxpr(b, nonzero, has_tangent)[0] for b in branches)
-        results = cond_p.bind(index, *operands, *given, branches=both)
-        outs, ts = results[:count], iter(results[count:])
-    return outs, [next(ts) if n else ZERO for n in has_tangent]
+    both = tuple(jvp_jaxpr(b, nonzero, has_tangent)[0] for b in branches)
+    results = cond_p.bind(index, *operands, *given, branches=both)
+    ts = iter(results[count:])
+    return results[:count], [next(ts) if n else ZERO for n in has_tangent]
 
 
 class Split(NamedTuple):
@@ -333,15 +335,6 @@ class Split(NamedTuple):
 
 Part = tuple[ClosedJaxpr, ClosedJaxpr, Sequence[int]]
 """The known and the unknown part of a branch, and where the residuals are in the first one's inputs and results."""
-
-
-@cached_by_jaxpr
-def _linearized(first: ClosedJaxpr, others: Branches, nonzero: Sequence[bool], forced: Sequence[bool]) -> Split:
-    parts: list[Part] = []
-    for branch in (first, *others):
-        linearized = linearize_jaxpr(branch, nonzero, forced)
-        parts.append((linearized.primal, linearized.linear, linearized.residual_sources))
-    return _merged(parts, len(forced))
 
 
 def _merged(parts: Sequence[Part], results: int) -> Split:
@@ -392,9 +385,7 @@ def _with_residuals(
     return stage_flat(closed, run, closed.in_avals)
 
 
-def _with_inputs(
-    closed: ClosedJaxpr, residuals: int, own: dict[int, int], avals: Sequence[ShapedArray]
-) -> ClosedJaxpr:
+def _with_inputs(closed: ClosedJaxpr, residuals: int, own: dict[int, int], avals: Sequence[ShapedArray]) -> ClosedJaxpr:
     """A branch that takes the residuals of all branches, of which only some are its own."""
     invars = closed.jaxpr.invars
     inputs = [invars[own[i]] if i in own else Var(a) for i, a in enumerate(avals)]

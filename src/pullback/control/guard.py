@@ -1,4 +1,4 @@
-"""The primitive ``guard``: operands of a function that is computed for a whole batch, but needed for some examples only.
+"""The primitive ``guard``: operands of a function that is computed for a whole batch, but needed for some examples.
 
 A mapped branch is computed for all examples, and its results are selected. Where an example does not need it, it may
 have no derivative, and zero times an infinite derivative is NaN. So where something is differentiated, examples that do
@@ -25,6 +25,7 @@ from pullback.primitives.reductions import argmax, reduce_or
 from pullback.primitives.shapes import front_aligned
 from pullback.transforms.batch import batch_flat
 from pullback.transforms.dce import dce_rules
+from pullback.transforms.partial_eval import partial_eval_rules
 
 Mapped = tuple[bool, ...]
 _int32 = np.dtype(np.int32)
@@ -98,3 +99,17 @@ def _dce(used: list[bool], eqn: Eqn) -> Eqn:
 
 
 dce_rules[guard_p] = _dce
+
+
+def _part(eqn: Eqn, wanted: Sequence[bool]) -> list[Eqn]:
+    smaller = _dce(list(wanted), eqn) if any(wanted) else None
+    return [] if smaller is None else [smaller]
+
+
+def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
+    """Each operand is guarded by itself."""
+    results = [u or unknown[0] for u in unknown[1:]]
+    return _part(eqn, [not u for u in results]), _part(eqn, results), results
+
+
+partial_eval_rules[guard_p] = _partial_eval

@@ -15,13 +15,14 @@ from pullback.control import emission
 from pullback.control.common import (
     INTERPRETED,
     Carry,
+    check_checkpoints,
     chosen,
     concrete,
+    dependent,
+    divisible,
     grouped,
     interned,
-    is_staged,
     known,
-    leaf_names,
     leaves_of,
     reordered,
     run_interpreted,
@@ -38,9 +39,8 @@ from pullback.control.scan_primitive import Loop, with_tangents
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, as_array, host_value, typeof
 from pullback.core.config import config
-from pullback.core.errors import ControlFlowError, JaxprError, NotDifferentiableError, OperandError
+from pullback.core.errors import ControlFlowError, JaxprError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
-from pullback.core.linear import LinearTracer
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import add, convert_element_type, lt_p, where
@@ -64,7 +64,9 @@ _BOOL = np.dtype(bool)
 
 
 @entrance
-def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
+def while_loop(
+    cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any, *, checkpoints: int | None = None
+) -> Any:
     """Apply a function again and again, as long as a condition holds.
 
     Un-compiled, too, a loop of more than a few operations runs as one compiled program, which is kept; under
@@ -75,6 +77,8 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
       body_fun: from the carry to the carry after a step, of the same tree, shapes and dtypes.
       init_val: the carry of the first step, a tree of arrays. Weakly typed numbers take the dtype that ``body_fun``
         gives them.
+      checkpoints: how many states are kept for reverse mode, whatever the number of steps; those between are computed
+        again. By default 128, or fewer if these took more than 64 MB.
 
     Returns:
       The carry for which the condition does not hold. Under ``vmap`` each example ends with its own.
@@ -88,15 +92,18 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     """
     check_callable(cond_fun, "while_loop")
     check_callable(body_fun, "while_loop")
+    check_checkpoints("while_loop", checkpoints)
     leaves, treedef = leaves_of(init_val, "while_loop", "init_val")
-    if config.disable_jit and not is_staged():
+    if config.disable_jit:
         value = tree.unflatten(treedef, leaves)
-        holds = cond_fun(value)
-        if known(_condition(holds, cond_fun)) is not None:  # otherwise it differs from example to example
-            while _condition(holds, cond_fun):
-                value = body_fun(value)
-                holds = cond_fun(value)
-            return value
+        while True:
+            holds = known(_condition(cond_fun(value), cond_fun))
+            if holds is None:  # it differs from example to example
+                leaves, treedef = leaves_of(value, "while_loop", "carry")
+                break
+            if not holds:
+                return value
+            value = body_fun(value)
     carry = Carry(leaves, treedef)
 
     def step(*tracers: Any) -> Any:
@@ -105,7 +112,7 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     def test(*tracers: Any) -> Any:
         return _condition(cond_fun(tree.unflatten(treedef, tracers)), cond_fun)
 
-    return tree.unflatten(treedef, run_while("while_loop", cond_fun, test, body_fun, step, carry))
+    return tree.unflatten(treedef, run_while("while_loop", cond_fun, test, body_fun, step, carry, checkpoints))
 
 
 def _condition(holds: Any, function: Any) -> Any:
@@ -124,7 +131,13 @@ def _condition(holds: Any, function: Any) -> Any:
 
 
 def run_while(
-    what: str, test_function: Any, test: Callable[..., Any], function: Any, step: Callable[..., Any], carry: Carry
+    what: str,
+    test_function: Any,
+    test: Callable[..., Any],
+    function: Any,
+    step: Callable[..., Any],
+    carry: Carry,
+    checkpoints: int | None,
 ) -> list[Any]:
     """The leaves of the final carry.
 
@@ -135,6 +148,7 @@ def run_while(
       function: the user's function, for error messages.
       step: from the leaves of the carry to a pair of the tree of the carry after a step, and None.
       carry: the initial carry.
+      checkpoints: how many states are kept for reverse mode.
     """
     body = stage_step(what, function, step, carry, [], carry.names)
     condition = stage(what, test_function, test, carry.avals, carry.names)
@@ -153,13 +167,20 @@ def run_while(
     program = with_constants(body.jaxpr, first, chosen(range(len(init)), moving))
     predicate = with_constants(condition.jaxpr, len(own), [0])
     constants = chosen(init, fixed)
-    values = iter(bind(predicate, program, [*own, *constants], [*captured, *constants], chosen(init, moving)))
+    operands = [*own, *constants], [*captured, *constants], chosen(init, moving)
+    values = iter(bind(predicate, program, *operands, checkpoints))
     return [x if f else next(values) for x, f in zip(init, fixed, strict=True)]
 
 
 @entrance
 def fori_loop(
-    lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: Any, *, unroll: int | bool | None = None
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[..., Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+    checkpoints: int | None = None,
 ) -> Any:
     """Apply a function for each integer from ``lower`` to ``upper - 1``.
 
@@ -172,6 +193,8 @@ def fori_loop(
       init_val: the carry of the first step, a tree of arrays. Weakly typed numbers take the dtype that ``body_fun``
         gives them.
       unroll: how many steps one round of the compiled loop takes, as for ``scan``; only if the bounds are known.
+      checkpoints: how many states are kept for reverse mode; by default all if the bounds are known, and otherwise as
+        for ``while_loop``.
 
     Returns:
       The carry after the last step.
@@ -184,6 +207,7 @@ def fori_loop(
     24
     """
     check_callable(body_fun, "fori_loop")
+    check_checkpoints("fori_loop", checkpoints)
     first, last = _bounds(lower, upper)
     leaves, treedef = leaves_of(init_val, "fori_loop", "init_val")
     start, stop = known(first), known(last)
@@ -192,10 +216,10 @@ def fori_loop(
             raise ControlFlowError(
                 "fori_loop: unroll needs bounds that are known in Python, but one of them is traced; leave it out"
             )
-        return _unbounded(first, last, body_fun, leaves, treedef)
+        return _unbounded(first, last, body_fun, leaves, treedef, checkpoints)
     length = max(int(stop) - int(start), 0)
     steps = checked_unroll("fori_loop", unroll or 1, length)
-    if config.disable_jit and not is_staged():
+    if config.disable_jit:
         value = tree.unflatten(treedef, leaves)
         for i in range(int(start), int(stop)):
             value = body_fun(convert_element_type(as_array(i), first.dtype, first.weak_type), value)
@@ -205,11 +229,15 @@ def fori_loop(
         return (add(i, 1), body_fun(i, tree.unflatten(treedef, tracers))), None
 
     carry = Carry([first, *leaves], treedef, ["i"])
-    outs, _, _ = run_scan("fori_loop", body_fun, step, carry, [], tree.structure(None), Loop(length, False, steps))
+    outs, _, _ = run_scan(
+        "fori_loop", body_fun, step, carry, [], tree.structure(None), Loop(length, False, steps), checkpoints
+    )
     return tree.unflatten(treedef, outs[1:])
 
 
-def _unbounded(first: Array, last: Array, body_fun: Any, leaves: list[Array], treedef: Any) -> Any:
+def _unbounded(
+    first: Array, last: Array, body_fun: Any, leaves: list[Array], treedef: Any, checkpoints: int | None
+) -> Any:
     """A loop from one integer to another that are not known in Python."""
 
     def step(i: Any, upper: Any, *tracers: Any) -> Any:
@@ -219,7 +247,7 @@ def _unbounded(first: Array, last: Array, body_fun: Any, leaves: list[Array], tr
         return lt_p.bind(i, upper)
 
     carry = Carry([first, last, *leaves], treedef, ["i", "upper"])
-    return tree.unflatten(treedef, run_while("fori_loop", body_fun, test, body_fun, step, carry)[2:])
+    return tree.unflatten(treedef, run_while("fori_loop", body_fun, test, body_fun, step, carry, checkpoints)[2:])
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
@@ -258,17 +286,23 @@ def bind(
     cond_consts: Sequence[Any],
     body_consts: Sequence[Any],
     init: Sequence[Any],
+    checkpoints: int | None,
 ) -> list[Any]:
     """The final carry of a loop."""
     return while_p.bind(  # type: ignore[no-any-return]
         *cond_consts, *body_consts, *init, cond_jaxpr=cond_jaxpr, cond_nconsts=len(cond_consts), body_jaxpr=body_jaxpr,
-        body_nconsts=len(body_consts),
+        body_nconsts=len(body_consts), checkpoints=checkpoints,
     )  # fmt: skip
 
 
 @while_p.shape
 def _shape(
-    *avals: ShapedArray, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int
+    *avals: ShapedArray,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    checkpoints: int | None,
 ) -> list[ShapedArray]:
     cond_consts, body_consts, init = grouped(avals, cond_nconsts, body_nconsts)
     for what, program, consts in (("condition", cond_jaxpr, cond_consts), ("body", body_jaxpr, body_consts)):
@@ -287,6 +321,18 @@ def _types(avals: Sequence[ShapedArray]) -> list[Any]:
     return [(a.shape, a.dtype) for a in avals]
 
 
+@divisible(while_p)
+def _dependence(
+    operands: Flags, *, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int, **params: Any
+) -> list[bool]:
+    _, consts, carry = grouped(operands, cond_nconsts, body_nconsts)
+    while True:
+        both = [c or f for c, f in zip(carry, dependent(body_jaxpr, (*consts, *carry)), strict=True)]
+        if both == carry:
+            return carry
+        carry = both
+
+
 # Evaluation
 
 
@@ -295,7 +341,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
     cond_consts, body_consts, carry = grouped(list(map(concrete, args)), params["cond_nconsts"], params["body_nconsts"])
     to_the_end = config.disable_jit or checking()
-    step = work(cond_jaxpr.jaxpr) + work(body_jaxpr.jaxpr)
+    step = work(cond_jaxpr) + work(body_jaxpr)
     done = 0
     while to_the_end or done <= INTERPRETED:
         if not host_value(run_interpreted(cond_jaxpr, [*cond_consts, *carry])[0]):
@@ -343,6 +389,7 @@ def _jvp(
     cond_nconsts: int,
     body_jaxpr: ClosedJaxpr,
     body_nconsts: int,
+    checkpoints: int | None,
 ) -> tuple[list[Any], list[Any]]:
     cond_consts, body_consts, init = grouped(primals, cond_nconsts, body_nconsts)
     _, const_ts, init_ts = grouped(tangents, cond_nconsts, body_nconsts)
@@ -351,40 +398,9 @@ def _jvp(
     moving = [(zero_tangent(typeof(x)) if t is ZERO else t) for x, t, c in zip(init, init_ts, carry, strict=True) if c]
     condition = _ignoring(cond_jaxpr, tuple(typeof(t) for t in moving))
     consts = [*body_consts, *chosen(const_ts, nonzero_consts)]
-    if any(type(t) is LinearTracer for t in tangents):
-        # The tape records the loop of values and tangents, of which the tangents are linear in the tangents given. The
-        # values are computed beside it.
-        values = bind(cond_jaxpr, body_jaxpr, cond_consts, body_consts, init)
-        condition, program = without_effects(condition), without_effects(program)
-        outs = bind(condition, program, cond_consts, consts, [*init, *moving])
-    else:
-        outs = bind(condition, program, cond_consts, consts, [*init, *moving])
-        values = outs[: len(init)]
+    outs = bind(condition, program, cond_consts, consts, [*init, *moving], checkpoints)
     ts = iter(outs[len(init) :])
-    return values, [next(ts) if c else ZERO for c in carry]
-
-
-# Reverse differentiation
-
-
-@while_p.transpose
-def reverse_rule(
-    cts: Sequence[Any],
-    *args: Any,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-) -> list[Any]:
-    """The cotangents of the linear operands, among them those of the initial values of some of the carry.
-
-    A loop is linear in a part of its carry if the rest, on which its condition depends, goes its own way.
-    """
-    raise NotDifferentiableError(
-        "reverse-mode differentiation (grad, vjp) of while_loop, and of fori_loop with bounds that are traced, is not "
-        "possible, since the number of steps is not known. Use scan, or fori_loop with bounds that are known in "
-        "Python; or forward mode (jvp, jacfwd)."
-    )
+    return outs[: len(init)], [next(ts) if c else ZERO for c in carry]
 
 
 # Partial evaluation, dead code
@@ -395,7 +411,7 @@ def _counts(params: dict[str, Any]) -> tuple[int, int]:
 
 
 @cached_by_jaxpr
-def _unknown_carry(closed: ClosedJaxpr, consts: Flags, init: Flags) -> list[bool]:
+def unknown_carry(closed: ClosedJaxpr, consts: Flags, init: Flags) -> list[bool]:
     """Which carries depend on unknown operands."""
     carry = list(init)
     while True:
@@ -409,7 +425,7 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     """What goes its own way is known; the rest needs it in each step, and so is a loop that does it once more."""
     params = eqn.params
     cond_flags, const_flags, init = grouped(unknown, *_counts(params))
-    carry = _unknown_carry(params["body_jaxpr"], tuple(const_flags), tuple(init))
+    carry = unknown_carry(params["body_jaxpr"], tuple(const_flags), tuple(init))
     if partial_eval_jaxpr(params["cond_jaxpr"], [*cond_flags, *carry]).unknown_outputs[0]:
         return [], [eqn], [True] * len(eqn.outvars)
     first = [_dce([not u for u in carry], eqn)] if eqn.effect or not all(carry) else []
@@ -447,7 +463,8 @@ def _dce(used: list[bool], eqn: Eqn) -> Eqn:
     cond_consts = chosen(cond_consts, cond_inputs[: len(cond_consts)])
     body_consts = chosen(body_consts, body_inputs[: len(body_consts)])
     changed = {
-        "cond_jaxpr": condition, "cond_nconsts": len(cond_consts), "body_jaxpr": body, "body_nconsts": len(body_consts),
+        **params, "cond_jaxpr": condition, "cond_nconsts": len(cond_consts), "body_jaxpr": body,
+        "body_nconsts": len(body_consts),
     }  # fmt: skip
     invars = [*cond_consts, *body_consts, *chosen(init, carry)]
     return Eqn(while_p, invars, changed, chosen(eqn.outvars, carry), eqn.made_at, eqn.scope)
@@ -469,6 +486,7 @@ def _batch(
     cond_nconsts: int,
     body_jaxpr: ClosedJaxpr,
     body_nconsts: int,
+    checkpoints: int | None,
 ) -> tuple[list[Any], list[int | None]]:
     fronted = [x if d is None else front(x, d, axis) for x, d in zip(args, dims, strict=True)]
     cond_consts, body_consts, init = grouped(fronted, cond_nconsts, body_nconsts)
@@ -477,10 +495,10 @@ def _batch(
     carry = [front(x, None, axis) if c and not f else x for x, f, c in zip(init, flags, loop.carry, strict=True)]
     out_dims = [0 if c else None for c in loop.carry]
     if not loop.each:
-        return bind(loop.condition, loop.body, cond_consts, body_consts, carry), out_dims
+        return bind(loop.condition, loop.body, cond_consts, body_consts, carry, checkpoints), out_dims
     holds = jaxpr_as_fun(loop.test)(*cond_consts, *carry)
     consts = [*cond_consts, *body_consts]
-    return bind(loop.condition, loop.body, [], consts, [*holds, *carry])[1:], out_dims
+    return bind(loop.condition, loop.body, [], consts, [*holds, *carry], checkpoints)[1:], out_dims
 
 
 class Batched(NamedTuple):
@@ -549,6 +567,7 @@ def _xla(
     cond_nconsts: int,
     body_jaxpr: ClosedJaxpr,
     body_nconsts: int,
+    checkpoints: int | None,
 ) -> list[Any]:
     cond_consts, body_consts, init = grouped(operands, cond_nconsts, body_nconsts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.control.common import Carry, leaf_names, leaves_of, stage_step, tree_difference
+from pullback.control.common import Carry, check_checkpoints, leaf_names, leaves_of, stage_step, tree_difference
 from pullback.control.scan_primitive import Loop, simplified
 from pullback.core import tree
 from pullback.core.array import Array
@@ -26,6 +26,8 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
+    *,
+    checkpoints: int | None = None,
 ) -> tuple[Any, Any]:
     """Run a function over the leading axis of arrays, carrying values from each step to the next.
 
@@ -40,6 +42,8 @@ def scan(
       length: the number of steps, which is needed only without ``xs``.
       reverse: whether to go from the last element to the first; the results are in the order of the elements.
       unroll: how many steps one round of the compiled loop takes; True for all, False for one.
+      checkpoints: how many states are kept for reverse mode: those for which the fewest steps are computed again. By
+        default all that the backward pass needs are kept.
 
     Returns:
       The last carry; and the ``y`` of all steps, stacked along a new leading axis.
@@ -54,6 +58,7 @@ def scan(
     10.0 [ 1.  3.  6. 10.]
     """
     check_callable(f, "scan")
+    check_checkpoints("scan", checkpoints)
     leaves, treedef = leaves_of(init, "scan", "init")
     elements, xs_tree = leaves_of(xs, "scan", "xs")
     count = step_count("scan", elements, xs_tree, length)
@@ -72,12 +77,19 @@ def scan(
             )
         return tuple(out)
 
-    carry, ys, y_tree = run_scan("scan", f, call, Carry(leaves, treedef), elements, xs_tree, loop)
+    carry, ys, y_tree = run_scan("scan", f, call, Carry(leaves, treedef), elements, xs_tree, loop, checkpoints)
     return tree.unflatten(treedef, carry), tree.unflatten(y_tree, ys)
 
 
 def run_scan(
-    what: str, function: Any, call: Callable[..., Any], carry: Carry, xs: Sequence[Any], xs_tree: Any, loop: Loop
+    what: str,
+    function: Any,
+    call: Callable[..., Any],
+    carry: Carry,
+    xs: Sequence[Any],
+    xs_tree: Any,
+    loop: Loop,
+    checkpoints: int | None = None,
 ) -> tuple[list[Any], list[Any], Any]:
     """The leaves of the final carry, those of the stacked results, and the structure of these.
 
@@ -89,10 +101,16 @@ def run_scan(
       xs: the leaves of the elements, stacked.
       xs_tree: their structure.
       loop: the number of steps, and how they are taken.
+      checkpoints: how many states are kept for reverse mode, None for all that it needs.
     """
     rows = [ShapedArray(x.shape[1:], x.dtype, x.weak_type) for x in xs]
     body = stage_step(what, function, call, carry, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
-    outs, ys = simplified(body.jaxpr, loop, body.captured, carry.leaves, xs)
+    if checkpoints is None or not loop.length:
+        outs, ys = simplified(body.jaxpr, loop, body.captured, carry.leaves, xs)
+    else:
+        from pullback.control.checkpointed_scan import checkpointed
+
+        outs, ys = checkpointed(body.jaxpr, loop, body.captured, carry.leaves, xs, checkpoints, function)
     return outs, ys, tree.treedef_children(body.out_tree)[1]
 
 
@@ -109,7 +127,7 @@ def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int
     for name, x in zip(names, xs, strict=True):
         if not x.shape:
             raise ControlFlowError(
-                f"{what} goes over the leading axis of each array in xs, but {name} of type {x.aval} has no axes. "  # type: ignore[attr-defined]
+                f"{what} goes over the leading axis of each array in xs, but {name} of type {x.aval} has no axes. "
                 "What is the same in all steps is captured by the body, or part of the carry."
             )
     sizes = {x.shape[0] for x in xs}
@@ -132,9 +150,7 @@ def checked_unroll(what: str, unroll: Any, length: int) -> int:
     return max(unroll, 1)
 
 
-def _in_python(
-    f: Callable[..., Any], carry: Any, xs: Sequence[Any], xs_tree: Any, loop: Loop
-) -> tuple[Any, Any]:
+def _in_python(f: Callable[..., Any], carry: Any, xs: Sequence[Any], xs_tree: Any, loop: Loop) -> tuple[Any, Any]:
     """The same as a loop in Python over the user's function, for debuggers."""
     columns: list[list[Any]] = []
     y_tree: Any = None

@@ -7,6 +7,7 @@ leading axis. The program takes the three and gives the new carry, and what is s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,11 @@ from pullback.control.common import (
     INTERPRETED,
     chosen,
     concrete,
+    dependent,
+    divided,
+    divisible,
     grouped,
+    inlined,
     interned,
     reordered,
     run_interpreted,
@@ -29,13 +34,13 @@ from pullback.core.array import ArrayImpl, host_value, typeof
 from pullback.core.config import config
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
-from pullback.core.linear import LinearTracer, is_linear
+from pullback.core.linear import is_linear
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.shapes import moveaxis
 from pullback.primitives.slicing import front
-from pullback.transforms.call import evaluators, jit_p
+from pullback.transforms.call import evaluators
 from pullback.transforms.dce import close, dce_closed_jaxpr, dce_rules, live_equations
 from pullback.transforms.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr
 from pullback.transforms.nonfinite import checking
@@ -65,19 +70,19 @@ class Loop(NamedTuple):
 def bind(
     jaxpr: ClosedJaxpr, loop: Loop, consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """The final carry and the stacked results of a scan."""
-    outs = scan_p.bind(
-        *consts, *init, *xs, jaxpr=jaxpr, num_consts=len(consts), num_carry=len(init), **loop._asdict()
-    )  # fmt: skip
+    """The final carry and the stacked results of a scan that was made by a rule."""
+    counts = {"num_consts": len(consts), "num_carry": len(init)}
+    outs = scan_p.bind(*consts, *init, *xs, jaxpr=jaxpr, **counts, **loop._asdict())
     return outs[: len(init)], outs[len(init) :]
 
 
 def simplified(
     jaxpr: ClosedJaxpr, loop: Loop, consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """:func:`bind`, with what no step changes as a constant, and what a step only hands through left out.
+    """The final carry and the stacked results of a scan that a user wrote.
 
-    A carry that the steps hand on would otherwise be kept for each step, if its value is needed backwards.
+    What no step changes becomes a constant, and what a step only hands through is left out: a carry that the steps hand
+    on would be kept for each of them, if its value is needed backwards.
     """
     invars, outvars = jaxpr.jaxpr.invars, jaxpr.jaxpr.outvars
     first, last = len(consts), len(consts) + len(init)
@@ -92,8 +97,10 @@ def simplified(
         jaxpr = reordered(jaxpr, order, results)
     else:
         moving = [True] * len(init)
-    carry, ys = bind(interned(jaxpr), loop, [*consts, *chosen(init, fixed)], chosen(init, moving), xs)
-    rest, stacked = iter(carry), iter(ys)
+    counts = {"num_consts": first + sum(fixed), "num_carry": sum(moving)}
+    operands = [*consts, *chosen(init, fixed), *chosen(init, moving), *xs]
+    outs = scan_p.bind(*operands, jaxpr=interned(jaxpr), **counts, **loop._asdict())
+    rest, stacked = iter(outs[: sum(moving)]), iter(outs[sum(moving) :])
     return (
         [x if f else next(rest) for x, f in zip(init, fixed, strict=True)],
         [next(stacked) if k is None else xs[k] for k in through],
@@ -123,13 +130,24 @@ def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
     return aval.update(shape=(length, *aval.shape))
 
 
+@divisible(scan_p)
+def _dependence(operands: Flags, *, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **loop: Any) -> list[bool]:
+    consts, carry, xs = grouped(operands, num_consts, num_carry)
+    while True:
+        found = dependent(jaxpr, (*consts, *carry, *xs))
+        both = [c or f for c, f in zip(carry, found, strict=False)]
+        if both == carry:
+            return [*carry, *found[num_carry:]]
+        carry = both
+
+
 # Evaluation ----------------------------------------------------------------------------------------------------------
 
 
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     arrays = [concrete(x) for x in args]
     jaxpr: ClosedJaxpr = params["jaxpr"]
-    if config.disable_jit or checking() or params["length"] * work(jaxpr.jaxpr) <= INTERPRETED:
+    if config.disable_jit or checking() or params["length"] * work(jaxpr) <= INTERPRETED:
         return _interpret(arrays, **params)
     from pullback.backends.one_operation import evaluate
 
@@ -212,25 +230,18 @@ def with_tangents(groups: Sequence[Flags]) -> list[int]:
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **rest: Any
 ) -> tuple[list[Any], list[Any]]:
-    loop = Loop(**rest)
     nonzero = tuple(t is not ZERO for t in tangents)
     body = _jvp_body(jaxpr, num_consts, num_carry, nonzero)
     flags = [*nonzero[:num_consts], *body.carry, *nonzero[num_consts + num_carry :]]
     given = [
         zero_tangent(typeof(x)) if f and t is ZERO else t for t, x, f in zip(tangents, primals, flags, strict=True)
     ]
-    groups = [
-        (values, [t for t in ts if t is not ZERO])
-        for values, ts in zip(
-            grouped(primals, num_consts, num_carry), grouped(given, num_consts, num_carry), strict=True
-        )
-    ]
-    if any(type(t) is LinearTracer for t in tangents):
-        carry, ys = _linearized(body, loop, groups)
-    else:
-        carry, ys = bind(body.jaxpr, loop, *[[*values, *ts] for values, ts in groups])
+    groups = zip(grouped(primals, num_consts, num_carry), grouped(given, num_consts, num_carry), strict=True)
+    operands = [[*values, *(t for t in ts if t is not ZERO)] for values, ts in groups]
+    counts = {"num_consts": len(operands[0]), "num_carry": len(operands[1])}
+    results = scan_p.bind(*chain(*operands), jaxpr=body.jaxpr, **counts, **rest)
     outs, ts = [], []
-    for values, flags in ((carry, body.carry), (ys, body.ys)):
+    for values, flags in zip(grouped(results, counts["num_carry"]), (body.carry, body.ys), strict=True):
         moving = iter(values[len(flags) :])
         outs += values[: len(flags)]
         ts += [next(moving) if f else ZERO for f in flags]
@@ -247,7 +258,8 @@ class Split(NamedTuple):
       invariant: from the known constants to those residuals that are the same in all steps, and have to be computed.
       known: the program of the first scan: from known constants, carry and elements to known carry, known results and
         residuals that differ from step to step.
-      unknown: that of the second: its constants begin with residuals that all steps share, its elements with the others.
+      unknown: that of the second: its constants begin with residuals that all steps share, its elements with the
+        others.
       carry: for each carry, whether it is unknown.
       ys: for each other result, whether it is unknown.
       shared: where each residual that all steps share is, in the list of known constants and results of ``invariant``.
@@ -264,44 +276,45 @@ class Split(NamedTuple):
 
 
 @cached_by_jaxpr
-def _split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags, forced: Flags) -> Split:
-    """Cut a scan by which operands are unknown, and which results the second part has to give whatever they need."""
+def _split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags) -> Split:
+    """Cut a scan by which of its operands are unknown."""
     consts, carry, xs = grouped(unknown, num_consts, num_carry)
-    carry = [u or f for u, f in zip(carry, forced, strict=False)]
-    ys = list(forced[num_carry:])
+    count = len(closed.jaxpr.outvars) - num_carry
     while True:
-        parts = partial_eval_jaxpr(closed, [*consts, *carry, *xs], [*carry, *ys])
-        if parts.unknown_outputs[:num_carry] == carry:
+        parts = partial_eval_jaxpr(closed, [*consts, *carry, *xs], [*carry, *[False] * count])
+        found, ys = parts.unknown_outputs[:num_carry], parts.unknown_outputs[num_carry:]
+        if found == carry:
             break
-        carry = parts.unknown_outputs[:num_carry]
-    ys = parts.unknown_outputs[num_carry:]
-    known_counts = [len(flags) - sum(flags) for flags in (consts, carry, xs)]
+        carry = found
     known = parts.known.jaxpr
-    const_vars, _, x_vars = (group for group in grouped(known.invars, *known_counts[:2]))
-    carry_outs, y_outs, _ = grouped(known.outvars, known_counts[1], len(ys) - sum(ys))
+    num_known = [len(flags) - sum(flags) for flags in (consts, carry, ys)]
+    const_vars, _, x_vars = grouped(known.invars, *num_known[:2])
+    carry_outs, y_outs, _ = grouped(known.outvars, *num_known[1:])
     values = [*known.invars, *known.outvars]
     residuals = [values[i] for i in parts.residual_sources]
     fixed = _independent(known, const_vars)
-    shared_vars, stacked_vars = list(const_vars), [*x_vars, *y_outs]
-    for v in residuals:
-        group = shared_vars if v in fixed else stacked_vars
-        if v not in group:
-            group.append(v)
     shared = [i for i, v in enumerate(residuals) if v in fixed]
     stacked = [i for i, v in enumerate(residuals) if v not in fixed]
-    count = len(residuals)
-    rest = range(count, len(parts.unknown.jaxpr.invars))
+    # Residuals that are constants, elements or stacked results anyway are not computed once more.
+    for_shared = _appended(const_vars, [residuals[i] for i in shared])
+    for_stacked = _appended([*x_vars, *y_outs], [residuals[i] for i in stacked])
+    rest = range(len(residuals), len(parts.unknown.jaxpr.invars))
     own_consts, own_carry, own_xs = grouped(rest, sum(consts), sum(carry))
-    second = reordered(parts.unknown, [*shared, *own_consts, *own_carry, *stacked, *own_xs], range(sum(carry) + sum(ys)))
+    inputs = [*shared, *own_consts, *own_carry, *stacked, *own_xs]
     return Split(
-        _part(parts.known, const_vars, shared_vars[len(const_vars) :], effects=False),
-        _part(parts.known, known.invars, [*carry_outs, *y_outs, *stacked_vars[len(x_vars) + len(y_outs) :]]),
-        second,
+        _part(parts.known, const_vars, for_shared[len(const_vars) :], effects=False),
+        _part(parts.known, known.invars, [*carry_outs, *y_outs, *for_stacked[len(x_vars) + len(y_outs) :]]),
+        reordered(parts.unknown, inputs, range(sum(carry) + sum(ys))),
         carry,
         ys,
-        [shared_vars.index(residuals[i]) for i in shared],
-        [stacked_vars.index(residuals[i]) for i in stacked],
+        [for_shared.index(residuals[i]) for i in shared],
+        [for_stacked.index(residuals[i]) for i in stacked],
     )
+
+
+def _appended(values: list[Any], others: Sequence[Any]) -> list[Any]:
+    """A list with those of other variables appended that are not in it."""
+    return [*values, *(v for v in dict.fromkeys(others) if v not in values)]
 
 
 def _independent(jaxpr: Jaxpr, inputs: Sequence[Var]) -> set[Any]:
@@ -321,63 +334,31 @@ def _part(closed: ClosedJaxpr, inputs: Sequence[Var], results: Sequence[Any], ef
     return close(Jaxpr(constvars, inputs, eqns, results), values)
 
 
-def _known_part(
-    parts: Split, loop: Loop, consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any]
-) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-    """The known carry and results, and the residuals that all steps share, and the others."""
-    invariant = jaxpr_as_fun(parts.invariant)(*consts)
-    carry, stacked = bind(parts.known, loop, consts, init, xs)
-    shared_values, stacked_values = [*consts, *invariant], [*xs, *stacked]
-    shared = [shared_values[i] for i in parts.shared]
-    count = len(parts.ys) - sum(parts.ys)
-    return carry, stacked[:count], shared, [stacked_values[i] for i in parts.stacked]
-
-
-def _linearized(
-    body: JVPBody, loop: Loop, groups: Sequence[tuple[list[Any], list[Any]]]
-) -> tuple[list[Any], list[Any]]:
-    """What a scan of values and tangents gives: by a scan of the values, and one that is linear in the tangents."""
-    (consts, const_ts), (init, init_ts), (xs, x_ts) = groups
-    unknown = [flag for values, ts in groups for flag in [False] * len(values) + [True] * len(ts)]
-    forced = [flag for flags in (body.carry, body.ys) for flag in [False] * len(flags) + [True] * sum(flags)]
-    num_consts, num_carry = len(consts) + len(const_ts), len(init) + len(init_ts)
-    parts = _split(body.jaxpr, num_consts, num_carry, tuple(unknown), tuple(forced))
-    carry, ys, shared, residuals = _known_part(parts, loop, consts, init, xs)
-    carry_ts, y_ts = bind(parts.unknown, loop, [*shared, *const_ts], init_ts, [*residuals, *x_ts])
-    return [*carry, *carry_ts], [*ys, *y_ts]
-
-
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
     params = eqn.params
     num_consts, num_carry = params["num_consts"], params["num_carry"]
-    parts = _split(
-        params["jaxpr"], num_consts, num_carry, tuple(unknown), (False,) * len(eqn.outvars)
-    )
+    parts = _split(params["jaxpr"], num_consts, num_carry, tuple(unknown))
     # A carry that becomes unknown takes its initial value, known as it may be, to the second part.
     flags = [*unknown[:num_consts], *parts.carry, *unknown[num_consts + num_carry :]]
     consts, init, xs = (
-        ([a for a, f in pairs if not f], [a for a, f in pairs if f])
-        for pairs in grouped(list(zip(eqn.invars, flags, strict=True)), num_consts, num_carry)
+        divided(atoms, group)
+        for atoms, group in zip(*(grouped(x, num_consts, num_carry) for x in (eqn.invars, flags)), strict=True)
     )
     results = [*parts.carry, *parts.ys]
-    known_outs = [v for v, u in zip(eqn.outvars, results, strict=True) if not u]
-    unknown_outs = [v for v, u in zip(eqn.outvars, results, strict=True) if u]
+    known_outs, unknown_outs = divided(eqn.outvars, results)
 
     def equation(jaxpr: ClosedJaxpr, consts: list[Any], init: list[Any], xs: list[Any], outs: list[Any]) -> Eqn:
         counts = {"num_consts": len(consts), "num_carry": len(init)}
         return Eqn(scan_p, [*consts, *init, *xs], {**params, **counts, "jaxpr": jaxpr}, outs, eqn.made_at, eqn.scope)
 
-    invariant = [Var(a) for a in parts.invariant.out_avals]
-    before = Eqn(jit_p, consts[0], {"jaxpr": parts.invariant, "name": "invariant"}, invariant, eqn.made_at, eqn.scope)
+    before, invariant = inlined(parts.invariant, consts[0])
     computed = [Var(_stacked(a, params["length"])) for a in parts.known.out_avals[len(known_outs) :]]
     first = equation(parts.known, consts[0], init[0], xs[0], [*known_outs, *computed])
     shared_values, stacked_values = [*consts[0], *invariant], [*xs[0], *known_outs[len(init[0]) :], *computed]
     shared = [shared_values[i] for i in parts.shared]
     residuals = [stacked_values[i] for i in parts.stacked]
     second = equation(parts.unknown, [*shared, *consts[1]], init[1], [*residuals, *xs[1]], unknown_outs)
-    known = [before] if invariant else []
-    if first.outvars or first.effect:
-        known.append(first)
+    known = [*before, first] if first.outvars or first.effect else before
     return known, [second] if unknown_outs or second.effect else [], results
 
 
@@ -428,17 +409,6 @@ dce_rules[scan_p] = _dce
 
 
 @cached_by_jaxpr
-def _depends(closed: ClosedJaxpr, num_consts: int, num_carry: int, linear: Flags) -> list[bool]:
-    """Which carries depend on the operands that are linear."""
-    consts, carry, xs = grouped(linear, num_consts, num_carry)
-    while True:
-        parts = partial_eval_jaxpr(closed, [*consts, *carry, *xs], [*carry, *[False] * len(closed.jaxpr.outvars[num_carry:])])
-        if parts.unknown_outputs[:num_carry] == carry:
-            return carry
-        carry = parts.unknown_outputs[:num_carry]
-
-
-@cached_by_jaxpr
 def _step_back(closed: ClosedJaxpr, num_consts: int, num_carry: int, consts: Flags, xs: Flags) -> ClosedJaxpr:
     """A step of the transposed scan, which carries cotangents, and sums those of the constants.
 
@@ -467,73 +437,29 @@ def _step_back(closed: ClosedJaxpr, num_consts: int, num_carry: int, consts: Fla
     return stage_flat(closed, run, [*fixed_consts, *sums, *cts, *fixed_xs])
 
 
-class Linear(NamedTuple):
-    """A scan that is linear in its carry, and in some of its constants and elements.
-
-    Attributes:
-      jaxpr: its program.
-      consts, xs: its constants and elements, but for those in which it is linear.
-      linear_consts, linear_xs: which it is linear in.
-    """
-
-    jaxpr: ClosedJaxpr
-    consts: list[Any]
-    xs: list[Any]
-    linear_consts: list[bool]
-    linear_xs: list[bool]
-
-    def transposed(self, loop: Loop, ct_carry: Sequence[Any], ct_ys: Sequence[Any]) -> tuple[list[Any], ...]:
-        """The cotangents of the linear constants, of the initial carry, and of the linear elements."""
-        num_consts, num_carry = len(self.linear_consts), len(ct_carry)
-        step = _step_back(self.jaxpr, num_consts, num_carry, tuple(self.linear_consts), tuple(self.linear_xs))
-        sums = [zero_tangent(a) for a in chosen(self.jaxpr.in_avals[:num_consts], self.linear_consts)]
-        seeds = [zero_tangent(a) if ct is ZERO else ct for ct, a in zip(ct_carry, self.jaxpr.out_avals, strict=False)]
-        back = loop._replace(reverse=not loop.reverse)
-        totals, ct_xs = bind(step, back, self.consts, [*sums, *seeds], [*ct_ys, *self.xs])
-        return totals[: len(sums)], totals[len(sums) :], ct_xs
-
-
 @scan_p.transpose
 def _transpose(
     cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **rest: Any
 ) -> list[Any]:
+    """All of the carry is linear: what is not has been computed apart."""
     loop = Loop(**rest)
     jaxpr, used, results = _smaller(jaxpr, num_consts, num_carry, tuple(ct is not ZERO for ct in cts))
     num_consts, num_carry = sum(used[:num_consts]), sum(results[:num_carry])
     consts, init, xs = grouped(chosen(args, used), num_consts, num_carry)
     ct_carry, ct_ys = grouped(chosen(cts, results), num_carry)
-    linear = [tuple(map(is_linear, group)) for group in (consts, init, xs)]
-    carry = _dependent_carry(jaxpr, *linear)
-    fixed_consts, fixed_xs = ([x for x in group if not is_linear(x)] for group in (consts, xs))
-    if all(carry):
-        scan = Linear(jaxpr, fixed_consts, fixed_xs, list(linear[0]), list(linear[2]))
-    else:  # What is carried, but not linear, is computed first.
-        parts = _split(jaxpr, num_consts, num_carry, (*linear[0], *carry, *linear[2]), (False,) * len(cts))
-        fixed_init = chosen(init, [not c for c in carry])
-        _, _, shared, residuals = _known_part(parts, loop, fixed_consts, fixed_init, fixed_xs)
-        linear_consts = [False] * len(shared) + [True] * sum(linear[0])
-        scan = Linear(parts.unknown, shared, residuals, linear_consts, [False] * len(residuals) + [True] * sum(linear[2]))
-        ct_carry, ct_ys = chosen(ct_carry, parts.carry), chosen(ct_ys, parts.ys)
-    ct_consts, ct_init, ct_xs = map(iter, scan.transposed(loop, ct_carry, ct_ys))
-    given = [next(ct_consts) if n else None for n in linear[0]]
-    for x, c in zip(init, carry, strict=True):
-        ct = next(ct_init) if c else None
-        given.append(ct if is_linear(x) else None)
-    given += [next(ct_xs) if n else None for n in linear[2]]
+    const_flags, init_flags, x_flags = (tuple(map(is_linear, group)) for group in (consts, init, xs))
+    step = _step_back(jaxpr, num_consts, num_carry, const_flags, x_flags)
+    sums = [zero_tangent(x.aval) for x in chosen(consts, const_flags)]
+    seeds = [zero_tangent(a) if ct is ZERO else ct for ct, a in zip(ct_carry, jaxpr.out_avals, strict=False)]
+    fixed_consts, fixed_xs = divided(consts, const_flags)[0], divided(xs, x_flags)[0]
+    back = loop._replace(reverse=not loop.reverse)
+    totals, ct_xs = bind(step, back, fixed_consts, [*sums, *seeds], [*ct_ys, *fixed_xs])
+    of_consts, of_init, of_xs = iter(totals[: len(sums)]), totals[len(sums) :], iter(ct_xs)
+    given = [next(of_consts) if n else None for n in const_flags]
+    given += [ct if n else None for ct, n in zip(of_init, init_flags, strict=True)]
+    given += [next(of_xs) if n else None for n in x_flags]
     left = iter(given)
     return [next(left) if u else None for u in used]
-
-
-@cached_by_jaxpr
-def _dependent_carry(closed: ClosedJaxpr, consts: Flags, init: Flags, xs: Flags) -> list[bool]:
-    """Which carries depend on the operands that are linear."""
-    carry = list(init)
-    while True:
-        others = [False] * (len(closed.jaxpr.outvars) - len(carry))
-        found = partial_eval_jaxpr(closed, [*consts, *carry, *xs], [*carry, *others]).unknown_outputs[: len(carry)]
-        if found == carry:
-            return carry
-        carry = found
 
 
 # Batching ------------------------------------------------------------------------------------------------------------
@@ -564,18 +490,23 @@ def _batched_body(
 
 @scan_p.batch
 def _batch(
-    axis: MappedAxis, args: Sequence[Any], dims: Dims, *, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **rest: Any
+    axis: MappedAxis,
+    args: Sequence[Any],
+    dims: Dims,
+    *,
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+    **rest: Any,
 ) -> tuple[list[Any], list[int | None]]:
     consts, init, xs = grouped(args, num_consts, num_carry)
     const_dims, init_dims, x_dims = grouped(dims, num_consts, num_carry)
-    # The leading axis of an example is that of the steps, so that a mapped axis in front of it is in front of a row too.
+    # The leading axis of an example is that of the steps: a mapped axis in front of it is in front of a row too.
     rows = tuple(None if d is None else max(d - 1, 0) for d in x_dims)
     xs = [moveaxis(x, 0, 1) if d == 0 else x for x, d in zip(xs, x_dims, strict=True)]
     mapped_init = tuple(d is not None for d in init_dims)
     body = _batched_body(jaxpr, axis.size, axis.name, tuple(const_dims), mapped_init, rows)
-    init = [
-        front(x, d, axis) if c else x for x, d, c in zip(init, init_dims, body.carry, strict=True)
-    ]
+    init = [front(x, d, axis) if c else x for x, d, c in zip(init, init_dims, body.carry, strict=True)]
     carry, ys = bind(body.jaxpr, Loop(**rest), consts, init, xs)
     return [*carry, *ys], [*(0 if c else None for c in body.carry), *(1 if y else None for y in body.ys)]
 
@@ -584,8 +515,6 @@ def _batch(
 
 
 @scan_p.xla
-def _xla(
-    hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **rest: Any
-) -> list[Any]:
+def _xla(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **rest: Any) -> list[Any]:
     consts, init, xs = grouped(operands, num_consts, num_carry)
     return emission.write_scan(hlo, jaxpr, Loop(**rest), consts, init, xs)

@@ -154,11 +154,25 @@ class LinearTrace(Trace):
             finally:
                 state.trace = outer
         if primitive.multiple_results:
+            divide = dividers.get(primitive)
+            if divide is not None:
+                outer, state.trace = state.trace, self
+                try:
+                    results = divide(self, args, params)
+                finally:
+                    state.trace = outer
+                if results is not None:
+                    return results
             return self._record_many(primitive, own, params)
         var = Linear(self.count, primitive, own, params)
         self.count += 1
         self.nodes.append(var)
         return LinearTracer(self, var)
+
+    def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[LinearTracer]:
+        """Record an operation of several results as linear in all of its operands that are this trace's own."""
+        own = tuple([x.var if type(x) is LinearTracer and x._trace is self else x for x in args])
+        return self._record_many(primitive, own, params)
 
     def _record_many(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[LinearTracer]:
         avals = infer(primitive, operand_avals(args), params)
@@ -173,9 +187,14 @@ class LinearTrace(Trace):
             how = "is not linear" if primitive.transpose_rule else "is not linear (it has no transpose rule)"
         return NotLinearError(
             f"{primitive.name} {how}, so it cannot be transposed "
-            f"(in {source.describe_function(self.function)}, at {source.describe(source.here())}). "
+            f"(in {source.describe_function(self.function)}, at {source.describe(state.place or source.here())}). "
             "linear_transpose takes linear functions; vjp differentiates any function."
         )
+
+
+dividers: dict[Primitive, Callable[[LinearTrace, Sequence[Any], dict[str, Any]], list[Any] | None]] = {}
+"""For operations of which not all results need be linear: ``rule(trace, operands, params)`` gives the results, of which
+it records some and computes others; or None if the operation is to be recorded as a whole."""
 
 
 def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:

@@ -5,6 +5,7 @@ from pullback.control.conditional import cond, cond_p, switch
 from pullback.control.loops import fori_loop, while_loop, while_p
 from pullback.control.scan import map, scan
 from pullback.control.scan_primitive import scan_p
+from pullback.control.solves import custom_linear_solve, custom_root
 from pullback.lax import linalg
 from pullback.primitives.checked import (
     RoundingMethod,

@@ -1,0 +1,164 @@
+"""A scan of which reverse mode keeps only some states, those that cost the fewest steps to be computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.control.checkpointing import Kept, element, integer, reverse, run_keeping_best, with_element
+from pullback.control.common import chosen, grouped, without_effects
+from pullback.control.scan_primitive import Loop
+from pullback.control.scan_primitive import bind as bind_scan
+from pullback.core.array import typeof
+from pullback.core.dtypes import is_inexact
+from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from pullback.core.types import ZERO
+from pullback.core.zeros import zeros_of
+from pullback.primitives.elementwise import add, sub
+from pullback.primitives.indexing import zeros
+from pullback.transforms.custom_calls import Backward, DerivativeCall, bind, equation
+from pullback.transforms.dce import dce_closed_jaxpr
+from pullback.transforms.forward import jvp_flat
+from pullback.transforms.jaxprs import cached_by_jaxpr, linearize_jaxpr, transpose_jaxpr
+
+checkpointed_scan_p = equation("checkpointed_scan")
+
+Flags = Sequence[bool]
+
+
+def checkpointed(
+    jaxpr: ClosedJaxpr,
+    loop: Loop,
+    consts: Sequence[Any],
+    init: Sequence[Any],
+    xs: Sequence[Any],
+    slots: int,
+    function: Any,
+) -> tuple[list[Any], list[Any]]:
+    """The final carry and the stacked results of a scan, of which ``slots`` states are kept for reverse mode."""
+    scan = _Scan(jaxpr, loop, len(consts), len(init), slots, function)
+    call = DerivativeCall(checkpointed_scan_p, function, scan.run, scan.jvp, scan.forward)
+    outs = bind(call, [*consts, *init, *xs])
+    return outs[: len(init)], outs[len(init) :]
+
+
+class _Scan:
+    """A scan, and its derivatives.
+
+    Attributes:
+      jaxpr: a step, from constants, carry and an element to the carry and what is stacked.
+      loop: the steps.
+      num_consts, num_carry: how many constants and carries there are.
+      slots: how many states are kept.
+      function: the user's function, for error messages.
+    """
+
+    def __init__(
+        self, jaxpr: ClosedJaxpr, loop: Loop, num_consts: int, num_carry: int, slots: int, function: Any
+    ) -> None:
+        self.jaxpr = jaxpr
+        self.loop = loop
+        self.num_consts = num_consts
+        self.num_carry = num_carry
+        self.slots = min(slots, max(loop.length, 1))
+        self.function = function
+
+    def grouped(self, operands: Sequence[Any]) -> list[list[Any]]:
+        """Constants, carry and elements."""
+        return grouped(operands, self.num_consts, self.num_carry)
+
+    def position(self, i: Any) -> Any:
+        """Where the element of a step is."""
+        return sub(integer(self.loop.length - 1), i) if self.loop.reverse else i
+
+    def run(self, *operands: Any) -> list[Any]:
+        """The scan itself."""
+        carry, ys = bind_scan(self.jaxpr, self.loop, *self.grouped(operands))
+        return [*carry, *ys]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """In forward mode nothing is kept."""
+        return jvp_flat(self.function, self.run, primals, tangents)
+
+    def forward(self, primals: Sequence[Any], perturbed: Flags) -> tuple[list[Any], list[Any], Backward]:
+        """The scan, of which states are kept."""
+        consts, init, xs = self.grouped(primals)
+        y_avals = self.jaxpr.out_avals[self.num_carry :]
+        length = self.loop.length
+
+        def step(i: Any, state: Sequence[Any], ys: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            at = self.position(i)
+            outs = jaxpr_as_fun(self.jaxpr)(*consts, *state, *[element(x, at) for x in xs])
+            carry, row = grouped(outs, self.num_carry)
+            return carry, [with_element(y, value, at) for y, value in zip(ys, row, strict=True)]
+
+        stacked = [zeros((length, *a.shape), a.dtype) for a in y_avals]
+        carry, ys, kept = run_keeping_best(step, init, stacked, length, self.slots)
+        outs = [*carry, *ys]
+        residuals = [*consts, *xs, kept.depth, kept.steps, kept.order, *kept.slots]
+        return outs, residuals, _ScanBackward(self, perturbed, outs, len(residuals))
+
+
+@cached_by_jaxpr
+def _adjoint(closed: ClosedJaxpr, nonzero: Flags, forced: Flags) -> tuple[ClosedJaxpr, ClosedJaxpr, list[int]]:
+    """A step and its derivative transposed: the step with residuals, where these are, and the transpose."""
+    parts = linearize_jaxpr(closed, nonzero, forced)
+    count = len(parts.residual_sources)
+    flags = [*[False] * count, *[True] * (len(parts.linear.in_avals) - count)]
+    return parts.primal, transpose_jaxpr(parts.linear, flags), parts.residual_sources
+
+
+class _ScanBackward(Backward):
+    """The backward pass of a scan."""
+
+    def __init__(self, scan: _Scan, perturbed: Flags, outs: Sequence[Any], count: int) -> None:
+        self.scan = scan
+        self.function = scan.function
+        self.perturbed = tuple(perturbed)
+        self.count = count
+        self.out_avals = [typeof(x) for x in outs if is_inexact(x.dtype)]
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        scan = self.scan
+        length = scan.loop.length
+        avals = scan.jaxpr.in_avals
+        consts, xs, (depth, steps, order), slots = grouped(
+            residuals, scan.num_consts, len(avals) - scan.num_consts - scan.num_carry, 3
+        )
+        const_flags, init_flags, x_flags = scan.grouped(self.perturbed)
+        const_avals, carry_avals, x_avals = scan.grouped(avals)
+        inexact = [is_inexact(a.dtype) for a in carry_avals]
+        forced = [is_inexact(a.dtype) for a in scan.jaxpr.out_avals]
+        primal, back, sources = _adjoint(without_effects(scan.jaxpr), (*const_flags, *inexact, *x_flags), tuple(forced))
+        advance, taken = dce_closed_jaxpr(
+            without_effects(scan.jaxpr), [i < scan.num_carry for i in range(len(scan.jaxpr.out_avals))]
+        )
+        dense = [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
+        last, stacked = grouped(dense, inexact.count(True))
+        sizes = const_flags.count(True), x_flags.count(True)
+
+        def operands(i: Any, state: Sequence[Any]) -> list[Any]:
+            at = scan.position(i)
+            return [*consts, *state, *[element(x, at) for x in xs]]
+
+        def step(i: Any, state: Sequence[Any]) -> list[Any]:
+            return jaxpr_as_fun(advance)(*chosen(operands(i, state), taken))
+
+        def adjoint(i: Any, state: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            sums, rows, after = grouped(cts, *sizes)
+            at = scan.position(i)
+            given = operands(i, state)
+            values = [*given, *jaxpr_as_fun(primal)(*given)]
+            found = jaxpr_as_fun(back)(*[values[k] for k in sources], *after, *[element(y, at) for y in stacked])
+            by_consts, before, by_xs = grouped(found, sizes[0], len(after))
+            rows = [with_element(x, value, at) for x, value in zip(rows, by_xs, strict=True)]
+            return [*map(add, sums, by_consts), *rows, *before]
+
+        start = [
+            *[zeros_of(a) for a in chosen(const_avals, const_flags)],
+            *[zeros((length, *a.shape), a.dtype) for a in chosen(x_avals, x_flags)],
+            *last,
+        ]
+        found = reverse(step, adjoint, integer(length), Kept(depth, steps, order, slots), start)
+        by_consts, by_xs, by_carry = grouped(found, *sizes)
+        return [*by_consts, *chosen(by_carry, chosen(init_flags, inexact)), *by_xs]
