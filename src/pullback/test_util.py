@@ -8,7 +8,6 @@ argument, the leaf and the component that is wrong, and by how much.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,13 +15,22 @@ import numpy as np
 
 from pullback.core import dtypes, tree
 from pullback.core.array import as_array
-from pullback.core.config import config, enable_x64
 from pullback.core.errors import ArgumentError
 from pullback.core.source import describe_function
+from pullback.testing.differences import (
+    Point,
+    Space,
+    Tolerance,
+    Vector,
+    double_precision,
+    precise_point,
+    random_vector,
+)
+from pullback.testing.rules import check_rule
 from pullback.transforms.forward import jvp
 from pullback.transforms.grad import vjp
 
-Vector = np.ndarray[Any, np.dtype[np.float64]]
+__all__ = ["check_grads", "check_jvp", "check_rule", "check_vjp"]
 
 COMPONENTS = 1024
 """Up to so many components are differenced one by one; beyond that, along random directions."""
@@ -142,176 +150,21 @@ def _check_orders(
 
 def _tangent_of(f: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
     """The tangent of ``f`` along one random direction, as a function of the point."""
-    space = _Space(args)
-    direction = _random(space.size, 1)
-    return lambda *xs: jvp(f, xs, _Space(xs).tangents(direction))[1]
+    space = Space(args)
+    direction = random_vector(space.size, 1)
+    return lambda *xs: jvp(f, xs, Space(xs).tangents(direction))[1]
 
 
 def _cotangent_of(f: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
     """The cotangents of the inexact arguments of ``f`` for one random cotangent, as a function of the point."""
-    direction = _random(_Space(f(*args)).size, 2)
+    direction = random_vector(Space(f(*args)).size, 2)
 
     def cotangents(*xs: Any) -> Any:
         out, pull = vjp(f, *xs)
-        cts = tree.leaves(tuple(pull(_Space(out).tangents(direction))))
+        cts = tree.leaves(tuple(pull(Space(out).tangents(direction))))
         return [ct for ct in cts if ct.dtype != dtypes.float0]
 
     return cotangents
-
-
-def _random(size: int, seed: int) -> Vector:
-    return np.random.default_rng([size, seed]).uniform(-1, 1, size)
-
-
-# Trees as vectors of real numbers ----------------------------------------------------------------------------------
-
-
-class _Space:
-    """The real coordinates of the inexact leaves of a tree: of a complex leaf the real parts, then the others."""
-
-    def __init__(self, value: Any) -> None:
-        pairs, self.treedef = tree.flatten_with_path(value)
-        self.paths = [path for path, _ in pairs]
-        self.leaves: list[Any] = [as_array(x) for _, x in pairs]
-        self.parts = [
-            x.size * (2 if dtypes.is_complex(x.dtype) else 1) if dtypes.is_inexact(x.dtype) else 0 for x in self.leaves
-        ]
-        self.size = sum(self.parts)
-
-    def vector(self, value: Any, dual: bool = False) -> Vector:
-        """The coordinates of a tree like this one; with ``dual`` those of a cotangent."""
-        pieces: list[Any] = [np.zeros(0)]
-        for x, count in zip(tree.leaves(value), self.parts, strict=True):
-            if count:
-                flat = np.asarray(x).ravel()
-                if np.iscomplexobj(flat):
-                    pieces += [flat.real, -flat.imag if dual else flat.imag]
-                else:
-                    pieces.append(flat)
-        return np.concatenate([np.asarray(p, np.float64) for p in pieces])
-
-    def tangents(self, vector: Vector, dual: bool = False) -> Any:
-        """The tree of tangents, or with ``dual`` of cotangents, with these coordinates."""
-        pieces = np.split(vector, np.cumsum(self.parts)[:-1]) if self.leaves else []
-        out: list[Any] = []
-        for x, part in zip(self.leaves, pieces, strict=True):
-            if not dtypes.is_inexact(x.dtype):
-                out.append(np.zeros(x.shape, dtypes.float0))
-                continue
-            if dtypes.is_complex(x.dtype):
-                half = len(part) // 2
-                part = part[:half] + (-1j if dual else 1j) * part[half:]
-            out.append(as_array(part.reshape(x.shape).astype(x.dtype)))
-        return tree.unflatten(self.treedef, out)
-
-    def displaced(self, vector: Vector) -> Any:
-        """The tree, moved by a vector."""
-        steps = tree.leaves(self.tangents(vector))
-        moved = [
-            as_array((np.asarray(x) + np.asarray(d)).astype(x.dtype)) if dtypes.is_inexact(x.dtype) else x
-            for x, d in zip(self.leaves, steps, strict=True)
-        ]
-        return tree.unflatten(self.treedef, moved)
-
-    def block(self, index: int) -> tuple[int, int]:
-        """The number of the leaf that holds a coordinate, and the coordinate's place in the leaf."""
-        for i, count in enumerate(self.parts):
-            if index < count:
-                return i, index
-            index -= count
-        raise IndexError(index)
-
-    def name(self, index: int, root: str) -> str:
-        """The leaf and element of a coordinate, as in ``argument 0['w'][3, 2]``."""
-        i, place = self.block(index)
-        x, path = self.leaves[i], self.paths[i]
-        part = ""
-        if dtypes.is_complex(x.dtype):
-            part = " (imaginary part)" if place >= x.size else " (real part)"
-            place %= x.size
-        element = [int(k) for k in np.unravel_index(place, x.shape)]
-        if root == "argument":
-            root, path = f"argument {path[0].idx}", path[1:]
-        return f"{root}{tree.keystr(path)}{element if element else ''}{part}"
-
-
-# Differences -------------------------------------------------------------------------------------------------------
-
-
-class _Point:
-    """A function at a point, in the precision in which its derivatives are compared."""
-
-    def __init__(self, f: Any, args: tuple[Any, ...], eps: float | None) -> None:
-        self.f = f
-        self.args = args
-        self.inputs = _Space(args)
-        self.out = f(*self.inputs.displaced(np.zeros(self.inputs.size)))
-        self.outputs = _Space(self.out)
-        self.value = self.outputs.vector(self.out)
-        self.at = self.inputs.vector(args)
-        found = [x.dtype for x in (*self.inputs.leaves, *self.outputs.leaves) if dtypes.is_inexact(x.dtype)]
-        self.rounding = max((float(dtypes.finfo(d).eps) for d in found), default=2.0**-52)
-        self.eps = eps
-
-    def __call__(self, displacement: Vector) -> Vector:
-        return self.outputs.vector(self.f(*self.inputs.displaced(displacement)))
-
-    def steps(self, direction: Vector) -> list[float]:
-        """Steps to try, in this order: short ones are free of truncation, long ones of rounding."""
-        if self.eps is not None:
-            return [float(self.eps)]
-        longest = float(np.max(np.abs(self.at[direction != 0]), initial=0))
-        unit = 2.0 ** np.ceil(np.log2(longest)) if longest > 1 else 1.0
-        if self.rounding > 1e-10:
-            return [unit * 2.0**k for k in (-5, -3, -1, -7)]
-        ladder = [unit * 2.0**k for k in (-10, -14, -18, -22, -26)]
-        return [*ladder, longest * 2.0**-6] if 0 < longest < ladder[1] else ladder
-
-    def slope(self, direction: Vector) -> tuple[Vector, Vector]:
-        """The derivative along a direction, by central differences extrapolated, and an estimate of its error."""
-        best = np.zeros(len(self.value))
-        error = np.full(len(self.value), np.inf)
-        with np.errstate(all="ignore"):
-            for h in self.steps(direction):
-                coarse, rough = self._central(direction, h)
-                fine, noise = self._central(direction, h / 2)
-                estimate = fine + (fine - coarse) / 3
-                doubt = np.abs(estimate - fine) + noise + rough
-                better = doubt < error
-                best[better], error[better] = estimate[better], doubt[better]
-                if np.all(error <= 1e-7 * np.abs(best) + 64 * noise):
-                    break
-        return best, error
-
-    def _central(self, direction: Vector, h: float) -> tuple[Vector, Vector]:
-        """The central difference, and its error by rounding."""
-        ahead, behind = self(h * direction), self(-h * direction)
-        size = np.maximum(np.abs(ahead), np.abs(behind))
-        return (ahead - behind) / (2 * h), 2 * self.rounding * size / h
-
-
-def _precise_point(f: Any, args: tuple[Any, ...], eps: float | None) -> _Point | None:
-    """The function at the same point in float64; None if it does not run there, or is another function there."""
-    try:
-        wide = tree.tree_map(_widened, args)
-        point = _Point(f, wide, eps)
-        narrow_out = _Space(f(*_Space(args).displaced(np.zeros(_Space(args).size))))
-    except Exception:
-        return None
-    if point.rounding > 1e-10 or point.outputs.treedef != narrow_out.treedef or point.outputs.parts != narrow_out.parts:
-        return None
-    narrow = narrow_out.vector(tree.unflatten(narrow_out.treedef, narrow_out.leaves))
-    scale = np.max(np.abs(point.value), initial=0) + 1e-30
-    with np.errstate(all="ignore"):
-        return point if np.all(np.abs(point.value - narrow) <= 0.02 * scale) else None
-
-
-def _widened(x: Any) -> Any:
-    """A leaf in double precision, if it is inexact."""
-    x = as_array(x)
-    if not dtypes.is_inexact(x.dtype):
-        return x
-    return as_array(np.asarray(x).astype(np.complex128 if dtypes.is_complex(x.dtype) else np.float64))
 
 
 # Comparison --------------------------------------------------------------------------------------------------------
@@ -328,12 +181,8 @@ class _Mismatch(NamedTuple):
 class _Comparer:
     """What is compared, how far it may be off, and what was found to be wrong."""
 
-    def __init__(self, point: _Point, atol: float | None, rtol: float | None) -> None:
-        rounding = point.rounding
-        self.rtol = rtol if rtol is not None else min(1e4 * rounding, 8 * rounding + 0.05) if rounding > 1e-10 else 1e-6
-        self.atol = atol
-        self.rounding = rounding
-        self.size = np.max(np.abs(point.value), initial=0, where=np.isfinite(point.value))
+    def __init__(self, point: Point, atol: float | None, rtol: float | None) -> None:
+        self.tolerance = Tolerance(point, atol, rtol)
         self.point = point
         self.found: list[_Mismatch] = []
         self.compared = 0
@@ -341,9 +190,7 @@ class _Comparer:
     def compare(self, expected: Vector, error: Vector, got: Vector, index: int | None, by_input: bool) -> None:
         """Compare a row of the Jacobian (``by_input``), or a column of it; ``index`` is that of the other side."""
         self.compared += len(expected)
-        largest = np.max(np.abs(expected), initial=0)
-        atol = self.atol if self.atol is not None else self.rounding * (1e3 * largest + 16 * self.size)
-        allowed = atol + self.rtol * np.abs(expected) + 4 * error
+        allowed = self.tolerance.allowed(expected, error)
         with np.errstate(all="ignore"):
             wrong = ~(np.abs(got - expected) <= allowed) & ~(np.isnan(got) & np.isnan(expected))
         wrong &= ~((got == expected) & np.isinf(got))
@@ -380,12 +227,11 @@ def _badness(m: _Mismatch) -> float:
 def _check_mode(f: Any, derivative: Any, args: tuple[Any, ...], forward: bool, settings: _Settings, what: str) -> None:
     """Check one derivative in double precision, and then the one in the dtype of the arguments against it."""
     atol, rtol, eps = settings
-    wide: AbstractContextManager[None] = nullcontext() if config.enable_x64 else enable_x64(True)
-    with wide:
-        precise = _precise_point(f, args, eps)
+    with double_precision():
+        precise = precise_point(f, args, eps)
         if precise is not None:
             _check_point(precise, derivative, forward, atol, rtol, what)
-    given = _Point(f, args, eps)
+    given = Point(f, args, eps)
     if precise is None:
         _check_point(given, derivative, forward, atol, rtol, what)
         return
@@ -395,24 +241,24 @@ def _check_mode(f: Any, derivative: Any, args: tuple[Any, ...], forward: bool, s
     for direction in _directions((given.inputs if forward else given.outputs).size):
         apply = _pushed if forward else _pulled
         got = apply(given, derivative, direction, what)
-        with nullcontext() if config.enable_x64 else enable_x64(True):
+        with double_precision():
             expected = apply(precise, derivative, direction, what)
         comparer.compare(expected, np.zeros(len(expected)), got, None, not forward)
     comparer.report(f"{what}, in the dtype of the arguments,", "derivative in float64")
 
 
 def _directions(size: int) -> Iterator[Vector]:
-    return (_random(size, 10 + k) for k in range(DIRECTIONS))
+    return (random_vector(size, 10 + k) for k in range(DIRECTIONS))
 
 
-def _pushed(point: _Point, f_jvp: Any, direction: Vector, what: str) -> Vector:
+def _pushed(point: Point, f_jvp: Any, direction: Vector, what: str) -> Vector:
     """The tangent of the outputs along a direction, and its type and the value checked."""
     out, tangent = f_jvp(point.inputs.displaced(0 * direction), point.inputs.tangents(direction))
     _check_value(point, out, what)
     return _checked_vector(point.outputs, tangent, False, f"{what}: the tangent of the output")
 
 
-def _pulled(point: _Point, f_vjp: Any, direction: Vector, what: str) -> Vector:
+def _pulled(point: Point, f_vjp: Any, direction: Vector, what: str) -> Vector:
     """The cotangent of the inputs for one of the outputs, and its type and the value checked."""
     out, pull = f_vjp(*point.inputs.displaced(np.zeros(point.inputs.size)))
     _check_value(point, out, what)
@@ -420,7 +266,7 @@ def _pulled(point: _Point, f_vjp: Any, direction: Vector, what: str) -> Vector:
     return _checked_vector(point.inputs, cts, True, f"{what}: the cotangents of the arguments")
 
 
-def _checked_vector(space: _Space, value: Any, dual: bool, what: str) -> Vector:
+def _checked_vector(space: Space, value: Any, dual: bool, what: str) -> Vector:
     treedef = tree.structure(value)
     if treedef != space.treedef:
         raise AssertionError(f"{what} must be of the tree {space.treedef}, got {treedef}")
@@ -433,9 +279,9 @@ def _checked_vector(space: _Space, value: Any, dual: bool, what: str) -> Vector:
     return space.vector(value, dual)
 
 
-def _check_value(point: _Point, out: Any, what: str) -> None:
+def _check_value(point: Point, out: Any, what: str) -> None:
     """The value that comes with a derivative is that of the function."""
-    space = _Space(out)
+    space = Space(out)
     if space.treedef != point.outputs.treedef or [x.shape for x in space.leaves] != [
         x.shape for x in point.outputs.leaves
     ]:
@@ -452,7 +298,7 @@ def _check_value(point: _Point, out: Any, what: str) -> None:
 
 
 def _check_point(
-    point: _Point, derivative: Any, forward: bool, atol: float | None, rtol: float | None, what: str
+    point: Point, derivative: Any, forward: bool, atol: float | None, rtol: float | None, what: str
 ) -> None:
     comparer = _Comparer(point, atol, rtol)
     if point.inputs.size == 0:
@@ -468,7 +314,7 @@ def _basis(size: int, k: int) -> Vector:
     return e
 
 
-def _compare_forward(point: _Point, f_jvp: Any, comparer: _Comparer, what: str) -> None:
+def _compare_forward(point: Point, f_jvp: Any, comparer: _Comparer, what: str) -> None:
     """Columns of the Jacobian, one for each component of the input; or random combinations of them."""
     size = point.inputs.size
     if size <= COMPONENTS:
@@ -488,7 +334,7 @@ def _compare_forward(point: _Point, f_jvp: Any, comparer: _Comparer, what: str) 
             return
 
 
-def _compare_reverse(point: _Point, f_vjp: Any, comparer: _Comparer, what: str) -> None:
+def _compare_reverse(point: Point, f_vjp: Any, comparer: _Comparer, what: str) -> None:
     """Rows of the Jacobian, one for each component of the output; or random combinations of them."""
     n, m = point.inputs.size, point.outputs.size
     cotangents = [_basis(m, k) for k in range(m)] if m <= COMPONENTS else list(_directions(m))
@@ -516,7 +362,7 @@ def _compare_reverse(point: _Point, f_vjp: Any, comparer: _Comparer, what: str) 
                 return
 
 
-def _locate(point: _Point, direction: Vector, push: Any, output: int | None, u: Vector | None = None) -> int:
+def _locate(point: Point, direction: Vector, push: Any, output: int | None, u: Vector | None = None) -> int:
     """The component of the input to which a mismatch along a direction belongs, by bisection."""
     where = np.flatnonzero(direction)
     while len(where) > 1:

@@ -1,4 +1,4 @@
-"""Checkpoints: schedules, reverse mode through loops of unknown length, and scans of which only some states are kept."""
+"""Checkpoints: schedules, reverse mode through loops of unknown length, scans of which only some states are kept."""
 
 import subprocess
 import sys

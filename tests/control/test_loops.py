@@ -154,6 +154,7 @@ def test_how_it_is_printed() -> None:
         "    c:f32[] = while[\n"
         "      body_jaxpr={ lambda ; d:f32[]. let e:f32[] = mul d 2.0:f32[] in (e,) }\n"
         "      body_nconsts=0\n"
+        "      checkpoints=None\n"
         "      cond_jaxpr={ lambda ; f:f32[] g:f32[]. let h:bool[] = lt g f in (h,) }\n"
         "      cond_nconsts=1\n"
         "    ] b a\n"

@@ -112,6 +112,27 @@ def test_the_solver_is_not_differentiated_and_the_given_one_is_used():
     assert seen == ["forward", "back"]
 
 
+def test_second_derivatives_do_not_look_into_the_solver_either():
+    def solve(matvec, b):
+        return lax.stop_gradient(1 / matvec(1.0)) * b  # whose own derivative would be wrong
+
+    def f(a, b):
+        return custom_linear_solve(lambda x: a * x, b, solve, solve)
+
+    exact = np.array([[2 * 3 / 8, -1 / 4], [-1 / 4, 0]])
+    for wrap in (lambda f: f, jit):
+        for second in (hessian, lambda f, n: jacrev(jacrev(f, n), n), lambda f, n: jacfwd(jacfwd(f, n), n)):
+            np.testing.assert_allclose(np.array(wrap(second(f, (0, 1)))(2.0, 3.0)), exact, rtol=1e-6)
+    assert grad(grad(grad(f)))(2.0, 3.0) == -6 * 3 / 16
+
+    def root(a):
+        return custom_root(
+            lambda x: x**2 - a, 1.0, lambda f, x: lax.sqrt(lax.stop_gradient(a)), lambda g, y: solve(g, y)
+        )
+
+    np.testing.assert_allclose(grad(grad(root))(4.0), -1 / 32, rtol=1e-6)
+
+
 def test_aux_of_a_linear_solve():
     def solve(matvec, b):
         return b / matvec(1.0), {"residual": pnp.float32(0), "steps": 7}

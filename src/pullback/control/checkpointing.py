@@ -10,7 +10,8 @@ every first one, and when there is no free slot it lets go of every second, and 
 
 Source: A. Griewank and A. Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), for the optimal schedule; P. Stumm and
 A. Walther, New algorithms for optimal online checkpointing, SIAM J. Sci. Comput. 32 (2010), for loops of unknown
-length, of which only the bound is kept here: letting go of every second state is within a tenth of the optimum.
+length, instead of whose schedules every second state is let go of: that computes 5 % more steps than the optimum on
+average, and at worst half as many again (32 to 128 slots, up to 300,000 steps).
 """
 
 from __future__ import annotations

@@ -188,8 +188,8 @@ def _transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     tested = dce_closed_jaxpr(params["cond_jaxpr"], [True])[1]
     if any(n and t for n, t in zip([*linear[: params["cond_nconsts"]], *rule.carry], tested, strict=True)):
         raise NotLinearError(
-            "while_loop is not linear in values on which its condition depends, so it cannot be transposed with respect "
-            "to them; vjp and grad differentiate it"
+            "while_loop is not linear in values on which its condition depends, so it cannot be transposed with "
+            "respect to them; vjp and grad differentiate it"
         )
     avals = params["body_jaxpr"].out_avals
     dense = [zeros_of(a) if ct is ZERO else ct for ct, a, c in zip(cts, avals, rule.carry, strict=True) if c]
@@ -198,7 +198,7 @@ def _transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     return [next(found) if n else None for n in linear]
 
 
-# The derivative of the transposed loop with respect to its residuals ---------------------------------------------------
+# The derivative of the transposed loop with respect to its residuals ------------------------------------------------
 
 
 class ByResiduals(Backward):

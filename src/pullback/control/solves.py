@@ -63,67 +63,81 @@ def custom_linear_solve(
         if not callable(function):
             raise ArgumentError(f"custom_linear_solve: {name} must be a function, got {function!r}")
     converted, captured = closure_convert(matvec, b)
+
+    def apply(captured: Sequence[Any], x: Any) -> Any:
+        return converted(x, *captured)
+
+    def apply_transpose(captured: Sequence[Any], ct: Any) -> Any:
+        return linear_transpose(functools.partial(apply, captured), ct)(ct)[0]
+
     back = transpose_solve or (solve if symmetric else None)
-    solver = _LinearSolver(matvec, converted, solve, back, has_aux)
-    return solver(captured, b)
+    solver = Solver.of(matvec, apply, apply_transpose, solve, back, has_aux)
+    return solver.with_aux(captured, b) if has_aux else solver.solution(captured, b)
 
 
-class _LinearSolver:
-    """The solution of a linear equation as a function of what its matrix captured, and of the right-hand side."""
+class Solver:
+    """The solution of a linear equation as a function of what its matrix depends on, and of the right-hand side.
 
-    def __init__(self, matvec: Any, converted: Any, solve: Any, back: Any, has_aux: bool) -> None:
-        self.matvec = matvec
-        self.converted = converted
+    Attributes:
+      described: the function that multiplies by the matrix, for error messages.
+      apply: the same as a function of what it depends on, a tree, and of a vector.
+      solve: the user's solver, if there is one.
+      has_aux: whether it tells more than the solution.
+      with_aux: the solution, and what else it tells, with a derivative that does not look into it.
+      other: the same for the transposed matrix.
+    """
+
+    other: Solver
+
+    @staticmethod
+    def of(
+        described: Any, apply: Any, apply_transpose: Any, solve: Any, transpose_solve: Any, has_aux: bool = False
+    ) -> Solver:
+        """The solver of an equation, and as its ``other`` that of the transposed one."""
+        first, second = (
+            Solver(described, apply, solve, has_aux),
+            Solver(described, apply_transpose, transpose_solve, has_aux),
+        )
+        first.other, second.other = second, first
+        return first
+
+    def __init__(self, described: Any, apply: Any, solve: Any, has_aux: bool) -> None:
+        self.described = described
+        self.apply = apply
         self.solve = solve
-        self.back = back
         self.has_aux = has_aux
+        self.with_aux = custom_jvp(self._run)
+        self.with_aux.defjvp(self._jvp)
 
-    def __call__(self, captured: Sequence[Any], b: Any) -> Any:
-        solution = custom_jvp(self._solution)
-        solution.defjvp(self._jvp)
-        return solution(list(captured), b)
-
-    def _apply(self, captured: Sequence[Any], x: Any) -> Any:
-        return self.converted(x, *captured)
-
-    def _solution(self, captured: Sequence[Any], b: Any) -> Any:
-        return self._linear(captured, b, None)
-
-    def _linear(self, captured: Sequence[Any], b: Any, like: Any) -> Any:
-        """The solution by the user's solver, linear in ``b``, whose transpose is the solution by the other solver."""
-        call = LinearCall("custom_linear_solve", self._forward, self._backward, captured, b)
-        if like is not None:
-            call.result_like(like)
-        return bind_linear_call(call)
-
-    def _forward(self, captured: Sequence[Any], b: Any) -> Any:
-        found = self.solve(functools.partial(self._apply, captured), b)
-        x = split_aux(found, self.solve)[0] if self.has_aux else found
-        _check_like(b, x, self.solve, "the right-hand side")
-        return found
-
-    def _backward(self, captured: Sequence[Any], ct: Any) -> Any:
-        if self.back is None:
+    def _run(self, captured: Any, b: Any) -> Any:
+        if self.solve is None:
             raise NotLinearError(
-                f"custom_linear_solve of {name_of(self.matvec)}: reverse mode needs the solution of the transposed "
+                f"custom_linear_solve of {name_of(self.described)}: reverse mode needs the solution of the transposed "
                 "equation; give transpose_solve, or symmetric=True"
             )
-        b = ct[0] if self.has_aux else ct
-        transposed = linear_transpose(functools.partial(self._apply, captured), b)
-        found = self.back(lambda x: transposed(x)[0], b)
-        x = split_aux(found, self.back)[0] if self.has_aux else found
-        _check_like(b, x, self.back, "the cotangent")
-        return x
+        found = self.solve(functools.partial(self.apply, captured), b)
+        _check_like(b, split_aux(found, self.solve)[0] if self.has_aux else found, self.solve, "the right-hand side")
+        return found
 
     def _jvp(self, primals: Any, tangents: Any) -> Any:
         (captured, b), (captured_dot, b_dot) = primals, tangents
-        found = self(captured, b)
+        found = self.with_aux(captured, b)
         x = found[0] if self.has_aux else found
-        _, moved = jvp(lambda *values: self._apply(values, x), tuple(captured), tuple(captured_dot))
-        dot = self._linear(captured, tree.tree_map(sub, b_dot, moved), found)
-        if self.has_aux:  # what a solver tells of its work has no derivative
-            return found, (dot[0], tree.tree_map(zero_from_primal, found[1]))
-        return found, dot
+        _, moved = jvp(lambda captured: self.apply(captured, x), (captured,), (captured_dot,))
+        dot = self.solution(captured, tree.tree_map(sub, b_dot, moved), x)
+        # What a solver tells of its work has no derivative.
+        return found, (dot, tree.tree_map(zero_from_primal, found[1])) if self.has_aux else dot
+
+    def _plain(self, captured: Any, b: Any) -> Any:
+        found = self.with_aux(captured, b)
+        return found[0] if self.has_aux else found
+
+    def solution(self, captured: Any, b: Any, like: Any = None) -> Any:
+        """The solution as an operation that is linear in ``b``, whose transpose is the other solution."""
+        call = LinearCall("custom_linear_solve", self._plain, self.other._plain, captured, b)
+        if like is not None:
+            call.result_like(like)
+        return bind_linear_call(call)
 
 
 def _check_like(expected: Any, found: Any, function: Any, what: str) -> None:
@@ -192,6 +206,12 @@ def custom_root(
     found = tree.tree_map(stop_gradient, solve(lambda x: converted(x, *fixed), guess))
     root, aux = split_aux(found, solve) if has_aux else (found, None)
     _check_like(guess, root, solve, "initial_guess")
+    result = _attached(f, converted, tangent_solve)(captured, root)
+    return (result, aux) if has_aux else result
+
+
+def _attached(f: Any, converted: Callable[..., Any], tangent_solve: Callable[..., Any]) -> Callable[..., Any]:
+    """The identity on roots, whose derivative is that of a root by what ``f`` captured."""
     ending = custom_jvp(lambda captured, root: root)
 
     @ending.defjvp
@@ -207,5 +227,4 @@ def custom_root(
         dot = custom_linear_solve(matvec, tree.tree_map(neg, moved), tangent_solve, tangent_solve)
         return x, dot
 
-    result = ending(captured, root)
-    return (result, aux) if has_aux else result
+    return ending

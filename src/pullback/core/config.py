@@ -247,6 +247,23 @@ def debug_infs(new_val: bool = True) -> Any:
     return override("debug_infs", bool(new_val))
 
 
+def check_custom_rules(new_val: bool = True) -> Any:
+    """A block in which calls of functions with custom derivative rules have these checked.
+
+    ``test_util.check_rule`` is run for each un-compiled call whose arguments have known values, once for each function
+    and types of arguments; what it finds is raised as a ``RuleCheckError``.
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> f = pullback.custom_jvp(pnp.sin)
+    >>> f.defjvps(lambda t, ans, x: pnp.cos(x) * t)
+    >>> with check_custom_rules():
+    ...     print(f(0.0))
+    0.0
+    """
+    return override("check_custom_rules", bool(new_val))
+
+
 def explain_cache_misses(new_val: bool = True) -> Any:
     """A block in which each tracing of a function under ``jit`` is explained in the log: what changed, and how."""
     return override("explain_cache_misses", bool(new_val))

@@ -10,11 +10,12 @@ import numpy as np
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, as_array, typeof
 from pullback.core.dtypes import is_inexact
-from pullback.core.errors import CustomRuleError, TangentMismatchError
+from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, TangentMismatchError
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.transforms.arguments import flatten_one, name_of, out_leaf, unflatten_one
 from pullback.transforms.custom_calls import Backward
+from pullback.transforms.linearize import Tape
 
 if TYPE_CHECKING:
     from pullback.transforms.custom_rules import CustomFunction
@@ -123,7 +124,12 @@ class Application:
         symbolic = self.owner.symbolic_zeros
         given = [zero_tangent(typeof(x), symbolic) if t is ZERO else t for x, t in zip(primals, tangents, strict=True)]
         unflatten = tree.unflatten
-        pair = rule(*self._fixed, unflatten(self.in_tree, primals), unflatten(self.in_tree, given))
+        try:
+            pair = rule(*self._fixed, unflatten(self.in_tree, primals), unflatten(self.in_tree, given))
+        except PullbackError as error:
+            if isinstance(error.trace, Tape):
+                raise self._not_linear(rule, error) from None
+            raise
         out, tangent_out = _pair(pair, "the jvp rule", rule, self.owner, "(out, tangent_out)")
         outs, out_tree = flatten_one(out)
         outs = [x if isinstance(x, Array) else out_leaf(x, rule) for x in outs]
@@ -145,6 +151,12 @@ class Application:
         if wrong:
             raise self._wrong_tangents(rule, out_tree, outs, ts)
         return outs, ts
+
+    def _not_linear(self, rule: Any, error: PullbackError) -> NotLinearError:
+        return NotLinearError(
+            f"the jvp rule {name_of(rule)} of {self.owner.described} must give a tangent that is linear in those that "
+            f"it is given, since reverse mode transposes it, but it does not: {error}"
+        )
 
     def _check_out_tree(self, out_tree: Any, what: str, rule: Any) -> None:
         """The rule must give a result of the same tree as the function, as far as that is known."""
@@ -308,21 +320,25 @@ class UserBackward(Backward):
         if treedef == self.in_tree:
             return leaves
         outline = tree.unflatten(self.in_tree, range(self.in_tree.num_leaves))
-        where = {path for path, _ in tree.leaves_with_path(outline)}
-        try:
-            spread = tree.broadcast_prefix(results, outline, is_leaf=_is_none)
-            given = tree.leaves_with_path(results, is_leaf=_is_none)
-            wrong = [
-                f"{_short(ct)} is at {tree.keystr(path)}" for path, ct in given if ct is not None and path not in where
-            ]
-        except ValueError as error:
-            wrong = [str(error)]
-        if wrong:
-            raise CustomRuleError(
-                f"{who} must give cotangents of the same trees as the arguments, {_show(self.in_tree)}, None "
-                f"for what is zero, but it gave {_show(treedef)}: {wrong[0]}"
-            )
-        return [ZERO if ct is None else ct for ct in spread]
+        where = [path for path, _ in tree.leaves_with_path(outline)]
+        given = tree.leaves_with_path(results, is_leaf=_is_none)
+        wrong = [
+            f"\n  {_short(ct)} is at {tree.keystr(path)}, where the arguments have no array"
+            for path, ct in given if ct is not None and path not in where
+        ] + [
+            f"\n  nothing is at {tree.keystr(path)}, where the arguments have an array"
+            for path in where if not any(path[: len(p)] == p for p, _ in given)
+        ]  # fmt: skip
+        if not wrong:
+            try:
+                spread = tree.broadcast_prefix(results, outline, is_leaf=_is_none)
+                return [ZERO if ct is None else ct for ct in spread]
+            except ValueError:  # lists for tuples, for example
+                pass
+        raise CustomRuleError(
+            f"{who} must give cotangents of the same trees as the arguments, {_show(self.in_tree)}, None for what "
+            f"is zero, but it gave {_show(treedef)}{''.join(wrong)}"
+        )
 
     def _wrong_cotangents(self, leaves: Sequence[Any]) -> TangentMismatchError:
         outline = tree.unflatten(self.in_tree, range(len(leaves)))
@@ -378,11 +394,9 @@ def _paths(treedef: Any) -> list[str]:
 def _pair(pair: Any, what: str, rule: Any, owner: CustomFunction, form: str) -> Any:
     if isinstance(pair, (tuple, list)) and len(pair) == 2:
         return pair
-    came = (
-        f"{len(pair)}, {_short(pair)}"
-        if isinstance(pair, (tuple, list))
-        else f"{_short(pair)} of type {type(pair).__name__}"
-    )
+    many = isinstance(pair, (tuple, list))
+    kind = type(pair).__name__
+    came = f"a {kind} of {len(pair)}, {_short(pair)}" if many else f"{_short(pair)} of type {kind}"
     raise CustomRuleError(f"{what} {name_of(rule)} of {owner.described} must give a pair {form}, but it gave {came}")
 
 

@@ -10,16 +10,17 @@ The law is ``T(call(f, rule)) == call(T(f), T(rule))`` for every transformation 
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
 from pullback.core import dtypes
-from pullback.core.array import typeof
+from pullback.core.array import ArrayImpl, host_value, typeof
 from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearError, PullbackError, UnexpectedTracerError
-from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
-from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, is_linear
-from pullback.core.trace import Primitive, state
+from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer, is_linear
+from pullback.core.trace import Primitive, Trace, Tracer, leaked, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import instantiate, zeros_of
 from pullback.primitives.elementwise import add_any
@@ -42,12 +43,14 @@ class CustomCall:
       function: the user's function, for error messages.
       run: takes flat operands, and gives the list of results.
       captured: how many operands at the end are values that the function closed over when it was staged.
+      recorded: whether it is in a jaxpr.
       equation: the primitive of the equation that it is in a jaxpr.
     """
 
     function: Any
     run: Callable[..., list[Any]]
     captured: int = 0
+    recorded: bool = False
     equation: Primitive
 
     @property
@@ -62,11 +65,20 @@ class CustomCall:
         """The results for a batch and where the mapped axis is in them, under the current trace, the parent's."""
         raise NotImplementedError
 
+    def evaluate(self, operands: Sequence[Any]) -> list[Any]:
+        """The results for operands that are not traced."""
+        return self.run(*operands)
+
+    def inline(self, run: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
+        """The results of the function, which is to be transposed with respect to operands in which it is linear."""
+        return run(*operands)
+
     def staged(self, run: Callable[..., list[Any]], captured: int) -> Self:
         """The same call with another way to run the function."""
         other = copy.copy(self)
         other.run = run
         other.captured = captured
+        other.recorded = True
         return other
 
     def own(self, operands: Sequence[Any]) -> Sequence[Any]:
@@ -99,22 +111,45 @@ def bind(call: CustomCall, operands: Sequence[Any]) -> list[Any]:
         raise closed_over(call.function, error) or error from None
 
 
+def explained(function: Any, run: Callable[..., Any], *args: Any) -> Any:
+    """What ``run`` gives; an error about a value that a function or one of its rules closes over says what to do."""
+    place, state.place = state.place, None  # the user's functions have lines of their own
+    try:
+        return run(*args)
+    except UnexpectedTracerError as error:
+        raise closed_over(function, error) or error from None
+    finally:
+        state.place = place
+
+
 def closed_over(function: Any, error: UnexpectedTracerError) -> UnexpectedTracerError | None:
-    """The error for a value of a transformation at work that a function or one of its rules closes over."""
+    """The error for a traced value that a function or one of its rules closes over."""
     trace: Any = error.trace
-    if trace is None or not trace.live or isinstance(error, CustomRuleError):
+    if trace is None or isinstance(error, CustomRuleError):
         return None
-    return ClosedOverError(
-        f"{name_of(function)} or one of its rules closes over a value that is traced by {trace.describe()}, where its "
-        "rules do not apply to it: a rule gives derivatives with respect to arguments only. Pass the value as an "
-        "argument; pullback.closure_convert finds what a function given by the user closes over.\n"
+    if trace.live:
+        why = "where its rules do not apply to it: a rule gives derivatives with respect to arguments only"
+    else:
+        why = "which had ended when the rule ran: rules run when a derivative is asked for, the backward ones last"
+    better = ClosedOverError(
+        f"{name_of(function)} or one of its rules closes over a value that is traced by {trace.describe()}, {why}. "
+        "Pass the value as an argument; pullback.closure_convert finds what a function given by the user closes over.\n"
         f"The value: {error}"
     )
+    better.trace = trace
+    return better
+
+
+def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    return params["call"].evaluate(args)  # type: ignore[no-any-return]
+
+
+evaluators[call_p] = _evaluate
 
 
 @call_p.inline
 def _inline(*args: Any, call: CustomCall) -> list[Any]:
-    return call.run(*args)
+    return call.inline(call.run, args)
 
 
 @call_p.jvp
@@ -152,11 +187,11 @@ def equation(name: str) -> Primitive:
 
     @p.inline
     def inline(*args: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:
-        return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+        return rules.inline(jaxpr_as_fun(call_jaxpr), args)
 
     @p.jvp
     def jvp(primals: Any, tangents: Any, *, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> Any:
-        outs, out_tangents = rules.differentiate(primals, tangents)
+        outs, out_tangents = explained(rules.function, rules.differentiate, primals, tangents)
         for i, (x, aval) in enumerate(zip(outs, call_jaxpr.out_avals, strict=True)):
             if x.shape != aval.shape or x.dtype != aval.dtype:
                 raise CustomRuleError(
@@ -169,7 +204,7 @@ def equation(name: str) -> Primitive:
     def batch(axis: MappedAxis, args: Any, dims: Dims, *, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> Any:
         trace = BatchTrace(state.trace, axis, rules.function)
         trace.live = False
-        return rules.batch(trace, args, dims)
+        return explained(rules.function, rules.batch, trace, args, dims)
 
     @p.xla
     def xla(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:
@@ -278,10 +313,10 @@ class DerivativeCall(CustomCall):
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         primals, tangents = self.own_pairs(primals, tangents)
         rules = state.trace
-        reverse = any(type(t) is LinearTracer for t in tangents)
-        if self.forward is None or (self.jvp is not None and not reverse and rules.eager):
-            assert self.jvp is not None
-            return self.jvp(primals, tangents)
+        # What is in a program is differentiated forwards also on the way to reverse mode.
+        forwards = (rules.eager or not self.recorded) and not any(type(t) is LinearTracer for t in tangents)
+        if self.forward is None or (self.jvp is not None and forwards):
+            return self._by_jvp_rule(rules, primals, tangents)
         perturbed = [t is not ZERO for t in tangents]
         if isinstance(rules, LinearTrace):  # which would only hand on what the rule does
             state.trace = rules.parent
@@ -292,8 +327,62 @@ class DerivativeCall(CustomCall):
         if self.jvp is not None:
             residuals, backward = [*residuals, *primals], _WithJvp(backward, self.jvp, perturbed)
         given = [t for t in tangents if t is not ZERO]
-        results = iter(linear_p.bind(*residuals, *given, backward=backward))
+        found = None
+        if forwards:  # at once, while the traces are at work whose values the backward rule may close over
+            try:
+                found = backward.derivative(residuals, given)
+            except NotLinearError:
+                if rules.eager:
+                    raise
+        results = iter(linear_p.bind(*residuals, *given, backward=backward) if found is None else found)
         return outs, [next(results) if dtypes.is_inexact(x.dtype) else ZERO for x in outs]
+
+    def _by_jvp_rule(
+        self, rules: Trace, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        assert self.jvp is not None
+        if not isinstance(rules, LinearTrace):
+            return self.jvp(primals, tangents)
+        before = len(rules.nodes)
+        outs, out_tangents = self.jvp(primals, tangents)
+        for node in rules.nodes[before:]:
+            for x in node.args:
+                if type(x) not in _UNTRACED and isinstance(x, Tracer) and not _is_below(x._trace, rules):
+                    raise leaked(x)
+        for t in out_tangents:
+            if type(t) is ArrayImpl and host_value(t).any():
+                raise NotLinearError(
+                    f"the jvp rule of {name_of(self.function)} gave the tangent {t!r}, which does not depend on the "
+                    "tangents that the rule was given, and is not zero: it must be linear in them"
+                )
+        return outs, out_tangents
+
+    def evaluate(self, operands: Sequence[Any]) -> list[Any]:
+        outs = self.run(*operands)
+        for x in outs:  # rules say nothing of closed-over values, so that results must not depend on them
+            if type(x) is not ArrayImpl and isinstance(x, Tracer) and type(x) is not LinearTracer:
+                raise leaked(x)
+        return outs
+
+    def inline(self, run: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
+        trace = state.trace
+        if not isinstance(trace, LinearTrace) or trace.function is not self.function or self.forward is None:
+            return run(*operands)
+        # A backward rule that calls the function itself has it solve another problem, which is linear in the cotangent
+        # then, though single steps of it (the test whether an iteration has converged) need not be. Its own rules
+        # transpose it.
+        before = len(trace.nodes)
+        try:
+            return run(*operands)
+        except PullbackError as error:
+            if not isinstance(error, NotLinearError) and error.trace is not trace:
+                raise
+        del trace.nodes[before:]
+        own = [type(x) is LinearTracer and x._trace is trace for x in operands]
+        at_zero = [zeros_of(x.aval) if mine else x for x, mine in zip(operands, own, strict=True)]
+        tangents = [x if mine else ZERO for x, mine in zip(operands, own, strict=True)]
+        outs, out_tangents = self.differentiate(at_zero, tangents)
+        return [x if t is ZERO else t for x, t in zip(outs, out_tangents, strict=True)]
 
     def batch(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
         places = Places(trace, dims)
@@ -329,9 +418,22 @@ class DerivativeCall(CustomCall):
             self.equation, self.function, batched_run, jvp and batched_jvp, forward and batched_forward
         )
         call.captured = self.captured
+        call.recorded = self.recorded
         outs = call_p.bind(*args, call=call)
         assert places.dims is not None
         return outs, places.dims
+
+
+_UNTRACED = frozenset((Linear, ArrayImpl, float, int))
+
+
+def _is_below(trace: Trace, other: Trace) -> bool:
+    """Whether a trace is another one, or one that the other hands operations to."""
+    while other is not trace:
+        if other is other.parent:
+            return False
+        other = other.parent
+    return True
 
 
 class Backward:
@@ -443,65 +545,103 @@ class BatchedBackward(Backward):
         return self.trace.run(flat, [*residuals, *given], [*self.residual_dims, *given_dims])
 
 
-def linear_operation(name: str) -> Primitive:
-    """A derivative with a rule for its transpose, as a primitive of residuals and tangents; it gives tangents."""
-    p = Primitive(name, multiple_results=True, keeps_weak_type=False)
+# The derivative of a backward rule, as an operation ------------------------------------------------------------------
 
-    def derivative(*args: Any, backward: Backward) -> list[Any]:
-        return backward.derivative(args[: backward.count], args[backward.count :])
 
-    evaluators[p] = lambda args, params: derivative(*args, **params)
+def linear_operation(name: str, linear_in: Any = None) -> Primitive:
+    """A derivative with a rule for its transpose, as a primitive of residuals and tangents; it gives tangents.
 
-    @p.shape
-    def shape(*avals: ShapedArray, backward: Backward) -> list[ShapedArray]:
-        return list(backward.out_avals)
+    There are two primitives: the rules of one that is called may close over values of the traces that are at work,
+    those of one that is recorded in a jaxpr may not.
 
-    @p.jvp
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, backward: Backward) -> Any:
-        count = backward.count
-        parts: list[list[Any]] = []
-        if any(t is not ZERO for t in tangents[:count]):
-            by_residuals = [*tangents[:count], *[ZERO] * (len(tangents) - count)]
-            run = partial(derivative, backward=backward)
-            outs, ts = jvp_flat(backward.function, run, primals, by_residuals)
-            parts.append(ts)
-        else:
-            outs = p.bind(*primals, backward=backward)
-        if any(t is not ZERO for t in tangents[count:]):
-            pairs = zip(primals[count:], tangents[count:], strict=True)
-            parts.append(p.bind(*primals[:count], *[instantiate(t, x) for x, t in pairs], backward=backward))
-        if len(parts) == 1:
-            return outs, parts[0]
-        return outs, [b if a is ZERO else add_any(a, b) for a, b in zip(*parts, strict=True)]
+    Args:
+      name: that of both.
+      linear_in: see ``Primitive.transpose``; None if it may turn out to be affine.
+    """
+    called, recorded = (Primitive(name, multiple_results=True, keeps_weak_type=False) for _ in range(2))
+    for p in (called, recorded):
+        evaluators[p] = lambda args, params: _derivative(*args, **params)
+        p.shape(_linear_shape)
+        p.jvp(partial(_linear_jvp, p))
+        p.transpose(_linear_transpose, linear_in)
+        p.xla(_linear_xla)
 
-    @p.transpose
-    def transpose(cts: Sequence[Any], *args: Any, backward: Backward) -> list[Any]:
-        count = backward.count
-        if any(map(is_linear, args[:count])):
-            raise NotLinearError(
-                f"{name} of {name_of(backward.function)} is not linear in its residuals, so it cannot be transposed "
-                "with respect to them"
-            )
-        results = backward.pull(args[:count], cts)
-        return [None] * count + [ct if is_linear(x) else None for x, ct in zip(args[count:], results, strict=True)]
+    @called.stage
+    def stage(trace: StageTrace, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        return trace.process(recorded, tuple(args), params)
 
-    @p.batch
-    def batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, backward: Backward) -> Any:
+    @called.batch
+    def batch(trace: BatchTrace, args: Sequence[Any], dims: Dims, *, backward: Backward) -> Any:
+        if any(d is not None for d in dims):
+            return _batched(called, trace, args, dims, backward)
+        try:
+            outs = called.bind(*args, backward=backward)
+            return outs, [None] * len(outs)
+        except UnexpectedTracerError as error:
+            if error.trace is not trace:
+                raise
+        pairs = [trace.value_of(x) for x in trace.run(partial(_derivative, backward=backward), args, dims)]
+        return [x for x, _ in pairs], [d for _, d in pairs]
+
+    @recorded.batch
+    def batch_recorded(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, backward: Backward) -> Any:
         trace = BatchTrace(state.trace, axis, backward.function)
         trace.live = False
-        out_dims: list[int | None] = [0] * len(backward.out_avals)
-        mapped = BatchedBackward(backward, trace, dims[: backward.count], dims[backward.count :], out_dims)
-        return p.bind(*args, backward=mapped), out_dims
+        return _batched(recorded, trace, args, dims, backward)
 
-    @p.xla
-    def xla(hlo: Any, *operands: Any, backward: Backward) -> list[Any]:
-        from pullback.backends.emit import emit_jaxpr
-
-        avals = [ShapedArray(x.shape, x.dtype) for x in operands]
-        closed = stage_flat(backward.function, partial(derivative, backward=backward), avals)
-        return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
-
-    return p
+    return called
 
 
-linear_p = linear_operation("custom_vjp_linear")
+def _derivative(*args: Any, backward: Backward) -> list[Any]:
+    return explained(  # type: ignore[no-any-return]
+        backward.function, backward.derivative, args[: backward.count], args[backward.count :]
+    )
+
+
+def _linear_shape(*avals: ShapedArray, backward: Backward) -> list[ShapedArray]:
+    return list(backward.out_avals)
+
+
+def _linear_jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, backward: Backward) -> Any:
+    count = backward.count
+    parts: list[list[Any]] = []
+    if any(t is not ZERO for t in tangents[:count]):
+        by_residuals = [*tangents[:count], *[ZERO] * (len(tangents) - count)]
+        outs, ts = jvp_flat(backward.function, partial(_derivative, backward=backward), primals, by_residuals)
+        parts.append(ts)
+    else:
+        outs = p.bind(*primals, backward=backward)
+    if any(t is not ZERO for t in tangents[count:]):
+        pairs = zip(primals[count:], tangents[count:], strict=True)
+        parts.append(p.bind(*primals[:count], *[instantiate(t, x) for x, t in pairs], backward=backward))
+    if len(parts) == 1:
+        return outs, parts[0]
+    return outs, [b if a is ZERO else add_any(a, b) for a, b in zip(*parts, strict=True)]
+
+
+def _linear_transpose(cts: Sequence[Any], *args: Any, backward: Backward) -> list[Any]:
+    count = backward.count
+    if any(map(is_linear, args[:count])):
+        raise NotLinearError(
+            f"the derivative of {name_of(backward.function)} is not linear in its residuals, so it cannot be "
+            "transposed with respect to them"
+        )
+    results = explained(backward.function, backward.pull, args[:count], cts)
+    return [None] * count + [ct if is_linear(x) else None for x, ct in zip(args[count:], results, strict=True)]
+
+
+def _batched(p: Primitive, trace: BatchTrace, args: Sequence[Any], dims: Dims, backward: Backward) -> Any:
+    out_dims: list[int | None] = [0] * len(backward.out_avals)
+    mapped = BatchedBackward(backward, trace, dims[: backward.count], dims[backward.count :], out_dims)
+    return p.bind(*args, backward=mapped), out_dims
+
+
+def _linear_xla(hlo: Any, *operands: Any, backward: Backward) -> list[Any]:
+    from pullback.backends.emit import emit_jaxpr
+
+    avals = [ShapedArray(x.shape, x.dtype) for x in operands]
+    closed = stage_flat(backward.function, partial(_derivative, backward=backward), avals)
+    return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
+
+
+linear_p = linear_operation("custom_vjp_linear", range(sys.maxsize))

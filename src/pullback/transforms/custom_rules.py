@@ -58,6 +58,7 @@ class CustomFunction:
         self.symbolic_zeros = False
         self.symbolic_cotangents = False
         self._fewest, self._most = _arity(fun)
+        self._staged = False
 
     # Rules
 
@@ -86,6 +87,7 @@ class CustomFunction:
         1.0
         """
         check_callable(jvp, f"defjvp of {self.described}")
+        self._forget_programs()
         self.jvp = jvp
         self.symbolic_zeros = symbolic_zeros
         return jvp
@@ -157,9 +159,18 @@ class CustomFunction:
         """
         check_callable(fwd, f"defvjp of {self.described}")
         check_callable(bwd, f"defvjp of {self.described}")
+        self._forget_programs()
         self.fwd = fwd
         self.bwd = bwd
         self.symbolic_cotangents = symbolic_zeros
+
+    def _forget_programs(self) -> None:
+        """Drop all programs, if some may hold rules that are now replaced."""
+        if self._staged:
+            from pullback.transforms.jit import clear_caches
+
+            clear_caches()
+            self._staged = False
 
     def _missing(self) -> str | None:
         """What has to be given before the function can be called."""
@@ -205,6 +216,8 @@ class CustomFunction:
         if state.trace is EVAL:
             outs = application.run(*arrays)
         else:
+            if not state.trace.eager:
+                self._staged = True
             jvp = None if self.jvp is None else application.jvp
             forward = None if self.fwd is None else application.forward
             outs = bind(DerivativeCall(self._equation, self.fun, application.run, jvp, forward), arrays)
@@ -317,8 +330,8 @@ class custom_vjp(CustomFunction):
                 raise ClosedOverError(
                     f"argument {i} of {self.described} is one of nondiff_argnums, but the value that it was given is "
                     f"traced: {x!r}. Pass an array that may be traced as an ordinary argument, for which the "
-                    "backward rule may give None; nondiff_argnums is for functions, strings and the like. The value comes "
-                    f"from {x.origin()}"
+                    "backward rule may give None; nondiff_argnums is for functions, strings and the like. The value "
+                    f"comes from {x.origin()}"
                 )
         return value
 
@@ -337,7 +350,7 @@ def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(f"{name_of(fun)}: {error}") from None
+        raise ArgumentError(f"{name_of(fun)}: {error}") from None
     bound.apply_defaults()
     if bound.kwargs:
         raise ArgumentError(
@@ -349,10 +362,13 @@ def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:
     """The positions of arguments that are not differentiated."""
-    found = list((nums,) if isinstance(nums, int) else nums)
+    found = list(nums) if isinstance(nums, Sequence) else [nums]
     names = (names,) if isinstance(names, str) else tuple(names)
     if any(type(i) is not int for i in found):
         raise ArgumentError(f"{who} of {name_of(fun)}: nondiff_argnums must be ints, got {nums!r}")
+    fewest, most = _arity(fun) if found else (0, 0)
+    if fewest <= most and any(not -most <= i < most for i in found):
+        raise ArgumentError(f"{who} of {name_of(fun)}, which takes {most} arguments: nondiff_argnums is {nums!r}")
     if names:
         parameters = list(inspect.signature(fun).parameters)
         for name in names:

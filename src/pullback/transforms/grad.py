@@ -452,7 +452,7 @@ class CheckedLinearTrace(LinearTrace):
         before = len(self.nodes)
         out = super().process(primitive, args, params)
         if len(self.nodes) > before and self.nodes[-1].primitive is primitive:
-            operands = self.nodes[-1].args
+            operands, params = self.nodes[-1].args, self.nodes[-1].params
             eager = self.parent.eager or config.debug_nans or config.debug_infs
             if primitive.linear_in is None and eager and not all(map(is_linear, operands)):
                 at_zero = [zeros_of(x.aval) if is_linear(x) else x for x in operands]
@@ -461,5 +461,6 @@ class CheckedLinearTrace(LinearTrace):
                     raise self.not_linear(primitive, "with a constant that is not zero is affine, not linear")
             made_at = source.here()
             for tracer in out if primitive.multiple_results else [out]:
-                tracer.made_at = made_at
+                if type(tracer) is LinearTracer:
+                    tracer.made_at = made_at
         return out

@@ -25,13 +25,17 @@ class Tape(LinearTrace):
     __slots__ = ()
 
     def not_linear(self, primitive: Primitive, how: str = "") -> PullbackError:
+        error: PullbackError
         if primitive.transpose_rule is None:
-            return missing_rule(primitive, "transpose", "reverse-mode differentiation (linearize, vjp or grad)")
-        return NotLinearError(
-            f"a jvp rule applied {primitive.name} to tangents in which it is not linear, in the derivative of "
-            f"{source.describe_function(self.function)}, at {source.describe(source.here())}; a tangent must be linear "
-            "in the tangents that the rule is given"
-        )
+            error = missing_rule(primitive, "transpose", "reverse-mode differentiation (linearize, vjp or grad)")
+        else:
+            error = NotLinearError(
+                f"a jvp rule applied {primitive.name} to tangents in which it is not linear, in the derivative of "
+                f"{source.describe_function(self.function)}, at {source.describe(source.here())}; a tangent must be "
+                "linear in the tangents that the rule is given"
+            )
+        error.trace = self
+        return error
 
 
 class LinearizeTrace(JVPTrace):

@@ -73,7 +73,7 @@ def _checked_process(self: EvalTrace, primitive: Primitive, args: tuple[Any, ...
         for i, x in enumerate(out if primitive.multiple_results else (out,)):
             found = _found(x._value)
             if found is not None:
-                closed = params.get("jaxpr")
+                closed = params.get("jaxpr") if "name" in params else None  # which a compiled function has
                 if isinstance(closed, ClosedJaxpr):
                     raise _run_again(closed, args, str(params.get("name", primitive.name)), found[0])
                 raise _error(primitive, args, i, x, *found)

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 from pullback.core import source
 from pullback.core.errors import ArgumentError
-from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.jaxpr import ClosedJaxpr, holds_programs
 from pullback.core.linear import LinearTrace
 from pullback.core.source import BACKWARD, TANGENT, Location, Scope
 from pullback.core.trace import Primitive, Trace, missing_rule, state
@@ -122,7 +122,7 @@ _differentiate = JVPTrace.process
 
 def _differentiate_marked(self: JVPTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     own = [type(x) is JVPTracer and x._trace is self for x in args]
-    if self.eager or True not in own or any(isinstance(p, ClosedJaxpr) for p in params.values()):
+    if self.eager or True not in own or any(map(holds_programs, params.values())):
         return _differentiate(self, primitive, args, params)  # programs have marks of their own
     rule = primitive.jvp_rule
     if rule is None:

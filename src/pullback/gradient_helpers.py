@@ -1,0 +1,387 @@
+"""Functions whose derivatives are other than those of what they compute, which models need over and over.
+
+Each is a few lines on ``custom_jvp`` or ``custom_vjp``, and works un-compiled and compiled, in both
+modes, at any order, and under ``vmap``. Arguments ``x`` may be trees of arrays; integer leaves pass through.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pullback.numpy as pnp
+from pullback.control.solves import Solver
+from pullback.core import dtypes, tree
+from pullback.core.array import as_array, typeof
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.trace import Tracer
+from pullback.primitives.checked import stop_gradient
+from pullback.primitives.elementwise import complex as make_complex
+from pullback.transforms.arguments import check_callable, entrance, is_float0, name_of
+from pullback.transforms.custom_rules import CustomFunction, custom_jvp, custom_vjp
+from pullback.transforms.forward import jvp
+from pullback.transforms.grad import vjp
+from pullback.transforms.vmap import vmap
+
+__all__ = [
+    "clip_gradient",
+    "clip_gradient_norm",
+    "implicit_function",
+    "reverse_gradient",
+    "safe_where",
+    "scale_gradient",
+    "straight_through",
+]
+
+
+def _map_inexact(function: Callable[[Any], Any], tangents: Any) -> Any:
+    """A tree of tangents or cotangents with a function applied to its leaves, those of integers left alone."""
+    return tree.tree_map(lambda t: t if is_float0(t) else function(t).astype(t.dtype), tangents)
+
+
+# Branches -----------------------------------------------------------------------------------------------------------
+
+
+def safe_where(condition: Any, fun: Callable[[Any], Any], x: Any, otherwise: Any = 0.0, safe: Any = 1.0) -> Any:
+    """``where(condition, fun(x), otherwise)`` with derivatives that are finite where ``fun`` is singular and not taken.
+
+    In ``where(x > 0, sqrt(x), 0)`` the derivative of the branch that is not taken is multiplied by zero, which gives
+    NaN if it is infinite. Here ``fun`` is not given the elements that are not taken.
+
+    Args:
+      condition: a boolean array, of a shape that broadcasts against the leaves of ``x`` and of the result.
+      fun: takes a tree like ``x`` and returns a tree of arrays; it acts on each element, or row, by itself.
+      x: an array or a tree of them.
+      otherwise: the result where the condition is false: one value, or a tree of them like the result.
+      safe: what ``fun`` is given there, at which it must be smooth: one value, or a tree of them like ``x``.
+
+    Returns:
+      What ``fun`` gives, with ``otherwise`` where the condition is false.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import grad
+    >>> print(grad(lambda x: safe_where(x > 0, pnp.sqrt, x))(0.0))
+    0.0
+    """
+    leaves, treedef = tree.flatten(x)
+    instead = tree.broadcast_prefix(safe, x)
+    given = [pnp.where(condition, leaf, s) for leaf, s in zip(leaves, instead, strict=True)]
+    out = fun(tree.unflatten(treedef, given))
+    leaves, treedef = tree.flatten(out)
+    instead = tree.broadcast_prefix(otherwise, out)
+    return tree.unflatten(treedef, [pnp.where(condition, y, o) for y, o in zip(leaves, instead, strict=True)])
+
+
+# Identities with derivatives of their own ----------------------------------------------------------------------------
+
+
+def _meant(function: CustomFunction, **expected: bool) -> CustomFunction:
+    """A function, of which ``check_rule`` is told how its derivative is meant to be."""
+    vars(function)["rule_check"] = expected
+    return function
+
+
+@custom_jvp
+def _scaled(x: Any, factor: Any) -> Any:
+    return x
+
+
+@_scaled.defjvp
+def _scaled_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    factor = stop_gradient(primals[1])
+    return _scaled(*primals), _map_inexact(lambda leaf: leaf * factor, tangents[0])
+
+
+_meant(_scaled, derivative=False)
+
+
+def scale_gradient(x: Any, factor: Any) -> Any:
+    """The value of ``x``, whose derivative is multiplied by a factor, in both modes.
+
+    Args:
+      x: an array or a tree of them.
+      factor: a number, or an array that broadcasts to each leaf; a constant for derivatives.
+
+    >>> from pullback import grad
+    >>> print(grad(lambda x: scale_gradient(x, 0.5) ** 2)(3.0))
+    3.0
+    """
+    return _scaled(x, factor)
+
+
+def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
+    """The value of ``x``, whose derivative is multiplied by ``-factor``: the layer of domain-adversarial training.
+
+    Args:
+      x: an array or a tree of them.
+      factor: a number, or an array that broadcasts to each leaf; a constant for derivatives.
+
+    Source: Y. Ganin and V. Lempitsky, Unsupervised domain adaptation by backpropagation, ICML 2015.
+
+    >>> from pullback import grad
+    >>> print(grad(lambda x: reverse_gradient(x) ** 2)(3.0))
+    -6.0
+    """
+    return _scaled(x, pnp.negative(factor))
+
+
+def _clipping(clip: Callable[..., Any]) -> CustomFunction:
+    """The identity of its first argument, whose cotangents are clipped by the others.
+
+    Clipping is not linear, so forward mode cannot transpose it. Tangents pass unchanged: so a Jacobian of a gradient
+    is that of the clipped gradient as it is computed.
+    """
+    identity = custom_vjp(lambda x, *limits: x)
+
+    def forward(x: Any, *limits: Any) -> tuple[Any, Any]:
+        return x, limits
+
+    def backward(limits: Any, ct: Any) -> tuple[Any, ...]:
+        return clip(ct, *limits), *[None] * len(limits)
+
+    identity.defvjp(forward, backward)
+    identity.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+    return _meant(identity, linear=False)
+
+
+def _clip_elements(ct: Any, low: Any, high: Any) -> Any:
+    return _map_inexact(lambda leaf: pnp.clip(leaf, low, high), ct)
+
+
+_clipped = _clipping(_clip_elements)
+
+
+def clip_gradient(x: Any, low: Any, high: Any) -> Any:
+    """The value of ``x``, whose gradient is clipped, element by element.
+
+    Args:
+      x: a real array or a tree of them.
+      low, high: the least and the greatest gradient of an element, numbers or arrays that broadcast to each leaf; None
+        for no limit.
+
+    Returns:
+      ``x``. In reverse mode its cotangent is clipped; in forward mode, where there are no gradients to clip, its
+      tangent passes unchanged.
+
+    >>> from pullback import grad
+    >>> print(grad(lambda x: 10.0 * clip_gradient(x, -1.0, 1.0))(3.0))
+    1.0
+    """
+    return _clipped(x, low, high)
+
+
+def _clip_norm(ct: Any, largest: Any) -> Any:
+    squares = [pnp.abs(leaf.astype(_wide(leaf.dtype))) ** 2 for leaf in tree.leaves(ct) if not is_float0(leaf)]
+    square = functools.reduce(pnp.add, map(pnp.sum, squares), pnp.zeros(()))
+    factor = safe_where(square > largest**2, lambda s: largest / pnp.sqrt(s), square, otherwise=1.0)
+    return _map_inexact(lambda leaf: leaf * factor, ct)
+
+
+def _wide(dtype: Any) -> Any:
+    """The dtype in which the squares of elements are added."""
+    return dtype if dtypes.is_complex(dtype) or dtype.itemsize > 2 else pnp.float32
+
+
+_clipped_by_norm = _clipping(_clip_norm)
+
+
+def clip_gradient_norm(x: Any, largest: Any) -> Any:
+    """The value of ``x``, whose gradient is scaled down to a norm where it has a larger one.
+
+    Args:
+      x: an array or a tree of them, whose leaves have one norm together, the Euclidean one.
+      largest: the norm, a number that is not negative.
+
+    Returns:
+      ``x``. In reverse mode its cotangent is clipped, under ``vmap`` that of each example by itself; in forward mode
+      its tangent passes unchanged.
+
+    Source: R. Pascanu, T. Mikolov and Y. Bengio, On the difficulty of training recurrent neural networks, ICML 2013.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import grad
+    >>> print(grad(lambda x: pnp.dot(clip_gradient_norm(x, 1.0), pnp.array([3.0, 4.0])))(pnp.zeros(2)))
+    [0.6 0.8]
+    """
+    return _clipped_by_norm(x, largest)
+
+
+@custom_jvp
+def _with_derivative_of(x: Any, value: Any) -> Any:
+    return value
+
+
+@_with_derivative_of.defjvp
+def _with_derivative_of_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    return _with_derivative_of(*primals), tangents[0]
+
+
+_meant(_with_derivative_of, derivative=False)
+
+
+def straight_through(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with the value of another one and the derivative of the identity, such as rounding needs it.
+
+    Args:
+      fun: ``fun(x, *args, **kwargs)`` gives a tree of arrays of the shapes and dtypes of ``x``. It is not
+        differentiated, so it may be anything, a call of a foreign function for example.
+
+    Returns:
+      A function of the same arguments. Its derivative with respect to the first is the identity, with respect to all
+      others it is zero.
+
+    Raises:
+      ShapeError: from a call, if the result is not of the tree, shapes and dtypes of ``x`` (a TypeError).
+
+    Source: Y. Bengio, N. Léonard and A. Courville, Estimating or propagating gradients through stochastic neurons for
+    conditional computation, arXiv:1308.3432, 2013.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import value_and_grad
+    >>> @straight_through
+    ... def rounded(x):
+    ...     return pnp.round(x)
+    >>> value, gradient = value_and_grad(lambda x: rounded(x) ** 2)(2.7)
+    >>> print(value, gradient)
+    9.0 6.0
+    """
+    check_callable(fun, "straight_through")
+
+    @functools.wraps(fun)
+    @entrance
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        x = tree.tree_map(as_array, x)
+        fixed, args, kwargs = tree.tree_map(_constant, (x, args, kwargs))
+        value = tree.tree_map(as_array, fun(fixed, *args, **kwargs))
+        _check_alike(f"{name_of(fun)} is a straight_through function, so its result", value, "its first argument", x)
+        return _with_derivative_of(x, value)
+
+    return call
+
+
+def _constant(x: Any) -> Any:
+    return stop_gradient(x) if isinstance(x, Tracer) else x
+
+
+def _check_alike(what: str, value: Any, other: str, example: Any) -> None:
+    """Refuse a tree of other structure, shapes or dtypes than those of an example."""
+    pairs = []
+    for x in (value, example):
+        leaves, treedef = tree.flatten(x)
+        pairs.append((treedef, [typeof(leaf).update(weak_type=False) for leaf in leaves]))
+    if pairs[0] != pairs[1]:
+        shown = [str(tree.unflatten(treedef, avals)) for treedef, avals in pairs]
+        raise ShapeError(
+            f"{what} must have the tree, shapes and dtypes of {other}, which is {shown[1]}, but it is {shown[0]}"
+        )
+
+
+# Implicit functions --------------------------------------------------------------------------------------------------
+
+LinearSolve = Callable[[Callable[[Any], Any], Any], Any]
+
+
+def implicit_function(
+    residual: Callable[..., Any], solver: Callable[..., Any], linear_solve: LinearSolve | None = None
+) -> Callable[..., Any]:
+    """A function that is given by an equation and a way to solve it, with derivatives by the implicit function theorem.
+
+    Where ``residual(z, *params) = 0``, the derivative of ``z`` with respect to the parameters solves a linear system,
+    whatever way led to ``z``: the solver is not differentiated, and may be a loop that stops by its values.
+
+    Args:
+      residual: ``residual(z, *params)``, a tree of real or complex arrays of the shapes and dtypes of ``z``; for a
+        fixed point of ``g`` it is ``g(z, *params) - z``. Its derivative with respect to ``z`` must be invertible at
+        the solution.
+      solver: ``solver(*params) -> z``. It must solve the equation as precisely as derivatives are wanted. Neither
+        function may close over a value with respect to which is differentiated: pass it as one of the parameters.
+      linear_solve: ``linear_solve(matvec, b) -> x``, with ``matvec(x) = b``, where ``matvec`` is linear, and ``x`` and
+        ``b`` are trees like ``z``; it is used for the transposed system too. By default the matrix is computed, and
+        solved densely.
+
+    Returns:
+      A function ``solve(*params) -> z``, differentiable in both modes and to any order.
+
+    Raises:
+      ShapeError: the residual is not a tree like ``z``, or not of real or complex numbers (a TypeError).
+
+    Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, chapter 15.
+
+    >>> from pullback import grad
+    >>> def newton(a):
+    ...     z = a
+    ...     for _ in range(20):
+    ...         z = 0.5 * (z + a / z)
+    ...     return z
+    >>> square_root = implicit_function(lambda z, a: z**2 - a, newton)
+    >>> print(square_root(4.0), grad(square_root)(4.0), grad(grad(square_root))(4.0))
+    2.0 0.25 -0.03125
+    """
+    check_callable(residual, "implicit_function")
+    check_callable(solver, "implicit_function")
+    if linear_solve is not None:
+        check_callable(linear_solve, "implicit_function")
+    inverse = _inverse(residual, linear_solve or _dense_solve)
+    solve = custom_jvp(solver)
+
+    @solve.defjvp
+    def solve_jvp(params: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        z = tree.tree_map(as_array, solve(*params))
+        value, moved = jvp(lambda *given: residual(z, *given), params, tangents)
+        _check_alike(f"implicit_function: the residual {name_of(residual)}", value, "the solution", z)
+        for x in tree.leaves(z):
+            if not dtypes.is_inexact(x.dtype):
+                raise ArgumentError(
+                    f"implicit_function: the solution that {name_of(solver)} gives must be real or complex to be "
+                    f"differentiated, but it has a leaf {typeof(x)}. Let it give the solution of the equation only."
+                )
+        return z, inverse.solution((z, params), tree.tree_map(pnp.negative, moved), z)
+
+    return solve
+
+
+def _inverse(residual: Callable[..., Any], tangent_solve: LinearSolve) -> Solver:
+    """The inverse of the derivative of a residual with respect to the state, at a state and parameters."""
+
+    def matvec(point: Any, t: Any) -> Any:
+        z, params = point
+        return jvp(lambda z: residual(z, *params), (z,), (t,))[1]
+
+    def vecmat(point: Any, ct: Any) -> Any:
+        z, params = point
+        return vjp(lambda z: residual(z, *params), z)[1](ct)[0]
+
+    return Solver.of(residual, matvec, vecmat, tangent_solve, tangent_solve)
+
+
+def _dense_solve(matvec: Callable[[Any], Any], b: Any) -> Any:
+    """The solution of a linear system by its matrix, in real coordinates, for it may be linear over these only."""
+    flat, build = _coordinates(b)
+    columns = vmap(lambda e: _coordinates(matvec(build(e)))[0])(pnp.eye(flat.size, dtype=flat.dtype))
+    return build(pnp.linalg.solve(columns.T, flat))
+
+
+def _coordinates(x: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """The real and imaginary parts of a tree as one vector, and the function that builds the tree from it."""
+    leaves, treedef = tree.flatten(x)
+    parts: list[Any] = []
+    for leaf in leaves:
+        parts += [leaf.real, leaf.imag] if dtypes.is_complex(leaf.dtype) else [leaf]
+    dtype = dtypes.result_type(*[part.dtype for part in parts]) if parts else None
+    flat = pnp.concatenate([pnp.ravel(part).astype(dtype) for part in parts]) if parts else pnp.zeros(0)
+
+    def build(vector: Any) -> Any:
+        built = []
+        start = 0
+        for leaf in leaves:
+            whole = [vector[start : start + leaf.size]]
+            start += leaf.size
+            if dtypes.is_complex(leaf.dtype):
+                whole.append(vector[start : start + leaf.size])
+                start += leaf.size
+            shaped = [pnp.reshape(part, leaf.shape) for part in whole]
+            built.append((shaped[0] if len(shaped) == 1 else make_complex(*shaped)).astype(leaf.dtype))
+        return tree.unflatten(treedef, built)
+
+    return flat, build

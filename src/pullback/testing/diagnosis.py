@@ -1,0 +1,89 @@
+"""What is probably wrong with a derivative: a block of the Jacobian, beside the block that is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pullback.testing.differences import Vector
+from pullback.testing.probes import Probes
+
+CONJUGATE = "It is the complex conjugate of what it should be."
+TRANSPOSED = "It is transposed, as a matrix."
+
+
+def diagnose(
+    got: Vector, expected: Vector, rows: Probes, columns: Probes, at: tuple[int, int], precision: float
+) -> str:
+    """What is probably wrong, as a sentence; nothing if it is none of the usual mistakes.
+
+    Args:
+      got, expected: matrices of derivatives.
+      rows, columns: what their rows and columns are.
+      at: the leaves of rows and of columns that the block in question belongs to.
+      precision: up to what relative difference two blocks are the same.
+    """
+    i, k = at
+    block, wanted = (matrix[np.ix_(rows.spans[i], columns.spans[k])] for matrix in (got, expected))
+    if not np.isfinite(block).all():
+        return "It is not a number." if np.isnan(block).any() else "It is not finite."
+    if not np.isfinite(wanted).all():
+        return ""
+    scale = np.max(np.abs(wanted))
+    if scale == 0:
+        return "It should be zero everywhere: the result does not depend on this argument."
+    if np.max(np.abs(block)) <= precision * scale:
+        return "It is zero everywhere, as if the result did not depend on this argument."
+
+    def same(candidate: Vector) -> bool:
+        return _same(block, candidate, precision)
+
+    for other, name in _others(rows, columns, at):
+        theirs = [matrix[np.ix_(rows.spans[other[0]], columns.spans[other[1]])] for matrix in (got, expected)]
+        if same(theirs[1]) and _same(theirs[0], wanted, precision):
+            return f"It is exchanged with that of {name}: the two are in the wrong order."
+    factor = float(np.vdot(wanted, block) / np.vdot(wanted, wanted))
+    if same(-wanted):
+        return "It has the wrong sign everywhere."
+    if same(factor * wanted) and abs(factor - 1) > 10 * precision:
+        return f"It differs by a factor of {factor:.6g} everywhere."
+    for candidate, said in _candidates(wanted, rows, columns, at):
+        if same(candidate):
+            return said
+    for other, name in _others(rows, columns, at):
+        if same(expected[np.ix_(rows.spans[other[0]], columns.spans[other[1]])]):
+            return f"It is that of {name}."
+    return ""
+
+
+def _same(block: Vector, candidate: Vector, precision: float) -> bool:
+    """Whether two blocks are alike, of which the second is what the first might be."""
+    if block.shape != candidate.shape:
+        return False
+    return bool(np.all(np.abs(block - candidate) <= precision * np.max(np.abs(candidate))))
+
+
+def _others(rows: Probes, columns: Probes, at: tuple[int, int]) -> Iterator[tuple[tuple[int, int], str]]:
+    """The other blocks of the same rows or columns, and the leaf that each belongs to instead."""
+    i, k = at
+    yield from (((j, k), name) for j, name in enumerate(rows.names) if j != i)
+    yield from (((i, j), name) for j, name in enumerate(columns.names) if j != k)
+
+
+def _candidates(wanted: Vector, rows: Probes, columns: Probes, at: tuple[int, int]) -> Iterator[tuple[Vector, str]]:
+    """What a usual mistake makes of a block, and what to say of it."""
+    i, k = at
+    by_row, by_column = rows.conjugated(i), columns.conjugated(k)
+    if by_column is not None:
+        yield wanted * by_column, CONJUGATE
+    if by_row is not None:
+        yield wanted * by_row[:, None], CONJUGATE
+    if by_row is not None and by_column is not None:
+        yield wanted * by_row[:, None] * by_column, CONJUGATE
+    if (order := columns.transposed(k)) is not None:
+        yield wanted[:, order], TRANSPOSED
+    if (order := rows.transposed(i)) is not None:
+        yield wanted[order], TRANSPOSED
+    if rows.coordinates and columns.coordinates:
+        yield wanted.T, "The matrix of derivatives is transposed."

@@ -1,0 +1,219 @@
+"""Functions at a point, and their derivatives by differences: what checks of derivatives are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes, tree
+from pullback.core.array import as_array
+from pullback.core.config import config, enable_x64
+
+Vector = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def double_precision() -> AbstractContextManager[None]:
+    """A block in which 64-bit types are kept."""
+    return nullcontext() if config.enable_x64 else enable_x64(True)
+
+
+def random_vector(size: int, seed: int) -> Vector:
+    return np.random.default_rng([size, seed]).uniform(-1, 1, size)
+
+
+# Trees as vectors of real numbers ----------------------------------------------------------------------------------
+
+
+class Space:
+    """The real coordinates of the inexact leaves of a tree: of a complex leaf the real parts, then the others.
+
+    Args:
+      value: the tree.
+      labels: what the entries of a tuple of arguments are called, if not ``argument 0`` and so on.
+    """
+
+    def __init__(self, value: Any, labels: Sequence[str] = ()) -> None:
+        pairs, self.treedef = tree.flatten_with_path(value)
+        self.labels = labels
+        self.paths = [path for path, _ in pairs]
+        self.leaves: list[Any] = [as_array(x) for _, x in pairs]
+        self.parts = [
+            x.size * (2 if dtypes.is_complex(x.dtype) else 1) if dtypes.is_inexact(x.dtype) else 0 for x in self.leaves
+        ]
+        self.size = sum(self.parts)
+
+    def vector(self, value: Any, dual: bool = False) -> Vector:
+        """The coordinates of a tree like this one; with ``dual`` those of a cotangent."""
+        pieces: list[Any] = [np.zeros(0)]
+        for x, count in zip(tree.leaves(value), self.parts, strict=True):
+            if count:
+                flat = np.asarray(x).ravel()
+                if np.iscomplexobj(flat):
+                    pieces += [flat.real, -flat.imag if dual else flat.imag]
+                else:
+                    pieces.append(flat)
+        return np.concatenate([np.asarray(p, np.float64) for p in pieces])
+
+    def tangents(self, vector: Vector, dual: bool = False) -> Any:
+        """The tree of tangents, or with ``dual`` of cotangents, with these coordinates."""
+        pieces = np.split(vector, np.cumsum(self.parts)[:-1]) if self.leaves else []
+        out: list[Any] = []
+        for x, part in zip(self.leaves, pieces, strict=True):
+            if not dtypes.is_inexact(x.dtype):
+                out.append(np.zeros(x.shape, dtypes.float0))
+                continue
+            if dtypes.is_complex(x.dtype):
+                half = len(part) // 2
+                part = part[:half] + (-1j if dual else 1j) * part[half:]
+            out.append(as_array(part.reshape(x.shape).astype(x.dtype)))
+        return tree.unflatten(self.treedef, out)
+
+    def displaced(self, vector: Vector) -> Any:
+        """The tree, moved by a vector."""
+        steps = tree.leaves(self.tangents(vector))
+        moved = [
+            as_array((np.asarray(x) + np.asarray(d)).astype(x.dtype)) if dtypes.is_inexact(x.dtype) else x
+            for x, d in zip(self.leaves, steps, strict=True)
+        ]
+        return tree.unflatten(self.treedef, moved)
+
+    def block(self, index: int) -> tuple[int, int]:
+        """The number of the leaf that holds a coordinate, and the coordinate's place in the leaf."""
+        for i, count in enumerate(self.parts):
+            if index < count:
+                return i, index
+            index -= count
+        raise IndexError(index)
+
+    def name(self, index: int, root: str) -> str:
+        """The leaf and element of a coordinate, as in ``argument 0['w'][3, 2]``."""
+        i, place = self.block(index)
+        x = self.leaves[i]
+        part = ""
+        if dtypes.is_complex(x.dtype):
+            part = " (imaginary part)" if place >= x.size else " (real part)"
+            place %= x.size
+        element = [int(k) for k in np.unravel_index(place, x.shape)]
+        return f"{self.leaf_name(i, root)}{element if element else ''}{part}"
+
+    def indicator(self, i: int) -> Vector:
+        """One for each coordinate of a leaf, and zero for all others."""
+        return np.repeat(np.arange(len(self.parts)) == i, self.parts).astype(np.float64)
+
+    def leaf_name(self, i: int, root: str) -> str:
+        """A leaf, as in ``argument 0['w']``; the root ``argument`` stands for a tuple of them."""
+        path = self.paths[i]
+        if root == "argument":
+            position = path[0].idx
+            root, path = self.labels[position] if self.labels else f"argument {position}", path[1:]
+        return f"{root}{tree.keystr(path)}"
+
+
+# Differences -------------------------------------------------------------------------------------------------------
+
+
+class Point:
+    """A function at a point, in the precision in which its derivatives are compared."""
+
+    def __init__(self, f: Any, args: tuple[Any, ...], eps: float | None = None, labels: Sequence[str] = ()) -> None:
+        self.f = f
+        self.args = args
+        self.inputs = Space(args, labels)
+        self.out = f(*self.inputs.displaced(np.zeros(self.inputs.size)))
+        self.outputs = Space(self.out)
+        self.value = self.outputs.vector(self.out)
+        self.at = self.inputs.vector(args)
+        found = [x.dtype for x in (*self.inputs.leaves, *self.outputs.leaves) if dtypes.is_inexact(x.dtype)]
+        self.rounding = max((float(dtypes.finfo(d).eps) for d in found), default=2.0**-52)
+        self.eps = eps
+
+    def __call__(self, displacement: Vector) -> Vector:
+        return self.outputs.vector(self.f(*self.inputs.displaced(displacement)))
+
+    def steps(self, direction: Vector) -> list[float]:
+        """Steps to try, in this order: short ones are free of truncation, long ones of rounding."""
+        if self.eps is not None:
+            return [float(self.eps)]
+        longest = float(np.max(np.abs(self.at[direction != 0]), initial=0))
+        unit = 2.0 ** np.ceil(np.log2(longest)) if longest > 1 else 1.0
+        if self.rounding > 1e-10:
+            return [unit * 2.0**k for k in (-5, -3, -1, -7)]
+        ladder = [unit * 2.0**k for k in (-10, -14, -18, -22, -26)]
+        return [*ladder, longest * 2.0**-6] if 0 < longest < ladder[1] else ladder
+
+    def slope(self, direction: Vector) -> tuple[Vector, Vector]:
+        """The derivative along a direction, by central differences extrapolated, and an estimate of its error."""
+        best = np.zeros(len(self.value))
+        error = np.full(len(self.value), np.inf)
+        with np.errstate(all="ignore"):
+            for h in self.steps(direction):
+                coarse, rough = self._central(direction, h)
+                fine, noise = self._central(direction, h / 2)
+                estimate = fine + (fine - coarse) / 3
+                doubt = np.abs(estimate - fine) + noise + rough
+                better = doubt < error
+                best[better], error[better] = estimate[better], doubt[better]
+                if np.all(error <= 1e-7 * np.abs(best) + 64 * noise):
+                    break
+        return best, error
+
+    def _central(self, direction: Vector, h: float) -> tuple[Vector, Vector]:
+        """The central difference, and its error by rounding."""
+        ahead, behind = self(h * direction), self(-h * direction)
+        size = np.maximum(np.abs(ahead), np.abs(behind))
+        return (ahead - behind) / (2 * h), 2 * self.rounding * size / h
+
+
+def precise_point(
+    f: Any,
+    args: tuple[Any, ...],
+    eps: float | None = None,
+    labels: Sequence[str] = (),
+    overflow: bool = False,
+) -> Point | None:
+    """The function at the same point in float64; None if it does not run there, or is another function there.
+
+    With ``overflow`` it may be finite there where it is not in the dtype of the arguments.
+    """
+    try:
+        wide = tree.tree_map(widened, args)
+        point = Point(f, wide, eps, labels)
+        narrow_out = Space(f(*Space(args).displaced(np.zeros(Space(args).size))))
+    except Exception:
+        return None
+    if point.rounding > 1e-10 or point.outputs.treedef != narrow_out.treedef or point.outputs.parts != narrow_out.parts:
+        return None
+    narrow = narrow_out.vector(tree.unflatten(narrow_out.treedef, narrow_out.leaves))
+    scale = np.max(np.abs(point.value), initial=0) + 1e-30
+    with np.errstate(all="ignore"):
+        alike = np.abs(point.value - narrow) <= 0.02 * scale
+    return point if np.all(alike | ~np.isfinite(narrow) if overflow else alike) else None
+
+
+def widened(x: Any) -> Any:
+    """A leaf in double precision, if it is inexact."""
+    x = as_array(x)
+    if not dtypes.is_inexact(x.dtype):
+        return x
+    return as_array(np.asarray(x).astype(np.complex128 if dtypes.is_complex(x.dtype) else np.float64))
+
+
+class Tolerance:
+    """How far derivatives at a point may be off: as far as rounding explains, or as it is given."""
+
+    def __init__(self, point: Point, atol: float | None, rtol: float | None) -> None:
+        self.rounding = rounding = point.rounding
+        self.rtol = rtol if rtol is not None else min(1e4 * rounding, 8 * rounding + 0.05) if rounding > 1e-10 else 1e-6
+        self.atol = atol
+        self.size = np.max(np.abs(point.value), initial=0, where=np.isfinite(point.value))
+
+    def allowed(self, expected: Vector, error: Vector | float = 0.0) -> Vector:
+        """How far each component along the last axis may be off, given the error of what is expected."""
+        atol: Any = self.atol
+        if atol is None:
+            largest = np.max(np.abs(expected), axis=-1, keepdims=True, initial=0, where=np.isfinite(expected))
+            atol = self.rounding * (1e3 * largest + 16 * self.size)
+        return np.asarray(atol + self.rtol * np.abs(expected) + 4 * error)

@@ -1,0 +1,164 @@
+"""The derivative rules of a function at a point, as maps of vectors of real coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes, tree
+from pullback.core.types import ZERO
+from pullback.testing.differences import Point, Space, Vector, random_vector
+from pullback.transforms.arguments import argument_name, flatten_one, name_of, to_arrays
+from pullback.transforms.custom_application import Application
+from pullback.transforms.custom_rules import CustomFunction
+
+
+class Subject:
+    """A function with rules, and the arguments of a call.
+
+    Attributes:
+      owner: the function.
+      nondiff: the positions and values of the arguments that are not differentiated.
+      given: the others, as arrays.
+      leaves, in_tree: their leaves and tree.
+      labels: what these arguments are called.
+    """
+
+    def __init__(self, owner: CustomFunction, args: tuple[Any, ...]) -> None:
+        self.owner = owner
+        count = len(args)
+        chosen = {i % count for i in owner.nondiff_argnums if -count <= i < count}
+        self.nondiff = tuple((i, args[i]) for i in sorted(chosen))
+        positions = [i for i in range(count) if i not in chosen]
+        leaves, self.in_tree = tree.flatten(tuple(args[i] for i in positions))
+        self.leaves = to_arrays(leaves, "check_rule", owner.fun, args, positions)
+        self.given = tree.unflatten(self.in_tree, self.leaves)
+        self.labels = [argument_name(0, owner.fun, [None] * i + [0], [i]) for i in positions]
+
+    def plain(self, *given: Any) -> Any:
+        """The function without its rules, of the arguments that are differentiated."""
+        return self.owner.fun(*self._all(given))
+
+    def with_rules(self, *given: Any) -> Any:
+        """The function with its rules, of the same arguments."""
+        return self.owner(*self._all(given))
+
+    def _all(self, given: Sequence[Any]) -> list[Any]:
+        args = list(given)
+        for i, x in self.nondiff:
+            args.insert(i, x)
+        return args
+
+
+class Rule:
+    """A rule at a point: called with a vector, it gives what it makes of that.
+
+    Args:
+      subject: the function.
+      point: the point.
+      leaves: the arguments there, if they are others than the point's, which are never weakly typed.
+    """
+
+    forward: bool
+
+    def __init__(self, subject: Subject, point: Point, leaves: Sequence[Any] | None = None) -> None:
+        self.point = point
+        self.leaves = tree.leaves(point.inputs.displaced(np.zeros(point.inputs.size))) if leaves is None else leaves
+        self.application = Application(subject.owner, subject.nondiff, subject.in_tree)
+        self.application.out_tree = flatten_one(point.out)[1]
+        self.from_space, self.to_space = (point.inputs, point.outputs)[:: 1 if self.forward else -1]
+
+    @staticmethod
+    def name_in(owner: CustomFunction, value: bool = False) -> str:
+        """What the rule of a function is called, with its line; with ``value`` what gives the function's results."""
+        raise NotImplementedError
+
+    def results(self) -> list[Any]:
+        """The results of the function, as the rule gives them; all of the rule has run then."""
+        raise NotImplementedError
+
+    def __call__(self, vector: Vector, nonzero: Sequence[bool] | None = None) -> Vector:
+        """What the rule makes of a vector; it is told that the leaves that are not ``nonzero`` are zero."""
+        raise NotImplementedError
+
+    def zero_cases(self) -> Iterator[tuple[str, Callable[[], Vector], Vector]]:
+        """Calls with symbolic zeros: what they are like, and what they must give."""
+        vector = random_vector(self.from_space.size, 7)
+        kind = "tangent" if self.forward else "cotangent"
+        for i, name in _inexact_leaves(self.from_space, "argument" if self.forward else "out"):
+            only = [j == i for j in range(len(self.from_space.leaves))]
+            expected = self(vector * self.from_space.indicator(i))
+            yield f"where only {name} has a {kind} that is not a symbolic zero", partial(self, vector, only), expected
+
+    def _linear(self, vector: Vector, nonzero: Sequence[bool] | None) -> list[Any]:
+        """A vector as a flat list of tangents or cotangents."""
+        leaves = tree.leaves(self.from_space.tangents(vector, dual=not self.forward))
+        told = nonzero or [True] * len(leaves)
+        return [t if dtypes.is_inexact(t.dtype) and n else ZERO for t, n in zip(leaves, told, strict=True)]
+
+    def _vector(self, values: Sequence[Any]) -> Vector:
+        """The coordinates of a flat list of tangents or cotangents."""
+        pairs = zip(self.to_space.leaves, values, strict=True)
+        return self.to_space.vector([np.zeros(x.shape) if t is ZERO else t for x, t in pairs], dual=not self.forward)
+
+
+class JVPRule(Rule):
+    """The rule of forward mode: from tangents of the arguments to tangents of the results."""
+
+    forward = True
+
+    @staticmethod
+    def name_in(owner: CustomFunction, value: bool = False) -> str:
+        by_argument = "defjvps" in getattr(owner.jvp, "__qualname__", "")
+        return "jvp rule given by defjvps" if by_argument else f"jvp rule {name_of(owner.jvp)}"
+
+    def results(self) -> list[Any]:
+        return self._run(random_vector(self.from_space.size, 5), None)[0]
+
+    def __call__(self, vector: Vector, nonzero: Sequence[bool] | None = None) -> Vector:
+        return self._vector(self._run(vector, nonzero)[1])
+
+    def _run(self, vector: Vector, nonzero: Sequence[bool] | None) -> tuple[list[Any], list[Any]]:
+        return self.application.jvp(self.leaves, self._linear(vector, nonzero))
+
+
+class VJPRule(Rule):
+    """The rule of reverse mode: from cotangents of the results to cotangents of the arguments."""
+
+    forward = False
+
+    @staticmethod
+    def name_in(owner: CustomFunction, value: bool = False) -> str:
+        return f"forward rule {name_of(owner.fwd)}" if value else f"backward rule {name_of(owner.bwd)}"
+
+    def results(self) -> list[Any]:
+        self(random_vector(self.from_space.size, 5))
+        perturbed = [dtypes.is_inexact(x.dtype) for x in self.leaves]
+        return self.application.forward(self.leaves, perturbed)[0]
+
+    def __call__(self, vector: Vector, nonzero: Sequence[bool] | None = None) -> Vector:
+        return self._pull(vector, nonzero, [True] * len(self.leaves))
+
+    def zero_cases(self) -> Iterator[tuple[str, Callable[[], Vector], Vector]]:
+        yield from super().zero_cases()
+        vector = random_vector(self.from_space.size, 7)
+        whole = self(vector)
+        for i, name in _inexact_leaves(self.to_space, "argument"):
+            only = [j == i for j in range(len(self.leaves))]
+            call = partial(self._pull, vector, None, only)
+            yield f"where derivatives are wanted by {name} only", call, whole * self.to_space.indicator(i)
+
+    def _pull(self, vector: Vector, nonzero: Sequence[bool] | None, wanted: Sequence[bool]) -> Vector:
+        perturbed = [dtypes.is_inexact(x.dtype) and w for x, w in zip(self.leaves, wanted, strict=True)]
+        _, residuals, backward = self.application.forward(self.leaves, perturbed)
+        cts = zip(self.from_space.leaves, self._linear(vector, nonzero), strict=True)
+        given = [ct for x, ct in cts if dtypes.is_inexact(x.dtype)]
+        results = iter(backward.pull(residuals, given))
+        return self._vector([next(results) if p else ZERO for p in perturbed])
+
+
+def _inexact_leaves(space: Space, root: str) -> list[tuple[int, str]]:
+    return [(i, space.leaf_name(i, root)) for i, x in enumerate(space.leaves) if dtypes.is_inexact(x.dtype)]

@@ -1,0 +1,437 @@
+"""``check_rule``: the rules of a custom_jvp or custom_vjp function, tested at a point for all that can be wrong."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from textwrap import indent
+from types import MethodType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import dtypes, source, tree
+from pullback.core.array import ArrayImpl, host_value, typeof
+from pullback.core.errors import (
+    ArgumentError,
+    MissingCustomRuleError,
+    PullbackError,
+    RuleCheckError,
+)
+from pullback.core.trace import EVAL, Tracer, state
+from pullback.testing.comparison import Comparison, Reference, differentiated, finite_and_beyond, nonlinearity
+from pullback.testing.differences import Point, Space, Tolerance, double_precision, precise_point, random_vector
+from pullback.testing.rule_maps import JVPRule, Rule, Subject, VJPRule
+from pullback.transforms import custom_rules
+from pullback.transforms.batch import BatchTracer
+from pullback.transforms.callbacks import NotRepeatable, without_effects
+from pullback.transforms.custom_rules import CustomFunction, by_position
+from pullback.transforms.forward import JVPTracer
+from pullback.transforms.grad import vjp
+
+SCALES = (64.0, -1 / 64)
+"""A linear function gives these multiples of its result at multiples of a vector: clipping shows."""
+
+
+class Finding(NamedTuple):
+    """Something that is wrong.
+
+    Attributes:
+      kind: "structure", "value", "linearity", "backward linearity", "transposition", "symbolic zeros", "derivative",
+        "precision" or "consistency".
+      rule: which rule, with its line.
+      message: what came, what was expected, and what is probably wrong.
+    """
+
+    kind: str
+    rule: str
+    message: str
+
+
+def check_rule(
+    f: Callable[..., Any],
+    *args: Any,
+    atol: float | None = None,
+    rtol: float | None = None,
+    linear: bool | None = None,
+    derivative: bool | None = None,
+) -> None:
+    """Check the derivative rules of a ``custom_jvp`` or ``custom_vjp`` function at a point.
+
+    Each rule that the function has is tested for structure (its results are of the trees, shapes and dtypes that they
+    must be), value (it gives the function's own result beside the derivative), linearity (in the tangents, or in the
+    cotangent), and the derivative: against differentiation of the function without its rules, where that is finite,
+    and against differences, where these are. Where neither is, at a singularity, any derivative is right. Two rules of
+    one function are tested against each other. All is done in float64 as far as the function allows it, and then in the
+    dtype of the arguments.
+
+    Args:
+      f: the function; a method, or a ``functools.partial`` of it, too.
+      *args: the point: its arguments, by position, of any trees of arrays. Away from it the function should be smooth.
+      atol, rtol: how far a component may be off, absolutely and relative to the expected value; by default as far as
+        rounding explains.
+      linear: whether a backward rule must be linear in the cotangent, which forward mode needs. False allows one that
+        clips, for example; its derivative is not compared if it is not linear.
+      derivative: whether the rules must give the function's true derivative. False is for those that are meant to give
+        another one. The defaults of both are true. A dictionary ``f.rule_check`` may give other defaults for these
+        four, which the switch ``check_custom_rules`` heeds too.
+
+    Raises:
+      RuleCheckError: something is wrong; the message says all that is, and of each the rule, the place, what came, what
+        was expected, and what is probably wrong. Its ``findings`` hold the same (an AssertionError).
+      ArgumentError: ``f`` has no rules, or an argument has no known value (a TypeError).
+      MissingCustomRuleError: the rules of ``f`` have not been given yet (an AttributeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import custom_jvp
+    >>> f = custom_jvp(lambda x: pnp.sin(x))
+    >>> f.defjvps(lambda t, ans, x: 1.5 * pnp.cos(x) * t)
+    >>> try:
+    ...     check_rule(f, 2.0)
+    ... except AssertionError as error:
+    ...     print("by a factor of 1.5" in str(error))
+    True
+    """
+    function, args = _function_of(f, args)
+    missing = function._missing()
+    if missing:
+        raise MissingCustomRuleError(f"check_rule: {function.described} has no rule yet; give it one with {missing}")
+    if not function._fewest <= len(args) <= function._most:
+        args = by_position(function.fun, "check_rule", args, {})
+    known = tree.tree_map(_known, args)
+    if any(x is _UNKNOWN for x in tree.leaves(known)):
+        raise ArgumentError(f"check_rule of {function.described} needs arguments whose values are known, got {args!r}")
+    given = {"atol": atol, "rtol": rtol, "linear": linear, "derivative": derivative}
+    given = {name: setting for name, setting in given.items() if setting is not None}
+    settings = _Settings(**{**getattr(function, "rule_check", {}), **given})
+    with _at_the_bottom(), np.errstate(all="ignore"):
+        findings = _Check(Subject(function, known), settings).findings
+    if findings:
+        raise _report(function, findings)
+
+
+def _function_of(f: Any, args: tuple[Any, ...]) -> tuple[CustomFunction, tuple[Any, ...]]:
+    """The function with rules within a method or a partial application, and its arguments."""
+    while not isinstance(f, CustomFunction):
+        if isinstance(f, MethodType):
+            f, args = f.__func__, (f.__self__, *args)
+        elif isinstance(f, functools.partial) and not f.keywords:
+            f, args = f.func, (*f.args, *args)
+        else:
+            raise ArgumentError(
+                "check_rule takes a custom_jvp or custom_vjp function, or a method or partial of one without keywords, "
+                f"got {f!r} of type {type(f).__name__}"
+            )
+    return f, args
+
+
+def _report(function: CustomFunction, findings: Sequence[Finding]) -> RuleCheckError:
+    count = f"{len(findings)} fault{'s' * (len(findings) > 1)}"
+    lines = [f"check_rule found {count} in the rules of {function.described}:"]
+    lines += [f"  {i}. {found.kind}: the {found.rule} {found.message}" for i, found in enumerate(findings, 1)]
+    if any(found.kind == "derivative" for found in findings):
+        lines.append("  If another derivative than the function's own is meant, say so with derivative=False.")
+    error = RuleCheckError("\n".join(lines))
+    error.findings = tuple(findings)
+    return error
+
+
+# The checks ----------------------------------------------------------------------------------------------------------
+
+
+class _Settings(NamedTuple):
+    atol: float | None = None
+    rtol: float | None = None
+    linear: bool = True
+    derivative: bool = True
+
+
+class _Check:
+    """The check of all rules of a function at a point.
+
+    Attributes:
+      given, precise: the function there in the dtype of the arguments, and in float64 (or None).
+      findings: what is wrong.
+    """
+
+    def __init__(self, subject: Subject, settings: _Settings) -> None:
+        self.subject = subject
+        self.settings = settings
+        self.findings: list[Finding] = []
+        owner = subject.owner
+        self.out = subject.plain(*subject.given)
+        self.given = Point(subject.plain, subject.given, None, subject.labels)
+        with double_precision():
+            self.precise = precise_point(subject.plain, subject.given, None, subject.labels, overflow=True)
+        kinds: list[type[Rule]] = [JVPRule] * (owner.jvp is not None) + [VJPRule] * (owner.fwd is not None)
+        sound = [kind for kind in kinds if self._structure(kind)]
+        for kind in sound:
+            self._symbolic_zeros(kind)
+        linear = [kind for kind in sound if self._linearity(kind)]
+        if settings.derivative:
+            self._derivatives(linear)
+        if len(linear) == 2 and not any(found.kind == "derivative" for found in self.findings):
+            self._consistency()
+
+    def _found(self, kind: str, rule: type[Rule], message: str, value: bool = False) -> None:
+        self.findings.append(Finding(kind, rule.name_in(self.subject.owner, value), message))
+
+    def _structure(self, kind: type[Rule]) -> bool:
+        """Whether the rule gives results of the right trees, shapes and dtypes, as the function is called."""
+        try:
+            outs = kind(self.subject, self.given, self.subject.leaves).results()
+        except NotRepeatable:
+            raise
+        except PullbackError as error:
+            self._found("structure", kind, f"does not give what it must:\n{indent(str(error), '     ')}")
+            return False
+        except Exception as error:
+            self._found("structure", kind, f"raised {_raised(error)}")
+            return False
+        space = Space(self.out)
+        right = True
+        for i, (x, y) in enumerate(zip(space.leaves, outs, strict=True)):
+            wanted, got = (typeof(z).update(weak_type=False) for z in (x, y))
+            if wanted != got:
+                right = False
+                name = space.leaf_name(i, "out")
+                message = f"gives {got} as {name}, where the function itself gives {wanted}"
+                self._found("structure", kind, message, value=True)
+        if right:
+            self._value(kind, space, outs)
+        return right
+
+    def _value(self, kind: type[Rule], space: Space, outs: Sequence[Any]) -> None:
+        """The results that the rule gives must be the function's."""
+        for i, (x, y) in enumerate(zip(space.leaves, outs, strict=True)):
+            expected, got = np.asarray(host_value(x)), np.asarray(host_value(y))
+            with np.errstate(all="ignore"):
+                wrong = ~((got == expected) | ((got != got) & (expected != expected)))
+                if dtypes.is_inexact(x.dtype):
+                    finite = np.isfinite(expected)
+                    size = np.max(np.abs(expected), initial=0, where=finite)
+                    allowed = 1e3 * float(dtypes.finfo(x.dtype).eps) * (np.abs(expected) + size)
+                    wrong &= ~(finite & (np.abs(got - expected) <= allowed))
+            if not wrong.any():
+                continue
+            at = tuple(int(k) for k in np.argwhere(wrong)[0])
+            self._found(
+                "value", kind,
+                f"gives {got[at]} as {space.leaf_name(i, 'out')}{list(at) if at else ''}, where the function itself "
+                f"gives {expected[at]}; {wrong.sum()} of {wrong.size} elements differ. It must give the same result.",
+                value=True,
+            )  # fmt: skip
+
+    def _best(self, kind: type[Rule]) -> tuple[Point, AbstractContextManager[None]]:
+        """The point in the highest precision in which the rule works, and the block in which it does."""
+        if self.precise is not None:
+            with double_precision():
+                try:
+                    kind(self.subject, self.precise).results()
+                except Exception:  # the rule is for the dtype of the arguments only
+                    return self.given, nullcontext()
+            return self.precise, double_precision()
+        return self.given, nullcontext()
+
+    def _linearity(self, kind: type[Rule]) -> bool:
+        """Whether the rule is linear; a jvp rule must also be one that can be transposed."""
+        point, precision = self._best(kind)
+        with precision:
+            how = nonlinearity(kind(self.subject, point), SCALES)
+        if kind.forward:
+            if how:
+                self._found("linearity", kind, f"is not linear in the tangents: {how}")
+            elif self.subject.owner.fwd is None:
+                self._transposition(kind)
+        elif how and self.settings.linear:
+            self._found(
+                "backward linearity", kind,
+                f"is not linear in the cotangent: {how}. Forward mode cannot transpose such a rule, and needs one of "
+                "its own; linear=False allows it",
+            )  # fmt: skip
+        return not how
+
+    def _transposition(self, kind: type[Rule]) -> None:
+        """Reverse mode transposes the jvp rule, if the function has no backward rule."""
+        try:
+            out, pull = vjp(self.subject.with_rules, *self.subject.given)
+            space = Space(out)
+            pull(space.tangents(random_vector(space.size, 6), dual=True))
+        except NotRepeatable:
+            raise
+        except Exception as error:
+            said = indent(str(error) if isinstance(error, PullbackError) else _raised(error), "     ")
+            self._found("transposition", kind, f"cannot be transposed, as reverse mode needs it:\n{said}")
+
+    def _symbolic_zeros(self, kind: type[Rule]) -> None:
+        """A rule that asks for symbolic zeros must do with them what it does with zeros."""
+        owner = self.subject.owner
+        if not (owner.symbolic_zeros if kind.forward else owner.symbolic_cotangents):
+            return
+        rule = kind(self.subject, self.given)
+        tolerance = Tolerance(self.given, None, None)
+        for where, call, expected in rule.zero_cases():
+            try:
+                got = call()
+            except NotRepeatable:
+                raise
+            except Exception as error:
+                self._found("symbolic zeros", kind, f"raised {_raised(error)}\n     {where}")
+                continue
+            wrong = finite_and_beyond(got, expected, tolerance.allowed(expected))
+            if wrong.any():
+                k = int(np.argmax(wrong))
+                what = f"{'tangent' if kind.forward else 'cotangent'} of "
+                what += rule.to_space.name(k, "out" if kind.forward else "argument")
+                self._found(
+                    "symbolic zeros", kind,
+                    f"gives {got[k]:.9g} as {what} {where}, and {expected[k]:.9g} if the zeros are arrays",
+                )  # fmt: skip
+
+    def _derivatives(self, kinds: Sequence[type[Rule]]) -> None:
+        """The rules must give the derivative of the function."""
+        references: dict[Point, Reference] = {}
+        for kind in kinds:
+            point, precision = self._best(kind)
+            with precision:
+                if point not in references:
+                    references[point] = Reference(
+                        point, differentiated(point), "differentiation of the function itself"
+                    )
+                comparison = self._comparison(kind, point, references[point])
+                messages = list(comparison.messages())
+            for message in messages:
+                self._found("derivative", kind, message)
+            if not messages and point is not self.given and self.given.rounding > point.rounding:
+                self._precision(kind, comparison)
+
+    def _comparison(self, kind: type[Rule], point: Point, reference: Reference) -> Comparison:
+        tolerance = Tolerance(point, self.settings.atol, self.settings.rtol)
+        return Comparison(kind(self.subject, point), reference, tolerance)
+
+    def _precision(self, kind: type[Rule], precise: Comparison) -> None:
+        """In the dtype of the arguments the rule must give what it gives in float64."""
+        rule = kind(self.subject, self.given)
+        expected, got = precise.matrix, precise.reference.matrix(rule)
+        tolerance = Tolerance(self.given, self.settings.atol, self.settings.rtol)
+        wrong = finite_and_beyond(got, expected, tolerance.allowed(expected))
+        if not wrong.any():
+            return
+        i, k = (int(n) for n in np.argwhere(wrong)[0])
+        given = precise.rows.name(i)
+        taken = rule.to_space.name(k, "out" if kind.forward else "argument")
+        place = f"{taken} by {given}" if kind.forward else f"{given} by {taken}"
+        self._found(
+            "precision", kind,
+            f"gives {got[i, k]:.9g} as the derivative of {place} in the dtype of the arguments, but "
+            f"{expected[i, k]:.9g} in float64; {wrong.sum()} of {wrong.size} components overflow or lose precision.",
+        )  # fmt: skip
+
+    def _consistency(self) -> None:
+        """Two rules of a function must be transposes of each other."""
+        best = [self._best(kind) for kind in (JVPRule, VJPRule)]
+        point, precision = best[0] if best[0][0] is best[1][0] else (self.given, nullcontext())
+        with precision:
+            push = JVPRule(self.subject, point)
+            reference = Reference(point, push, f"the {JVPRule.name_in(self.subject.owner)}", differences=False)
+            messages = list(self._comparison(VJPRule, point, reference).messages())
+        for message in messages:
+            self._found("consistency", VJPRule, message)
+
+
+def _raised(error: Exception) -> str:
+    """An error, and the user's line that it is from."""
+    place = ""
+    step = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if not source.is_internal(code.co_filename):
+            place = f" (at {code.co_filename}:{step.tb_lineno}, in {code.co_name})"
+        step = step.tb_next
+    return f"{type(error).__name__}: {error}{place}"
+
+
+# The values of arguments ---------------------------------------------------------------------------------------------
+
+
+class _Unknown:
+    """Stands for the value of a traced argument."""
+
+
+_UNKNOWN = _Unknown()
+
+
+def _known(x: Any) -> Any:
+    """The value of an argument, of a mapped one the first example; ``_UNKNOWN`` if there is none."""
+    if isinstance(x, JVPTracer):
+        return _known(x.primal)
+    if isinstance(x, BatchTracer):
+        batch = _known(x.value)
+        if batch is _UNKNOWN or x.value.shape[x.dim] == 0:
+            return _UNKNOWN
+        return ArrayImpl(host_value(batch).take(0, axis=x.dim), batch.weak_type)
+    if isinstance(x, Tracer):
+        value = x.concrete()
+        return _UNKNOWN if value is None else value
+    return x
+
+
+# The switch ----------------------------------------------------------------------------------------------------------
+
+
+class _Checking(threading.local):
+    """Whether this thread checks a rule."""
+
+    on = False
+
+
+_checking = _Checking()
+_checked: weakref.WeakKeyDictionary[CustomFunction, set[Any]] = weakref.WeakKeyDictionary()
+
+
+@contextmanager
+def _at_the_bottom() -> Iterator[None]:
+    """Un-compiled evaluation, in which the switch does not check what is called."""
+    dynamic = state.trace, state.axes, state.place, state.scope
+    before, _checking.on = _checking.on, True
+    state.trace, state.axes, state.place, state.scope = EVAL, {}, None, None
+    try:
+        yield
+    finally:
+        _checking.on = before
+        state.trace, state.axes, state.place, state.scope = dynamic
+
+
+def switch(begins: bool) -> None:
+    """What the switch ``check_custom_rules`` does when it is put on."""
+    if begins:
+        _checked.clear()
+        custom_rules.checker = _check_call
+
+
+def _check_call(function: CustomFunction, args: tuple[Any, ...]) -> None:
+    """Check the rules of a function that is being called, once for each tree and types of its arguments.
+
+    At a later call with other values they are not checked again: a program calls its functions too often for that.
+    Calls whose arguments are not known, as in compiled functions, are not checked at all; of mapped arguments the
+    first example is taken. Effects do not happen again.
+    """
+    if _checking.on:
+        return
+    known = tree.tree_map(_known, args)
+    leaves, treedef = tree.flatten(known)
+    if any(x is _UNKNOWN for x in leaves):
+        return
+    key = treedef, tuple((x.shape, x.dtype) if hasattr(x, "dtype") else type(x) for x in leaves)
+    done = _checked.setdefault(function, set())
+    if key in done:
+        return
+    try:
+        with without_effects():
+            check_rule(function, *known)
+    except NotRepeatable:
+        pass  # it calls io_callback, whose effects must happen once
+    done.add(key)
