@@ -25,6 +25,7 @@ from pullback.backends.devices import process_count as process_count
 from pullback.backends.devices import process_index as process_index
 from pullback.core.array import Array as Array
 from pullback.core.array import typeof as typeof
+from pullback.core.config import check_custom_rules as check_custom_rules
 from pullback.core.config import config as config
 from pullback.core.config import debug_infs as debug_infs
 from pullback.core.config import debug_nans as debug_nans
@@ -35,6 +36,7 @@ from pullback.core.config import enable_x64 as enable_x64
 from pullback.core.config import explain_cache_misses as explain_cache_misses
 from pullback.core.config import log_compiles as log_compiles
 from pullback.core.config import numpy_rank_promotion as numpy_rank_promotion
+from pullback.core.config import observe as _observe
 from pullback.core.config import threefry_partitionable as threefry_partitionable
 from pullback.core.dtypes import float0 as float0
 from pullback.transforms.callbacks import effects_barrier as effects_barrier
@@ -70,6 +72,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from pullback import core as core
+    from pullback import custom_derivatives as custom_derivatives
     from pullback import debug as debug
     from pullback import dtypes as dtypes
     from pullback import errors as errors
@@ -92,8 +95,9 @@ if TYPE_CHECKING:
 
 _MODULES = frozenset(
     (
-        *("core", "debug", "dtypes", "errors", "experimental", "extend", "flatten_util", "interpreters"),
-        *("lax", "nn", "profiler", "random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
+        *("core", "custom_derivatives", "debug", "dtypes", "errors"),
+        *("experimental", "extend", "flatten_util", "interpreters", "lax", "nn", "profiler"),
+        *("random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
     )
 )  # imported when they are first used, for a short start
 
@@ -106,6 +110,15 @@ def __getattr__(name: str) -> Any:
 
         return visualize
     raise AttributeError(f"module 'pullback' has no attribute {name!r}")
+
+
+def _check_custom_rules(begins: bool) -> None:
+    from pullback.testing.rules import switch
+
+    switch(begins)
+
+
+_observe("check_custom_rules", _check_custom_rules)
 
 
 def __dir__() -> list[str]:
