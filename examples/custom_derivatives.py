@@ -330,8 +330,12 @@ def implicit_differentiation() -> None:
             if name != "Python's loop":
                 expect("... compiled", jit(f)(2.0), figure)
                 expect("... compiled and mapped", jit(vmap(f))(jnp.array([2.0, 2.0])), [figure, figure])
-    forward = jacfwd(jacfwd(solvers["implicit_function"]))
-    expect_both("second derivative in forward mode", forward, 2.0, figure=figures[2])
+    for name in ("while_loop", "implicit_function"):
+        expect_both(f"its gradient in forward mode, by {name}", jacfwd(solvers[name]), 2.0, figure=figures[1])
+        expect_both(f"its curvature, forward over reverse, by {name}", hessian(solvers[name]), 2.0, figure=figures[2])
+    expect_both(
+        "second derivative in forward mode", jacfwd(jacfwd(solvers["implicit_function"])), 2.0, figure=figures[2]
+    )
 
 
 # --------------------------------------------------------------------------------------------------

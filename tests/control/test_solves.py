@@ -1,10 +1,26 @@
 """Solutions of equations, differentiated implicitly: custom_root and custom_linear_solve."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import pullback.numpy as pnp
-from pullback import grad, hessian, jacfwd, jacobian, jacrev, jit, jvp, lax, tree, vmap
+from pullback import (
+    custom_vjp,
+    grad,
+    hessian,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jit,
+    jvp,
+    lax,
+    linearize,
+    tree,
+    vjp,
+    vmap,
+)  # fmt: skip
 from pullback.control.solves import custom_linear_solve, custom_root
 from pullback.core.errors import ControlFlowError, NotLinearError
 
@@ -144,6 +160,62 @@ def test_aux_of_a_linear_solve():
     assert grad(lambda a: f(a)[0])(2.0) == -0.75
     assert jit(grad(lambda a: f(a)[0]))(2.0) == -0.75
     assert jvp(lambda a: f(a)[0], (2.0,), (1.0,))[1] == -0.75
+
+
+# A fixed point with a backward rule of its own -----------------------------------------------------------------------
+
+
+@partial(custom_vjp, nondiff_argnums=(0,))
+def fixed_point(f, a, guess):
+    def step(carry):
+        return carry[1], f(a, carry[1])
+
+    return lax.while_loop(lambda carry: abs(carry[0] - carry[1]) > 1e-6, step, (guess, f(a, guess)))[1]
+
+
+def fixed_point_forward(f, a, guess):
+    x = fixed_point(f, a, guess)
+    return x, (a, x)
+
+
+def transposed_step(f, packed, u):
+    a, x, ct = packed
+    return ct + vjp(lambda x: f(a, x), x)[1](u)[0]
+
+
+def fixed_point_backward(f, residuals, ct):
+    a, x = residuals
+    solution = fixed_point(partial(transposed_step, f), (a, x, ct), ct)
+    return vjp(lambda a: f(a, x), a)[1](solution)[0], pnp.zeros_like(x)
+
+
+fixed_point.defvjp(fixed_point_forward, fixed_point_backward)
+
+
+def newton(a):
+    return fixed_point(lambda a, x: 0.5 * (x + a / x), a, a)
+
+
+@pytest.mark.parametrize(
+    ("transformed", "order"),
+    [
+        (lambda f: f, 0),
+        (grad, 1),
+        (jacfwd, 1),
+        (lambda f: lambda a: jvp(f, (a,), (1.0,))[1], 1),
+        (lambda f: lambda a: linearize(f, a)[1](1.0), 1),
+        (lambda f: grad(grad(f)), 2),
+        (hessian, 2),
+        (lambda f: grad(jacfwd(f)), 2),
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
+def test_a_fixed_point_with_a_backward_rule(transformed, order, wrap):
+    exact = [lambda a: a**0.5, lambda a: 0.5 * a**-0.5, lambda a: -0.25 * a**-1.5][order]
+    np.testing.assert_allclose(wrap(transformed(newton))(2.0), exact(2.0), rtol=1e-5)
+    np.testing.assert_allclose(transformed(wrap(newton))(2.0), exact(2.0), rtol=1e-5)
+    points = np.array([1.0, 2.0, 3.0], "float32")
+    np.testing.assert_allclose(wrap(vmap(transformed(newton)))(points), exact(points), rtol=1e-5)
 
 
 def test_errors():

@@ -16,13 +16,13 @@ from functools import partial
 from typing import Any
 
 from pullback.control.checkpointing import reverse, run_keeping
-from pullback.control.common import chosen, grouped, without_effects
+from pullback.control.common import chosen, dependent, grouped, without_effects
 from pullback.control.loops import unknown_carry, while_p
 from pullback.core.array import typeof
 from pullback.core.dtypes import tangent_dtype
 from pullback.core.errors import NotLinearError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, is_linear
+from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, dividers, is_linear
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import instantiate, zeros_of
@@ -181,16 +181,29 @@ def typeof_value(x: Any) -> ShapedArray:
 while_transpose_p = _operation("while_transpose")
 
 
+def _tests_linear_values(linear: Flags, params: dict[str, Any]) -> bool:
+    """Whether the condition of a loop depends on operands in which the loop is to be linear."""
+    own, consts, init = grouped(linear, params["cond_nconsts"], params["body_nconsts"])
+    carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
+    return any(dependent(params["cond_jaxpr"], (*own, *carry)))
+
+
+_divide = dividers[while_p]
+
+
+def _record(trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
+    if _tests_linear_values([type(x) is LinearTracer and x._trace is trace for x in args], params):
+        raise trace.not_linear(while_p, "is not linear in values that its condition depends on")
+    return _divide(trace, args, params)
+
+
+dividers[while_p] = _record
+
+
 @while_p.transpose
 def _transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     linear = tuple(map(is_linear, args))
     rule = TransposedLoop(params, linear, [x.aval if n else typeof(x) for x, n in zip(args, linear, strict=True)])
-    tested = dce_closed_jaxpr(params["cond_jaxpr"], [True])[1]
-    if any(n and t for n, t in zip([*linear[: params["cond_nconsts"]], *rule.carry], tested, strict=True)):
-        raise NotLinearError(
-            "while_loop is not linear in values on which its condition depends, so it cannot be transposed with "
-            "respect to them; vjp and grad differentiate it"
-        )
     avals = params["body_jaxpr"].out_avals
     dense = [zeros_of(a) if ct is ZERO else ct for ct, a, c in zip(cts, avals, rule.carry, strict=True) if c]
     fixed = [x for x, n in zip(args, linear, strict=True) if not n]

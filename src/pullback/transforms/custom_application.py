@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,15 @@ def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:
     if symbolic:
         return SymbolicZero(aval.update(dtype=dtype))
     return np.zeros(aval.shape, dtype) if dtype == dtypes.float0 else zeros_of(aval.update(dtype=dtype))
+
+
+class _Running(threading.local):
+    """The functions whose backward rules run in this thread."""
+
+    owners: tuple[CustomFunction, ...] = ()
+
+
+running = _Running()
 
 
 class Application:
@@ -280,7 +290,11 @@ class UserBackward(Backward):
         for aval in self.result_avals:
             ct = next(given) if is_inexact(aval.dtype) else ZERO
             dense.append(zero_tangent(aval, self.owner.symbolic_cotangents) if ct is ZERO else ct)
-        results = rule(*[x for _, x in self.nondiff], values, unflatten_one(self.out_tree, dense))
+        outer, running.owners = running.owners, (*running.owners, self.owner)
+        try:
+            results = rule(*[x for _, x in self.nondiff], values, unflatten_one(self.out_tree, dense))
+        finally:
+            running.owners = outer
         leaves = self._flat_cotangents(results)
         wrong = False
         for i, (ct, aval) in enumerate(zip(leaves, self.in_avals, strict=True)):

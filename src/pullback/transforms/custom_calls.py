@@ -44,6 +44,7 @@ class CustomCall:
       run: takes flat operands, and gives the list of results.
       captured: how many operands at the end are values that the function closed over when it was staged.
       recorded: whether it is in a jaxpr.
+      by_itself: whether a backward rule of the function itself made it.
       equation: the primitive of the equation that it is in a jaxpr.
     """
 
@@ -51,6 +52,7 @@ class CustomCall:
     run: Callable[..., list[Any]]
     captured: int = 0
     recorded: bool = False
+    by_itself: bool = False
     equation: Primitive
 
     @property
@@ -366,7 +368,7 @@ class DerivativeCall(CustomCall):
 
     def inline(self, run: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
         trace = state.trace
-        if not isinstance(trace, LinearTrace) or trace.function is not self.function or self.forward is None:
+        if not (isinstance(trace, LinearTrace) and self.by_itself and self.forward is not None):
             return run(*operands)
         # A backward rule that calls the function itself has it solve another problem, which is linear in the cotangent
         # then, though single steps of it (the test whether an iteration has converged) need not be. Its own rules
@@ -418,7 +420,7 @@ class DerivativeCall(CustomCall):
             self.equation, self.function, batched_run, jvp and batched_jvp, forward and batched_forward
         )
         call.captured = self.captured
-        call.recorded = self.recorded
+        call.recorded, call.by_itself = self.recorded, self.by_itself
         outs = call_p.bind(*args, call=call)
         assert places.dims is not None
         return outs, places.dims
@@ -460,6 +462,9 @@ class Backward:
         state.trace = trace
         try:
             ends = [trace.end(ct) for ct in self.pull(residuals, inputs)]
+            state.trace = trace.parent
+            program = LinearProgram(trace.nodes, [x.var for x in inputs], ends, trace.count)
+            outs = program.transpose(tangents, add_any)
         except PullbackError as error:
             if isinstance(error, NotLinearError) or error.trace is trace:
                 raise self._not_linear(error) from None
@@ -467,8 +472,6 @@ class Backward:
         finally:
             state.trace = trace.parent
             trace.live = False
-        program = LinearProgram(trace.nodes, [x.var for x in inputs], ends, trace.count)
-        outs = program.transpose(tangents, add_any)
         return [zeros_of(a) if t is ZERO else t for t, a in zip(outs, self.out_avals, strict=True)]
 
     def _not_linear(self, error: PullbackError) -> NotLinearError:

@@ -26,7 +26,7 @@ from pullback.transforms.arguments import (
     to_arrays,
     unflatten_one,
 )
-from pullback.transforms.custom_application import Application, SymbolicZero, zero_tangent
+from pullback.transforms.custom_application import Application, SymbolicZero, running, zero_tangent
 from pullback.transforms.custom_calls import DerivativeCall, bind, equation
 
 custom_jvp_call_p = equation("custom_jvp_call")
@@ -220,7 +220,9 @@ class CustomFunction:
                 self._staged = True
             jvp = None if self.jvp is None else application.jvp
             forward = None if self.fwd is None else application.forward
-            outs = bind(DerivativeCall(self._equation, self.fun, application.run, jvp, forward), arrays)
+            call = DerivativeCall(self._equation, self.fun, application.run, jvp, forward)
+            call.by_itself = self in running.owners
+            outs = bind(call, arrays)
         return unflatten_one(application.out_tree, outs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
