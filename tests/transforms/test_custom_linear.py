@@ -6,7 +6,7 @@ import pytest
 import pullback
 import pullback.numpy as pnp
 from pullback import closure_convert, custom_gradient, grad, hessian, jit, jvp, linear_transpose, vjp, vmap
-from pullback.core.errors import ArgumentError, CustomRuleError, MissingCustomRuleError
+from pullback.core.errors import ArgumentError, CustomRuleError, MissingCustomRuleError, NotLinearError
 from pullback.transforms.custom_linear import custom_transpose, linear_call
 
 XS = pnp.arange(3.0)
@@ -234,3 +234,14 @@ def test_a_rule_after_thousands_of_operations():
         return double(x)
 
     np.testing.assert_allclose(grad(f)(0.1), jvp(f, (0.1,), (1.0,))[1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("rule", [lambda t: t + 1.0, lambda t: 3.0 * t - 0.5, lambda t: pnp.where(True, t, 1.0) + 1])
+def test_a_jvp_rule_that_adds_a_constant_is_refused(rule):
+    f = pullback.custom_jvp(pnp.sin)
+    f.defjvp(lambda primals, tangents: (f(*primals), rule(tangents[0])))
+    with pytest.raises(NotLinearError, match="adds a constant to a tangent"):
+        grad(f)(1.0)
+    g = pullback.custom_jvp(pnp.sin)
+    g.defjvp(lambda primals, tangents: (g(*primals), pnp.where(primals[0] > 0, tangents[0] + 0.0, 0.0)))
+    assert grad(g)(1.0) == 1.0

@@ -30,7 +30,7 @@ from pullback.transforms.arguments import name_of
 from pullback.transforms.batch import BatchTrace
 from pullback.transforms.call import evaluators
 from pullback.transforms.forward import jvp_flat
-from pullback.transforms.grad import CheckedLinearTrace
+from pullback.transforms.grad import CheckedLinearTrace, is_affine
 from pullback.transforms.stage import StageTrace, hoisted, stage_flat
 
 Dims = Sequence[int | None]
@@ -351,6 +351,11 @@ class DerivativeCall(CustomCall):
             for x in node.args:
                 if type(x) not in _UNTRACED and isinstance(x, Tracer) and not _is_below(x._trace, rules):
                     raise leaked(x)
+            if rules.eager and is_affine(node, rules.parent):
+                raise NotLinearError(
+                    f"the jvp rule of {name_of(self.function)} adds a constant to a tangent (by {node.primitive}): what "
+                    "it gives must be linear in the tangents that it is given, and zero if they are"
+                )
         for t in out_tangents:
             if type(t) is ArrayImpl and host_value(t).any():
                 raise NotLinearError(

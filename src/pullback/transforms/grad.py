@@ -10,8 +10,8 @@ from pullback.core import dtypes, source, tree
 from pullback.core.array import Array, ArrayImpl, host_value, typeof
 from pullback.core.config import config
 from pullback.core.errors import NotDifferentiableError, NotLinearError, TangentMismatchError
-from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, is_linear
-from pullback.core.trace import Primitive, Tracer, check_result, state
+from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer, is_linear
+from pullback.core.trace import Primitive, Trace, Tracer, check_result, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import add_any
@@ -430,6 +430,16 @@ def _is_nonzero(x: Any) -> bool:
     return value is not None and bool(host_value(value).any())
 
 
+def is_affine(node: Linear, trace: Trace) -> bool:
+    """Whether an operation on a tape adds a constant, as far as its values are known; ``trace`` computes."""
+    primitive, operands = node.primitive, node.args
+    if primitive is None or primitive.linear_in is not None or all(map(is_linear, operands)):
+        return False
+    at_zero = tuple([zeros_of(x.aval) if is_linear(x) else x for x in operands])
+    results = trace.process(primitive, at_zero, node.params)
+    return any(map(_is_nonzero, results if primitive.multiple_results else [results]))
+
+
 class CheckedLinearTrace(LinearTrace):
     """Refuses what is affine, and remembers the user's lines."""
 
@@ -452,13 +462,8 @@ class CheckedLinearTrace(LinearTrace):
         before = len(self.nodes)
         out = super().process(primitive, args, params)
         if len(self.nodes) > before and self.nodes[-1].primitive is primitive:
-            operands, params = self.nodes[-1].args, self.nodes[-1].params
-            eager = self.parent.eager or config.debug_nans or config.debug_infs
-            if primitive.linear_in is None and eager and not all(map(is_linear, operands)):
-                at_zero = [zeros_of(x.aval) if is_linear(x) else x for x in operands]
-                results = self.parent.process(primitive, tuple(at_zero), params)
-                if any(map(_is_nonzero, results if primitive.multiple_results else [results])):
-                    raise self.not_linear(primitive, "with a constant that is not zero is affine, not linear")
+            if (self.parent.eager or config.debug_nans or config.debug_infs) and is_affine(self.nodes[-1], self.parent):
+                raise self.not_linear(primitive, "with a constant that is not zero is affine, not linear")
             made_at = source.here()
             for tracer in out if primitive.multiple_results else [out]:
                 if type(tracer) is LinearTracer:
