@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import Array, ArrayImpl, host_value, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, host_value, typeof
 from pullback.core.config import config
 from pullback.core.errors import NotDifferentiableError, NotLinearError, TangentMismatchError
 from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer, is_linear
@@ -435,9 +435,18 @@ def is_affine(node: Linear, trace: Trace) -> bool:
     primitive, operands = node.primitive, node.args
     if primitive is None or primitive.linear_in is not None or all(map(is_linear, operands)):
         return False
+    if not any(_may_be_nonzero(x) for x in operands if not is_linear(x)):
+        return False
     at_zero = tuple([zeros_of(x.aval) if is_linear(x) else x for x in operands])
     results = trace.process(primitive, at_zero, node.params)
     return any(map(_is_nonzero, results if primitive.multiple_results else [results]))
+
+
+def _may_be_nonzero(x: Any) -> bool:
+    """Whether a constant operand can make the result of a linear operation other than zero."""
+    if type(x) in SCALARS:
+        return bool(x)
+    return dtypes.is_inexact(x.dtype) and (type(x) is not ArrayImpl or bool(host_value(x).any()))
 
 
 class CheckedLinearTrace(LinearTrace):
