@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from random_programs import Program, programs, random_like
 
 import pullback.numpy as jnp
-from pullback import disable_jit, grad, jit, jvp, lax, make_jaxpr, vjp, vmap
+from pullback import custom_jvp, custom_vjp, disable_jit, grad, jit, jvp, lax, make_jaxpr, vjp, vmap
 from pullback.core import tree
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
@@ -322,3 +322,44 @@ def test_derivatives_of_a_batch_are_the_batch_of_derivatives(case: Case) -> None
     outside = grad(total, argnums)(*args)
     within = vmap(grad(scalar(case.function), argnums), in_axes=axes)(*args)
     assert_close(outside, within, 1e-8)
+
+
+# Rules of the user's own ---------------------------------------------------------------------------------------------
+
+
+@custom_jvp
+def doubled(x: Any) -> Any:
+    return 2.0 * x
+
+
+doubled.defjvp(lambda primals, ts: (doubled(primals[0]), 3.0 * ts[0]))  # which is not true, so that it is seen
+
+
+@custom_vjp
+def also_doubled(x: Any) -> Any:
+    return 2.0 * x
+
+
+also_doubled.defvjp(lambda x: (also_doubled(x), x), lambda _, ct: (3.0 * ct,))
+
+BODIES: dict[str, Callable[[Function], Function]] = {
+    "scan": lambda h: lambda x: lax.scan(lambda c, _: (h(c), None), x, None, length=2)[0],
+    "a long scan": lambda h: lambda x: lax.scan(lambda c, i: (jnp.where(i < 2, h(c), c), None), x, jnp.arange(60))[0],
+    "cond": lambda h: lambda x: lax.cond(x > 0, lambda x: h(h(x)), lambda x: x, x),
+    "fori_loop": lambda h: lambda x: lax.fori_loop(0, 2, lambda _, c: h(c), x),
+    "map": lambda h: lambda x: lax.map(lambda y: h(h(y)), jnp.stack([x]))[0],
+}
+
+
+@pytest.mark.parametrize("rule", [doubled, also_doubled])
+@pytest.mark.parametrize("name", sorted(BODIES))
+def test_custom_rules_in_bodies_are_kept(name: str, rule: Function) -> None:
+    f = BODIES[name](rule)
+    x, batch = jnp.asarray(1.0), jnp.ones(2)
+    assert float(f(x)) == float(jit(f)(x)) == 4
+    for g in (grad(f), jit(grad(f)), grad(jit(f)), lambda x: jvp(f, (x,), (jnp.ones_like(x),))[1]):
+        assert float(g(x)) == 9
+        assert_close(vmap(g)(batch), 9 * batch)
+    assert_close(grad(lambda xs: vmap(f)(xs).sum())(batch), 9 * batch)
+    closed = make_jaxpr(f)(x)
+    assert float(grad(lambda x: jaxpr_as_fun(closed)(x)[0])(x)) == 9

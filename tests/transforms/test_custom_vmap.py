@@ -140,3 +140,22 @@ def test_errors():
     g.def_vmap(lambda size, batched, x: (x.sum(), True))
     with pytest.raises(CustomRuleError, match=r"first axis must have size 3, but it is f32\[\]"):
         vmap(g)(XS)
+
+
+def test_one_example_after_the_other():
+    from pullback.custom_batching import sequential_vmap
+
+    seen = []
+
+    def f(x, p):
+        seen.append(x.shape)
+        return {"y": pnp.sin(x) * p["w"]}
+
+    g = sequential_vmap(f)
+    expected = np.sin(XS) * 2.0
+    np.testing.assert_allclose(vmap(g, (0, None))(XS, {"w": 2.0})["y"], expected, rtol=1e-6)
+    assert set(seen) == {()}
+    np.testing.assert_allclose(vmap(grad(lambda x: g(x, {"w": 2.0})["y"]))(XS), 2 * np.cos(XS), rtol=1e-6)
+    np.testing.assert_allclose(
+        jit(grad(lambda w: vmap(lambda x: g(x, {"w": w})["y"])(XS).sum()))(2.0), np.sin(XS).sum(), rtol=1e-6
+    )

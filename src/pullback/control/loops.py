@@ -7,6 +7,7 @@ of the condition and of the body, take what is theirs and the carry.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ from pullback.control.common import (
     zero_tangent,
 )
 from pullback.control.guard import guard
+from pullback.control.progress import Bar, check_progress
 from pullback.control.scan import checked_unroll, run_scan
 from pullback.control.scan_primitive import Loop, with_tangents
 from pullback.core import dtypes, tree
@@ -43,7 +45,7 @@ from pullback.core.errors import ControlFlowError, JaxprError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.primitives.elementwise import add, convert_element_type, lt_p, where
+from pullback.primitives.elementwise import add, convert_element_type, lt_p, sub, where
 from pullback.primitives.reductions import reduce_or
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
@@ -181,6 +183,7 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
     checkpoints: int | None = None,
+    progress: bool | str = False,
 ) -> Any:
     """Apply a function for each integer from ``lower`` to ``upper - 1``.
 
@@ -195,6 +198,7 @@ def fori_loop(
       unroll: how many steps one round of the compiled loop takes, as for ``scan``; only if the bounds are known.
       checkpoints: how many states are kept for reverse mode; by default all if the bounds are known, and otherwise as
         for ``while_loop``.
+      progress: whether to show a progress bar, or a text to show beside it; this needs the library ``tqdm``.
 
     Returns:
       The carry after the last step.
@@ -208,7 +212,10 @@ def fori_loop(
     """
     check_callable(body_fun, "fori_loop")
     check_checkpoints("fori_loop", checkpoints)
+    check_progress("fori_loop", progress)
     first, last = _bounds(lower, upper)
+    if progress:
+        body_fun = _with_bar(body_fun, first, last, progress)
     leaves, treedef = leaves_of(init_val, "fori_loop", "init_val")
     start, stop = known(first), known(last)
     if start is None or stop is None:
@@ -233,6 +240,20 @@ def fori_loop(
         "fori_loop", body_fun, step, carry, [], tree.structure(None), Loop(length, False, steps), checkpoints
     )
     return tree.unflatten(treedef, outs[1:])
+
+
+def _with_bar(body_fun: Callable[..., Any], first: Array, last: Array, progress: bool | str) -> Callable[..., Any]:
+    """A step that also moves a progress bar, which is shown at once."""
+    bar, total = Bar(progress), sub(last, first)
+    bar.start(total)
+
+    @wraps(body_fun)
+    def step(i: Any, carry: Any) -> Any:
+        carry = body_fun(i, carry)
+        bar.tick(add(sub(i, first), 1), total)
+        return carry
+
+    return step
 
 
 def _unbounded(

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
-from pullback.control.common import Carry, check_checkpoints, leaf_names, leaves_of, stage_step, tree_difference
+import numpy as np
+
+from pullback.control.common import (
+    Carry,
+    check_checkpoints,
+    interned,
+    leaf_names,
+    leaves_of,
+    stage_step,
+    tree_difference,
+)
+from pullback.control.progress import Bar, check_progress
 from pullback.control.scan_primitive import Loop, simplified
 from pullback.core import tree
-from pullback.core.array import Array
+from pullback.core.array import Array, ArrayImpl
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError
 from pullback.core.types import ShapedArray
+from pullback.primitives.elementwise import add
 from pullback.primitives.shapes import reshape
 from pullback.primitives.slicing import concatenate, slice_in_dim, stack
 from pullback.transforms.arguments import check_callable, entrance, name_of, out_leaf
+from pullback.transforms.custom_vmap import custom_vmap
 from pullback.transforms.vmap import vmap
 
 
@@ -28,6 +42,7 @@ def scan(
     unroll: int | bool = 1,
     *,
     checkpoints: int | None = None,
+    progress: bool | str = False,
 ) -> tuple[Any, Any]:
     """Run a function over the leading axis of arrays, carrying values from each step to the next.
 
@@ -44,6 +59,7 @@ def scan(
       unroll: how many steps one round of the compiled loop takes; True for all, False for one.
       checkpoints: how many states are kept for reverse mode: those for which the fewest steps are computed again. By
         default all that the backward pass needs are kept.
+      progress: whether to show a progress bar, or a text to show beside it; this needs the library ``tqdm``.
 
     Returns:
       The last carry; and the ``y`` of all steps, stacked along a new leading axis.
@@ -59,9 +75,14 @@ def scan(
     """
     check_callable(f, "scan")
     check_checkpoints("scan", checkpoints)
+    check_progress("scan", progress)
     leaves, treedef = leaves_of(init, "scan", "init")
     elements, xs_tree = leaves_of(xs, "scan", "xs")
     count = step_count("scan", elements, xs_tree, length)
+    if progress:
+        f, init = _with_bar(f, init, count, progress)
+        (_, carry), ys = scan(f, init, xs, length, reverse, unroll, checkpoints=checkpoints)
+        return carry, ys
     loop = Loop(count, bool(reverse), checked_unroll("scan", unroll, count))
     if config.disable_jit and count:
         return _in_python(f, tree.unflatten(treedef, leaves), elements, xs_tree, loop)
@@ -79,6 +100,24 @@ def scan(
 
     carry, ys, y_tree = run_scan("scan", f, call, Carry(leaves, treedef), elements, xs_tree, loop, checkpoints)
     return tree.unflatten(treedef, carry), tree.unflatten(y_tree, ys)
+
+
+def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str) -> tuple[Callable[..., Any], Any]:
+    """A step that also counts, and moves a progress bar, which is shown at once."""
+    bar, total = Bar(progress), ArrayImpl(np.int32(count))
+    bar.start(total)
+
+    @wraps(f)
+    def step(carry: Any, x: Any) -> Any:
+        done, carry = carry
+        out = f(carry, x)
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            return out
+        done = add(done, 1)
+        bar.tick(done, total)
+        return (done, out[0]), out[1]
+
+    return step, (ArrayImpl(np.int32(0)), init)
 
 
 def run_scan(
@@ -106,7 +145,7 @@ def run_scan(
     rows = [ShapedArray(x.shape[1:], x.dtype, x.weak_type) for x in xs]
     body = stage_step(what, function, call, carry, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
     if checkpoints is None or not loop.length:
-        outs, ys = simplified(body.jaxpr, loop, body.captured, carry.leaves, xs)
+        outs, ys = simplified(interned(body.jaxpr), loop, body.captured, carry.leaves, xs)
     else:
         from pullback.control.checkpointed_scan import checkpointed
 
@@ -228,3 +267,34 @@ def _mapped(f: Callable[..., Any], xs: Any, named: Any = None) -> Any:
     nothing = Carry([], tree.structure(None))
     _, ys, y_tree = run_scan("map", f if named is None else named, call, nothing, elements, xs_tree, loop)
     return tree.unflatten(y_tree, ys)
+
+
+def sequential_vmap(fun: Callable[..., Any]) -> custom_vmap:
+    """A function that ``vmap`` applies to one example after the other, by :func:`map`, instead of to all at once.
+
+    Args:
+      fun: takes and returns trees of arrays.
+
+    Returns:
+      A ``custom_vmap`` function. It is differentiated in both modes.
+
+    >>> import pullback.numpy as pnp
+    >>> print(vmap(sequential_vmap(lambda x, y: x * y), (0, None))(pnp.arange(3.0), 2.0))
+    [0. 2. 4.]
+    """
+    function = custom_vmap(fun)
+
+    @function.def_vmap
+    def rule(axis_size: int, in_batched: Sequence[Any], *args: Any) -> tuple[Any, Any]:
+        leaves, treedef = tree.flatten(args)
+        mapped = tree.leaves(in_batched)
+        fixed = [None if m else x for x, m in zip(leaves, mapped, strict=True)]
+
+        def one(row: Sequence[Any]) -> Any:
+            rest = iter(row)
+            return fun(*tree.unflatten(treedef, [next(rest) if m else x for x, m in zip(fixed, mapped, strict=True)]))
+
+        out = map(one, [x for x, m in zip(leaves, mapped, strict=True) if m])
+        return out, tree.tree_map(lambda _: True, out)
+
+    return function

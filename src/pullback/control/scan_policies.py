@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pullback.control.common import chosen, grouped
+from pullback.control.common import chosen
 from pullback.control.scan_primitive import scan_p
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.transforms.checkpoint_policies import Policy
@@ -43,7 +43,7 @@ def _steps(
     closed: ClosedJaxpr, num_consts: int, num_carry: int, wanted: Flags, policy: Policy, effects: bool
 ) -> _Steps:
     jaxpr = closed.jaxpr
-    consts, carry_in, _ = grouped(jaxpr.invars, num_consts, num_carry)
+    carry_in = jaxpr.invars[num_consts : num_consts + num_carry]
     carry_out, stacked = jaxpr.outvars[:num_carry], jaxpr.outvars[num_carry:]
     last = set(halves_of(jaxpr.eqns, chosen(carry_out, wanted[:num_carry]), policy, False).kept)
     carry = [w and a not in last for a, w in zip(carry_out, wanted, strict=False)]

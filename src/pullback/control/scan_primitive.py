@@ -22,7 +22,6 @@ from pullback.control.common import (
     divisible,
     grouped,
     inlined,
-    interned,
     reordered,
     run_interpreted,
     transposed,
@@ -79,32 +78,88 @@ def bind(
 def simplified(
     jaxpr: ClosedJaxpr, loop: Loop, consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """The final carry and the stacked results of a scan that a user wrote.
+    """The final carry and the stacked results of a scan, without what the steps need not do.
 
     What no step changes becomes a constant, and what a step only hands through is left out: a carry that the steps hand
-    on would be kept for each of them, if its value is needed backwards.
+    on would be kept for each of them, if its value is needed backwards. What all steps compute alike is computed once,
+    and differentiated once.
     """
-    invars, outvars = jaxpr.jaxpr.invars, jaxpr.jaxpr.outvars
-    first, last = len(consts), len(consts) + len(init)
-    fixed = [outvars[i] is invars[first + i] for i in range(len(init))]
-    handed = {v: i for i, v in enumerate(invars[last:])}
-    through = [handed.get(a) if type(a) is Var else None for a in outvars[len(init) :]]
-    if any(fixed) or any(i is not None for i in through):
-        moving = [not f for f in fixed]
-        order = [*range(first), *(first + i for i, f in enumerate(fixed) if f)]
-        order += [first + i for i, m in enumerate(moving) if m] + list(range(last, len(invars)))
-        results = [i for i, m in enumerate(moving) if m] + [len(init) + i for i, k in enumerate(through) if k is None]
-        jaxpr = reordered(jaxpr, order, results)
-    else:
-        moving = [True] * len(init)
-    counts = {"num_consts": first + sum(fixed), "num_carry": sum(moving)}
-    operands = [*consts, *chosen(init, fixed), *chosen(init, moving), *xs]
-    outs = scan_p.bind(*operands, jaxpr=interned(jaxpr), **counts, **loop._asdict())
-    rest, stacked = iter(outs[: sum(moving)]), iter(outs[sum(moving) :])
+    simpler = _simpler(jaxpr, len(consts), len(init))
+    if simpler is None:
+        return bind(jaxpr, loop, consts, init, xs)
+    moving, fixed = divided(init, simpler.fixed)
+    consts = [*consts, *fixed]
+    once = jaxpr_as_fun(simpler.invariant)(*consts)
+    carry, ys = bind(simpler.jaxpr, loop, [*chosen(consts, simpler.consts), *once], moving, xs)
+    rest, stacked = iter(carry), iter(ys)
     return (
-        [x if f else next(rest) for x, f in zip(init, fixed, strict=True)],
-        [next(stacked) if k is None else xs[k] for k in through],
+        [x if f else next(rest) for x, f in zip(init, simpler.fixed, strict=True)],
+        [next(stacked) if k is None else xs[k] for k in simpler.through],
     )
+
+
+class Simpler(NamedTuple):
+    """A scan without what the steps need not do.
+
+    Attributes:
+      jaxpr: its program.
+      fixed: which of the carry no step changes; it comes after the constants.
+      through: for each stacked result, which of the elements it is, or None for a result of the program.
+      consts: which of these constants are left; what is computed once comes after them.
+      invariant: from these constants to what is computed once.
+    """
+
+    jaxpr: ClosedJaxpr
+    fixed: list[bool]
+    through: list[int | None]
+    consts: list[bool]
+    invariant: ClosedJaxpr
+
+
+@cached_by_jaxpr
+def _simpler(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Simpler | None:
+    """A scan without what its steps need not do; None if there is no such thing."""
+    jaxpr = closed.jaxpr
+    consts, carry, xs = grouped(jaxpr.invars, num_consts, num_carry)
+    carry_outs, y_outs = grouped(jaxpr.outvars, num_carry)
+    fixed = [a is v for a, v in zip(carry_outs, carry, strict=True)]
+    through = [xs.index(a) if a in xs else None for a in y_outs]
+    moving, constant = divided(carry, fixed)
+    consts += constant
+    once, left = _invariant_equations(jaxpr, consts)
+    if not (once or constant or any(k is not None for k in through)):
+        return None
+    results = [*divided(carry_outs, fixed)[0], *(a for a, k in zip(y_outs, through, strict=True) if k is None)]
+    read = {a for atoms in (*(eqn.invars for eqn in left), results) for a in atoms}
+    computed = [v for eqn in once for v in eqn.outvars if v in read]
+    kept = [v in read for v in consts]
+    values = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    return Simpler(
+        close(Jaxpr(jaxpr.constvars, [*chosen(consts, kept), *computed, *moving, *xs], left, results), values),
+        fixed,
+        through,
+        kept,
+        ClosedJaxpr(Jaxpr([], consts, once, computed)),
+    )
+
+
+def _invariant_equations(jaxpr: Jaxpr, consts: Sequence[Var]) -> tuple[list[Eqn], list[Eqn]]:
+    """The equations of a program that all steps compute alike, and the others.
+
+    What is larger than what it is made of, such as a broadcast, stays: computed once, it would have to be stored.
+    """
+    fixed = set(consts)
+    once: list[Eqn] = []
+    left: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        operands = {a for a in eqn.invars if type(a) is Var}
+        grows = sum(v.aval.size for v in eqn.outvars) > sum(v.aval.size for v in operands)
+        if operands and operands <= fixed and not grows and not eqn.effect:
+            once.append(eqn)
+            fixed.update(eqn.outvars)
+        else:
+            left.append(eqn)
+    return once, left
 
 
 @scan_p.shape
@@ -453,7 +508,7 @@ def _transpose(
     seeds = [zero_tangent(a) if ct is ZERO else ct for ct, a in zip(ct_carry, jaxpr.out_avals, strict=False)]
     fixed_consts, fixed_xs = divided(consts, const_flags)[0], divided(xs, x_flags)[0]
     back = loop._replace(reverse=not loop.reverse)
-    totals, ct_xs = bind(step, back, fixed_consts, [*sums, *seeds], [*ct_ys, *fixed_xs])
+    totals, ct_xs = simplified(step, back, fixed_consts, [*sums, *seeds], [*ct_ys, *fixed_xs])
     of_consts, of_init, of_xs = iter(totals[: len(sums)]), totals[len(sums) :], iter(ct_xs)
     given = [next(of_consts) if n else None for n in const_flags]
     given += [ct if n else None for ct, n in zip(of_init, init_flags, strict=True)]

@@ -30,6 +30,7 @@ PullbackError
 ├── DeletedArrayError (RuntimeError)         an array whose memory was given away (donated) or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
+├── MissingLibraryError (ImportError)        an option that needs a library which is not installed
 ├── RendererError (RuntimeError)             a drawing without a renderer, or one that fails
 ├── AllocationError (MemoryError, RuntimeError)   an array too large for memory
 ├── CallbackError (ValueError, NotImplementedError)   a call of a Python function that cannot be done so
@@ -178,6 +179,10 @@ class JaxprError(PullbackError, AssertionError):
 
 class AllocationError(PullbackError, MemoryError, RuntimeError):
     """An array too large for memory."""
+
+
+class MissingLibraryError(PullbackError, ImportError):
+    """An option needs a library that is not installed."""
 
 
 class RendererError(PullbackError, RuntimeError):

@@ -219,7 +219,7 @@ def _show_eqn(eqn: Eqn, names: _Names, binders: str, indent: str) -> list[str]:
         if name in nested and isinstance(value, tuple):
             lines.append(f"{indent}  {name}=(")
             for item in value:
-                inner = _show_jaxpr(getattr(item, "jaxpr", item), names, indent + "    ")
+                inner = _show_jaxpr(item.jaxpr if isinstance(item, ClosedJaxpr) else item, names, indent + "    ")
                 lines += [f"{indent}    {inner[0]}", *inner[1:]]
             lines.append(f"{indent}  )")
         elif name in nested:

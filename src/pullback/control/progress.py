@@ -1,0 +1,88 @@
+"""Progress bars for loops, which are un-compiled or compiled, mapped or differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.control.conditional import cond
+from pullback.core.array import ArrayImpl
+from pullback.core.errors import ControlFlowError, MissingLibraryError
+from pullback.primitives import elementwise as ops
+from pullback.primitives.reductions import reduce_max
+from pullback.transforms.callbacks import debug_callback
+from pullback.transforms.custom_vmap import custom_vmap
+
+UPDATES = 20
+"""So often, at most, a bar moves: a loop calls Python that many times, however many steps it has."""
+
+
+def check_progress(what: str, progress: Any) -> None:
+    """Refuse what is neither a boolean nor a description, and a bar without the library that draws it."""
+    if not isinstance(progress, (bool, str)):
+        raise ControlFlowError(f"{what}: progress must be a bool, or a text that describes the bar, got {progress!r}")
+    if progress:
+        try:
+            import tqdm  # noqa: F401
+        except ImportError:
+            raise MissingLibraryError(
+                f"{what}: a progress bar needs the library tqdm, which is not installed; "
+                "`pip install 'pullback[progress]'` brings it"
+            ) from None
+
+
+class Bar:
+    """A bar, drawn anew for each run of a loop.
+
+    Under ``vmap`` there is one for all examples: it shows how far the one is that has the most steps.
+    """
+
+    def __init__(self, description: Any) -> None:
+        self.description = description if isinstance(description, str) else None
+        self._bar: Any = None
+        self.start = for_all(self._start)
+        self.tick = for_all(self._tick)
+
+    def _start(self, total: Any) -> None:
+        """Show the bar, before the first step."""
+        debug_callback(self._show, total, ordered=True)
+
+    def _tick(self, done: Any, total: Any) -> None:
+        """Move the bar after a step, if it is time to."""
+        every = ops.max_p.bind(ops.div(total, _like(UPDATES, total)), _like(1, total))
+        now = ops.eq_p.bind(ops.rem_p.bind(done, every), _like(0, total))
+        now = ops.or_p.bind(now, ops.ge_p.bind(done, total))
+        cond(now, lambda *counts: debug_callback(self._move, *counts, ordered=True), lambda *counts: None, done, total)
+
+    # What is called on the host.
+
+    def _show(self, total: Any) -> None:
+        from tqdm.auto import tqdm
+
+        if self._bar is not None:
+            self._bar.close()
+        self._bar = tqdm(total=int(total), desc=self.description)
+
+    def _move(self, done: Any, total: Any) -> None:
+        if self._bar is not None:
+            self._bar.update(int(done) - self._bar.n)
+            if done >= total:
+                self._bar.close()
+                self._bar = None
+
+
+def _like(n: int, x: Any) -> ArrayImpl:
+    return ArrayImpl(np.dtype(x.dtype).type(n))
+
+
+def for_all(call: Callable[..., None]) -> Any:
+    """A function of counters, which ``vmap`` calls once, with the greatest of each."""
+    mapped = custom_vmap(call)
+
+    @mapped.def_vmap
+    def rule(axis_size: int, in_batched: Any, *counters: Any) -> Any:
+        return mapped(*[reduce_max(x, (0,)) if b else x for x, b in zip(counters, in_batched, strict=True)]), None
+
+    return mapped
