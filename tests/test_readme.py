@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import re
 from pathlib import Path
 
@@ -11,13 +12,22 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_example_runs() -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(program, "README.md", "exec"), {})
-    lines = printed.getvalue().splitlines()
-    assert len(lines) == 1 + 3 + 4 + 1, "a gradient, a Hessian, four gradients, and what was learnt"
+def printed_by_examples() -> list[list[str]]:
+    outputs = []
+    for program in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(program, "README.md", "exec"), {})
+        outputs.append(printed.getvalue().splitlines())
+    return outputs
+
+
+def test_the_examples_run() -> None:
+    tour, beyond = printed_by_examples()
+    assert len(tour) == 1 + 3 + 4 + 1, "a gradient, a Hessian, four gradients, and what was learnt"
+    figures = [float(x) for line in beyond for x in line.split()]
+    expected = [0.5 / math.sqrt(2), -0.25 * 2**-1.5, 1.0, math.exp(1) / (1 + math.exp(1)) ** 2]
+    assert all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(figures, expected, strict=True))
 
 
 def test_the_targets_exist() -> None:
