@@ -20,6 +20,7 @@ from pullback.core.jaxpr import check_jaxpr, jaxpr_as_fun
 
 Function = Callable[..., Any]
 few = settings(max_examples=4)
+fewer = settings(max_examples=2)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -208,7 +209,7 @@ def test_scan_is_a_loop_backward(case: Case) -> None:
 
 
 @pytest.mark.slow
-@few
+@fewer
 @given(scans())
 def test_scan_is_a_loop_to_second_order(case: Case) -> None:
     check(case, second)
@@ -228,7 +229,7 @@ def test_a_choice_is_an_if_forward_and_backward(case: Case) -> None:
 
 
 @pytest.mark.slow
-@few
+@fewer
 @given(choices())
 def test_a_choice_is_an_if_to_second_order(case: Case) -> None:
     check(case, second)

@@ -12,6 +12,7 @@ import pytest
 
 import pullback.numpy as jnp
 from pullback import (
+    custom_vjp,
     debug,
     debug_nans,
     disable_jit,
@@ -477,3 +478,26 @@ def test_a_value_that_leaks_from_a_body() -> None:
     for use in (lambda: lax.scan(lambda c, x: (c + kept[0], x), 0.0, xs), lambda: lax.cond(kept[0] > 0, abs, abs, 1.0)):
         with pytest.raises(errors.UnexpectedTracerError, match="it leaked"):
             use()
+
+
+def test_a_body_with_a_rule_that_is_written_anew_shares_what_was_made_of_the_first() -> None:
+    count = 0
+
+    @custom_vjp
+    def double(x: Any) -> Any:
+        return 2 * x
+
+    def forward(x: Any) -> Any:
+        nonlocal count
+        count += 1
+        return double(x), None
+
+    double.defvjp(forward, lambda _, ct: (3 * ct,))
+
+    def gradient(x: float) -> Any:
+        return grad(lambda c: lax.scan(lambda c, _: (double(jnp.sin(c)), None), c, None, length=100)[0])(x)
+
+    first = gradient(0.5)
+    before = count
+    assert gradient(0.5) == first
+    assert count == before

@@ -45,6 +45,7 @@ class CustomCall:
       captured: how many operands at the end are values that the function closed over when it was staged.
       recorded: whether it is in a jaxpr.
       by_itself: whether a backward rule of the function itself made it.
+      key: compares equal for calls that do the same in a program; None if nothing is known of it.
       equation: the primitive of the equation that it is in a jaxpr.
     """
 
@@ -53,11 +54,26 @@ class CustomCall:
     captured: int = 0
     recorded: bool = False
     by_itself: bool = False
+    key: Any = None
     equation: Primitive
 
     @property
     def __name__(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal calls in equal programs do the same, so that what was made of one program serves for the other."""
+        if self is other or not isinstance(other, CustomCall) or self.key is None:
+            return self is other
+        if (self.captured, self.recorded, self.by_itself) != (other.captured, other.recorded, other.by_itself):
+            return False
+        return self.recorded and hash(self) == hash(other) and bool(self.key == other.key)
+
+    def __hash__(self) -> int:
+        try:
+            return id(self) if self.key is None or not self.recorded else hash(self.key)
+        except TypeError:  # an argument that is not differentiated and has no hash
+            return id(self)
 
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The results and their tangents, under the current trace, on which tangents are recorded; some are ZERO."""
@@ -353,8 +369,8 @@ class DerivativeCall(CustomCall):
                     raise leaked(x)
             if rules.eager and is_affine(node, rules.parent):
                 raise NotLinearError(
-                    f"the jvp rule of {name_of(self.function)} adds a constant to a tangent (by {node.primitive}): what "
-                    "it gives must be linear in the tangents that it is given, and zero if they are"
+                    f"the jvp rule of {name_of(self.function)} adds a constant to a tangent (by {node.primitive}): "
+                    "what it gives must be linear in the tangents that it is given, and zero if they are"
                 )
         for t in out_tangents:
             if type(t) is ArrayImpl and host_value(t).any():

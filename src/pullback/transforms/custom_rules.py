@@ -222,6 +222,7 @@ class CustomFunction:
             forward = None if self.fwd is None else application.forward
             call = DerivativeCall(self._equation, self.fun, application.run, jvp, forward)
             call.by_itself = self in running.owners
+            call.key = (self, nondiff, in_tree)
             outs = bind(call, arrays)
         return unflatten_one(application.out_tree, outs)
 
