@@ -41,6 +41,9 @@ from pullback.core.config import threefry_partitionable as threefry_partitionabl
 from pullback.core.dtypes import float0 as float0
 from pullback.transforms.callbacks import effects_barrier as effects_barrier
 from pullback.transforms.callbacks import pure_callback as pure_callback
+from pullback.transforms.checkpoint import checkpoint as checkpoint
+from pullback.transforms.checkpoint import checkpoint as remat
+from pullback.transforms.checkpoint_policies import checkpoint_policies as checkpoint_policies
 from pullback.transforms.closure import closure_convert as closure_convert
 from pullback.transforms.closure import custom_gradient as custom_gradient
 from pullback.transforms.custom_rules import custom_jvp as custom_jvp
@@ -71,7 +74,9 @@ from pullback.transforms.vmap import vmap as vmap
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from pullback import ad_checkpoint as ad_checkpoint
     from pullback import core as core
+    from pullback import custom_batching as custom_batching
     from pullback import custom_derivatives as custom_derivatives
     from pullback import debug as debug
     from pullback import dtypes as dtypes
@@ -95,7 +100,7 @@ if TYPE_CHECKING:
 
 _MODULES = frozenset(
     (
-        *("core", "custom_derivatives", "debug", "dtypes", "errors"),
+        *("ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors"),
         *("experimental", "extend", "flatten_util", "interpreters", "lax", "nn", "profiler"),
         *("random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
     )

@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from random_programs import Program, programs, random_like
 
+import pullback.numpy as jnp
 from pullback import (
     grad,
     hessian,
@@ -238,3 +239,20 @@ def test_derivatives_agree_with_the_differences(p: Program) -> None:
         here = float(np.asarray(p.scalar(*args)))
         sides = (float(np.asarray(ahead)) - here) / step, (here - float(np.asarray(behind))) / step
         assert abs(sides[0] - sides[1]) > 1e-4, (p, slope, got)
+
+
+def test_the_sum_of_a_mapped_and_an_unmapped_term_of_a_derivative() -> None:
+    v = jnp.array([1.0, 2.0, 3.0])
+
+    def inner(x: Any, c: Any) -> Any:
+        return jnp.sum(x * c) + jnp.sum(jnp.cumsum(x) ** 2)
+
+    def mapped(x: Any) -> Any:
+        return jnp.sum(vmap(lambda c: grad(inner)(x, c))(v)[:, 0])
+
+    def looped(x: Any) -> Any:
+        return sum(grad(inner)(x, c)[0] for c in v)
+
+    x = jnp.array([1.0, 2.0])
+    np.testing.assert_allclose(grad(mapped)(x), grad(looped)(x))
+    np.testing.assert_allclose(jvp(mapped, (x,), (x,))[1], jvp(looped, (x,), (x,))[1])

@@ -24,6 +24,7 @@ from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.arguments import name_of, out_leaf
 from pullback.transforms.call import jit_p
+from pullback.transforms.custom_calls import CustomCall
 from pullback.transforms.dce import dce_closed_jaxpr
 from pullback.transforms.jaxprs import cached_by_jaxpr, caches, staged_zeros, transpose_jaxpr
 from pullback.transforms.partial_eval import partial_eval_rules
@@ -360,6 +361,11 @@ def _key(jaxpr: Jaxpr) -> tuple[Any, ...]:
     return tuple([v.aval for v in jaxpr.invars]), tuple(eqns), outs
 
 
+@cached_by_jaxpr
+def _closed_key(closed: ClosedJaxpr) -> tuple[Any, ...]:
+    return _key(closed.jaxpr)
+
+
 def _literal_key(a: Any) -> tuple[Any, ...]:
     """A number by its bits: zeros have signs, and a NaN is not equal to itself."""
     value = a.val._value if isinstance(a.val, ArrayImpl) else a.val
@@ -373,7 +379,9 @@ def _param_key(value: Any) -> Any:
     if kind is ClosedJaxpr:
         if value.consts:
             raise TypeError("a program that holds values")
-        return value
+        return _closed_key(value)
+    if isinstance(value, CustomCall) and value.key is None:
+        raise TypeError("a call of which nothing is known")
     if kind.__hash__ is object.__hash__ and value is not None and kind is not type:
         # A function: each call may bring another, and what it holds would be kept.
         raise TypeError("a parameter without a value")

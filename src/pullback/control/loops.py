@@ -224,21 +224,26 @@ def fori_loop(
                 "fori_loop: unroll needs bounds that are known in Python, but one of them is traced; leave it out"
             )
         return _unbounded(first, last, body_fun, leaves, treedef, checkpoints)
-    length = max(int(stop) - int(start), 0)
-    steps = checked_unroll("fori_loop", unroll or 1, length)
     if config.disable_jit:
         value = tree.unflatten(treedef, leaves)
         for i in range(int(start), int(stop)):
             value = body_fun(convert_element_type(as_array(i), first.dtype, first.weak_type), value)
         return value
+    length = max(int(stop) - int(start), 0)
+    loop = Loop(length, False, checked_unroll("fori_loop", unroll or 1, length))
+    return _bounded(first, loop, body_fun, leaves, treedef, checkpoints)
+
+
+def _bounded(
+    first: Array, loop: Loop, body_fun: Any, leaves: list[Array], treedef: Any, checkpoints: int | None
+) -> Any:
+    """A loop of a number of steps that is known in Python."""
 
     def step(i: Any, *tracers: Any) -> Any:
         return (add(i, 1), body_fun(i, tree.unflatten(treedef, tracers))), None
 
     carry = Carry([first, *leaves], treedef, ["i"])
-    outs, _, _ = run_scan(
-        "fori_loop", body_fun, step, carry, [], tree.structure(None), Loop(length, False, steps), checkpoints
-    )
+    outs, _, _ = run_scan("fori_loop", body_fun, step, carry, [], tree.structure(None), loop, checkpoints)
     return tree.unflatten(treedef, outs[1:])
 
 

@@ -89,17 +89,21 @@ def scan(
     size = len(leaves)
 
     def call(*tracers: Any) -> Any:
-        out = f(tree.unflatten(treedef, tracers[:size]), tree.unflatten(xs_tree, tracers[size:]))
-        if not isinstance(out, (tuple, list)) or len(out) != 2:
-            what = f"a {type(out).__name__} of {len(out)}" if isinstance(out, (tuple, list)) else repr(out)
-            raise ControlFlowError(
-                f"scan: the body {name_of(f)} must return a pair (carry, y), but it returned {what}. If there is "
-                "nothing to stack, return (carry, None)."
-            )
-        return tuple(out)
+        return _pair(f(tree.unflatten(treedef, tracers[:size]), tree.unflatten(xs_tree, tracers[size:])), f)
 
     carry, ys, y_tree = run_scan("scan", f, call, Carry(leaves, treedef), elements, xs_tree, loop, checkpoints)
     return tree.unflatten(treedef, carry), tree.unflatten(y_tree, ys)
+
+
+def _pair(out: Any, function: Any) -> tuple[Any, Any]:
+    """What a step gave, checked."""
+    if not isinstance(out, (tuple, list)) or len(out) != 2:
+        what = f"a {type(out).__name__} of {len(out)}" if isinstance(out, (tuple, list)) else repr(out)
+        raise ControlFlowError(
+            f"scan: the body {name_of(function)} must return a pair (carry, y), but it returned {what}. If there is "
+            "nothing to stack, return (carry, None)."
+        )
+    return out[0], out[1]
 
 
 def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str) -> tuple[Callable[..., Any], Any]:
@@ -196,7 +200,7 @@ def _in_python(f: Callable[..., Any], carry: Any, xs: Sequence[Any], xs_tree: An
     order = range(loop.length)
     for i in reversed(order) if loop.reverse else order:
         row = [reshape(slice_in_dim(x, i, i + 1, 0), x.shape[1:]) for x in xs]
-        carry, y = f(carry, tree.unflatten(xs_tree, row))
+        carry, y = _pair(f(carry, tree.unflatten(xs_tree, row)), f)
         leaves, treedef = tree.flatten(y)
         if columns and treedef != y_tree:
             raise ControlFlowError(

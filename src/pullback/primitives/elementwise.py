@@ -20,7 +20,7 @@ from pullback.core.array import SCALARS, shape_of
 from pullback.core.errors import DtypeError
 from pullback.core.linear import Linear
 from pullback.core.trace import Primitive, Rule
-from pullback.core.types import ZERO, ShapedArray
+from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.declare import (
     ANY,
@@ -72,6 +72,16 @@ div_p = elementwise("div", of=NUMBER, arity=2, host=host.div, hlo="divide")
 # The sum of two terms of a derivative, which have one shape: nothing broadcasts, so nothing needs to be summed.
 add_any_p = elementwise("add_any", of=INEXACT, arity=2, host=operator.add, hlo="add")
 add_any_p.transpose(lambda ct, x, y: (ct if type(x) is Linear else None, ct if type(y) is Linear else None))
+
+
+@add_any_p.batch
+def _add_any_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
+    x, y = (shapes.moveaxis(x, d, 0) if d is not None else _repeated(x, axis) for x, d in zip(args, dims, strict=True))
+    return add_any(x, y), 0
+
+
+def _repeated(x: Any, axis: MappedAxis) -> Any:
+    return shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
 
 
 @add_any_p.tangent

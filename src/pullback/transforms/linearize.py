@@ -109,4 +109,5 @@ def linearize_flat(
             check_result(x)
             outs.append(x)
             ends.append(ZERO)
-    return outs, LinearProgram(tape.nodes, inputs, ends, tape.count)
+    nodes, tape.nodes = tape.nodes, []  # a rule among them may hold a value of this trace, and that the tape
+    return outs, LinearProgram(nodes, inputs, ends, tape.count)
