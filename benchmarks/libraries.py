@@ -22,6 +22,7 @@ TITLES = {
     "autograd": "autograd",
     "torch-compile": "torch.compile",
     "torch-imperative": "imperative PyTorch",
+    "equinox": "Equinox",
 }
 PEERS = tuple(name for name in TITLES if name != OURS)
 
@@ -40,7 +41,8 @@ class Library:
     ``scalar`` of a Python float the scalar that its functions take; ``add`` is its addition. ``cold_start``
     is a program that prints the gradient of tanh at 2. A library that returns before its result is computed
     gives in ``wait_for`` the function that waits for results like the one that it is shown. ``compiler`` is how
-    it compiles, if it does; ``threads`` says how many it computes with.
+    it compiles, if it does; ``loops`` has ``scan``, and ``checkpointed(cond, body, init, slots)``, a while loop that
+    keeps some states only in reverse mode, as far as it has them; ``threads`` says how many it computes with.
     """
 
     version: str
@@ -52,6 +54,7 @@ class Library:
     add: Callable[[Any, Any], Any] = operator.add
     wait_for: Callable[[Any], Callable[[Any], Any] | None] = lambda result: None
     compiler: Compiler | None = None
+    loops: Any = None
     threads: Callable[[], int] = _cores
 
 
@@ -66,6 +69,7 @@ def _jax_like(package: str) -> Library:
         array=jnp.asarray,
         cold_start=f"import {package} as jax, {package}.numpy as jnp; print(jax.grad(jnp.tanh)(2.))",
         compiler=JaxLike(package),
+        loops=SimpleNamespace(scan=library.lax.scan),
     )
 
 
@@ -78,7 +82,11 @@ def _ours() -> Library:
         compiled = any(type(leaf) is DeviceArray for leaf in pullback.tree.leaves(result))
         return pullback.block_until_ready if compiled else None
 
-    return dataclasses.replace(_jax_like(OURS), wait_for=wait_for)
+    def checkpointed(cond: Any, body: Any, init: Any, slots: int) -> Any:
+        return pullback.lax.while_loop(cond, body, init, checkpoints=slots)
+
+    loops = SimpleNamespace(scan=pullback.lax.scan, checkpointed=checkpointed)
+    return dataclasses.replace(_jax_like(OURS), wait_for=wait_for, loops=loops)
 
 
 def _jax() -> Library:
@@ -90,6 +98,17 @@ def _jax() -> Library:
         return type(result).block_until_ready if isinstance(result, jax.Array) else jax.block_until_ready
 
     return dataclasses.replace(_jax_like("jax"), wait_for=wait_for)
+
+
+def _equinox() -> Library:
+    """JAX with Equinox's while loop, which keeps some states only in reverse mode."""
+    from equinox.internal import while_loop
+
+    def checkpointed(cond: Any, body: Any, init: Any, slots: int) -> Any:
+        return while_loop(cond, body, init, kind="checkpointed", checkpoints=slots)
+
+    version = importlib.metadata.version("equinox")
+    return dataclasses.replace(_jax(), version=version, loops=SimpleNamespace(checkpointed=checkpointed))
 
 
 def _torch() -> Library:
@@ -145,4 +164,5 @@ LOADERS: Mapping[str, Callable[[], Library]] = {
     "autograd": _autograd,
     "torch-compile": lambda: _torch_stateful(True),
     "torch-imperative": lambda: _torch_stateful(False),
+    "equinox": _equinox,
 }

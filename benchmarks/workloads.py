@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks import compiled, problems
+from benchmarks import compiled, loops, problems
 from benchmarks.libraries import Library
 
 
@@ -126,6 +126,7 @@ _UNCOMPILED = (
         )
         for kind in ("custom_jvp", "custom_vjp")
     ),
+    Workload("scan", "grad of a scan of 100 small steps, new body", loops.scan_uncompiled, {"jax": 0.3}),
     Workload(
         "cold",
         "cold process: import, grad(tanh)(2.)",
@@ -169,7 +170,23 @@ _COMPILED = (
     _compiled("mlp-512-grad-jit", "grad(MLP), 10 layers of 512, batch 128", compiled.network_gradient, jax=1.0),
 )
 
-WORKLOADS = _UNCOMPILED + _COMPILED
+_LOOPS = (
+    _compiled("rnn", "RNN, 1,000 steps of 128", loops.recurrent_forward, jax=1.03, torch=False),
+    _compiled("rnn-grad", "grad(RNN), 1,000 steps of 128", loops.recurrent_gradient, jax=1.03, torch=False),
+    _compiled("rnn-trace", "grad(RNN): trace, lower", loops.recurrent_trace_and_lower, jax=0.2, torch=False),
+    *(
+        Workload(
+            f"while-{width}",
+            f"grad of a while_loop, 5,000 steps of {width}, 64 kept",
+            partial(loops.checkpointed_loop, width=width),
+            {"equinox": 1.0},
+            group="compiled",
+        )
+        for width in (10, 1000)
+    ),
+)
+
+WORKLOADS = _UNCOMPILED + _COMPILED + _LOOPS
 
 # Ways to the same Hessian-vector product, from the cheapest to the dearest.
 ORDER_OF_COST = ("hvp-fr", "hvp-rr", "hvp-dense")

@@ -58,7 +58,7 @@ def recomputed(length: int, free: int) -> int:
     """The least number of steps that must be computed to reverse ``length`` steps from a state that is kept.
 
     >>> recomputed(10, 0), recomputed(10, 2), recomputed(10, 9)
-    (45, 14, 9)
+    (45, 15, 9)
     """
     s, r = free + 1, repetitions(length, free)
     return r * length - comb(s + r, r - 1) if length > 1 else 0
@@ -74,7 +74,7 @@ def best_steps(length: int, slots: int) -> list[int]:
     """The steps whose states the first pass over ``length`` steps keeps.
 
     >>> best_steps(10, 3)
-    [0, 6, 9]
+    [0, 4, 7]
     """
     steps = [0]
     while len(steps) < slots and length - steps[-1] > 1:

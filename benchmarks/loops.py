@@ -1,0 +1,90 @@
+"""What is measured of loops: a recurrent network, a short un-compiled scan, and a loop of unknown length in reverse."""
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy
+
+from benchmarks.compiled import Task, _compiler
+from benchmarks.libraries import Library
+from benchmarks.problems import Call, _normal
+
+_WIDTH, _STEPS = 128, 1000
+
+
+def _recurrent(library: Library) -> tuple[Callable[..., Any], Any, Any]:
+    """A recurrent tanh network over a long sequence: the mean square of its states, parameters and the sequence."""
+    np, scan = library.np, library.loops.scan
+
+    def loss(parameters: Any, sequence: Any) -> Any:
+        def step(state: Any, x: Any) -> Any:
+            state = np.tanh(state @ parameters["state"] + x @ parameters["input"] + parameters["bias"])
+            return state, state
+
+        return np.mean(scan(step, np.zeros(_WIDTH), sequence)[1] ** 2)
+
+    scale = _WIDTH**-0.5
+    parameters = {
+        "state": _normal(library, _WIDTH, _WIDTH, scale=scale, seed=0),
+        "input": _normal(library, _WIDTH, _WIDTH, scale=scale, seed=1),
+        "bias": library.array(numpy.zeros(_WIDTH, numpy.float32)),
+    }
+    return loss, parameters, _normal(library, _STEPS, _WIDTH, seed=2)
+
+
+def recurrent_forward(library: Library) -> Task:
+    """The compiled loss of the network."""
+    loss, parameters, sequence = _recurrent(library)
+    compiled = _compiler(library).compile(loss)
+    return Task(lambda: compiled(parameters, sequence))
+
+
+def recurrent_gradient(library: Library) -> Task:
+    """Its compiled gradient."""
+    loss, parameters, sequence = _recurrent(library)
+    return Task(_compiler(library).gradient(loss, parameters, sequence))
+
+
+def recurrent_trace_and_lower(library: Library) -> Task:
+    """Tracing and lowering of the gradient, of a new function each time."""
+    loss, parameters, sequence = _recurrent(library)
+    transforms, numbers = library.transforms, itertools.count()
+    transforms.config.update("jax_enable_compilation_cache", False)
+
+    def lowered() -> Any:
+        factor = 1 + 1e-6 * next(numbers)
+        gradient = transforms.grad(lambda parameters, sequence: factor * loss(parameters, sequence))
+        return transforms.jit(gradient).trace(parameters, sequence).lower()
+
+    return Task(lowered, check=lambda: lowered().compile()(parameters, sequence))
+
+
+def scan_uncompiled(library: Library) -> Call:
+    """The gradient of a scan of 100 small steps, un-compiled, whose body is written anew in each call."""
+    np, grad, scan = library.np, library.transforms.grad, library.loops.scan
+    xs = _normal(library, 100)
+
+    def call() -> Any:
+        return grad(lambda c: scan(lambda c, x: (np.sin(c) * x, None), c, xs)[0])(0.5)
+
+    return call
+
+
+_CHECKPOINTS, _LENGTH = 64, 5000
+
+
+def checkpointed_loop(library: Library, width: int) -> Task:
+    """The compiled gradient of a loop whose length is not known beforehand, with 64 states kept."""
+    np, loop = library.np, library.loops.checkpointed
+
+    def loss(x: Any, length: Any) -> Any:
+        def step(carry: Any) -> Any:
+            i, x = carry
+            return i + 1, np.sin(x) * 0.99 + 0.1
+
+        return np.sum(loop(lambda carry: carry[0] < length, step, (0, x), _CHECKPOINTS)[1])
+
+    gradient = library.transforms.jit(library.transforms.grad(loss))
+    return Task(partial(gradient, _normal(library, width), _LENGTH))

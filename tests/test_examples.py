@@ -1,0 +1,27 @@
+"""The examples that stand beside the cookbook run as a newcomer runs them, and agree with their own figures."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def run(name: str, *args: str) -> str:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *args]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
+
+
+def test_newton_sqrt() -> None:
+    assert "21 of 21 figures agree" in run("newton_sqrt.py")
+
+
+@pytest.mark.slow
+def test_rnn(tmp_path: Path) -> None:
+    assert "mean squared error" in run("rnn.py", str(tmp_path / "loss.png"))
