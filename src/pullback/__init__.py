@@ -41,13 +41,6 @@ from pullback.core.config import threefry_partitionable as threefry_partitionabl
 from pullback.core.dtypes import float0 as float0
 from pullback.transforms.callbacks import effects_barrier as effects_barrier
 from pullback.transforms.callbacks import pure_callback as pure_callback
-from pullback.transforms.checkpoint import checkpoint as checkpoint
-from pullback.transforms.checkpoint import checkpoint as remat
-from pullback.transforms.checkpoint_policies import checkpoint_policies as checkpoint_policies
-from pullback.transforms.closure import closure_convert as closure_convert
-from pullback.transforms.closure import custom_gradient as custom_gradient
-from pullback.transforms.custom_rules import custom_jvp as custom_jvp
-from pullback.transforms.custom_rules import custom_vjp as custom_vjp
 from pullback.transforms.forward import jvp as jvp
 from pullback.transforms.grad import grad as grad
 from pullback.transforms.grad import linear_transpose as linear_transpose
@@ -97,6 +90,13 @@ if TYPE_CHECKING:
     from pullback import tree_util as tree_util
     from pullback import typing as typing
     from pullback.drawing import visualize as visualize
+    from pullback.transforms.checkpoint import checkpoint as checkpoint
+    from pullback.transforms.checkpoint import checkpoint as remat
+    from pullback.transforms.checkpoint_policies import checkpoint_policies as checkpoint_policies
+    from pullback.transforms.closure import closure_convert as closure_convert
+    from pullback.transforms.closure import custom_gradient as custom_gradient
+    from pullback.transforms.custom_rules import custom_jvp as custom_jvp
+    from pullback.transforms.custom_rules import custom_vjp as custom_vjp
 
 _MODULES = frozenset(
     (
@@ -107,14 +107,26 @@ _MODULES = frozenset(
 )  # imported when they are first used, for a short start
 
 
+_NAMES = {
+    "checkpoint": ("transforms.checkpoint", "checkpoint"),
+    "checkpoint_policies": ("transforms.checkpoint_policies", "checkpoint_policies"),
+    "closure_convert": ("transforms.closure", "closure_convert"),
+    "custom_gradient": ("transforms.closure", "custom_gradient"),
+    "custom_jvp": ("transforms.custom_rules", "custom_jvp"),
+    "custom_vjp": ("transforms.custom_rules", "custom_vjp"),
+    "remat": ("transforms.checkpoint", "checkpoint"),
+    "visualize": ("drawing", "visualize"),
+}  # and so are these
+
+
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"pullback.{name}")
-    if name == "visualize":
-        from pullback.drawing import visualize
-
-        return visualize
-    raise AttributeError(f"module 'pullback' has no attribute {name!r}")
+    if name not in _NAMES:
+        raise AttributeError(f"module 'pullback' has no attribute {name!r}")
+    module, attribute = _NAMES[name]
+    value = globals()[name] = getattr(importlib.import_module(f"pullback.{module}"), attribute)
+    return value
 
 
 def _check_custom_rules(begins: bool) -> None:
@@ -127,4 +139,4 @@ _observe("check_custom_rules", _check_custom_rules)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_MODULES, "visualize"])
+    return sorted({*globals(), *_MODULES, *_NAMES})
