@@ -14,6 +14,7 @@ COLOURS = {
     "autograd": "#6c9f58",
     "torch-compile": "#b5483f",
     "torch-imperative": "#e8b04a",
+    "equinox": "#7d5ba6",
 }
 BAR_HEIGHT = 0.25
 BOUND = "accepted at most"

@@ -41,8 +41,8 @@ class Library:
     ``scalar`` of a Python float the scalar that its functions take; ``add`` is its addition. ``cold_start``
     is a program that prints the gradient of tanh at 2. A library that returns before its result is computed
     gives in ``wait_for`` the function that waits for results like the one that it is shown. ``compiler`` is how
-    it compiles, if it does; ``loops`` has ``scan``, and ``checkpointed(cond, body, init, slots)``, a while loop that
-    keeps some states only in reverse mode, as far as it has them; ``threads`` says how many it computes with.
+    it compiles, if it does; ``loops`` has ``scan``, ``odeint``, and ``checkpointed(cond, body, init, slots)``, a while
+    loop that keeps some states only in reverse mode, as far as it has them; ``threads`` says how many it computes with.
     """
 
     version: str
@@ -62,6 +62,10 @@ def _jax_like(package: str) -> Library:
     """Pullback or JAX: the same code runs, only the import differs."""
     library = importlib.import_module(package)
     jnp = importlib.import_module(f"{package}.numpy")
+
+    def odeint(*args: Any, **kwargs: Any) -> Any:
+        return importlib.import_module(f"{package}.experimental.ode").odeint(*args, **kwargs)
+
     return Library(
         version=getattr(library, "__version__", ""),
         transforms=library,
@@ -69,7 +73,7 @@ def _jax_like(package: str) -> Library:
         array=jnp.asarray,
         cold_start=f"import {package} as jax, {package}.numpy as jnp; print(jax.grad(jnp.tanh)(2.))",
         compiler=JaxLike(package),
-        loops=SimpleNamespace(scan=library.lax.scan),
+        loops=SimpleNamespace(scan=library.lax.scan, odeint=odeint),
     )
 
 
@@ -85,8 +89,9 @@ def _ours() -> Library:
     def checkpointed(cond: Any, body: Any, init: Any, slots: int) -> Any:
         return pullback.lax.while_loop(cond, body, init, checkpoints=slots)
 
-    loops = SimpleNamespace(scan=pullback.lax.scan, checkpointed=checkpointed)
-    return dataclasses.replace(_jax_like(OURS), wait_for=wait_for, loops=loops)
+    library = _jax_like(OURS)
+    library.loops.checkpointed = checkpointed
+    return dataclasses.replace(library, wait_for=wait_for)
 
 
 def _jax() -> Library:

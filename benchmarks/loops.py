@@ -88,3 +88,36 @@ def checkpointed_loop(library: Library, width: int) -> Task:
 
     gradient = library.transforms.jit(library.transforms.grad(loss))
     return Task(partial(gradient, _normal(library, width), _LENGTH))
+
+
+def _pendulum(library: Library) -> tuple[Callable[..., Any], Any]:
+    """The mean square of a damped pendulum's angle at 20 times, as a function of its parameters and start."""
+    np, odeint = library.np, library.loops.odeint
+    times = library.array(numpy.linspace(0.0, 10.0, 20).astype(numpy.float32))
+
+    def motion(state: Any, t: Any, p: Any) -> Any:
+        return np.stack([state[1], -p[0] * state[1] - p[1] * np.sin(state[0])])
+
+    def loss(p: Any) -> Any:
+        return np.mean(odeint(motion, p[2:], times, p, rtol=1e-5, atol=1e-5)[:, 0] ** 2)
+
+    return loss, library.array(numpy.array([0.2, 4.0, 1.2, 0.0], numpy.float32))
+
+
+def pendulum_gradient(library: Library) -> Task:
+    """The compiled gradient of the pendulum, by the adjoint equation."""
+    loss, parameters = _pendulum(library)
+    return Task(_compiler(library).gradient(loss, parameters))
+
+
+def pendulum_compile(library: Library) -> Task:
+    """Tracing, lowering and compiling of that gradient, of a new function each time."""
+    loss, parameters = _pendulum(library)
+    transforms, numbers = library.transforms, itertools.count()
+    transforms.config.update("jax_enable_compilation_cache", False)
+
+    def compiled() -> Any:
+        factor = 1 + 1e-6 * next(numbers)
+        return transforms.jit(transforms.grad(lambda p: factor * loss(p))).trace(parameters).lower().compile()
+
+    return Task(compiled, check=lambda: compiled()(parameters))

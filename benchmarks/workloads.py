@@ -174,6 +174,8 @@ _LOOPS = (
     _compiled("rnn", "RNN, 1,000 steps of 128", loops.recurrent_forward, jax=1.03, torch=False),
     _compiled("rnn-grad", "grad(RNN), 1,000 steps of 128", loops.recurrent_gradient, jax=1.03, torch=False),
     _compiled("rnn-trace", "grad(RNN): trace, lower", loops.recurrent_trace_and_lower, jax=0.2, torch=False),
+    _compiled("odeint-grad", "grad(pendulum) by odeint", loops.pendulum_gradient, jax=1.0, torch=False),
+    _compiled("odeint-compile", "grad(pendulum): trace, compile", loops.pendulum_compile, jax=0.7, torch=False),
     *(
         Workload(
             f"while-{width}",
