@@ -25,3 +25,8 @@ def test_newton_sqrt() -> None:
 @pytest.mark.slow
 def test_rnn(tmp_path: Path) -> None:
     assert "mean squared error" in run("rnn.py", str(tmp_path / "loss.png"))
+
+
+@pytest.mark.slow
+def test_pendulum(tmp_path: Path) -> None:
+    assert "adjoint equation agree" in run("pendulum.py", str(tmp_path / "fit.png"))

@@ -1,0 +1,285 @@
+"""The adjoint of a solution by the method of Dormand and Prince: reverse mode, step by step, in little memory.
+
+The steps of the solution are taken again, a block of them at a time, and gone through backwards: the transposed
+derivative of a step is that of Runge and Kutta's formulas, with the sizes of the steps fixed. So the result is the
+derivative of the solution as it was computed. (The adjoint equation solved by a method of its own needs the solution
+backwards in time, where that of an equation that forgets its past is unstable.)
+
+Before a block, the state is kept in the place that the number of the block says: the number of its trailing zeros. So
+there is always one at hand from which the block before can be reached, and every other one on the way is half as far.
+For ``n`` blocks there are ``log2(n)`` states, and a block is computed ``2 + log2(n) / 2`` times on average.
+
+Source: W. W. Hager, Runge-Kutta methods in optimal control and the transformed adjoint system, Numer. Math. 87 (2000);
+A. Sandu, On the properties of Runge-Kutta discrete adjoints, ICCS 2006; A. Griewank, Achieving logarithmic growth of
+temporal and spatial complexity in reverse automatic differentiation, Optim. Methods Softw. 1 (1992).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.control.checkpointing import element, integer, with_element
+from pullback.control.common import chosen, grouped, work
+from pullback.control.loops import while_loop
+from pullback.core import tree
+from pullback.core.jaxpr import jaxpr_as_fun
+from pullback.experimental.dormand_prince import (
+    UNROLLED_BACKWARDS,
+    Derivatives,
+    Problem,
+    attempt,
+    of_type,
+    run,
+    stages,
+)
+from pullback.primitives.elementwise import population_count_p
+from pullback.primitives.reductions import argmax
+from pullback.primitives.slicing import stack
+from pullback.transforms.grad import vjp
+
+BLOCK = 64
+"""How many steps are gone through at a time."""
+PLACES = 33
+"""How many states are kept: one for each number of trailing zeros that a number of 32 bits may have."""
+MEMORY = 64 << 20
+"""Blocks are smaller, of at least 8 steps, if the states in them would take more bytes than these."""
+
+
+def adjoint(
+    problem: Problem,
+    moving: Sequence[bool],
+    state: Sequence[Any],
+    times: Any,
+    step: Any,
+    parameters: Sequence[Any],
+    cts: Sequence[Any],
+) -> tuple[list[Any], list[Any]]:
+    """The cotangents of the initial vectors, and of those parameters that are moving, with the times fixed.
+
+    Args:
+      problem: the equation.
+      moving: for each parameter, whether its cotangent is wanted.
+      state, times, step, parameters: as for ``solve``.
+      cts: those of the results of ``solve``.
+    """
+    operands = [*state, times, step, *parameters, *cts]
+    found = run("odeint_adjoint", _reverse, problem, operands, [tuple(moving)])
+    of_state, of_parameters = grouped(found, problem.vectors)
+    return of_state, of_parameters
+
+
+class Records(NamedTuple):
+    """Where a solution is or was, at one time or several.
+
+    Attributes:
+      times: the time, and the size of a step from there.
+      rows: for each vector, its value and its derivative.
+    """
+
+    times: Any
+    rows: list[Any]
+
+    def element(self, i: Any) -> Records:
+        return Records(element(self.times, i), [element(rows, i) for rows in self.rows])
+
+    def with_element(self, record: Records, i: Any) -> Records:
+        rows = [with_element(x, y, i) for x, y in zip(self.rows, record.rows, strict=True)]
+        return Records(with_element(self.times, record.times, i), rows)
+
+    def empty(self, count: int) -> Records:
+        """Places for so many."""
+        times, *rows = (pnp.zeros((count, *x.shape), x.dtype) for x in (self.times, *self.rows))
+        return Records(times, rows)
+
+
+class Cotangents(NamedTuple):
+    """Cotangents at some time.
+
+    Attributes:
+      output: the number of the next output time that is to be passed.
+      state, slopes: of the vectors, and of their derivatives.
+      parameters: of the parameters that are wanted.
+    """
+
+    output: Any
+    state: list[Any]
+    slopes: list[Any]
+    parameters: list[Any]
+
+
+class Walk(NamedTuple):
+    """How far a solution has been gone through.
+
+    Attributes:
+      now: where it is taken up.
+      block: the number of the block that begins there.
+      kept: the states that are kept.
+      numbers: the numbers of the blocks that begin with these; -1 where there is none.
+      right: up to which time it is to be gone through.
+      limit: the time that no step may pass.
+      cts: the cotangents at the time ``right``.
+    """
+
+    now: Records
+    block: Any
+    kept: Records
+    numbers: Any
+    right: Any
+    limit: Any
+    cts: Cotangents
+
+
+def _reverse(problem: Problem, moving: Sequence[bool], *operands: Any) -> list[Any]:
+    state, (times, step), parameters, seeds = grouped(operands, problem.vectors, 2, len(moving))
+    start = times[0]
+    active = chosen(parameters, moving)
+
+    def derivatives(vectors: Sequence[Any], time: Any, active: Sequence[Any] = active) -> list[Any]:
+        given = iter(active)
+        merged = [next(given) if m else x for x, m in zip(parameters, moving, strict=True)]
+        return list(jaxpr_as_fun(problem.derivatives)(*vectors, time, *merged))
+
+    slopes = derivatives(state, start)
+    first = Records(stack([start, step], 0), [stack([y, k], 0) for y, k in zip(state, slopes, strict=True)])
+    size = max(8, min(BLOCK, MEMORY // sum(rows.size * rows.dtype.itemsize for rows in first.rows)))
+    # What is after the last time at which there is a cotangent has no part in it.
+    used = sum(pnp.any(ct != 0, 1) for ct in seeds) > 0
+    right = pnp.max(pnp.where(used, times, start))
+    zeros = [pnp.zeros_like(y) for y in state]
+    cts = Cotangents(integer(times.size - 1), zeros, zeros, [pnp.zeros_like(x) for x in active])
+
+    def next_block(walk: Walk) -> Walk:
+        place = population_count_p.bind(~walk.block & (walk.block - 1))
+        kept, numbers = walk.kept.with_element(walk.now, place), with_element(walk.numbers, walk.block, place)
+        now, count, ring = _taken(problem, derivatives, walk, size)
+        stuck = (now.times[0] < walk.right) & (count < size)
+        done = (now.times[0] >= walk.right) | stuck
+        cts = _gone_back(problem, derivatives, ring, pnp.where(done, count, 0), times, seeds, active, walk.cts)
+        cts = cts._replace(state=[pnp.where(stuck, pnp.nan, ct) for ct in cts.state])
+        right = pnp.where(done, pnp.where(stuck, start, walk.now.times[0]), walk.right)
+        latest = argmax(pnp.where(numbers < walk.block, numbers, -1), 0, numbers.dtype)
+        return Walk(
+            _selected(done, kept.element(latest), now),
+            pnp.where(done, element(numbers, latest), walk.block + 1),
+            kept,
+            numbers,
+            right,
+            pnp.where(done, right, walk.limit),
+            cts,
+        )
+
+    numbers = pnp.full(PLACES, -1, np.int32)
+    walk = Walk(first, integer(0), first.empty(PLACES), numbers, right, times[-1], cts)
+    cts = while_loop(lambda walk: walk.right > start, next_block, walk).cts
+    _, pull = vjp(lambda vectors, active: derivatives(vectors, start, active), state, active)
+    of_state, of_parameters = pull(cts.slopes)
+    at_start = [pnp.sum(pnp.where(times[:, None] <= start, ct, 0), 0) for ct in seeds]
+    found = [a + b + c for a, b, c in zip(cts.state, of_state, at_start, strict=True)]
+    return [*found, *(a + b for a, b in zip(cts.parameters, of_parameters, strict=True))]
+
+
+def _selected(which: Any, x: Any, y: Any) -> Any:
+    """One of two trees."""
+    return tree.tree_map(lambda a, b: pnp.where(which, a, b), x, y)
+
+
+# Forwards ------------------------------------------------------------------------------------------------------------
+
+
+def _taken(problem: Problem, derivatives: Derivatives, walk: Walk, size: int) -> tuple[Records, Any, Records]:
+    """The steps of a block: where they end, how many there are, and the states before them, with their sizes."""
+
+    def goes_on(carry: tuple[Records, Any, Records]) -> Any:
+        (time, step), count = carry[0].times, carry[1]
+        return (time < walk.right) & (count < size) & (time + step > time)
+
+    def try_step(carry: tuple[Records, Any, Records]) -> tuple[Records, Any, Records]:
+        now, count, ring = carry
+        time, step = now.times
+        state, slopes = [rows[0] for rows in now.rows], [rows[1] for rows in now.rows]
+        found = attempt(problem, derivatives, state, slopes, time, step, walk.limit)
+        # What is written of a step that is rejected is written over by the next.
+        ring = ring.with_element(Records(stack([time, found.step], 0), now.rows), count)
+        after = [stack([y, k], 0) for y, k in zip(found.state, found.slopes, strict=True)]
+        return (
+            Records(
+                stack([pnp.where(found.accepted, found.time, time), found.next_step], 0),
+                [pnp.where(found.accepted, new, rows) for new, rows in zip(after, now.rows, strict=True)],
+            ),
+            count + found.accepted.astype(count.dtype),
+            ring,
+        )
+
+    return while_loop(goes_on, try_step, (walk.now, integer(0), walk.now.empty(size)))
+
+
+# Backwards -----------------------------------------------------------------------------------------------------------
+
+
+def _gone_back(
+    problem: Problem,
+    derivatives: Any,
+    ring: Records,
+    count: Any,
+    times: Any,
+    seeds: Sequence[Any],
+    active: Sequence[Any],
+    cts: Cotangents,
+) -> Cotangents:
+    """The cotangents before so many steps, from those after them and those of the results at times within."""
+
+    unrolled = work(problem.derivatives) <= UNROLLED_BACKWARDS
+
+    def step_back(carry: tuple[Any, Cotangents]) -> tuple[Any, Cotangents]:
+        i, after = carry
+        record = ring.element(i)
+        output, sums = _of_outputs(record, times, seeds, after.output)
+
+        def function(state: Sequence[Any], slopes: Sequence[Any], active: Sequence[Any]) -> Any:
+            def of_active(vectors: Sequence[Any], time: Any) -> list[Any]:
+                return derivatives(vectors, time, active)  # type: ignore[no-any-return]
+
+            time, step = record.times
+            end, last, _, bends = stages(of_active, state, slopes, time, step, unrolled)
+            return end, last, bends
+
+        _, pull = vjp(function, [rows[0] for rows in record.rows], [rows[1] for rows in record.rows], active)
+        sizes = [of_type(record.times[1], ct) for ct in after.state]
+        of_end = [ct + s[1] for ct, s in zip(after.state, sums, strict=True)]
+        of_last = [ct + h * s[3] for ct, s, h in zip(after.slopes, sums, sizes, strict=True)]
+        of_state, of_slopes, of_active = pull((of_end, of_last, [s[4] for s in sums]))
+        return i - 1, Cotangents(
+            output,
+            [ct + s[0] - s[1] for ct, s in zip(of_state, sums, strict=True)],
+            [ct + h * s[2] for ct, s, h in zip(of_slopes, sums, sizes, strict=True)],
+            [a + b for a, b in zip(after.parameters, of_active, strict=True)],
+        )
+
+    return while_loop(lambda carry: carry[0] >= 0, step_back, (count - 1, cts))[1]
+
+
+def _of_outputs(record: Records, times: Any, seeds: Sequence[Any], output: Any) -> tuple[Any, list[Any]]:
+    """What results interpolated within a step give to what they are made of.
+
+    Returns:
+      The number of the last result before the step; and for each vector five sums of cotangents, with weights: one;
+      that of the change; those of the derivatives at the beginning and at the end, without the size of the step; that
+      of the bend.
+    """
+
+    def add_one(carry: tuple[Any, list[Any]]) -> tuple[Any, list[Any]]:
+        i, sums = carry
+        x = pnp.minimum((element(times, i) - time) / step, 1.0)
+        weights = [x - x + 1, x + x * (x - 1) * (1 - 2 * x), x * (x - 1) ** 2, x**2 * (x - 1), (x * (1 - x)) ** 2]
+        column = stack(weights, 0)[:, None]
+        return i - 1, [s + of_type(column, s) * element(ct, i) for s, ct in zip(sums, seeds, strict=True)]
+
+    time, step = record.times
+    nothing = [pnp.zeros((5, *rows.shape[1:]), rows.dtype) for rows in record.rows]
+    return while_loop(  # type: ignore[no-any-return]
+        lambda carry: (carry[0] >= 1) & (element(times, carry[0]) > time), add_one, (output, nothing)
+    )
