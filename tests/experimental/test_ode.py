@@ -336,7 +336,7 @@ def test_cotangents_are_computed_only_of_what_is_differentiated(x64):
     times = pnp.array([0.0, 1.0])
 
     def loss(y, weights):
-        return odeint(lambda y, t, w: -y + pnp.sum(w[:3, :3]), y, times, weights, **TIGHT)[-1]
+        return odeint(lambda y, t, w: -y * pnp.sum(w[:3, :3] + y), y, times, weights, **TIGHT)[-1]
 
     def results(jaxpr):
         for eqn in jaxpr.eqns:
@@ -346,7 +346,8 @@ def test_cotangents_are_computed_only_of_what_is_differentiated(x64):
                 yield from results(inner)
 
     assert list(results(make_jaxpr(grad(loss))(1.0, weights).jaxpr)) == [[(1,)]]
-    assert list(results(make_jaxpr(grad(loss, 1))(1.0, weights).jaxpr)) == [[(1,), (30, 30)]]
+    # The part of the weights that is used is taken once, before the steps.
+    assert list(results(make_jaxpr(grad(loss, 1))(1.0, weights).jaxpr)) == [[(1,), (3, 3)]]
 
 
 def test_both_modes_differentiate_the_same_steps(x64):
@@ -436,7 +437,10 @@ def test_mapped_over_each_argument(x64):
 
 
 def test_tangents_do_not_change_the_steps(x64):
-    """The values beside tangents are those without, bit for bit, and one solution serves all columns of a Jacobian."""
+    """The values beside tangents are those without: other steps would change them by a tolerance, about 1e-6.
+
+    They need not be equal bit for bit, since these are two programs, which the compiler rounds each in its way.
+    """
     function, y0, p, end = PROBLEMS["lotka_volterra"]
     y0, p, times = pnp.array(y0), pnp.array(p), np.linspace(0.0, end, 7)
 
@@ -444,7 +448,7 @@ def test_tangents_do_not_change_the_steps(x64):
         return odeint(function, y0, times, p, rtol=1e-6, atol=1e-6)
 
     value, _ = jit(lambda p: jvp(solution, (p,), (1e6 * p,)))(p)
-    np.testing.assert_array_equal(value, jit(solution)(p))
+    np.testing.assert_allclose(value, jit(solution)(p), rtol=1e-11)
 
 
 # Within other programs -----------------------------------------------------------------------------------------------

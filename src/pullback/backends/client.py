@@ -282,9 +282,17 @@ class Executable:
             self.run = functools.partial(run_to_the_end, loaded, handlers)
 
 
+EXTRA_OPTIONS = frozenset({"xla_cpu_disable_loop_unrolling", "xla_cpu_small_while_loop_byte_threshold"})
+"""Options that the compiler does not know by name: it finds them in a table of texts among its other options."""
+
+
 def compile_options(overrides: Sequence[tuple[str, Any]], device: Device | None = None) -> Any:
     """Options for the compiler: overrides of its debug options, by name, and the device if it is not the first."""
     options = library().xla_client.CompileOptions()
+    extra = [option for option in overrides if option[0] in EXTRA_OPTIONS]
+    if extra:
+        overrides = [option for option in overrides if option[0] not in EXTRA_OPTIONS]
+        options = options.ParseFromString(options.SerializeAsString() + _extra_options(extra))
     if device is not None and device.id:
         build = options.executable_build_options
         build.num_replicas = build.num_partitions = 1
@@ -292,6 +300,28 @@ def compile_options(overrides: Sequence[tuple[str, Any]], device: Device | None 
     if overrides:
         options.env_option_overrides = list(overrides)
     return options
+
+
+def _extra_options(extra: Sequence[tuple[str, Any]]) -> bytes:
+    """Entries of the compiler's table of further options, which Python can reach only in the serialised form.
+
+    They are field 500 of the debug options, which are field 3 of the build options, which are field 3 of the whole;
+    messages that follow each other are merged.
+    """
+
+    def field(number: int, content: bytes) -> bytes:  # of bytes or a message, in the format of protocol buffers
+        return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+    entries = [field(1, name.encode()) + field(2, str(value).encode()) for name, value in extra]
+    return b"".join([field(3, field(3, field(500, entry))) for entry in entries])
+
+
+def _varint(n: int) -> bytes:
+    out = bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    return bytes([*out, n])
 
 
 def compile_text(

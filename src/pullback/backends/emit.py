@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.backends.hlo import _NONE, Aliases, Builder, Function, Module, Value
+from pullback.backends.small_loops import ATTRIBUTES, is_small_loop
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, infer
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, infer, subjaxprs
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, state
 from pullback.core.types import ShapedArray
 
@@ -26,7 +28,59 @@ def emit_module(closed: ClosedJaxpr, name: str, platform: str, aliases: Aliases 
     """
     module = Module(name, platform)
     hlo = Builder(module)
-    return module, hlo.finish_main(_emit_body(hlo, closed), aliases)
+    outs = _emit_body(hlo, closed)
+    if platform == "cpu" and is_small_loop(hlo.written()):
+        hlo = Builder(module)
+        outs = _emit_parts(hlo, closed)
+    return module, hlo.finish_main(outs, aliases)
+
+
+def _emit_parts(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
+    """Write a program as calls of functions that the compiler keeps, and compiles at the same time if there are two."""
+    jaxpr = closed.jaxpr
+    env: dict[Any, Value] = {v: hlo.argument(v.aval.shape, v.aval.dtype) for v in jaxpr.invars}
+    consts = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    for part in _halves(jaxpr):
+        inner = Builder(hlo.module)
+        known = [v for v in part.invars if v not in consts]
+        values = {v: inner.argument(v.aval.shape, v.aval.dtype) for v in known}
+        values.update({v: inner.captured(consts[v]) for v in part.invars if v in consts})
+        outs = emit_jaxpr(inner, part, [], [values[v] for v in part.invars])
+        # The compiler fails if a function of this kind does not use its arguments: so the first of them is returned.
+        # That others are not used does no harm, since they are in a tuple.
+        outs += inner.arguments()[:1]
+        function = inner.finish_packed(hlo.module.unique("part"), outs, ATTRIBUTES)
+        found = hlo.call(function, [env[v] for v in known])
+        env.update(zip(part.outvars, found[: len(part.outvars)], strict=True))
+    env.update({v: hlo.captured(consts[v]) for v in jaxpr.outvars if v in consts})
+    return [_value(hlo, env, a) for a in jaxpr.outvars]
+
+
+def _halves(jaxpr: Jaxpr) -> list[Jaxpr]:
+    """The equations of a program in one or two parts of about the same size, each a program."""
+    sizes = list(itertools.accumulate(map(_size, jaxpr.eqns)))
+    cut = min(range(1, len(sizes) + 1), key=lambda i: abs(2 * sizes[i - 1] - sizes[-1]))
+    if sizes[-1] < TWO_PARTS:
+        cut = len(sizes)
+    parts, needed = [], {a for a in jaxpr.outvars if type(a) is Var}
+    for eqns in (jaxpr.eqns[cut:], jaxpr.eqns[:cut]):
+        made = [v for eqn in eqns for v in eqn.outvars]
+        used = {a: None for eqn in eqns for a in eqn.invars if type(a) is Var}
+        outs = [v for v in made if v in needed]
+        invars = [v for v in used if v not in set(made)]
+        needed = needed | set(invars)
+        if outs:
+            parts.append(Jaxpr([], invars, eqns, outs))
+    return parts[::-1]
+
+
+def _size(eqn: Eqn) -> int:
+    """How many equations there are in an equation, itself included."""
+    return 1 + sum(_size(inner) for jaxpr in subjaxprs(eqn) for inner in jaxpr.eqns)
+
+
+TWO_PARTS = 200
+"""Programs of so many equations are worth being compiled in two parts at the same time."""
 
 
 def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
@@ -56,7 +110,7 @@ def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence
         rule = primitive.xla_rule
         if rule is None:
             raise missing_rule(primitive, "xla", "compilation")
-        values = [env[a] if type(a) is Var else hlo.number(_number(a.val), a.aval.dtype) for a in eqn.invars]  # type: ignore[union-attr]
+        values = [_value(hlo, env, a) for a in eqn.invars]
         outvars = eqn.outvars
         hlo.results = [v.aval for v in outvars]
         name = f"{primitive.name}({eqn.params['name']})" if "name" in eqn.params else primitive.name
@@ -67,11 +121,14 @@ def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence
         else:
             env[outvars[0]] = out
     hlo.place = outer
-    return [env[a] if type(a) is Var else hlo.number(_number(a.val), a.aval.dtype) for a in jaxpr.outvars]  # type: ignore[union-attr]
+    return [_value(hlo, env, a) for a in jaxpr.outvars]
 
 
-def _number(x: Any) -> Any:
-    return x._value if isinstance(x, ArrayImpl) else x
+def _value(hlo: Builder, env: dict[Any, Value], atom: Var | Literal) -> Value:
+    if isinstance(atom, Var):
+        return env[atom]
+    number = atom.val
+    return hlo.number(number._value if isinstance(number, ArrayImpl) else number, atom.aval.dtype)
 
 
 # Rules written in terms of other primitives --------------------------------------------------------------------------

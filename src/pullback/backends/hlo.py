@@ -7,8 +7,9 @@ is one string. The operations are those of the StableHLO specification, and of i
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -435,22 +436,47 @@ class Builder:
         """A call of another function of the module, which is given the arrays that it captured too."""
         captured = [self.captured(x) for x in function.captured]
         names, types = self._operands([*operands, *captured])
+        if function.packed:
+            packed = self.fresh()
+            self.lines.append(f'{packed} = "stablehlo.tuple"({names}) : ({types}) -> tuple<{types}>')
+            names, types = packed, f"tuple<{types}>"
         self.count += 1
         out = f"%{self.count}"
         shown = [tensor_type(s, d) for s, d in function.results]
         binder = "" if not shown else f"{out} = " if len(shown) == 1 else f"{out}:{len(shown)} = "
         self.lines.append(
-            f"{binder}func.call @{function.name}({names}) : ({types}) -> ({', '.join(shown)}){self.place}"
+            f"{binder}func.call @{function.name}({names}){function.attributes} : ({types}) -> ({', '.join(shown)})"
+            f"{self.place}"
         )
         if len(shown) == 1:
             return [Value(out, *function.results[0])]
         return [Value(f"{out}#{i}", s, d) for i, (s, d) in enumerate(function.results)]
 
+    def written(self) -> Iterator[str]:
+        """The lines of the functions of the module, and of this one."""
+        return itertools.chain(self.head, self.lines, *[f.lines for f in self.module.functions])
+
+    def arguments(self) -> list[Value]:
+        """The arguments of the function, and after them the arrays that it captured."""
+        return [*self.signature, *(v for _, v in self.hoisted.values())]
+
     def finish(self, name: str, outs: Sequence[Value]) -> Function:
         """The function, with its results."""
-        arguments = [*self.signature, *(v for _, v in self.hoisted.values())]
-        binders = [f"{v.name}: {v.type}" for v in arguments]
+        binders = [f"{v.name}: {v.type}" for v in self.arguments()]
         return self._finished("private", name, binders, outs, [])
+
+    def finish_packed(self, name: str, outs: Sequence[Value], attributes: str) -> Function:
+        """The function, whose arguments are one tuple; the calls of it have attributes."""
+        arguments = self.arguments()
+        kind = f"tuple<{self._operands(arguments)[1]}>"
+        loads = [
+            f'{v.name} = "stablehlo.get_tuple_element"(%packed) {{index = {i} : i32}} : ({kind}) -> {v.type}'
+            for i, v in enumerate(arguments)
+        ]
+        function = self._finished("private", name, [f"%packed: {kind}"] if arguments else [], outs, loads)
+        function.packed = bool(arguments)
+        function.attributes = f" {{{attributes}}}"
+        return function
 
     def finish_main(self, outs: Sequence[Value], aliases: Aliases = _NONE) -> Function:
         """The function that is run, whose arguments and results are as devices store them.
@@ -460,7 +486,7 @@ class Builder:
           aliases: for some arguments, the result that takes their memory.
         """
         binders, loads = [], []
-        for i, v in enumerate([*self.signature, *(v for _, v in self.hoisted.values())]):
+        for i, v in enumerate(self.arguments()):
             stored, attribute = stored_dtype(v.dtype), ""
             if i in aliases:
                 attribute = f" {{tf.aliasing_output = {aliases[i]} : i32}}"
@@ -514,9 +540,11 @@ class Function:
     Attributes:
       results: the shape and dtype of each result.
       captured: the arrays that it captured, which are its last arguments.
+      packed: whether its arguments are one tuple.
+      attributes: of the calls of it, as text.
     """
 
-    __slots__ = ("captured", "lines", "name", "results")
+    __slots__ = ("attributes", "captured", "lines", "name", "packed", "results")
 
     def __init__(
         self, name: str, lines: list[str], results: list[tuple[Shape, DType]], captured: list[ArrayImpl]
@@ -525,6 +553,8 @@ class Function:
         self.lines = lines
         self.results = results
         self.captured = captured
+        self.packed = False
+        self.attributes = ""
 
 
 class Module:

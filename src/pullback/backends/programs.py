@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import client, options
+from pullback.backends import client, options, small_loops
 from pullback.backends.client import Buffer, Executable
 from pullback.backends.devices import Device, default_device
 from pullback.backends.emit import emit_module
@@ -142,15 +142,19 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
     return found
 
 
-def _compile(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:
+def _compile(lowered: Lowered, overrides: Sequence[tuple[str, Any]], whole: bool = True) -> Any:
     module = lowered.module
     text = module.text(locations=True)
+    if not whole:
+        text = text.replace(f" {{{small_loops.ATTRIBUTES}}}", "")
     try:
         return client.compile_text(text, lowered.device, overrides, module.callbacks)
     except CompilationError as error:
         unknown = re.search(r"No such compile option: '(\w+)'", str(error))
         if unknown and options.OPTIONS.pop(unknown[1], None) is not None:
-            return _compile(lowered, [(name, value) for name, value in overrides if name != unknown[1]])
+            return _compile(lowered, [(name, value) for name, value in overrides if name != unknown[1]], whole)
+        if whole and small_loops.ATTRIBUTES in text:  # perhaps it cannot be compiled to one function
+            return _compile(lowered, overrides, whole=False)
         raise CompilationError(_refusal(str(error), module, text)) from None
 
 

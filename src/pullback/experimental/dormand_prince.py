@@ -58,16 +58,15 @@ SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
 UNROLLED, UNROLLED_BACKWARDS = 100, 32
 """Up to so many operations of the derivatives are written out for each of the six stages; more are in a loop.
 
-Measured with compiled gradients, on two cores: microseconds of a run, and seconds of processor time for compiling
+Measured with compiled gradients, on two cores: microseconds of a run, and seconds for compiling
 
-| equation, and operations of its derivatives | written out | in a loop |
-|---|---|---|
-| pendulum, 101 times, 13 | 281, 0.9 | 400, 0.8 |
-| the same, its Hessian: 29 | 1065, 2.4 | 2300, 1.9 |
-| network of one hidden layer of 64, 5 | 114, 2.1 | 310, 1.7 |
-| of two, 8 | 180, 2.2 | 239, 1.8 |
-| of six, 20 | 554, 3.5 | 409, 2.2 |
-| Lorenz's, 34; forwards without a loop | 322, 2.8 | 252, 1.1 |
+| equation, and operations of its derivatives | written out | in a loop, backwards | both ways |
+|---|---|---|---|
+| pendulum, 101 times: 13 | 53, 0.35 | 151, 0.36 | 130, 0.37 |
+| the same, 20 times, its Hessian: 29 | 221, 1.42 | 237, 1.16 | 293, 1.03 |
+| Lorenz's: 34 | 55, 0.36 | 116, 0.40 | 117, 0.33 |
+| network of two layers of 64: 8 | 221, 0.93 | 176, 0.76 | 189, 0.74 |
+| of six: 20 | 341, 1.76 | 371, 1.40 | 325, 1.01 |
 """
 
 Derivatives = Callable[[Sequence[Any], Any], list[Any]]

@@ -37,14 +37,16 @@ from pullback.experimental.dormand_prince import (
     stages,
 )
 from pullback.primitives.elementwise import population_count_p
+from pullback.primitives.indexing import zeros
 from pullback.primitives.reductions import argmax
 from pullback.primitives.slicing import stack
 from pullback.transforms.grad import vjp
 
 BLOCK = 64
 """How many steps are gone through at a time."""
-PLACES = 33
-"""How many states are kept: one for each number of trailing zeros that a number of 32 bits may have."""
+PLACES = 16
+"""How many states are kept: one for each number of trailing zeros up to 14, which is that of a million steps at least,
+and the first."""
 MEMORY = 64 << 20
 """Blocks are smaller, of at least 8 steps, if the states in them would take more bytes than these."""
 
@@ -92,7 +94,7 @@ class Records(NamedTuple):
 
     def empty(self, count: int) -> Records:
         """Places for so many."""
-        times, *rows = (pnp.zeros((count, *x.shape), x.dtype) for x in (self.times, *self.rows))
+        times, *rows = (zeros((count, *x.shape), x.dtype) for x in (self.times, *self.rows))
         return Records(times, rows)
 
 
@@ -149,11 +151,12 @@ def _reverse(problem: Problem, moving: Sequence[bool], *operands: Any) -> list[A
     # What is after the last time at which there is a cotangent has no part in it.
     used = sum(pnp.any(ct != 0, 1) for ct in seeds) > 0
     right = pnp.max(pnp.where(used, times, start))
-    zeros = [pnp.zeros_like(y) for y in state]
-    cts = Cotangents(integer(times.size - 1), zeros, zeros, [pnp.zeros_like(x) for x in active])
+    nothing = [zeros(y.shape, y.dtype) for y in state]
+    cts = Cotangents(integer(times.size - 1), nothing, nothing, [zeros(x.shape, x.dtype) for x in active])
 
     def next_block(walk: Walk) -> Walk:
-        place = population_count_p.bind(~walk.block & (walk.block - 1))
+        trailing_zeros = population_count_p.bind(~walk.block & (walk.block - 1))
+        place = pnp.where(walk.block == 0, PLACES - 1, pnp.minimum(trailing_zeros, PLACES - 2))
         kept, numbers = walk.kept.with_element(walk.now, place), with_element(walk.numbers, walk.block, place)
         now, count, ring = _taken(problem, derivatives, walk, size)
         stuck = (now.times[0] < walk.right) & (count < size)
@@ -279,7 +282,7 @@ def _of_outputs(record: Records, times: Any, seeds: Sequence[Any], output: Any) 
         return i - 1, [s + of_type(column, s) * element(ct, i) for s, ct in zip(sums, seeds, strict=True)]
 
     time, step = record.times
-    nothing = [pnp.zeros((5, *rows.shape[1:]), rows.dtype) for rows in record.rows]
+    nothing = [zeros((5, *rows.shape[1:]), rows.dtype) for rows in record.rows]
     return while_loop(  # type: ignore[no-any-return]
         lambda carry: (carry[0] >= 1) & (element(times, carry[0]) > time), add_one, (output, nothing)
     )

@@ -45,6 +45,7 @@ from pullback.transforms.custom_rules import custom_vjp
 from pullback.transforms.forward import jvp
 from pullback.transforms.grad import vjp
 from pullback.transforms.jaxprs import cached_by_jaxpr, jvp_jaxpr
+from pullback.transforms.partial_eval import PartialEvaluation, partial_eval_jaxpr
 from pullback.transforms.stage import stage_flat
 from pullback.transforms.vmap import vmap
 
@@ -105,9 +106,8 @@ def odeint(
     state = Packing(treedef, [_as_state(x, name) for x, name in zip(leaves, leaf_names("y0", treedef), strict=True)])
     times = _times(t, state)
     arguments, args_tree = leaves_of(args, "odeint", "args")
-    derivatives, captured = _staged(func, state, times, arguments, args_tree)
+    derivatives, parameters = _staged(func, state, times, arguments, args_tree)
     problem = Problem(derivatives, 1, *limits)
-    parameters = [*captured, *arguments]
     vector = state.pack(state.leaves)
     step = first_step(problem, *map(stop_gradient, ([vector], times[0], parameters)))
     (results,) = _solve(problem, [vector], times, step, parameters)
@@ -165,7 +165,7 @@ def _times(t: Any, state: Packing) -> Any:
 def _staged(
     func: Any, state: Packing, times: Any, arguments: Sequence[Any], args_tree: Any
 ) -> tuple[ClosedJaxpr, list[Any]]:
-    """The derivative of the state's vector as a program, the same for equal functions; and what that captured."""
+    """The derivative of the state's vector as a program, the same for equal functions; and its parameters."""
 
     def run(vector: Any, time: Any, *values: Any) -> list[Any]:
         out = func(tree.unflatten(state.treedef, state.unpack(vector)), time, *tree.unflatten(args_tree, values))
@@ -180,7 +180,20 @@ def _staged(
     closed = stage_flat(func, run, avals, "odeint", name_input, literals=False)
     jaxpr = closed.jaxpr
     invars = [*jaxpr.invars[:2], *jaxpr.constvars, *jaxpr.invars[2:]]
-    return interned(ClosedJaxpr(Jaxpr([], invars, jaxpr.eqns, jaxpr.outvars))), closed.consts
+    whole = interned(ClosedJaxpr(Jaxpr([], invars, jaxpr.eqns, jaxpr.outvars)))
+    given = [*closed.consts, *arguments]
+    if jaxpr.effect:  # which is to happen as often as the function is called
+        return whole, given
+    parts, derivatives = _divided(whole)
+    return derivatives, parts.residuals(given, jaxpr_as_fun(parts.known)(*given))
+
+
+@cached_by_jaxpr
+def _divided(closed: ClosedJaxpr) -> tuple[PartialEvaluation, ClosedJaxpr]:
+    """A derivative, of which what depends on neither state nor time is computed beforehand, once."""
+    parts = partial_eval_jaxpr(closed, [i < 2 for i in range(len(closed.in_avals))], True)
+    count = len(parts.residual_avals)
+    return parts, reordered(parts.unknown, [count, count + 1, *range(count)], [0])
 
 
 def _checked(func: Any, state: Packing, out: Any) -> list[Any]:

@@ -1,0 +1,60 @@
+"""Loops over small arrays: programs that are best compiled to one function.
+
+The runtime starts the kernels of a program one by one, and in parallel: on another thread if it seems worthwhile, which
+takes some ten microseconds each time. A loop over small arrays it runs as one function, with the loops within; what
+stands around such a loop is a kernel for each constant and each sum of a few numbers. So a whole program of small
+arrays with a loop in it becomes a function that is called as such a loop is.
+
+Measured on two cores, jaxlib 0.10.2, medians of runs, and of compiling:
+
+| program | kernels | one function |
+|---|---|---|
+| the gradient of a pendulum by ``odeint`` | 108 us, 352 ms | 58 us, 317 ms |
+| the gradient of Newton's iteration | 21 us, 105 ms | 21 us, 84 ms |
+| the gradient of 300 steps of Lorenz's equations | 36 us, 30 ms | 35 us, 26 ms |
+| 50 steps of a Markov chain | 51 us, 152 ms | 49 us, 184 ms |
+| 50 steps of a network of no weights, 8192 wide | 190 us, 26 ms | 180 us, 36 ms |
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+ATTRIBUTES = 'mhlo.frontend_attributes = {inlineable = "false", xla_cpu_small_call = "true"}'
+"""What makes the compiler keep a call, and treat it as a small loop."""
+LARGEST = 1024
+"""The most elements that an array of such a program may have."""
+
+_OPERATION = re.compile(r"(?:stablehlo|chlo)\.\w+")
+_SHAPE = re.compile(r"tensor<((?:\d+x)+)")
+_LOOP = "stablehlo.while"
+_ALLOWED = re.compile(
+    r"""abs|add|and|atan2|bitcast_convert|broadcast_in_dim|case|cbrt|ceil|clamp|compare|complex|concatenate|constant|convert
+    |cosine|count_leading_zeros|divide|dynamic_slice|dynamic_update_slice|exponential|exponential_minus_one|floor|gather
+    |if|imag|iota|is_finite|log|log_plus_one|logistic|maximum|minimum|multiply|negate|not|or|pad|popcnt|power|real|reduce
+    |reduce_precision|remainder|reshape|return|round_nearest_afz|round_nearest_even|rsqrt|select|shift_left
+    |shift_right_arithmetic|shift_right_logical|sign|sine|slice|sqrt|subtract|tan|tanh|transpose|while|xor""",
+    re.VERBOSE,
+)
+"""Operations of StableHLO that are compiled well within a function of this kind. Products are not, which the library of
+the runtime does better; nor are functions of the runtime; nor reversals, a chain of which takes time exponential in its
+length."""
+
+
+def is_small_loop(lines: Iterable[str]) -> bool:
+    """Whether the lines of a program, in StableHLO, are of a loop over small arrays, and nothing else."""
+    text = "\n".join(lines)
+    return _LOOP in text and largest(text) <= LARGEST and all(map(_is_allowed, set(_OPERATION.findall(text))))
+
+
+def _is_allowed(operation: str) -> bool:
+    dialect, _, name = operation.partition(".")
+    # All of chlo but that one is elementwise.
+    return bool(_ALLOWED.fullmatch(name)) if dialect == "stablehlo" else name != "top_k"
+
+
+def largest(text: str) -> int:
+    """The number of elements of the largest array in a program."""
+    return max((math.prod(map(int, shape[:-1].split("x"))) for shape in set(_SHAPE.findall(text))), default=1)
