@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.backends.hlo import _NONE, Aliases, Builder, Function, Module, Value
-from pullback.backends.small_loops import ATTRIBUTES, is_small_loop
+from pullback.backends.small_loops import ATTRIBUTES, halves, is_small_loop
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, infer, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, infer
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, state
 from pullback.core.types import ShapedArray
 
@@ -40,7 +39,7 @@ def _emit_parts(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
     jaxpr = closed.jaxpr
     env: dict[Any, Value] = {v: hlo.argument(v.aval.shape, v.aval.dtype) for v in jaxpr.invars}
     consts = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    for part in _halves(jaxpr):
+    for part in halves(jaxpr):
         inner = Builder(hlo.module)
         known = [v for v in part.invars if v not in consts]
         values = {v: inner.argument(v.aval.shape, v.aval.dtype) for v in known}
@@ -54,33 +53,6 @@ def _emit_parts(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
         env.update(zip(part.outvars, found[: len(part.outvars)], strict=True))
     env.update({v: hlo.captured(consts[v]) for v in jaxpr.outvars if v in consts})
     return [_value(hlo, env, a) for a in jaxpr.outvars]
-
-
-def _halves(jaxpr: Jaxpr) -> list[Jaxpr]:
-    """The equations of a program in one or two parts of about the same size, each a program."""
-    sizes = list(itertools.accumulate(map(_size, jaxpr.eqns)))
-    cut = min(range(1, len(sizes) + 1), key=lambda i: abs(2 * sizes[i - 1] - sizes[-1]))
-    if sizes[-1] < TWO_PARTS:
-        cut = len(sizes)
-    parts, needed = [], {a for a in jaxpr.outvars if type(a) is Var}
-    for eqns in (jaxpr.eqns[cut:], jaxpr.eqns[:cut]):
-        made = [v for eqn in eqns for v in eqn.outvars]
-        used = {a: None for eqn in eqns for a in eqn.invars if type(a) is Var}
-        outs = [v for v in made if v in needed]
-        invars = [v for v in used if v not in set(made)]
-        needed = needed | set(invars)
-        if outs:
-            parts.append(Jaxpr([], invars, eqns, outs))
-    return parts[::-1]
-
-
-def _size(eqn: Eqn) -> int:
-    """How many equations there are in an equation, itself included."""
-    return 1 + sum(_size(inner) for jaxpr in subjaxprs(eqn) for inner in jaxpr.eqns)
-
-
-TWO_PARTS = 200
-"""Programs of so many equations are worth being compiled in two parts at the same time."""
 
 
 def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:

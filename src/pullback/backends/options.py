@@ -13,7 +13,7 @@ Each line has been measured against the compiler's default, in turns on two quie
 | | softmax of these rows; INDIVIDUAL_DOT: 1.5 ms | 0.8 ms | 0.7 ms |
 | `disable_expensive_passes` | lowering and compiling the gradient of a network of 10 layers | 71.1 ms | 67.3 ms |
 | | twenty operations on a million elements | | within the noise |
-| `small_while_loop_byte_threshold` 400,000 | the gradient of the mean of 16 of Lorenz's paths, 1,000 steps | 539 us | 76 us |
+| `small_while_loop_byte_threshold` 400,000 | gradients of 16 of Lorenz's paths, 1,000 steps | 539 us | 76 us |
 | instead of 1,024: loops that touch so | of a recurrent network of 8, 300 steps | 211 us | 46 us |
 | many bytes in a step are one function | of 64 | 372 us | 255 us |
 | | of 128, 1,000 steps | 4.8 ms | 4.1 ms |

@@ -18,14 +18,19 @@ Measured on two cores, jaxlib 0.10.2, medians of runs, and of compiling:
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterable
+
+from pullback.core.jaxpr import Eqn, Jaxpr, Var, subjaxprs
 
 ATTRIBUTES = 'mhlo.frontend_attributes = {inlineable = "false", xla_cpu_small_call = "true"}'
 """What makes the compiler keep a call, and treat it as a small loop."""
 LARGEST = 1024
 """The most elements that an array of such a program may have."""
+TWO_PARTS = 200
+"""Programs of so many equations are worth being compiled in two parts at the same time."""
 
 _OPERATION = re.compile(r"(?:stablehlo|chlo)\.\w+")
 _SHAPE = re.compile(r"tensor<((?:\d+x)+)")
@@ -58,3 +63,26 @@ def _is_allowed(operation: str) -> bool:
 def largest(text: str) -> int:
     """The number of elements of the largest array in a program."""
     return max((math.prod(map(int, shape[:-1].split("x"))) for shape in set(_SHAPE.findall(text))), default=1)
+
+
+def halves(jaxpr: Jaxpr) -> list[Jaxpr]:
+    """The equations of a program in one or two parts of about the same size, each a program."""
+    sizes = list(itertools.accumulate(map(_size, jaxpr.eqns)))
+    cut = min(range(1, len(sizes) + 1), key=lambda i: abs(2 * sizes[i - 1] - sizes[-1]))
+    if sizes[-1] < TWO_PARTS:
+        cut = len(sizes)
+    parts, needed = [], {a for a in jaxpr.outvars if type(a) is Var}
+    for eqns in (jaxpr.eqns[cut:], jaxpr.eqns[:cut]):
+        made = [v for eqn in eqns for v in eqn.outvars]
+        used = {a: None for eqn in eqns for a in eqn.invars if type(a) is Var}
+        outs = [v for v in made if v in needed]
+        invars = [v for v in used if v not in set(made)]
+        needed = needed | set(invars)
+        if outs:
+            parts.append(Jaxpr([], invars, eqns, outs))
+    return parts[::-1]
+
+
+def _size(eqn: Eqn) -> int:
+    """How many equations there are in an equation, itself included."""
+    return 1 + sum(_size(inner) for jaxpr in subjaxprs(eqn) for inner in jaxpr.eqns)
