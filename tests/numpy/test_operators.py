@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as pnp
-from pullback import grad, make_jaxpr, random, vmap
+from pullback import enable_x64, grad, make_jaxpr, random, vmap
 from pullback.core.array import Array
 from pullback.core.errors import (
     ConcretizationTypeError,
@@ -91,6 +91,16 @@ def test_results_of_the_quick_way_are_those_of_the_slow_one() -> None:
     assert (pnp.sin(1.0) * 2).weak_type
     assert not (pnp.sin(1.0) * np.float32(2)).weak_type
     np.testing.assert_array_equal(pnp.array([1j, 2]) < pnp.array([2j, 1]), [True, False])
+
+
+def test_complex_numbers_with_scalars_of_float64() -> None:
+    """Which are Python's floats too, so that the result is Python's complex number, without a dtype."""
+    with enable_x64():
+        x = pnp.asarray(np.float64(2.0))
+        for result, expected in ((1j * x, 2j), (1j + x, 2 + 1j), (1j - x, 1j - 2), (1j / x, 0.5j), (x * 1j, 2j)):
+            assert isinstance(result, Array)
+            assert result.dtype == np.complex128
+            assert complex(result) == expected
 
 
 def test_operators_are_silent_and_leave_numpys_settings_alone() -> None:

@@ -120,9 +120,10 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
             a = self._value
             try:
                 out = state.silently(compute, other, a)
+                same = out.dtype is a.dtype  # of a complex number and a float64 Python makes a number of its own
             except Exception:
                 return general(self, other)
-            if out.dtype is a.dtype:
+            if same:
                 result = _new(ArrayImpl)
                 result._value = out
                 result.weak_type = self.weak_type
