@@ -437,7 +437,7 @@ def test_mapped_over_each_argument(x64):
 
 
 def test_tangents_do_not_change_the_steps(x64):
-    """The values beside tangents are those without: other steps would change them by a tolerance, about 1e-6.
+    """The values beside tangents are those without: other steps would change them by about 1e-5.
 
     They need not be equal bit for bit, since these are two programs, which the compiler rounds each in its way.
     """

@@ -7,13 +7,12 @@ arrays with a loop in it becomes a function that is called as such a loop is.
 
 Measured on two cores, jaxlib 0.10.2, medians of runs, and of compiling:
 
-| program | kernels | one function |
+| program | kernels | one function, or two |
 |---|---|---|
-| the gradient of a pendulum by ``odeint`` | 108 us, 352 ms | 58 us, 317 ms |
-| the gradient of Newton's iteration | 21 us, 105 ms | 21 us, 84 ms |
-| the gradient of 300 steps of Lorenz's equations | 36 us, 30 ms | 35 us, 26 ms |
-| 50 steps of a Markov chain | 51 us, 152 ms | 49 us, 184 ms |
-| 50 steps of a network of no weights, 8192 wide | 190 us, 26 ms | 180 us, 36 ms |
+| the gradient of a pendulum by ``odeint`` (two) | 127 us, 465 ms | 64 us, 376 ms |
+| the gradient of Newton's iteration | 24 us, 131 ms | 23 us, 100 ms |
+| the gradient of 300 steps of Lorenz's equations | 46 us, 38 ms | 40 us, 34 ms |
+| 50 steps of a Markov chain, whose random bits are many operations | 54 us, 163 ms | 63 us, 206 ms |
 """
 
 from __future__ import annotations

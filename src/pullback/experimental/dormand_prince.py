@@ -63,10 +63,10 @@ Measured with compiled gradients, on two cores: microseconds of a run, and secon
 | equation, and operations of its derivatives | written out | in a loop, backwards | both ways |
 |---|---|---|---|
 | pendulum, 101 times: 13 | 53, 0.35 | 151, 0.36 | 130, 0.37 |
-| the same, 20 times, its Hessian: 29 | 221, 1.42 | 237, 1.16 | 293, 1.03 |
-| Lorenz's: 34 | 55, 0.36 | 116, 0.40 | 117, 0.33 |
-| network of two layers of 64: 8 | 221, 0.93 | 176, 0.76 | 189, 0.74 |
-| of six: 20 | 341, 1.76 | 371, 1.40 | 325, 1.01 |
+| the same, 20 times, its Hessian: 13 and 31 | 221, 1.42 | 237, 1.16 | 293, 1.03 |
+| Lorenz's: 13 | 55, 0.36 | 116, 0.40 | 117, 0.33 |
+| network of two layers of 64: 4 | 221, 0.93 | 176, 0.76 | 189, 0.74 |
+| of six: 12 | 341, 1.76 | 371, 1.40 | 325, 1.01 |
 """
 
 Derivatives = Callable[[Sequence[Any], Any], list[Any]]
