@@ -145,7 +145,7 @@ class Builder:
     """
 
     __slots__ = (
-        "constants", "count", "head", "hoisted", "lines", "module", "order", "place", "results", "signature",
+        "constants", "count", "elements", "head", "hoisted", "lines", "module", "order", "place", "results", "signature",
     )  # fmt: skip
 
     def __init__(self, module: Module) -> None:
@@ -158,6 +158,7 @@ class Builder:
         self.order: Value | None = None
         self.constants: dict[Any, Value] = {}
         self.hoisted: dict[int, tuple[ArrayImpl, Value]] = {}
+        self.elements: dict[Value, Any] = {}  # what each constant was written from
         self.count = 0
 
     @property
@@ -274,6 +275,7 @@ class Builder:
         if found is None:
             kind = tensor_type(shape, dtype)
             found = self.constants[key] = Value(self.fresh(), shape, dtype)
+            self.elements[found] = number
             self.head.append(f"{found.name} = stablehlo.constant dense<{text}> : {kind}")
         return found
 
@@ -291,6 +293,7 @@ class Builder:
         found = self.constants.get(key)
         if found is None:
             found = self.constants[key] = Value(self.fresh(), x.shape, x.dtype)
+            self.elements[found] = x
             self.head.append(f"{found.name} = stablehlo.constant dense<{_nested(x)}> : {found.type}")
         return found
 
@@ -301,20 +304,15 @@ class Builder:
         known = self.hoisted.get(id(x))
         if known is None:
             known = self.hoisted[id(x)] = (x, Value(f"%const{len(self.hoisted)}", x.shape, x.dtype))
+            self.elements[known[1]] = x._value
         return known[1]
 
     def known_integers(self, x: Value) -> np.ndarray[Any, Any] | None:
         """The elements of a constant array of integers; None for any other value."""
         if type(x) is Constant:
             return np.asarray(x.number, x.dtype)
-        for array, value in self.hoisted.values():
-            if value is x:
-                return np.asarray(array._value)
-        for (elements, shape, dtype), value in self.constants.items():
-            if value is x:
-                splat = type(elements) is str
-                return np.full(shape, int(elements), dtype) if splat else np.frombuffer(elements, dtype).reshape(shape)
-        return None
+        elements = self.elements.get(x)
+        return None if elements is None else np.broadcast_to(np.asarray(elements, x.dtype), x.shape)
 
     # Frequent operations
 

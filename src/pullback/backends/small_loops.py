@@ -75,8 +75,9 @@ def halves(jaxpr: Jaxpr) -> list[Jaxpr]:
         made = [v for eqn in eqns for v in eqn.outvars]
         used = {a: None for eqn in eqns for a in eqn.invars if type(a) is Var}
         outs = [v for v in made if v in needed]
-        invars = [v for v in used if v not in set(made)]
-        needed = needed | set(invars)
+        own = set(made)
+        invars = [v for v in used if v not in own]
+        needed.update(invars)
         if outs:
             parts.append(Jaxpr([], invars, eqns, outs))
     return parts[::-1]

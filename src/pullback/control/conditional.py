@@ -36,7 +36,7 @@ from pullback.core import dtypes, tree
 from pullback.core.array import Array, as_array, host_value
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, JaxprError, OperandError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun, positions
 from pullback.core.linear import is_linear
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -278,7 +278,11 @@ def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[
 
 
 def _types(avals: Sequence[ShapedArray]) -> list[Any]:
-    return [(a.shape, a.dtype) for a in avals]
+    return list(map(_type, avals))
+
+
+def _type(aval: ShapedArray) -> Any:
+    return aval.shape, aval.dtype
 
 
 @divisible(cond_p)
@@ -347,26 +351,28 @@ def _merged(parts: Sequence[Part], results: int) -> Split:
     operands = len(parts[0][0].in_avals)
     shared = operands + results
     common = sorted({i for _, _, sources in parts for i in sources if i < shared})
+    in_common = positions(common)
     slots: list[ShapedArray] = []
     places: list[dict[int, int]] = []  # for each branch: where a residual of its own goes
     for first, _, sources in parts:
-        free = list(range(len(slots)))
+        free: dict[Any, list[int]] = {}
+        for k in reversed(range(len(slots))):
+            free.setdefault(_type(slots[k]), []).append(k)
         place: dict[int, int] = {}
         for i in sources:
             if i >= shared:
                 aval = first.out_avals[i - operands]
-                slot = next((k for k in free if _types([slots[k]]) == _types([aval])), None)
-                if slot is None:
-                    slot = len(slots)
-                    slots.append(aval)
+                fitting = free.get(_type(aval))
+                if fitting:
+                    place[i] = fitting.pop()
                 else:
-                    free.remove(slot)
-                place[i] = slot
+                    place[i] = len(slots)
+                    slots.append(aval)
         places.append(place)
     known_parts, unknown_parts = [], []
     for (first, second, sources), place in zip(parts, places, strict=True):
         known_parts.append(_with_residuals(first, results, {s: i - operands for i, s in place.items()}, slots))
-        wanted = {(common.index(i) if i < shared else len(common) + place[i]): k for k, i in enumerate(sources)}
+        wanted = {(in_common[i] if i < shared else len(common) + place[i]): k for k, i in enumerate(sources)}
         all_avals = [*first.in_avals, *first.out_avals]
         avals = [*(all_avals[i] for i in common), *slots]
         unknown_parts.append(_with_inputs(second, len(sources), wanted, avals))

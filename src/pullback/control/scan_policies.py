@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pullback.control.common import chosen
 from pullback.control.scan_primitive import scan_p
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, appended, positions
 from pullback.transforms.checkpoint_policies import Policy
 from pullback.transforms.checkpoint_primitive import Halves, again_rules, halves_of
 from pullback.transforms.dce import close, live_equations
@@ -59,17 +59,18 @@ def _steps(
             break
         carry = needed
     taken = [v for v in halves.kept if v in read]
-    columns = [*stacked, *[v for v in taken if v not in stacked]]
+    columns = appended(stacked, taken)
+    place, carried = positions(columns), set(taken)
     inputs = [v in read for v in jaxpr.invars]
     inputs[num_consts : num_consts + num_carry] = carry
     values = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     own = [v in last and w for v, w in zip(carry_out, wanted, strict=False)]
-    own += [v in taken or (v in kept and wanted[num_carry + i]) for i, v in enumerate(columns)]
+    own += [v in carried or (v in kept and wanted[num_carry + i]) for i, v in enumerate(columns)]
     return _Steps(
         close(Jaxpr(jaxpr.constvars, jaxpr.invars, halves.first, [*carry_out, *columns]), values),
         close(Jaxpr([v for v in values if v in read], [*chosen(jaxpr.invars, inputs), *taken], again, outs), values),
         inputs,
-        [columns.index(v) for v in taken],
+        [place[v] for v in taken],
         [i for i, o in enumerate(own) if o],
         carry,
         ys,

@@ -32,7 +32,7 @@ from pullback.control.common import (
 from pullback.core.array import ArrayImpl, host_value, typeof
 from pullback.core.config import config
 from pullback.core.errors import JaxprError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, appended, jaxpr_as_fun, positions
 from pullback.core.linear import is_linear
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -123,7 +123,8 @@ def _simpler(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Simpler | 
     consts, carry, xs = grouped(jaxpr.invars, num_consts, num_carry)
     carry_outs, y_outs = grouped(jaxpr.outvars, num_carry)
     fixed = [a is v for a, v in zip(carry_outs, carry, strict=True)]
-    through = [xs.index(a) if a in xs else None for a in y_outs]
+    elements = positions(xs)
+    through = [elements.get(a) for a in y_outs]
     moving, constant = divided(carry, fixed)
     consts += constant
     once, left = _invariant_equations(jaxpr, consts)
@@ -351,8 +352,9 @@ def _split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags)
     shared = [i for i, v in enumerate(residuals) if v in fixed]
     stacked = [i for i, v in enumerate(residuals) if v not in fixed]
     # Residuals that are constants, elements or stacked results anyway are not computed once more.
-    for_shared = _appended(const_vars, [residuals[i] for i in shared])
-    for_stacked = _appended([*x_vars, *y_outs], [residuals[i] for i in stacked])
+    for_shared = appended(const_vars, [residuals[i] for i in shared])
+    for_stacked = appended([*x_vars, *y_outs], [residuals[i] for i in stacked])
+    place_shared, place_stacked = positions(for_shared), positions(for_stacked)
     rest = range(len(residuals), len(parts.unknown.jaxpr.invars))
     own_consts, own_carry, own_xs = grouped(rest, sum(consts), sum(carry))
     inputs = [*shared, *own_consts, *own_carry, *stacked, *own_xs]
@@ -362,14 +364,9 @@ def _split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags)
         reordered(parts.unknown, inputs, range(sum(carry) + sum(ys))),
         carry,
         ys,
-        [for_shared.index(residuals[i]) for i in shared],
-        [for_stacked.index(residuals[i]) for i in stacked],
+        [place_shared[residuals[i]] for i in shared],
+        [place_stacked[residuals[i]] for i in stacked],
     )
-
-
-def _appended(values: list[Any], others: Sequence[Any]) -> list[Any]:
-    """A list with those of other variables appended that are not in it."""
-    return [*values, *(v for v in dict.fromkeys(others) if v not in values)]
 
 
 def _independent(jaxpr: Jaxpr, inputs: Sequence[Var]) -> set[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pullback.core import source
@@ -130,6 +130,20 @@ class ClosedJaxpr:
         return str(self.jaxpr)
 
     __repr__ = __str__
+
+
+def positions(values: Iterable[Any]) -> dict[Any, int]:
+    """The index of each value's first occurrence: ``a, b, a`` -> ``{a: 0, b: 1}``. Looking up is not a search."""
+    found: dict[Any, int] = {}
+    for i, value in enumerate(values):
+        found.setdefault(value, i)
+    return found
+
+
+def appended(values: Sequence[Any], others: Iterable[Any]) -> list[Any]:
+    """The values, and then those others that are not among them, each once: ``[a, b], [c, a, c]`` -> ``[a, b, c]``."""
+    there = set(values)
+    return [*values, *(v for v in dict.fromkeys(others) if v not in there)]
 
 
 def subjaxprs(eqn: Eqn) -> Iterator[Jaxpr]:

@@ -17,7 +17,7 @@ import numpy as np
 from pullback.core import tree
 from pullback.core.array import Array, as_array
 from pullback.core.errors import JaxprError
-from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr
+from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, appended, eval_jaxpr, positions
 from pullback.core.linear import LinearTracer, is_linear
 from pullback.core.trace import EVAL, Primitive, Tracer, leaked, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -308,7 +308,8 @@ def _program_halves(closed: ClosedJaxpr, wanted: Flags, policy: Policy, effects:
     given = [a for a, r in zip(jaxpr.outvars, results, strict=True) if r]
     again, read = live_equations(halves.again, given)
     taken = [v for v in halves.kept if v in read]
-    outs = [*jaxpr.outvars, *[v for v in taken if v not in jaxpr.outvars]]
+    outs = appended(jaxpr.outvars, taken)
+    place, carried = positions(outs), set(taken)
     inputs = [v in read for v in jaxpr.invars]
     values = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     second = [*[v for v, i in zip(jaxpr.invars, inputs, strict=True) if i], *taken]
@@ -316,8 +317,8 @@ def _program_halves(closed: ClosedJaxpr, wanted: Flags, policy: Policy, effects:
         close(Jaxpr(jaxpr.constvars, jaxpr.invars, halves.first, outs), values),
         close(Jaxpr([v for v in jaxpr.constvars if v in read], second, again, given), values),
         inputs,
-        [outs.index(v) for v in taken],
-        [i for i, v in enumerate(outs) if v in taken or (v in kept and wanted[i])],
+        [place[v] for v in taken],
+        [i for i, v in enumerate(outs) if v in carried or (v in kept and wanted[i])],
         results,
     )
 
@@ -380,7 +381,8 @@ def cut(closed: ClosedJaxpr, unknown_inputs: Flags, instantiate: Flags | bool, p
     policy = nothing_saveable if policy is None else policy
     known, rest = parts.known.jaxpr, parts.unknown.jaxpr
     count = len(parts.residual_sources)
-    residuals = [v for v in rest.invars[:count] if v not in known.invars]
+    inputs = set(known.invars)
+    residuals = [v for v in rest.invars[:count] if v not in inputs]
     results = known.outvars[: len(parts.unknown_outputs) - sum(parts.unknown_outputs)]
     halves = halves_of(known.eqns, residuals, policy, False)
     if halves.again:
@@ -388,16 +390,16 @@ def cut(closed: ClosedJaxpr, unknown_inputs: Flags, instantiate: Flags | bool, p
     unknown_eqns, read = live_equations([*halves.again, *rest.eqns], rest.outvars)
     kept = [v for v in halves.kept if v in read]
     taken = [v for v in known.invars if v in read]
-    outs = [*results, *[v for v in kept if v not in results]]
+    outs = appended(results, kept)
     known_eqns, needed = live_equations(halves.first, outs)
     values = dict(zip(known.constvars, parts.known.consts, strict=True))
     values.update(zip(rest.constvars, parts.unknown.consts, strict=True))
     first = Jaxpr([v for v in values if v in needed], known.invars, known_eqns, outs)
     second = Jaxpr([v for v in values if v in read], [*taken, *kept, *rest.invars[count:]], unknown_eqns, rest.outvars)
-    places = [*known.invars, *outs]
+    place = positions([*known.invars, *outs])
     return Cut(
         close(first, values), close(second, values), parts.unknown_outputs,
-        [places.index(v) for v in [*taken, *kept]], bool(halves.again),
+        [place[v] for v in [*taken, *kept]], bool(halves.again),
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -246,9 +247,9 @@ def _aliases(
     flags = call.donated_leaves()
     inputs = range(len(flags)) if kept is None else kept
     forwarded = {~p for p in places or () if p < 0}
-    free: dict[Any, list[int]] = {}
+    free: dict[Any, deque[int]] = {}
     for k, a in enumerate(closed.out_avals):
-        free.setdefault((a.shape, a.dtype), []).append(k)
+        free.setdefault((a.shape, a.dtype), deque()).append(k)
     donated, aliases, unusable = [], {}, []
     for position, leaf in enumerate(inputs):
         if not flags[leaf] or leaf in forwarded:
@@ -256,7 +257,7 @@ def _aliases(
         aval = closed.in_avals[position]
         matching = free.get((aval.shape, aval.dtype))
         if matching:
-            aliases[position] = matching.pop(0)
+            aliases[position] = matching.popleft()
             donated.append(leaf)
         else:
             unusable.append(f"{call.place(leaf)} of type {aval}")

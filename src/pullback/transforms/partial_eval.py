@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, positions
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.transforms.dce import close, flags, live_equations
@@ -88,11 +88,10 @@ def partial_eval_jaxpr(
 
     known_inputs = [v for v in jaxpr.invars if v not in unknown_vars]
     residuals = [v for v in _bound_in(known_inputs, known_eqns) if v in read]
-    computed = [v for v in residuals if v not in {*known_inputs, *known_results}]
+    given = {*known_inputs, *known_results}
+    computed = [v for v in residuals if v not in given]
     known_eqns, needed = live_equations(known_eqns, [*known_results, *computed])
-    place: dict[Atom, int] = {}
-    for i, a in enumerate([*known_inputs, *known_results, *computed]):
-        place.setdefault(a, i)
+    place = positions([*known_inputs, *known_results, *computed])
 
     constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     remaining_inputs = [v for v, u in zip(jaxpr.invars, unknown_flags, strict=True) if u]

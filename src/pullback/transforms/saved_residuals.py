@@ -8,7 +8,7 @@ from typing import Any
 
 from pullback.core import dtypes, source, tree
 from pullback.core.errors import ConcretizationTypeError
-from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
+from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, positions, subjaxprs
 from pullback.core.trace import EVAL, Primitive, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.arguments import argument_name, check_callable, entrance, out_leaf, to_arrays
@@ -58,7 +58,8 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
             raise
         program, residuals = _of_run(fun, run, to_arrays(leaves, "saved_residuals", fun, args, None, kwargs))
     found = {v: None for v in residuals if isinstance(v, Var)}
-    return [(v.aval, _describe(program, v, name_input)) for v in found]
+    binders = _Binders()
+    return [(v.aval, _describe(binders, program, v, name_input)) for v in found]
 
 
 @entrance
@@ -146,25 +147,39 @@ class _RecordTrace(StageTrace):
 # What they are -------------------------------------------------------------------------------------------------------
 
 
-def _describe(jaxpr: Jaxpr, var: Var, name_input: Callable[[int], str]) -> str:
-    found = _origin(jaxpr, var)
+def _describe(binders: _Binders, jaxpr: Jaxpr, var: Var, name_input: Callable[[int], str]) -> str:
+    found = _origin(binders, jaxpr, var)
     if isinstance(found, int):
         return name_input(found)
     return "a constant that the function captured" if found is None else found
 
 
-def _origin(jaxpr: Jaxpr, atom: Atom) -> int | str | None:
+class _Binders:
+    """Where the variables of programs are bound, so that finding one is a look-up."""
+
+    def __init__(self) -> None:
+        self._of: dict[Jaxpr, dict[Atom, int | tuple[Eqn, int]]] = {}
+
+    def __call__(self, jaxpr: Jaxpr, atom: Atom) -> int | tuple[Eqn, int] | None:
+        """The position of the input that a variable is, or an equation and which of its results it is."""
+        found = self._of.get(jaxpr)
+        if found is None:
+            found = self._of[jaxpr] = dict(positions(jaxpr.invars))
+            found.update((v, (eqn, i)) for eqn in jaxpr.eqns for i, v in enumerate(eqn.outvars))
+        return found.get(atom)
+
+
+def _origin(binders: _Binders, jaxpr: Jaxpr, atom: Atom) -> int | str | None:
     """The position of the input that a variable is, or what gives it; None for constants."""
-    if atom in jaxpr.invars:
-        return jaxpr.invars.index(atom)
-    eqn = next((eqn for eqn in jaxpr.eqns if atom in eqn.outvars), None)
-    if eqn is None:
-        return None
+    bound = binders(jaxpr, atom)
+    if not isinstance(bound, tuple):
+        return bound
+    eqn, place = bound
     inner = list(subjaxprs(eqn))
     if len(inner) == 1 and len(inner[0].outvars) == len(eqn.outvars):
-        found = _origin(inner[0], inner[0].outvars[eqn.outvars.index(atom)])  # type: ignore[arg-type]
+        found = _origin(binders, inner[0], inner[0].outvars[place])
         if eqn.primitive is jit_p or eqn.primitive is checkpoint_p:
-            return _origin(jaxpr, eqn.invars[found]) if isinstance(found, int) else found
+            return _origin(binders, jaxpr, eqn.invars[found]) if isinstance(found, int) else found
         if isinstance(found, str):
             return f"{found}, within {eqn.primitive}"
     return f"{_what(eqn)}, at {source.describe(eqn.made_at)}"
