@@ -187,10 +187,10 @@ def fori_loop(
 ) -> Any:
     """Apply a function for each integer from ``lower`` to ``upper - 1``.
 
-    If both bounds are known in Python it is a :func:`scan`, otherwise a :func:`while_loop`.
+    If both bounds are integers known in Python it is a :func:`scan`, otherwise a :func:`while_loop`.
 
     Args:
-      lower: the first integer.
+      lower: the first integer; or a float, to count in steps of one from there.
       upper: the one after the last; there are no steps if it is not larger.
       body_fun: ``body_fun(i, carry) -> carry``, of the same tree, shapes and dtypes.
       init_val: the carry of the first step, a tree of arrays. Weakly typed numbers take the dtype that ``body_fun``
@@ -218,10 +218,11 @@ def fori_loop(
         body_fun = _with_bar(body_fun, first, last, progress)
     leaves, treedef = leaves_of(init_val, "fori_loop", "init_val")
     start, stop = known(first), known(last)
-    if start is None or stop is None:
+    if start is None or stop is None or not dtypes.is_integer(first.dtype):
         if unroll is not None:
             raise ControlFlowError(
-                "fori_loop: unroll needs bounds that are known in Python, but one of them is traced; leave it out"
+                "fori_loop: unroll needs integer bounds that are known in Python, but one of them is traced or a "
+                "float; leave it out"
             )
         return _unbounded(first, last, body_fun, leaves, treedef, checkpoints)
     if config.disable_jit:
@@ -284,21 +285,34 @@ def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
             array = as_array(x)
         except OperandError as error:
             raise OperandError(f"fori_loop: the bound {name}: {error}") from None
-        if array.shape != () or not dtypes.is_integer(array.dtype):
+        if array.shape != () or not (dtypes.is_integer(array.dtype) or dtypes.is_float(array.dtype)):
             raise ControlFlowError(
-                f"fori_loop: the bound {name} must be an integer of no axes, got one of type {typeof(array)}"
+                f"fori_loop: the bound {name} must be an integer or a float of no axes, got one of type {typeof(array)}"
             )
         arrays.append(array)
     first, last = arrays
     if first.dtype != last.dtype:
-        if not (first.weak_type or last.weak_type):
+        if not (first.weak_type or last.weak_type) or dtypes.is_integer(first.dtype) != dtypes.is_integer(last.dtype):
             raise ControlFlowError(
                 f"fori_loop: the bounds must have one dtype, but lower is {typeof(first)} and upper is {typeof(last)}. "
                 "Convert one of them."
             )
         dtype = last.dtype if first.weak_type else first.dtype
+        for x, name in ((first, "lower"), (last, "upper")):
+            if dtypes.is_integer(dtype) and x.dtype != dtype and not _holds(dtype, x):
+                raise ControlFlowError(
+                    f"fori_loop: the bound {name}, {x!r}, does not fit into {dtype}, the dtype of the other bound"
+                )
         first, last = (convert_element_type(x, dtype) for x in (first, last))
     return first, last
+
+
+def _holds(dtype: Any, x: Array) -> bool:
+    """Whether an integer surely does not change in another dtype."""
+    limits, value = dtypes.iinfo(dtype), known(x)
+    own = dtypes.iinfo(x.dtype) if value is None else None
+    least, most = (int(value), int(value)) if value is not None else (own.min, own.max)
+    return bool(limits.min <= least and most <= limits.max)
 
 
 # The primitive -------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ PullbackError
 ├── ArgumentError (TypeError, ValueError)    an argument of a transformation that makes no sense
 ├── BatchSizeError (ValueError)              vmap over sizes that disagree, or over nothing
 ├── BatchAxisError (TypeError, ValueError)   in_axes or out_axes that do not fit
+├── IndexingError (IndexError)               an index out of range, or more indices than axes
 ├── DtypeError (TypeError)                   operands of a dtype that an operation does not take
 ├── OperandError (TypeError)                 operands that are no arrays: strings, None, lists
 ├── ImmutableArrayError (TypeError)          item assignment
@@ -127,6 +128,10 @@ class BatchSizeError(PullbackError, ValueError):
 
 class BatchAxisError(PullbackError, TypeError, ValueError):
     """``in_axes`` or ``out_axes`` that do not fit the values that they describe."""
+
+
+class IndexingError(PullbackError, IndexError):
+    """An index where an array has no element, or more indices than it has axes."""
 
 
 class DtypeError(PullbackError, TypeError):

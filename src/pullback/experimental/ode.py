@@ -32,7 +32,7 @@ from pullback.control.common import (
 )
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, typeof
-from pullback.core.errors import ArgumentError, ControlFlowError, DtypeError
+from pullback.core.errors import ArgumentError, ControlFlowError, DtypeError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from pullback.core.types import ShapedArray
 from pullback.experimental.dormand_prince import Problem, first_step, of_type, solve
@@ -198,6 +198,7 @@ def _divided(closed: ClosedJaxpr) -> tuple[PartialEvaluation, ClosedJaxpr]:
 
 def _checked(func: Any, state: Packing, out: Any) -> list[Any]:
     """The leaves of a derivative, which must be like those of the state."""
+    out = _with_arrays_for_lists(state, out)
     leaves, treedef = tree.flatten(out)
     where = "in y0", "in what it returned"
     if treedef != state.treedef:
@@ -218,6 +219,18 @@ def _checked(func: Any, state: Packing, out: Any) -> list[Any]:
                 f"is {wanted} {where[0]} and {given} {where[1]}: {aval_difference(wanted, given)}"
             )
     return found
+
+
+def _with_arrays_for_lists(state: Packing, out: Any) -> Any:
+    """A derivative with arrays for lists and tuples of numbers, where the state has arrays."""
+
+    def part(_: Any, x: Any) -> Any:
+        return pnp.asarray(x) if isinstance(x, (list, tuple)) else x
+
+    try:
+        return tree.tree_map(part, tree.unflatten(state.treedef, state.leaves), out)
+    except (OperandError, TypeError, ValueError):
+        return out  # of another tree, which is refused
 
 
 class Packing:

@@ -15,8 +15,9 @@ from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import ShapeError
 from pullback.core.trace import state
 from pullback.core.types import Shape
+from pullback.numpy.creation import eye
 from pullback.numpy.einstein import contract, diagonal
-from pullback.numpy.promotion import axis_index, operand, promote_all
+from pullback.numpy.promotion import axis_index, diagonal_number, operand, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.contraction import Dims, dot_general_p
@@ -363,7 +364,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 
     Args:
       a: an array of at least two axes.
-      offset: how far above the main diagonal (below it, if negative).
+      offset: how far above the main diagonal (below it, if negative); it may be traced.
       axis1, axis2: the axes of the matrices; the others remain.
       dtype: the dtype to sum in and to return; integers narrower than the default one are widened to it.
       out: must be None.
@@ -388,7 +389,12 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
         x = convert_element_type(x, dtypes.canonicalize_dtype(dtype))
     elif x.dtype.itemsize < dtypes.default_int().itemsize and (dtypes.is_integer(x.dtype) or dtypes.is_bool(x.dtype)):
         x = convert_element_type(x, np.dtype(f"{'u' if x.dtype.kind == 'u' else 'i'}{dtypes.default_int().itemsize}"))
-    offset = operator.index(offset)
+    k = diagonal_number("trace", offset)
+    if not isinstance(k, int):
+        x = shapes.transpose(x, [*(axis for axis in range(rank) if axis not in (i, j)), i, j])
+        mask = eye(x.shape[-2], x.shape[-1], k, bool)
+        return reduce_sum(ops.where(mask, x, shapes.full((), 0, x.dtype)), (rank - 2, rank - 1))
+    offset = k
     rows, columns = max(-offset, 0), max(offset, 0)
     n = max(min(x.shape[i] - rows, x.shape[j] - columns), 0)
     if n == 0:

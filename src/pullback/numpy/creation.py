@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -15,7 +14,7 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, from_numpy, typeof
 from pullback.core.errors import AllocationError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import state
-from pullback.numpy.promotion import axis_index, inexact_operand, operand, promote_all, shape_tuple
+from pullback.numpy.promotion import axis_index, diagonal_number, inexact_operand, operand, promote_all, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type
@@ -29,8 +28,8 @@ def array(
     """An array of the values of ``object``.
 
     Args:
-      object: a number, a NumPy array, an array, anything with ``__array__``, or nested lists or tuples of these, all
-        of one shape.
+      object: a number, a NumPy array, an array, anything with ``__array__``, a ``range``, or nested lists or tuples of
+        these, all of one shape.
       dtype: the dtype of the result; by default that which promotion gives. Numbers alone give a weak type.
       copy: accepted for compatibility: arrays are immutable.
       order: accepted for compatibility.
@@ -47,7 +46,7 @@ def array(
     Array([1. , 2.5], dtype=float32)
     """
     wanted = None if dtype is None else dtypes.canonicalize_dtype(dtype)
-    if isinstance(object, (list, tuple)):
+    if isinstance(object, _NESTED):
         out = _from_nested(object, wanted)
     else:
         out = _from_value(object, wanted)
@@ -126,9 +125,12 @@ def _short(x: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+_NESTED = (list, tuple, range)
+
+
 def _leaves(x: Any) -> Iterable[Any]:
     for item in x:
-        if isinstance(item, (list, tuple)):
+        if isinstance(item, _NESTED):
             yield from _leaves(item)
         else:
             yield item
@@ -145,7 +147,7 @@ def _from_nested(x: Sequence[Any], wanted: Any) -> Any:
 
 def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
     """Nested lists of operands, which come from ``leaves`` in order, as an array."""
-    if not isinstance(x, (list, tuple)):
+    if not isinstance(x, _NESTED):
         leaf = next(leaves)
         return asarray(leaf, dtype)
     parts = [_stacked(item, leaves, dtype) for item in x]
@@ -223,7 +225,7 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any) -> ArrayImpl:
     """A constant array, in memory of its own."""
     sizes = shape_tuple(shape, name)
     try:
-        if value == 0 and dtype.kind != "V":
+        if dtype == dtypes.float0 or (dtype.kind != "V" and value == 0):
             return ArrayImpl(np.zeros(sizes, dtype))
         out = np.empty(sizes, dtype)
         out[...] = value
@@ -341,17 +343,26 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, 
     return full(aval.shape if shape is None else shape, fill_value, target)
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
-    """A matrix with ones on the diagonal ``k`` and zeros elsewhere.
+def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
+    """A matrix with ones on a diagonal and zeros elsewhere.
+
+    Args:
+      N: the number of rows.
+      M: the number of columns; that of the rows by default.
+      k: the diagonal, an integer that may be traced: that many places to the right of the main one, or below it if
+        negative.
+      dtype: the dtype of the result; ``float32`` (or 64) by default.
+      device: accepted for compatibility.
+
+    Raises:
+      ShapeError: a size that is no int or negative, or a ``k`` that is no integer (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.eye(2))
     [[1. 0.]
      [0. 1.]]
     """
-    (rows,) = shape_tuple((N,), "eye")
-    (columns,) = shape_tuple((rows if M is None else M,), "eye")
-    return ArrayImpl(np.eye(rows, columns, operator.index(k), dtypes.canonicalize_dtype(dtype or float)))
+    return _by_diagonal("eye", N, M, k, dtype)
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -364,16 +375,30 @@ def identity(n: int, dtype: Any = None) -> Any:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """A matrix with ones on and below the diagonal ``k``.
+def tri(N: int, M: int | None = None, k: Any = 0, dtype: Any = None) -> Any:
+    """A matrix with ones on and below a diagonal, and zeros above it; the arguments are those of :func:`eye`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.tri(2))
     [[1. 0.]
      [1. 1.]]
     """
-    (rows,) = shape_tuple((N,), "tri")
-    return ArrayImpl(np.tri(rows, M, operator.index(k), dtypes.canonicalize_dtype(dtype or float)))
+    return _by_diagonal("tri", N, M, k, dtype)
+
+
+def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
+    """The matrix with ones on a diagonal ("eye"), or on and below it ("tri"); ``k`` may be traced."""
+    rows, columns = shape_tuple((N, N if M is None else M), name)
+    target = dtypes.canonicalize_dtype(dtype or float)
+    if target == dtypes.float0:
+        return _filled(name, (rows, columns), target, 0)
+    k = diagonal_number(name, k)
+    if isinstance(k, int):
+        return ArrayImpl((np.eye if name == "eye" else np.tri)(rows, columns, max(-rows, min(k, columns)), target))
+    if k.dtype.itemsize < 4:
+        k = convert_element_type(k, np.dtype(np.int32))
+    distance = ArrayImpl(np.arange(columns, dtype=k.dtype) - np.arange(rows, dtype=k.dtype).reshape(rows, 1))
+    return convert_element_type((ops.eq_p if name == "eye" else ops.ge_p).bind(k, distance), target)
 
 
 # Ranges ------------------------------------------------------------------------------------------------------------

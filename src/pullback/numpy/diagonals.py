@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ from pullback.core.array import ArrayImpl
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import state
 from pullback.numpy.index_lowering import read, write
-from pullback.numpy.promotion import axis_index, operand
+from pullback.numpy.promotion import axis_index, known_int, operand, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, shapes
 from pullback.primitives.scatter import scatter
@@ -58,7 +57,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     first, second = axis_index(axis1, rank, "diagonal"), axis_index(axis2, rank, "diagonal")
     if first == second:
         raise ShapeError(f"diagonal: axis1 and axis2 must be different axes, both are axis {first}")
-    k = operator.index(offset)
+    k = known_int("diagonal", "offset", offset)
     if isinstance(x, ArrayImpl) and state.trace.eager:
         return ArrayImpl(x._value.diagonal(k, first, second), x.weak_type)
     others = [i for i in range(rank) if i not in (first, second)]
@@ -86,7 +85,7 @@ def diag(v: Any, k: int = 0) -> Any:
         return diagonal(x, k)
     if len(x.shape) != 1:
         raise ShapeError(f"diag needs an array with one or two axes, got shape {x.shape}")
-    k = operator.index(k)
+    k = known_int("diag", "k", k)
     n = x.shape[0] + abs(k)
     return write(scatter, indexing.zeros((n, n), x.dtype), _places(n, n, k), x, unique=True)
 
@@ -140,11 +139,12 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 # Triangles ---------------------------------------------------------------------------------------------------------
 
 
-def _triangle(name: str, m: Any, k: int, lower: bool) -> Any:
+def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
     x = operand(name, m)
     if len(x.shape) < 2:
         raise ShapeError(f"{name} needs an array with at least two axes, got shape {x.shape}")
-    mask = np.tri(x.shape[-2], x.shape[-1], operator.index(k) - (not lower), bool)
+    k = known_int(name, "k", k)
+    mask = np.tri(x.shape[-2], x.shape[-1], k - (not lower), bool)
     zero = shapes.full((), 0, x.dtype)
     return ops.where(ArrayImpl(mask if lower else ~mask), x, zero)
 
@@ -185,6 +185,11 @@ def _arrays(positions: Any) -> tuple[Any, ...]:
     return tuple(ArrayImpl(p.astype(dtypes.default_int())) for p in positions)
 
 
+def _sizes_and_diagonal(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
+    rows, columns = shape_tuple((n, n if m is None else m), name)
+    return rows, known_int(name, "k", k), columns
+
+
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """The rows and the columns of the elements on and below a diagonal.
 
@@ -196,7 +201,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     >>> print(*tril_indices(2))
     [0 1 1] [0 0 1]
     """
-    return _arrays(np.tril_indices(n, k, m))  # type: ignore[return-value]
+    return _arrays(np.tril_indices(*_sizes_and_diagonal("tril_indices", n, k, m)))  # type: ignore[return-value]
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
@@ -205,7 +210,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     >>> print(*triu_indices(2))
     [0 0 1] [0 1 1]
     """
-    return _arrays(np.triu_indices(n, k, m))  # type: ignore[return-value]
+    return _arrays(np.triu_indices(*_sizes_and_diagonal("triu_indices", n, k, m)))  # type: ignore[return-value]
 
 
 def _matrix_sizes(name: str, arr: Any) -> tuple[int, int]:

@@ -15,7 +15,13 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
-from pullback.core.errors import NonConcreteBooleanIndexError, ShapeError, TracerIntegerConversionError
+from pullback.core.errors import (
+    IndexingError,
+    NonConcreteBooleanIndexError,
+    OperandError,
+    ShapeError,
+    TracerIntegerConversionError,
+)
 from pullback.core.trace import Tracer
 from pullback.core.types import Shape
 from pullback.primitives import elementwise as ops
@@ -70,17 +76,19 @@ def _classify(item: Any, index: Any) -> Any:
         if isinstance(item, list) and value.size == 0:
             return value.astype(np.intp)
         raise _not_an_index(item, index)
+    if hasattr(type(item), "__jax_array__"):
+        return _classify(item.__jax_array__(), index)
     try:
         return operator.index(item)
     except TypeError:
         raise _not_an_index(item, index) from None
 
 
-def _not_an_index(item: Any, index: Any) -> TypeError:
+def _not_an_index(item: Any, index: Any) -> OperandError:
     is_array = isinstance(item, (Array, np.ndarray, np.generic))
     kind = f"an array of {item.dtype}" if is_array else f"a {type(item).__name__}"
     within = f" in x[{quote(index)}]" if isinstance(index, tuple) else ""
-    return TypeError(
+    return OperandError(
         f"an index must be an int, a slice, None, ..., or an array of integers or booleans, got {quote(item)}, "
         f"{kind}{within}"
     )
@@ -103,7 +111,7 @@ def _range(item: slice, size: int, index: Any) -> range:
     try:
         return range(*item.indices(size))
     except TypeError:
-        raise TypeError(f"the parts of a slice must be ints or None, got x[{quote(index)}]") from None
+        raise OperandError(f"the parts of a slice must be ints or None, got x[{quote(index)}]") from None
 
 
 def parse(index: Any, shape: Shape) -> tuple[list[Any], Shape]:
@@ -112,24 +120,24 @@ def parse(index: Any, shape: Shape) -> tuple[list[Any], Shape]:
     A boolean that is no array indexes an axis of size one, which the array must get first.
 
     Raises:
-      IndexError: too many indices, several ellipses, a mask of another shape.
-      TypeError: an index that is none.
+      IndexingError: too many indices, several ellipses, a mask of another shape.
+      OperandError: an index that is none (a TypeError).
     """
     if isinstance(index, list):
-        raise TypeError(
+        raise OperandError(
             f"a list cannot be an index by itself: x[{quote(index)}]; write x[jnp.array({quote(index)})], or "
             "x[tuple(...)] for one index an axis"
         )
     items = [_classify(item, index) for item in (index if isinstance(index, tuple) else (index,))]
     used = sum(map(_width, items))
     if used > len(shape):
-        raise IndexError(
+        raise IndexingError(
             f"too many indices: x[{quote(index)}] indexes {used} axes, but the array is {len(shape)}-dimensional, of "
             f"shape {shape}"
         )
     dots = sum(item is Ellipsis for item in items)
     if dots > 1:
-        raise IndexError(f"an index can have only one ellipsis ('...'), got x[{quote(index)}]")
+        raise IndexingError(f"an index can have only one ellipsis ('...'), got x[{quote(index)}]")
     if not dots:
         items.append(Ellipsis)
     entries: list[Any] = []
@@ -158,7 +166,7 @@ def _mask_entries(mask: Any, shape: Shape, index: Any) -> Sequence[Any]:
     if mask.ndim == 0:
         return (np.zeros(int(mask), np.intp),)
     if mask.shape != shape:
-        raise IndexError(
+        raise IndexingError(
             f"a boolean index must have the shape of the axes that it indexes: got one of shape {mask.shape} for axes "
             f"of shape {shape} in x[{quote(index)}]"
         )
@@ -179,10 +187,15 @@ def in_range(entries: Sequence[Any], shape: Shape) -> bool:
     return all(type(e) is not int or -n <= e < n for e, n in zip(axes, shape, strict=True))
 
 
+def require_element(i: int, size: int, axis: int) -> None:
+    """Refuse an int that indexes an axis without elements."""
+    if size == 0:
+        raise IndexingError(f"index {i} is out of bounds for axis {axis} with size 0")
+
+
 def position(i: int, size: int, axis: int = 0) -> int:
     """An int index, which may count from the end; out of range it means the first or last element, as in JAX."""
-    if size == 0:
-        raise IndexError(f"index {i} is out of bounds for axis {axis} with size 0")
+    require_element(i, size, axis)
     return min(max(i + size if i < 0 else i, 0), size - 1)
 
 
@@ -268,6 +281,8 @@ def lower(entries: Sequence[Any], shape: Shape) -> Lowered:
         if e is Ellipsis:
             continue
         axis += e is not None
+        if type(e) is int:
+            require_element(e, shape[axis], axis)
         if e is None:
             new.append(len(full))
             full.append(1)

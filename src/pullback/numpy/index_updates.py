@@ -129,6 +129,8 @@ class IndexUpdateRef:
         """
         return self._update("multiply", scatter.scatter_mul, values, indices_are_sorted, unique_indices, mode)
 
+    mul = multiply
+
     def min(
         self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
     ) -> Any:
@@ -196,6 +198,8 @@ class IndexUpdateRef:
         [1. 2.]
         """
         low, _ = lowered(self.index, self.array.shape)
+        if 0 in self.array.shape:  # nothing can be selected
+            return _cast(func(self.array), self.array, "apply")
         flags = indices_are_sorted, unique_indices, mode
         chosen = self._get_again(self.array, flags)
         out = _cast(func(chosen), self.array, "apply")
@@ -220,6 +224,8 @@ class IndexUpdateRef:
     def _with_factors(self, name: str, operation: Any, values: Any, sorted_: bool, unique: bool, mode: Mode) -> Any:
         """Apply an operation such that twice with x and with y is once with x times y."""
         x = self.array
+        if 0 in x.shape:  # nothing can be selected: this checks the index and the values
+            return write(scatter.scatter, x, self.index, _cast(values, x, name), mode, sorted_, unique)
         flags = sorted_, unique, mode
         ones = shapes.broadcast_to(shapes.full((), 1, x.dtype), x.shape)
         factors = write(scatter.scatter_mul, ones, self.index, _cast(values, x, name), mode, sorted_, unique)
@@ -245,7 +251,7 @@ def _most(counts: Any, low: Any) -> int:
 
 def _cast(values: Any, x: Any, name: str) -> Any:
     """Values in the dtype of the array that they go into."""
-    if isinstance(values, (list, tuple)):
+    if isinstance(values, (list, tuple, range)):
         from pullback.numpy.creation import asarray
 
         values = asarray(values)

@@ -14,7 +14,14 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
-from pullback.core.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
+from pullback.core.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    DtypeError,
+    IndexingError,
+    OperandError,
+    ShapeError,
+)
 from pullback.core.trace import Tracer, state
 from pullback.numpy.index_lowering import position, read, write
 from pullback.numpy.promotion import axis_index, operand, promote_all
@@ -46,8 +53,8 @@ def getitem(x: Any, index: Any) -> Any:
       The selected elements, as NumPy arranges them. An int out of range means the first or last element.
 
     Raises:
-      IndexError: too many indices, or a mask of another shape.
-      TypeError: an index of another type, such as a float, or a list by itself.
+      IndexingError: too many indices, a mask of another shape, or an index into an axis of size 0 (an IndexError).
+      OperandError: an index of another type, such as a float, or a list by itself (a TypeError).
       NonConcreteBooleanIndexError: a traced mask (an IndexError too).
 
     >>> import pullback.numpy as pnp
@@ -138,14 +145,14 @@ def iterate(x: Any) -> Iterator[Any]:
       An iterator over arrays with one axis less.
 
     Raises:
-      TypeError: the array has no axes.
+      OperandError: the array has no axes (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> [float(row.sum()) for row in iterate(pnp.ones((2, 3)))]
     [3.0, 3.0]
     """
     if not x.shape:
-        raise TypeError("an array without axes cannot be iterated over")
+        raise OperandError("an array without axes cannot be iterated over")
     if type(x) is ArrayImpl and state.trace.eager:
         weak = x.weak_type
         return iter([ArrayImpl(part, weak) for part in x._value])
@@ -170,7 +177,7 @@ def _wrapped(name: str, positions: Any, size: int, mode: Any) -> tuple[Any, Gath
         )
     if mode == "wrap":
         if size == 0:
-            raise IndexError(f"{name}: an empty axis has no positions to wrap to")
+            raise IndexingError(f"{name}: an empty axis has no positions to wrap to")
         size_ = shapes.full((), size, positions.dtype)
         rest = ops.rem_p.bind(positions, size_)
         return ops.where(ops.lt(rest, 0), ops.add(rest, size_), rest), GatherScatterMode.PROMISE_IN_BOUNDS

@@ -13,7 +13,7 @@ from pullback.core import dtypes
 from pullback.core.errors import ShapeError, UnsupportedFunctionError
 from pullback.numpy import contraction, diagonals, manipulation, reductions
 from pullback.numpy.creation import eye
-from pullback.numpy.promotion import axis_index, inexact_operand, operand, promote_all
+from pullback.numpy.promotion import axes_tuple, axis_index, inexact_operand, operand, promote_all
 from pullback.primitives import checked_linalg, lu, shapes
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checked import bind
@@ -77,7 +77,7 @@ def _vector_norm(x: Any, ord: Any, axes: Any, keepdims: bool) -> Any:
         return _root_of_squares(x, axes, keepdims)
     size = ops.abs(x)
     if ord == _INF:
-        return reductions.max(size, axes, keepdims=keepdims)
+        return _largest(size, axes, keepdims)
     if ord == -_INF:
         return reductions.min(size, axes, keepdims=keepdims)
     if ord == 0:
@@ -88,6 +88,13 @@ def _vector_norm(x: Any, ord: Any, axes: Any, keepdims: bool) -> Any:
     power = float(ord)
     total = reductions.sum(ops.pow(size, power), axes, keepdims=keepdims)
     return ops.pow(total, 1 / power)
+
+
+def _largest(sizes: Any, axes: Any, keepdims: bool) -> Any:
+    """The largest of some numbers that are not negative; of none of them, 0."""
+    rank = len(sizes.shape)
+    empty = any(sizes.shape[i] == 0 for i in axes_tuple(axes, rank, "linalg.norm"))
+    return (reductions.sum if empty else reductions.max)(sizes, axes, keepdims=keepdims)
 
 
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -101,7 +108,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
         raise ShapeError(f"linalg.norm: a matrix has no norm of order {ord!r}")
     summed, extreme = axes if ord in (1, -1) else axes[::-1]
     sums = reductions.sum(ops.abs(x), summed, keepdims=True)
-    out = (reductions.max if ord > 0 else reductions.min)(sums, extreme, keepdims=True)
+    out = _largest(sums, extreme, True) if ord > 0 else reductions.min(sums, extreme, keepdims=True)
     return out if keepdims else shapes.squeeze(out, axes)
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from pullback.core.array import Array, ArrayImpl
-from pullback.core.errors import ShapeError, TracerArrayConversionError
+from pullback.core.errors import DtypeError, ShapeError, TracerArrayConversionError
 from pullback.core.trace import state
 from pullback.core.types import Shape
-from pullback.numpy.promotion import axis_index, operand, shape_tuple
+from pullback.numpy.promotion import axis_index, operand, quote, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.declare import broadcast_shape
@@ -411,6 +411,11 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         if total_repeat_length is None:
             raise
         return _repeat_traced(x, repeats, axis, total_repeat_length)
+    if counts.dtype.kind not in "iub" and counts.size:
+        raise DtypeError(
+            f"repeat: repeats must be an int or integers, got {quote(repeats)} of type {type(repeats).__name__}"
+        )
+    counts = counts.astype(np.intp)
     if counts.ndim > 1 or (counts.ndim == 1 and counts.size not in (1, n)) or (counts < 0).any():
         raise ShapeError(f"repeat: the counts {counts} do not fit axis {axis} of an array of shape {x.shape}")
     if counts.size == 1 and total_repeat_length is None:
@@ -420,9 +425,17 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         repeated = shapes.broadcast_in_dim(x, (*before, count, *after), kept)
         return shapes.reshape(repeated, (*before[:-1], n * count, *after))
     positions = np.repeat(np.arange(n), np.broadcast_to(counts, (n,)))
+    if n == 0:
+        return _nothing_repeated(x, axis, total_repeat_length)
     if total_repeat_length is not None:
         positions = np.append(positions, np.full(total_repeat_length, n - 1))[:total_repeat_length]
     return take_parts(x, positions, axis)
+
+
+def _nothing_repeated(x: Any, axis: int, total: int | None) -> Any:
+    if total:
+        raise ShapeError(f"repeat: total_repeat_length={total} parts cannot be made of an array of shape {x.shape}")
+    return x
 
 
 def _repeat_traced(x: Any, repeats: Any, axis: int, total: int) -> Any:
@@ -431,6 +444,8 @@ def _repeat_traced(x: Any, repeats: Any, axis: int, total: int) -> Any:
     from pullback.primitives.sorting import searchsorted
 
     n = x.shape[axis]
+    if n == 0:
+        return _nothing_repeated(x, axis, total)
     counts = shapes.broadcast_to(operand("repeat", repeats), (n,))
     places = slicing.iota(counts.dtype, (total,), 0)
     part = searchsorted(cumsum(counts), places, "right", np.dtype(np.int32))

@@ -97,7 +97,8 @@ def vectorize(
       signature: the axes, such as ``"(m,n),(n)->(m)"``; only scalars by default.
 
     Returns:
-      A function of the same arguments; keyword arguments broadcast too, unless there is a signature.
+      A function of the same arguments; keyword arguments broadcast too, unless there is a signature. Arguments that
+      are None are passed on as they are.
 
     Raises:
       ArgumentError: the signature is ill-formed (a TypeError and a ValueError).
@@ -109,8 +110,8 @@ def vectorize(
     cores = None if signature is None else _parse(signature)
 
     def vectorized(*args: Any, **kwargs: Any) -> Any:
-        positions = [i for i in range(len(args)) if i not in excluded]
-        names = [name for name in kwargs if name not in excluded] if cores is None else []
+        positions = [i for i, x in enumerate(args) if i not in excluded and x is not None]
+        names = [name for name, x in kwargs.items() if name not in excluded and x is not None] if cores is None else []
         arrays = [operand("vectorize", x) for x in (*(args[i] for i in positions), *(kwargs[n] for n in names))]
 
         def core(*values: Any) -> Any:
@@ -123,7 +124,7 @@ def vectorize(
                 _check_results(cores[1], out, sizes, signature)
             return out
 
-        ins: list[Core] = [()] * len(arrays) if cores is None else cores[0]
+        ins: list[Core] = [()] * len(arrays) if cores is None else _without_nones(cores[0], args, excluded, signature)
         if len(ins) != len(arrays):
             raise ArgumentError(
                 f"vectorize: the signature {signature!r} has {len(ins)} operands, but there are {len(arrays)}"
@@ -132,6 +133,19 @@ def vectorize(
         return _mapped(core, ins, arrays)
 
     return update_wrapper(vectorized, pyfunc) if hasattr(pyfunc, "__name__") else vectorized
+
+
+def _without_nones(cores: list[Core], args: Any, excluded: Any, signature: str | None) -> list[Core]:
+    """The axes of the operands that are arrays: None may stand for an operand without axes, and is passed on."""
+    given = [x for i, x in enumerate(args) if i not in excluded]
+    if len(given) != len(cores):
+        return cores
+    for i, (core, x) in enumerate(zip(cores, given)):
+        if x is None and core:
+            raise ArgumentError(
+                f"vectorize: operand {i} has the axes ({', '.join(core)}) in the signature {signature!r}, got None"
+            )
+    return [core for core, x in zip(cores, given) if x is not None]
 
 
 def _parse(signature: str) -> tuple[list[Core], list[Core]]:

@@ -45,7 +45,9 @@ def _deferring(name: str, symbol: str, function: Method, *, reflected: bool = Fa
     def method(self: Any, other: Any) -> Any:
         if type(other) not in SCALARS and not isinstance(other, _PLAIN):
             kind = type(other)
-            if kind.__module__ != "builtins" and not hasattr(kind, "__jax_array__"):
+            if hasattr(kind, "__jax_array__"):
+                return method(self, other.__jax_array__())
+            if kind.__module__ != "builtins":
                 if hasattr(kind, other_half) or not hasattr(kind, "__array__"):
                     return NotImplemented
             elif name in ("__eq__", "__ne__") and not isinstance(other, (list, tuple, dict, set)):

@@ -14,7 +14,8 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar
-from pullback.core.errors import OperandError, ShapeError, UnsupportedArgumentError
+from pullback.core.errors import OperandError, ShapeError, TracerIntegerConversionError, UnsupportedArgumentError
+from pullback.core.trace import Tracer
 from pullback.primitives.elementwise import convert_element_type
 
 
@@ -87,6 +88,40 @@ def axis_index(axis: Any, rank: int, name: str) -> int:
     if not -rank <= i < rank:
         raise ShapeError(f"{name}: axis {i} is out of bounds for an array of {rank} axes")
     return i % rank
+
+
+def diagonal_number(name: str, k: Any) -> Any:
+    """Which diagonal: an int, or an array of an integer dtype without axes where its value is not known.
+
+    Raises:
+      ShapeError: no integer (a TypeError and a ValueError).
+    """
+    if isinstance(k, Tracer) and k.shape == () and dtypes.is_integer(k.dtype) and k.concrete() is None:
+        return k
+    return known_int(name, "the number of the diagonal", k)
+
+
+def known_int(name: str, what: str, value: Any) -> int:
+    """An argument that must be an int whose value is known.
+
+    Raises:
+      ShapeError: something else (a TypeError and a ValueError).
+      TracerIntegerConversionError: a traced integer.
+    """
+    try:
+        return operator.index(value)
+    except TracerIntegerConversionError:
+        if value.shape == () and dtypes.is_integer(value.dtype):
+            raise
+    except TypeError:
+        pass
+    raise ShapeError(f"{name}: {what} must be an int, got {quote(value)} of type {type(value).__name__}")
+
+
+def quote(x: Any) -> str:
+    """A value for a message, in one line of at most 60 letters."""
+    text = " ".join(repr(x).split())
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def axes_tuple(axis: Any, rank: int, name: str) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
+from pullback.core.types import Shape
 from pullback.numpy.promotion import axes_tuple, axis_index, inexact_operand, operand, promote_all, refuse_out
 from pullback.numpy.reductions import count_of, max, mean, min, strong, sum
 from pullback.primitives import elementwise as ops
@@ -41,7 +42,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     Args:
       a: an array.
       axis: an axis, a tuple of axes, or None for all.
-      weights: of the shape of ``a``, or of one axis, if ``axis`` is one axis, and as long; 1 by default.
+      weights: of the shape of ``a``; or of the sizes of the axes in ``axis``, in that order; 1 by default.
       returned: whether to return the sum of the weights, too.
       keepdims: whether to keep the axes, with size one.
 
@@ -60,15 +61,26 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     else:
         x, w = _inexact_operands("average", a, weights)
         if w.shape != x.shape:
-            if axis is None or isinstance(axis, (tuple, list)):
-                raise ShapeError(f"average: weights of shape {w.shape} for an array of shape {x.shape} need one axis")
-            position = axis_index(axis, len(x.shape), "average")
-            if w.shape != (x.shape[position],):
-                raise ShapeError(f"average: weights of shape {w.shape} do not fit axis {axis} of shape {x.shape}")
-            w = shapes.broadcast_in_dim(w, x.shape, (position,))
+            w = _along_axes(w, x.shape, axis)
         total = sum(w, axis, keepdims=keepdims)
         result = ops.div(sum(ops.mul(x, w), axis, keepdims=keepdims), total)
     return (result, total) if returned else result
+
+
+def _along_axes(w: Any, shape: Shape, axis: Any) -> Any:
+    """Weights with the sizes of some axes of a shape, in the order of ``axis``, as an array of that shape."""
+    if axis is None:
+        raise ShapeError(f"average: weights of shape {w.shape} for an array of shape {shape} need axis")
+    axes_tuple(axis, len(shape), "average")  # refuses one axis twice
+    positions = [axis_index(a, len(shape), "average") for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    expected = tuple(shape[i] for i in positions)
+    if w.shape != expected:
+        raise ShapeError(
+            f"average: weights of shape {w.shape} do not fit axis {axis} of an array of shape {shape}: they must be of "
+            f"that shape or of shape {expected}"
+        )
+    order = sorted(range(len(positions)), key=positions.__getitem__)
+    return shapes.broadcast_in_dim(shapes.transpose(w, order), shape, sorted(positions))
 
 
 # Quantiles: Hyndman and Fan, Sample quantiles in statistical packages (1996), definition 7 -------------------------

@@ -681,7 +681,7 @@ def dot_general(
     """The sum of products over some axes, for each index of others.
 
     Args:
-      lhs, rhs: arrays of one dtype.
+      lhs, rhs: arrays; of different dtypes they are converted to their common one.
       dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``.
       precision: accepted for compatibility.
       preferred_element_type: the dtype to sum in and to return; that of the operands by default.
@@ -701,6 +701,9 @@ def dot_general(
     (xc, yc), (xb, yb) = dimension_numbers
     numbers = ((_ints(xc), _ints(yc)), (_ints(xb), _ints(yb)))
     if preferred_element_type is None:
+        if x.dtype != y.dtype:
+            wide = dtypes.promote_types(x.dtype, y.dtype)
+            x, y = ops.convert_element_type(x, wide, x.weak_type), ops.convert_element_type(y, wide, y.weak_type)
         return bind(contraction.dot_general_p, x, y, dimension_numbers=numbers)
     dtype = dtypes.canonicalize_dtype(preferred_element_type)
     wide = dtypes.promote_types(dtypes.promote_types(x.dtype, y.dtype), dtype)

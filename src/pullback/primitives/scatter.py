@@ -64,6 +64,8 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None) -> Primitive:
         if indices.dtype.kind != "i":
             indices = indexing.host_indices(name, indices)
         plan = _plan(name, x.shape, indices.shape, updates.shape, dimension_numbers)
+        if not x.size:  # no window is inside, and there is nothing to move one to
+            return np.array(x, order="C")
         clip = mode is GatherScatterMode.CLIP
         return host_indexing.scatter(x, indices, updates, plan, combine, clip, unique_indices)
 
@@ -299,6 +301,8 @@ def scatter_max(
 
 def take_back(x: Any, indices: Any, shape: Shape, updates_shape: Shape, params: dict[str, Any]) -> Any:
     """The windows of ``x`` that a scatter writes to, in the shape of its updates; zeros for those it drops."""
+    if 0 in shape:  # they are all dropped
+        return zeros(updates_shape, x.dtype)
     numbers = params["dimension_numbers"]
     clip = params["mode"] is GatherScatterMode.CLIP
     return indexing.gather_p.bind(
