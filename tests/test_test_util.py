@@ -114,11 +114,35 @@ class TestWhatIsRight:
         check_grads(sin, (1.0,), 1, modes="fwd")
         check_grads(sin, (1.0,), 1, modes=["rev"])
 
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("scale", [1.0, 1e5])
+    def test_a_zero_that_is_the_difference_of_large_intermediates(self, dtype: Any, scale: float) -> None:
+        weights = np.asarray(RNG.uniform(-scale, scale, 64), dtype)
+
+        def f(x: Any) -> Any:  # zero, but for the rounding of two sums in different orders
+            terms = mul(sin(x), weights)
+            halves = [total(terms[start::2]) for start in (0, 1)]
+            return jnp.stack([add(total(terms), -add(*halves)), total(sin(x))])
+
+        with enable_x64():
+            check_grads(f, (as_array(np.asarray(RNG.uniform(0.5, 1, 64), dtype)),), order=2)
+
     def test_own_steps_and_tolerances(self) -> None:
         check_grads(sin, (1.0,), 1, eps=1e-3, atol=1e-3, rtol=1e-3)
 
 
 class TestWhatIsWrong:
+    @pytest.mark.parametrize("size", [1.0, 1e-3, 1e-5])
+    def test_a_thousandth_of_a_component_beside_the_rounding_errors_of_large_intermediates(self, size: float) -> None:
+        nearly = sines_with_factor(np.asarray([1.001, 1.0]))
+
+        def f(x: Any) -> Any:
+            large = mul(sin(x), 1e4)
+            return jnp.stack([total(add(large, mul(x, size))) - total(large), total(mul(nearly(x), size))])
+
+        with enable_x64(), pytest.raises(AssertionError, match=r"output\[1\] by argument 0\[0\]"):
+            check_grads(f, (as_array(np.asarray([0.7, 0.8])),), order=1)
+
     @pytest.mark.parametrize("modes", ["fwd", "rev"])
     @pytest.mark.parametrize("size", [1000, 5000])
     def test_one_component_of_many(self, modes: str, size: int) -> None:

@@ -56,8 +56,8 @@ def check_grads(
       order: the highest derivative to check, at least 1.
       modes: which modes: "fwd", "rev" or both; for higher orders, every sequence of them.
       atol, rtol: how far a component may be off, absolutely and relative to the expected value; by default as far as
-        rounding explains, given the size of the function's values and the dtype. The estimated error of the
-        differences is always allowed.
+        the function's rounding errors explain, which are measured at the point. The estimated error of the differences
+        is always allowed.
       eps: the step of the differences; by default chosen by their estimated error.
 
     Raises:

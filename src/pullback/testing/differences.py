@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -133,6 +134,23 @@ class Point:
     def __call__(self, displacement: Vector) -> Vector:
         return self.outputs.vector(self.f(*self.inputs.displaced(displacement)))
 
+    @functools.cached_property
+    def noise(self) -> Vector:
+        """How far rounding moves each component of the value.
+
+        It is measured, by second differences over steps so short that the function is a straight line but for its
+        rounding errors (Moré and Wild 2011, Estimating computational noise). The value alone does not tell: a component
+        that is zero, as the difference of two large intermediates, has their rounding errors.
+        """
+        reach = np.where(self.at == 0, 1.0, np.abs(self.at)) * self.rounding**0.75
+        found = np.zeros(len(self.value))
+        with np.errstate(all="ignore"):
+            for k in range(3):
+                step = reach * random_vector(self.inputs.size, 20 + k)
+                found = np.fmax(found, np.abs(self(step) - 2 * self.value + self(-step)) / 2)
+        found[~np.isfinite(found)] = 0
+        return found
+
     def steps(self, direction: Vector) -> list[float]:
         """Steps to try, in this order: short ones are free of truncation, long ones of rounding."""
         if self.eps is not None:
@@ -164,7 +182,7 @@ class Point:
         """The central difference, and its error by rounding."""
         ahead, behind = self(h * direction), self(-h * direction)
         size = np.maximum(np.abs(ahead), np.abs(behind))
-        return (ahead - behind) / (2 * h), 2 * self.rounding * size / h
+        return (ahead - behind) / (2 * h), 2 * (self.rounding * size + self.noise) / h
 
 
 def precise_point(
@@ -208,12 +226,13 @@ class Tolerance:
         self.rounding = rounding = point.rounding
         self.rtol = rtol if rtol is not None else min(1e4 * rounding, 8 * rounding + 0.05) if rounding > 1e-10 else 1e-6
         self.atol = atol
-        self.size = np.max(np.abs(point.value), initial=0, where=np.isfinite(point.value))
+        size = np.max(np.abs(point.value), initial=0, where=np.isfinite(point.value))
+        self.floor = 16 * (rounding * size + np.max(point.noise, initial=0))
 
     def allowed(self, expected: Vector, error: Vector | float = 0.0) -> Vector:
         """How far each component along the last axis may be off, given the error of what is expected."""
         atol: Any = self.atol
         if atol is None:
             largest = np.max(np.abs(expected), axis=-1, keepdims=True, initial=0, where=np.isfinite(expected))
-            atol = self.rounding * (1e3 * largest + 16 * self.size)
+            atol = 1e3 * self.rounding * largest + self.floor
         return np.asarray(atol + self.rtol * np.abs(expected) + 4 * error)
