@@ -200,9 +200,12 @@ def rosenbrock_hessian(library: Library) -> Task:
 _STEPS_BEFORE = 5
 
 
-def _training(library: Library, loss: Callable[..., Any], rate: float, parameters: Any, *batch: Any) -> Task:
+def _training(
+    library: Library, loss: Callable[..., Any], rate: float, parameters: Any, *batch: Any, eager: bool = False
+) -> Task:
     """Training steps at a rate at which a few change the loss visibly and thousands leave it finite."""
-    step = _compiler(library).training_step(loss, rate, parameters, *batch)
+    compiler = _compiler(library)
+    step = (compiler.eager_training_step if eager else compiler.training_step)(loss, rate, parameters, *batch)
 
     def after_some_steps() -> Any:
         for _ in range(_STEPS_BEFORE):
@@ -242,35 +245,56 @@ def mlp_training(library: Library) -> Task:
     return _training(library, loss, 0.05, parameters, _normal(library, 128, 784, seed=11), one_hot)
 
 
-def transformer_training(library: Library) -> Task:
+def _attend(library: Library, parameters: Any, x: Any, heads: int) -> Any:
+    """Attention among the positions of each sequence."""
+    nn, np = _compiler(library).nn, library.np
+    batch, positions, width = x.shape
+    query, key, value = (
+        np.swapaxes(_apply(parameters[name], x).reshape(batch, positions, heads, width // heads), 1, 2)
+        for name in ("query", "key", "value")
+    )
+    mixed = np.swapaxes(nn.attention(query, key, value), 1, 2).reshape(batch, positions, width)
+    return _apply(parameters["out"], mixed)
+
+
+def _apply(layer: Any, x: Any) -> Any:
+    return x @ layer["weight"] + layer["bias"]
+
+
+def _attention_parameters(library: Library, width: int) -> Any:
+    return {name: _dense(library, width, width, seed=i) for i, name in enumerate(("query", "key", "value", "out"))}
+
+
+def attention_training(library: Library) -> Task:
+    """A training step of an attention block: width 256, 8 heads, 128 positions, batch 4."""
+    np, width = library.np, 256
+    parameters = _attention_parameters(library, width)
+
+    def loss(parameters: Any, x: Any, targets: Any) -> Any:
+        return np.mean((x + _attend(library, parameters, x, heads=8) - targets) ** 2)
+
+    x, targets = (_normal(library, 4, 128, width, seed=seed) for seed in (6, 7))
+    return _training(library, loss, 1.0, parameters, x, targets)
+
+
+def transformer_training(library: Library, eager: bool = False) -> Task:
     """A training step of a transformer block: width 256, 8 heads, 128 positions, batch 8."""
-    nn, np, width, heads = _compiler(library).nn, library.np, 256, 8
-    names = ("query", "key", "value", "out")
+    nn, np, width = _compiler(library).nn, library.np, 256
     parameters = {
-        **{name: _dense(library, width, width, seed=i) for i, name in enumerate(names)},
+        **_attention_parameters(library, width),
         "up": _dense(library, width, 4 * width, seed=4),
         "down": _dense(library, 4 * width, width, seed=5),
         "before": _norm(library, width),
         "between": _norm(library, width),
     }
 
-    def dense(layer: Any, x: Any) -> Any:
-        return x @ layer["weight"] + layer["bias"]
-
     def block(parameters: Any, x: Any) -> Any:
-        batch, positions, _ = x.shape
-        normed = nn.layer_norm(x, **parameters["before"])
-        query, key, value = (
-            np.swapaxes(dense(parameters[name], normed).reshape(batch, positions, heads, width // heads), 1, 2)
-            for name in names[:3]
-        )
-        mixed = np.swapaxes(nn.attention(query, key, value), 1, 2).reshape(batch, positions, width)
-        x = x + dense(parameters["out"], mixed)
-        hidden = nn.gelu(dense(parameters["up"], nn.layer_norm(x, **parameters["between"])))
-        return x + dense(parameters["down"], hidden)
+        x = x + _attend(library, parameters, nn.layer_norm(x, **parameters["before"]), heads=8)
+        hidden = nn.gelu(_apply(parameters["up"], nn.layer_norm(x, **parameters["between"])))
+        return x + _apply(parameters["down"], hidden)
 
     def loss(parameters: Any, x: Any, targets: Any) -> Any:
         return np.mean((block(parameters, x) - targets) ** 2)
 
     x, targets = (_normal(library, 8, 128, width, seed=seed) for seed in (6, 7))
-    return _training(library, loss, 1.0, parameters, x, targets)
+    return _training(library, loss, 1.0, parameters, x, targets, eager=eager)

@@ -62,6 +62,11 @@ class Compiler(Protocol):
     def training_step(self, loss: Callable[..., Any], rate: float, parameters: Any, *batch: Any) -> Callable[[], Any]:
         """A step of gradient descent, whose parameters take the memory of the last ones; it returns the loss."""
 
+    def eager_training_step(
+        self, loss: Callable[..., Any], rate: float, parameters: Any, *batch: Any
+    ) -> Callable[[], Any]:
+        """The same step, not compiled."""
+
 
 class JaxLike:
     """Pullback or JAX: transformations of pure functions."""
@@ -106,17 +111,26 @@ class JaxLike:
         return lambda: compiled(point)
 
     def training_step(self, loss: Callable[..., Any], rate: float, parameters: Any, *batch: Any) -> Callable[[], Any]:
+        return self._steps(self._library.jit(self._step(loss, rate), donate_argnums=0), parameters, *batch)
+
+    def eager_training_step(
+        self, loss: Callable[..., Any], rate: float, parameters: Any, *batch: Any
+    ) -> Callable[[], Any]:
+        return self._steps(self._step(loss, rate), parameters, *batch)
+
+    def _step(self, loss: Callable[..., Any], rate: float) -> Callable[..., Any]:
         library = self._library
 
         def step(parameters: Any, *batch: Any) -> Any:
             value, gradient = library.value_and_grad(loss)(parameters, *batch)
             return library.tree.map(lambda p, g: p - rate * g, parameters, gradient), value
 
-        compiled = library.jit(step, donate_argnums=0)
+        return step
 
+    def _steps(self, step: Callable[..., Any], parameters: Any, *batch: Any) -> Callable[[], Any]:
         def call() -> Any:
             nonlocal parameters
-            parameters, value = compiled(parameters, *batch)
+            parameters, value = step(parameters, *batch)
             return value
 
         return call
@@ -168,6 +182,12 @@ class Torch:
             return lambda: compiled(point)
         hessian = self._torch.autograd.functional.hessian
         return lambda: hessian(function, point, vectorize=True)
+
+    def eager_training_step(
+        self, loss: Callable[..., Any], rate: float, parameters: Any, *batch: Any
+    ) -> Callable[[], Any]:
+        assert not self._compiles
+        return self.training_step(loss, rate, parameters, *batch)
 
     def training_step(self, loss: Callable[..., Any], rate: float, parameters: Any, *batch: Any) -> Callable[[], Any]:
         variables = [leaf.requires_grad_() for leaf in leaves(parameters)]

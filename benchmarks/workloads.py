@@ -128,6 +128,12 @@ _UNCOMPILED = (
     ),
     Workload("scan", "grad of a scan of 100 small steps, new body", loops.scan_uncompiled, {"jax": 0.3}),
     Workload(
+        "transformer-eager",
+        "training step, transformer block",
+        partial(compiled.transformer_training, eager=True),
+        {"jax": None, "torch-imperative": 1.2},
+    ),
+    Workload(
         "cold",
         "cold process: import, grad(tanh)(2.)",
         problems.cold_process,
@@ -164,7 +170,8 @@ _COMPILED = (
     _compiled("dispatch-200-in", "dispatch: 200 arrays in", partial(compiled.dispatch_in, count=200), jax=1.4),
     _compiled("dispatch-200-io", "dispatch: 200 in and out", partial(compiled.dispatch_in_and_out, count=200), jax=0.8),
     _compiled("mlp-train", "training step, MLP 784-512-512-10", compiled.mlp_training, jax=1.03),
-    _compiled("transformer-train", "training step, transformer block", compiled.transformer_training, jax=1.03),
+    _compiled("attention-train", "training step, attention block", compiled.attention_training, jax=0.95),
+    _compiled("transformer-train", "training step, transformer block", compiled.transformer_training, jax=0.75),
     _compiled("rosenbrock-hessian-jit", "Rosenbrock-100, hessian", compiled.rosenbrock_hessian, jax=1.03),
     _compiled("mlp-512-jit", "MLP, 10 layers of 512, batch 128", compiled.network, jax=0.75),
     _compiled("mlp-512-grad-jit", "grad(MLP), 10 layers of 512, batch 128", compiled.network_gradient, jax=1.0),
