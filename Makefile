@@ -11,7 +11,7 @@ OTHER_PYTHONS ?= 3.12 3.13
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-all-pythons lint bench clean
+.PHONY: help cookbook examples test test-all-pythons test-processors lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,27 @@ test-python-%:
 	    .venv-$*/bin/python -m pytest -n 2 $(PYTEST_ARGS); \
 	else \
 	    echo "Python $* is not installed here: its tests are skipped"; \
+	fi
+
+# Nothing may lean on the rounding of one processor: the numerical tests, with the kernels that NumPy's OpenBLAS and the
+# compiler choose on others, by one thread and by many.
+NUMERICAL = tests/grid tests/primitives tests/numpy tests/nn tests/random tests/control tests/experimental \
+    tests/transforms/test_laws.py tests/test_test_util.py tests/test_spec_figures.py tests/test_gradient_helpers.py
+PROCESSORS = Haswell Zen SkylakeX Prescott
+Haswell = OPENBLAS_CORETYPE=Haswell XLA_FLAGS=--xla_cpu_max_isa=AVX2
+Zen = OPENBLAS_CORETYPE=Zen
+SkylakeX = OPENBLAS_CORETYPE=SkylakeX
+Prescott = OPENBLAS_CORETYPE=Prescott OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_max_isa=SSE4_2
+
+test-processors: $(PROCESSORS:%=test-processor-%) ## the numerical tests as other processors compute them
+
+test-processor-SkylakeX: has = grep -q avx512f /proc/cpuinfo
+test-processor-%: has = true
+test-processor-%: .venv/dev.stamp
+	@if $(has); then \
+	    env $($*) .venv/bin/python -m pytest -n 2 -m "not slow" $(NUMERICAL) $(PYTEST_ARGS); \
+	else \
+	    echo "This processor lacks the instructions of $*: its tests are skipped"; \
 	fi
 
 lint: .venv/dev.stamp ## ruff, mypy, the floors of the house, sizes of functions and files
