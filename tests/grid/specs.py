@@ -275,6 +275,12 @@ def leading_zeros(x: Any) -> Any:
     return np.array([width - int(b).bit_length() for b in bits.ravel()]).astype(x.dtype).reshape(x.shape)
 
 
+def share(at_least: Any, x: Any, y: Any) -> Any:
+    """How much of the extreme of two numbers is the first one."""
+    first, second = (at_least(a, b) | np.isnan(a) for a, b in ((x, y), (y, x)))
+    return np.where(first & second, 0.5, first).astype(x.dtype)
+
+
 def widen(f: Any) -> Any:
     return lambda *xs: f(*(np.asarray(x, np.complex128 if x.dtype.kind == "c" else np.float64) for x in xs))
 
@@ -319,6 +325,7 @@ ELEMENTWISE = [
     *unary(ew.abs_p, np.abs, NUMBER, ugly=False),
     *unary(ew.not_p, np.invert, BITS),
     *unary(ew.copy_p, lambda x: x, ANY),
+    *unary(ew.once_p, lambda x: x, INEXACT),
     *unary(ew.stop_gradient_p, lambda x: x, ANY, derivative=""),
     *unary(ew.population_count_p, lambda x: np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype), INTEGER),
     *unary(ew.clz_p, leading_zeros, INTEGER),
@@ -334,6 +341,8 @@ ELEMENTWISE = [
     *binary(ew.rem_p, xla_rem, REAL, lo=0.1, hi=5, right=(1.1, 2)),
     *binary(ew.max_p, np.maximum, ANY, signed_zeros=False),
     *binary(ew.min_p, np.minimum, ANY, signed_zeros=False),
+    *binary(ew.max_share_p, partial(share, np.greater_equal), "fF", derivative=""),
+    *binary(ew.min_share_p, partial(share, np.less_equal), "fF", derivative=""),
     *binary(ew.nextafter_p, np.nextafter, "hf", derivative=""),
     *binary(ew.eq_p, np.equal, ANY),
     *binary(ew.ne_p, np.not_equal, ANY),
@@ -371,6 +380,23 @@ ELEMENTWISE = [
     ),
     row(ew.integer_pow_p, lambda x: x**3, R(2, 3), params={"y": 3}, dtypes="iu"),
     row(ew.pow_p, np.power, R(3, lo=0), R(3, lo=0), dtypes="iu", derivative=""),
+    *(
+        row(
+            ew.pow_derivative_p,
+            reference,
+            R(2, 3, lo=0.3),
+            R(3),
+            params={"by_x": k, "by_y": n},
+            dtypes=INEXACT,
+            tolerance=8,
+        )
+        for k, n, reference in (
+            (1, 0, lambda x, y: y * x ** (y - 1)),
+            (0, 1, lambda x, y: np.log(x) * x**y),
+            (1, 1, lambda x, y: (1 + y * np.log(x)) * x ** (y - 1)),
+            (2, 1, lambda x, y: (2 * y - 1 + y * (y - 1) * np.log(x)) * x ** (y - 2)),
+        )
+    ),
     *(
         row(
             ew.clamp_p, lambda a, x, b: np.clip(x, a, b), R(*a, lo=-2, hi=-1), R(2, 3), R(*b, lo=1, hi=1.5), dtypes=REAL

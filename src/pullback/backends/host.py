@@ -155,6 +155,24 @@ def clamp(low: Any, x: Any, high: Any) -> Any:
     return np.minimum(np.maximum(x, low), high)
 
 
+def max_share(x: Any, y: Any) -> Any:
+    """1 where ``x`` is the larger, or NaN, and ``y`` is not; 0 where ``y`` is; 1/2 where neither wins."""
+    x, y = _pair(x, y)
+    return _share((x >= y) | (x != x), (y >= x) | (y != y), x.dtype)
+
+
+def min_share(x: Any, y: Any) -> Any:
+    """:func:`max_share` with the smaller in the place of the larger."""
+    x, y = _pair(x, y)
+    return _share((x <= y) | (x != x), (y <= x) | (y != y), x.dtype)
+
+
+def _share(first: Any, second: Any, dtype: np.dtype[Any]) -> Any:
+    """(1 + first - second) / 2, of booleans."""
+    twice = np.subtract(first, second, dtype=np.int8) + np.int8(1)
+    return twice.astype(dtype) * dtype.type(0.5)
+
+
 def select_n(which: Any, *cases: Any) -> Any:
     dtype = next((c.dtype for c in cases if hasattr(c, "dtype")), None)
     if dtype is not None and dtype.kind == "V":

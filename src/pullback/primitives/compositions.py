@@ -17,6 +17,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
 from pullback.primitives.declare import is_unsigned
 from pullback.primitives.elementwise import (
     abs,
@@ -332,6 +333,31 @@ def _complex_min(x: Any, y: Any) -> Any:
     return where(_or(_ne(x, x), _and(eq(y, y), smaller)), x, y)
 
 
+def _share(x: Any, y: Any, first: Any, second: Any) -> Any:
+    """1, 0, or 1/2 if each of two operands is at least as good as the other; one that is no number is good enough."""
+    one = shapes.full((), 1, x.dtype)
+    first, second = _or(first, _ne(x, x)), _or(second, _ne(y, y))
+    return where(first, where(second, mul(one, 0.5), one), 0)
+
+
+def _max_share(x: Any, y: Any) -> Any:
+    return _share(x, y, _ge(x, y), _ge(y, x))
+
+
+def _min_share(x: Any, y: Any) -> Any:
+    return _share(x, y, _le(x, y), _le(y, x))
+
+
+def _complex_max_share(x: Any, y: Any) -> Any:
+    larger = _maximum(x, y)
+    return _share(x, y, eq(x, larger), eq(y, larger))
+
+
+def _complex_min_share(x: Any, y: Any) -> Any:
+    smaller = _minimum(x, y)
+    return _share(x, y, eq(x, smaller), eq(y, smaller))
+
+
 def _complex_clamp(low: Any, x: Any, high: Any) -> Any:
     return _minimum(_maximum(x, low), high)
 
@@ -455,6 +481,8 @@ REAL_RULES: dict[str, XlaRule] = {
     "lgamma": _corrected("chlo.lgamma", _lgamma_near_zeros),
     "log1p": _in_double("stablehlo.log_plus_one", _log1p_in_double),
     "logaddexp": _composed(_logaddexp),
+    "max_share": _composed(_max_share),
+    "min_share": _composed(_min_share),
     "nextafter": lambda hlo, x, y: hlo.op("chlo.next_after", [x, y], x.shape, x.dtype),
     "polygamma": _polygamma,
     "pow": _pow,
@@ -479,7 +507,9 @@ COMPLEX_RULES: dict[str, XlaRule] = {
     "is_finite": _composed(_complex_is_finite),
     "logistic": _corrected("stablehlo.logistic", _real_on_axis),
     "max": _composed(_complex_max),
+    "max_share": _composed(_complex_max_share),
     "min": _composed(_complex_min),
+    "min_share": _composed(_complex_min_share),
     "pow": _corrected("stablehlo.power", _power_of_zero),
     "sin": _composed(_complex_sin),
     "sinh": _composed(_complex_sinh),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,37 @@ def elementwise(
         p.tangent(lambda ans, primals, tangents: jvp(tangents[0], primals[0], ans))  # type: ignore[operator]
     else:
         p.tangent(_tangent_of_each(tuple(jvp)))  # type: ignore[arg-type]
+    return p
+
+
+def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:
+    """Declare an operation on elements that is a formula of others, with a derivative that is not that of the formula.
+
+    It is for derivatives whose formula has guards, such as a factor that is put in the place of an infinite one: a guard
+    is right where it is, and its derivative is wrong. So each order of derivative is said by its own formula.
+
+    Args:
+      name: the name in jaxprs and errors.
+      of: which dtypes it takes.
+      formula: ``formula(*operands, **params)``, in the vocabulary of rules.
+      jvp: a sequence of ``rule(t, *operands, **params) -> tangent`` of the shape of the result, one an operand.
+    """
+    p = Primitive(name)
+    p.inline_rule = formula
+    p.xla_rule = lambda hlo, *operands, **params: hlo.inline(partial(formula, **params), *operands)
+    p.batch_rule = batch_broadcasting(p)
+
+    @p.shape
+    def shape(*avals: ShapedArray, **params: Any) -> ShapedArray:
+        dtype = same_dtype(name, avals)
+        check_dtype(name, of, dtype)
+        return ShapedArray(broadcast_shape(name, [a.shape for a in avals]), dtype)
+
+    @p.jvp
+    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        terms = [one(t, *primals, **params) for one, t in zip(jvp, tangents, strict=True) if t is not ZERO]
+        return p.bind(*primals, **params), reduce(ops.add_any_p.bind, terms)
+
     return p
 
 

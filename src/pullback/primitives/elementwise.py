@@ -7,8 +7,10 @@ operand beside an array.
 
 from __future__ import annotations
 
+import builtins
 import math
 import operator
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -37,6 +39,7 @@ from pullback.primitives.declare import (
     batch_broadcasting,
     batch_unary,
     broadcast_shape,
+    by_formula,
     check_dtype,
     elementwise,
     jvp_linear,
@@ -233,19 +236,76 @@ def _integer_pow_jvp(primals: Any, tangents: Any, *, y: int) -> Any:
 def _pow_by_x(t: Any, x: Any, y: Any, ans: Any) -> Any:
     if type(y) in SCALARS:
         return ZERO if y == 0 else mul(t, mul(y, pow(x, y - 1)))
-    return mul(t, mul(y, pow(x, where(eq(y, 0), 1, sub(y, 1)))))
+    return mul(t, pow_derivative_p.bind(x, y, by_x=1, by_y=0))
 
 
 def _pow_by_y(t: Any, x: Any, y: Any, ans: Any) -> Any:
-    """With 0 for the logarithm of 0, as x**y is 0 there for all y > 0."""
     if type(x) in SCALARS:
+        if type(x) is not builtins.complex and x > 0:
+            return mul(t, mul(math.log(x), ans))
         x = shapes.full((), x, ans.dtype)
-    zero = eq(x, 0)
-    return mul(t, mul(where(zero, 0, log(where(zero, 1, x))), ans))
+    return mul(t, pow_derivative_p.bind(x, y, by_x=0, by_y=1))
 
 
 pow_p = elementwise(
     "pow", of=NUMBER, arity=2, host=host.power, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=(_pow_by_x, _pow_by_y),
+)  # fmt: skip
+
+
+def _pow_derivative(x: Any, y: Any, *, by_x: int, by_y: int) -> Any:
+    """A derivative of any order of x**y: x**(y - by_x) times a polynomial in log x, whose coefficients are those of y.
+
+    The coefficient of log(x)**j is binomial(by_y, j) times the derivative of order by_y - j of y (y - 1) ... . Where a
+    factor is zero so is the product, even if the other is infinite. At x = y = 0 a derivative by y alone is 0, as x**y
+    is constant for y > 0.
+    """
+    dtype = x.dtype
+    narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
+    if narrow:
+        x, y = (convert_element_type(v, np.dtype(np.float32)) for v in (x, y))
+    factor: Any = y if by_x else 1  # exactly zero where y is 0, 1, ..., by_x - 1
+    for k in range(1, by_x):
+        factor = mul(factor, sub(y, k))
+    if by_y:
+        zero = eq(x, 0)
+        removed = zero if dtypes.is_complex(dtype) else and_p.bind(zero, eq(y, 0)) if by_x == 0 else None
+        logarithm = log(x) if removed is None else where(removed, 0, log(where(removed, 1, x)))
+        slopes = _falling_coefficients(by_x)
+        for j in range(1, by_y + 1):
+            slopes = [c * (len(slopes) - 1 - i) for i, c in enumerate(slopes[:-1])]
+            factor = logarithm if type(factor) is int else _product_with_zeros(factor, logarithm)
+            if slopes:
+                factor = add(factor, _polynomial(y, [math.comb(by_y, j) * c for c in slopes]))
+    out = _product_with_zeros(factor, pow(x, sub(y, by_x) if by_x else y))
+    return convert_element_type(out, dtype, out.weak_type) if narrow else out
+
+
+def _falling_coefficients(count: int) -> list[int]:
+    """Of y (y - 1) ... (y - count + 1) as a polynomial, that of the highest power first."""
+    out = [1]
+    for k in range(count):
+        out = [a - k * b for a, b in zip([*out, 0], [0, *out], strict=True)]
+    return out
+
+
+def _polynomial(y: Any, coefficients: Sequence[int]) -> Any:
+    value: Any = coefficients[0]
+    for c in coefficients[1:]:
+        value = add(mul(value, y), c)
+    return value
+
+
+def _product_with_zeros(x: Any, y: Any) -> Any:
+    """``x y``, and zero where a factor is zero, even if the other one is infinite."""
+    return where(or_p.bind(eq(x, 0), eq(y, 0)), 0, mul(x, y))
+
+
+pow_derivative_p = by_formula(
+    "pow_derivative", of=INEXACT, formula=_pow_derivative,
+    jvp=(
+        lambda t, x, y, by_x, by_y: mul(t, pow_derivative_p.bind(x, y, by_x=by_x + 1, by_y=by_y)),
+        lambda t, x, y, by_x, by_y: mul(t, pow_derivative_p.bind(x, y, by_x=by_x, by_y=by_y + 1)),
+    ),
 )  # fmt: skip
 
 
@@ -440,12 +500,6 @@ abs_p.keeps_weak_type = True
 # Remainders, extrema, comparisons, bits ----------------------------------------------------------------------------
 
 
-def _share_of(t: Any, x: Any, y: Any, ans: Any) -> Any:
-    """The tangent of the operand ``x`` where it is the one that wins, half of it where both are equal."""
-    share = where(eq(x, ans), where(eq(x, y), _full_like(ans, 0.5), 1), 0)
-    return mul(t, share)
-
-
 rem_p = elementwise(
     "rem", of=REAL_NUMBER, arity=2, host=host.rem, hlo="remainder",
     jvp=(
@@ -453,14 +507,30 @@ rem_p = elementwise(
         lambda t, x, y, ans: mul(t, neg(_truncate(div(x, y)))),
     ),
 )  # fmt: skip
-max_p = elementwise(
-    "max", of=VALUE, arity=2, host=np.maximum, hlo="maximum", hlo_complex=COMPOSED,
-    jvp=(lambda t, x, y, ans: _share_of(t, x, y, ans), lambda t, x, y, ans: _share_of(t, y, x, ans)),
-)  # fmt: skip
-min_p = elementwise(
-    "min", of=VALUE, arity=2, host=np.minimum, hlo="minimum", hlo_complex=COMPOSED,
-    jvp=(lambda t, x, y, ans: _share_of(t, x, y, ans), lambda t, x, y, ans: _share_of(t, y, x, ans)),
-)  # fmt: skip
+max_p = elementwise("max", of=VALUE, arity=2, host=np.maximum, hlo="maximum", hlo_complex=COMPOSED)
+min_p = elementwise("min", of=VALUE, arity=2, host=np.minimum, hlo="minimum", hlo_complex=COMPOSED)
+
+# How much of an extreme is its first operand: 1 where that wins, 0 where the other one does, 1/2 where both are equal.
+# NaN wins over numbers. Operands are compared with each other, not with the result: see ``once``.
+max_share_p = elementwise("max_share", of=INEXACT, arity=2, host=host.max_share, hlo=COMPOSED, hlo_complex=COMPOSED)
+min_share_p = elementwise("min_share", of=INEXACT, arity=2, host=host.min_share, hlo=COMPOSED, hlo_complex=COMPOSED)
+
+
+def _extreme_tangent(share_p: Primitive) -> Rule:
+    def rule(ans: Any, primals: Any, tangents: Any) -> Any:
+        (x, y), (tx, ty) = primals, tangents
+        if ty is ZERO:
+            return mul(tx, share_p.bind(x, y))
+        if tx is ZERO:
+            return mul(ty, share_p.bind(y, x))
+        share = once(share_p.bind(x, y))
+        return add_any(mul(tx, share), mul(ty, sub(1, share)))
+
+    return rule
+
+
+max_p.tangent(_extreme_tangent(max_share_p))
+min_p.tangent(_extreme_tangent(min_share_p))
 
 
 def _truncate(x: Any) -> Any:
@@ -654,6 +724,37 @@ def _bitcast_shape(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
             f"{dtypes.short_name(new_dtype)}"
         )
     return ShapedArray(x.shape, new_dtype)
+
+
+def once(x: Any) -> Any:
+    """The same values, of which a compiled program makes one array that all uses read.
+
+    The compiler computes an operand anew in each place where it is needed, and may round it differently there. A
+    derivative that tells by ``==`` which element is the largest needs the very values that the largest was found among.
+    """
+    return once_p.bind(x)
+
+
+once_p = elementwise("once", of=INEXACT, host=lambda x: x, hlo=lambda hlo, x: _once_xla(hlo, x))
+once_p.jvp_rule = lambda primals, tangents: (once(*primals), *tangents)
+
+
+def _once_xla(hlo: Any, x: Any) -> Any:
+    """A loop of no steps, which the compiler neither removes nor fuses, for it cannot know that.
+
+    (An optimization barrier is gone before operations are fused, and a reduction over an axis of one is taken out.)
+    """
+    if 0 in x.shape:
+        return x
+    boolean = np.dtype(bool)
+    first = hlo.reshape(hlo.slice(x, (0,) * x.ndim, (1,) * x.ndim), ())
+    never = hlo.same("stablehlo.and", hlo.compare(first, first, "EQ"), hlo.compare(first, first, "NE"))
+    kinds = [((), boolean), (x.shape, x.dtype)]
+    condition = hlo.region(kinds, lambda pending, value: [pending])
+    step = hlo.region(
+        kinds, lambda pending, value: [hlo.number(False, boolean), hlo.same("stablehlo.negate", value)]
+    )
+    return hlo.many("stablehlo.while", [never, x], kinds, regions=[condition, step])[1]
 
 
 copy_p = elementwise("copy", of=ANY, host=lambda x: x, hlo=lambda hlo, x: x)

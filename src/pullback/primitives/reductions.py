@@ -196,12 +196,19 @@ def _reduce_sum_transpose(ct: Any, x: Linear, *, axes: Shape) -> Any:
     return (shapes.broadcast_in_dim(ct, shape, kept),)
 
 
+def is_extreme(x: Any, extreme: Any) -> Any:
+    """1 where an element is the extreme one, as NaN is among others, else 0; in the dtype of ``x``."""
+    hit = ops.or_p.bind(ops.eq(x, extreme), ops.ne_p.bind(x, x))
+    return ops.convert_element_type(hit, x.dtype)
+
+
 def _extreme_jvp(p: Primitive) -> Callable[..., Any]:
     def rule(primals: Any, tangents: Any, *, axes: Shape) -> Any:
         """The mean of the tangents of those elements that are extreme."""
         (x,), (t,) = primals, tangents
+        x = ops.once(x)
         ans = p.bind(x, axes=axes)
-        hit = ops.convert_element_type(ops.eq(x, shapes.expand_dims(ans, axes)), x.dtype)
+        hit = is_extreme(x, shapes.expand_dims(ans, axes))
         shared = reduce_sum_p.bind(ops.mul(t, hit), axes=axes)
         return ans, ops.div(shared, reduce_sum_p.bind(hit, axes=axes))
 
@@ -403,9 +410,11 @@ def _cumulative_extreme_jvp(p: Primitive) -> Callable[..., Any]:
     def rule(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
         """The mean of the tangents of those elements so far that are extreme."""
         (x,), (t,) = primals, tangents
+        x = ops.once(x)
         y = p.bind(x, axis=axis, reverse=reverse)
-        hit = ops.convert_element_type(ops.eq(x, y), x.dtype)
-        still = ops.convert_element_type(ops.eq(y, shift(y, axis, 0, reverse)), x.dtype)
+        before = shift(y, axis, 0, reverse)
+        hit = is_extreme(x, y)
+        still = is_extreme(before, y)  # once NaN, always NaN
         shared = linear_recurrence(still, ops.mul(t, hit), axis, reverse)
         return y, ops.div(shared, linear_recurrence(still, hit, axis, reverse))
 
@@ -428,7 +437,8 @@ def _cumlogsumexp_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) 
 
 def _exp_of_difference(x: Any, y: Any) -> Any:
     """exp(x - y), and 1 where both are the same infinity."""
-    return ops.exp(ops.where(ops.eq(x, y), 0, ops.sub(x, y)))
+    d = ops.sub(x, y)
+    return ops.exp(ops.where(ops.and_p.bind(ops.eq(x, y), ops.ne_p.bind(d, d)), 0, d))
 
 
 def shift(x: Any, axis: int, value: Any, reverse: bool = False) -> Any:

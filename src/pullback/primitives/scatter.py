@@ -21,6 +21,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, shapes, slicing
 from pullback.primitives.declare import same_dtype
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, zeros
+from pullback.primitives.reductions import is_extreme
 
 Mode = GatherScatterMode | str | None
 
@@ -413,13 +414,12 @@ def _extremum_jvp(p: Primitive) -> Any:
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         x, indices, updates = primals
         tx, _, tu = tangents
-        ans = p.bind(x, indices, updates, **params)
         if tx is ZERO and tu is ZERO:
-            return ans, ZERO
-        old = ops.convert_element_type(ops.eq(x, ans), x.dtype)
-        new = ops.convert_element_type(
-            ops.eq(updates, take_back(ans, indices, x.shape, updates.shape, params)), x.dtype
-        )
+            return p.bind(x, indices, updates, **params), ZERO
+        x, updates = ops.once(x), ops.once(updates)
+        ans = p.bind(x, indices, updates, **params)
+        old = is_extreme(x, ans)
+        new = is_extreme(updates, take_back(ans, indices, x.shape, updates.shape, params))
         share = ops.div(1, scatter_add_p.bind(old, indices, new, **params))
         total = zeros(x.shape, x.dtype) if tx is ZERO else ops.mul(tx, ops.mul(old, share))
         if tu is not ZERO:

@@ -15,7 +15,7 @@ from pullback.nn.normalized import logsumexp
 from pullback.numpy.declare import inexact_pair
 from pullback.numpy.promotion import inexact_operand
 from pullback.primitives import elementwise as ops
-from pullback.primitives.declare import FLOAT, INEXACT, check_dtype, elementwise
+from pullback.primitives.declare import FLOAT, INEXACT, by_formula, check_dtype, elementwise
 
 __all__ = [
     "digamma", "entr", "erf", "erfc", "erfinv", "expit", "gammaln", "log_ndtr", "log_softmax", "logit", "logsumexp",
@@ -204,20 +204,30 @@ def _zero_times(logarithm: Any) -> Any:
     return lambda hlo, x, y: hlo.inline(product, x, y)
 
 
-def _quotient(x: Any, y: Any) -> Any:
-    """``x / y``; 0 where ``x`` is 0, as it is near there."""
-    return ops.where(ops.eq(x, 0), 0, ops.div(x, y))
+def _quotient(x: Any, y: Any, *, power: int) -> Any:
+    """``x / y**power``; 0 where ``x`` is 0, as it is near there."""
+    return ops.where(ops.eq(x, 0), 0, ops.div(x, ops.integer_pow(y, power)))
 
 
+quotient_p = by_formula(
+    "quotient", of=INEXACT, formula=_quotient,
+    jvp=(
+        lambda t, x, y, power: ops.mul(t, ops.integer_pow(y, -power)),
+        lambda t, x, y, power: ops.mul(t, ops.mul(-power, quotient_p.bind(x, y, power=power + 1))),
+    ),
+)  # fmt: skip
 xlogy_p = elementwise(
     "xlogy", of=INEXACT, arity=2, host=host.special("xlogy"), hlo=_zero_times(ops.log),
-    jvp=(lambda t, x, y, ans: ops.mul(t, ops.log(y)), lambda t, x, y, ans: ops.mul(t, _quotient(x, y))),
+    jvp=(
+        lambda t, x, y, ans: ops.mul(t, ops.log(y)),
+        lambda t, x, y, ans: ops.mul(t, quotient_p.bind(x, y, power=1)),
+    ),
 )  # fmt: skip
 xlog1py_p = elementwise(
     "xlog1py", of=INEXACT, arity=2, host=host.special("xlog1py"), hlo=_zero_times(ops.log1p_p.bind),
     jvp=(
         lambda t, x, y, ans: ops.mul(t, ops.log1p_p.bind(y)),
-        lambda t, x, y, ans: ops.mul(t, _quotient(x, ops.add(y, 1))),
+        lambda t, x, y, ans: ops.mul(t, quotient_p.bind(x, ops.add(y, 1), power=1)),
     ),
 )  # fmt: skip
 
