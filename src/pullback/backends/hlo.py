@@ -351,6 +351,14 @@ class Builder:
         return self.convert(x, np.dtype(np.int8 if dtypes.is_integer(x.dtype) else np.float32))
 
     def bitcast(self, x: Value, shape: Shape, dtype: DType) -> Value:
+        """The bits of a value as elements of another dtype.
+
+        The compiler folds ``bitcast_convert(transpose(constant))`` to the elements in the order in which they were before
+        they were transposed: it copies the bits and forgets the layout. So it is kept from folding; the barrier is gone
+        before operations are fused, and costs nothing.
+        """
+        if x.ndim > 1:
+            x = self.op("stablehlo.optimization_barrier", [x], x.shape, x.dtype)
         return self.op("stablehlo.bitcast_convert", [x], shape, dtype)
 
     def compare(self, x: Value, y: Value, direction: str, total: bool = False) -> Value:
@@ -494,11 +502,15 @@ class Builder:
             kind = tensor_type(v.shape, stored)
             binders.append(f"{v.name}_stored: {kind}{attribute}")
             loads.append(f'{v.name} = "{_to_stored(v.dtype)}"({v.name}_stored) : ({kind}) -> {v.type}')
-        results = [
-            v if self._is_as_stored(v.dtype) else self.op(_to_stored(v.dtype), [v], v.shape, stored_dtype(v.dtype))
-            for v in outs
-        ]
-        return self._finished("public", "main", binders, results, loads)
+        return self._finished("public", "main", binders, list(map(self._stored, outs)), loads)
+
+    def _stored(self, x: Value) -> Value:
+        """A value in the dtype in which devices store it."""
+        if self._is_as_stored(x.dtype):
+            return x
+        if _to_stored(x.dtype) == "stablehlo.convert":
+            return self.convert(x, stored_dtype(x.dtype))
+        return self.bitcast(x, x.shape, stored_dtype(x.dtype))
 
     @staticmethod
     def _is_as_stored(dtype: DType) -> bool:

@@ -37,7 +37,7 @@ _LOOP = "stablehlo.while"
 _ALLOWED = re.compile(
     r"""abs|add|and|atan2|bitcast_convert|broadcast_in_dim|case|cbrt|ceil|clamp|compare|complex|concatenate|constant|convert
     |cosine|count_leading_zeros|divide|dynamic_slice|dynamic_update_slice|exponential|exponential_minus_one|floor|gather
-    |if|imag|iota|is_finite|log|log_plus_one|logistic|maximum|minimum|multiply|negate|not|or|pad|popcnt|power|real|reduce
+    |if|imag|iota|is_finite|log|log_plus_one|logistic|maximum|minimum|multiply|negate|not|optimization_barrier|or|pad|popcnt|power|real|reduce
     |reduce_precision|remainder|reshape|return|round_nearest_afz|round_nearest_even|rsqrt|select|shift_left
     |shift_right_arithmetic|shift_right_logical|sign|sine|slice|sqrt|subtract|tan|tanh|transpose|while|xor""",
     re.VERBOSE,
