@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import pullback.numpy as jnp
 from pullback import jvp, lax, make_jaxpr, vjp, vmap
 from pullback.core.config import enable_x64
-from pullback.core.errors import DtypeError, OperandError, ShapeError
+from pullback.core.errors import OperandError, ShapeError
 
 RNG = np.random.default_rng(0)
 

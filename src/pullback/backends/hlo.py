@@ -145,7 +145,8 @@ class Builder:
     """
 
     __slots__ = (
-        "constants", "count", "elements", "head", "hoisted", "lines", "module", "order", "place", "results", "signature",
+        "constants", "count", "elements", "head", "hoisted", "lines", "module", "order", "place", "results",
+        "signature",
     )  # fmt: skip
 
     def __init__(self, module: Module) -> None:
@@ -353,9 +354,9 @@ class Builder:
     def bitcast(self, x: Value, shape: Shape, dtype: DType) -> Value:
         """The bits of a value as elements of another dtype.
 
-        The compiler folds ``bitcast_convert(transpose(constant))`` to the elements in the order in which they were before
-        they were transposed: it copies the bits and forgets the layout. So it is kept from folding; the barrier is gone
-        before operations are fused, and costs nothing.
+        The compiler folds ``bitcast_convert(transpose(constant))`` to the elements in the order in which they were
+        before they were transposed: it copies the bits and forgets the layout. So it is kept from folding; the barrier
+        is gone before operations are fused, and costs nothing.
         """
         if x.ndim > 1:
             x = self.op("stablehlo.optimization_barrier", [x], x.shape, x.dtype)

@@ -160,8 +160,8 @@ def elementwise(
 def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:
     """Declare an operation on elements that is a formula of others, with a derivative that is not that of the formula.
 
-    It is for derivatives whose formula has guards, such as a factor that is put in the place of an infinite one: a guard
-    is right where it is, and its derivative is wrong. So each order of derivative is said by its own formula.
+    It is for derivatives whose formula has guards, such as a factor that is put in the place of an infinite one: a
+    guard is right where it is, and its derivative is wrong. So each order of derivative is said by its own formula.
 
     Args:
       name: the name in jaxprs and errors.

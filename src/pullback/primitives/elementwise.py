@@ -751,9 +751,7 @@ def _once_xla(hlo: Any, x: Any) -> Any:
     never = hlo.same("stablehlo.and", hlo.compare(first, first, "EQ"), hlo.compare(first, first, "NE"))
     kinds = [((), boolean), (x.shape, x.dtype)]
     condition = hlo.region(kinds, lambda pending, value: [pending])
-    step = hlo.region(
-        kinds, lambda pending, value: [hlo.number(False, boolean), hlo.same("stablehlo.negate", value)]
-    )
+    step = hlo.region(kinds, lambda pending, value: [hlo.number(False, boolean), hlo.same("stablehlo.negate", value)])
     return hlo.many("stablehlo.while", [never, x], kinds, regions=[condition, step])[1]
 
 
