@@ -523,6 +523,28 @@ print(run(100000) - before)
     assert grown < 2_000_000
 
 
+def test_memory_stays_flat_over_calls_from_deep_down_a_stack() -> None:
+    program = """
+import resource
+import pullback.numpy as jnp
+from pullback import jit
+f = jit(lambda x: x + 1)
+x = f(jnp.ones(3))
+def deep(n):
+    return deep(n - 1) if n else f(x)
+def run(n):
+    for _ in range(n):
+        deep(20)
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+run(5000)
+before = run(5000)
+print(run(40000) - before)
+"""
+    grown = int(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout)
+    assert grown < 2_000_000
+
+
 def test_importing_and_differentiating_do_not_import_the_compiler() -> None:
     program = """
 import sys

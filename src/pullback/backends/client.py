@@ -18,6 +18,7 @@ import numpy as np
 
 from pullback.backends.devices import Device, cpu_count
 from pullback.backends.devices import default_device as default_device
+from pullback.backends.memory import large_heaps_for_new_threads
 from pullback.backends.storage import from_stored, stored_dtype, to_stored
 from pullback.core.errors import BackendError, CompilationError
 from pullback.core.types import ShapedArray
@@ -146,7 +147,8 @@ def client(platform: str = "cpu") -> Any:
     with _lock:
         if platform not in _clients:
             if platform == "cpu":
-                _clients["cpu"] = library().xla_client.make_cpu_client(num_devices=cpu_count())
+                with large_heaps_for_new_threads():
+                    _clients["cpu"] = library().xla_client.make_cpu_client(num_devices=cpu_count())
             else:
                 _clients[platform] = _plugin_client(platform)
         return _clients[platform]
@@ -252,7 +254,9 @@ class Executable:
 
     Attributes:
       device: where it runs.
-      run: ``run(buffers)`` starts it, and gives the buffers of its results.
+      run: ``run(buffers)`` starts it, and gives the buffers of its results. It also frees the Python tracebacks that
+        the runtime took of earlier runs: the runtime drops one on a thread that may not free Python objects, and sets
+        it aside. Otherwise every run would cost a hundred bytes for ever, and more from deep down a stack.
 
     One that calls Python functions is waited for, so that their exceptions are raised where it is started.
     """
@@ -271,10 +275,13 @@ class Executable:
             )
             for a in out_avals
         ]
-        execute = loaded.execute_sharded
-        self.run: Callable[[list[Buffer]], list[Buffer]] = lambda buffers: execute(buffers).consume_with_handlers(
-            handlers
-        )
+        execute, collect = loaded.execute_sharded, lib.jax.collect_garbage
+
+        def run(buffers: list[Buffer]) -> list[Buffer]:
+            collect()
+            return execute(buffers).consume_with_handlers(handlers)  # type: ignore[no-any-return]
+
+        self.run: Callable[[list[Buffer]], list[Buffer]] = run
         executables.add(self)
         if calls_python:
             from pullback.backends.host_calls import run_to_the_end
