@@ -221,6 +221,14 @@ def move(buffer: Buffer, device: Device) -> Buffer:
     return put(to_numpy(buffer), buffer.aval, device, copy=True)
 
 
+def copied(buffer: Buffer) -> Buffer:
+    """A copy of a buffer on the same device, which is made there when the buffer is computed."""
+    lib, on = library().jax, bound(device_of(buffer))
+    always = lib.ArrayCopySemantics.ALWAYS_COPY
+    (copy,) = lib.batched_copy_array_to_devices_with_sharding([buffer], [on.device_list], [on.sharding], [always])
+    return copy
+
+
 def device_of(buffer: Buffer) -> Device:
     """The device that a buffer is on."""
     return _by_raw[buffer._sharding.on]

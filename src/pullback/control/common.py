@@ -50,7 +50,7 @@ def leaves_of(value: Any, what: str, name: str) -> tuple[list[Array], Any]:
         try:
             arrays.append(x if isinstance(x, Array) else as_array(x))
         except OperandError as error:
-            raise OperandError(f"{what}: {leaf_names(name, treedef)[i]}: {error}") from None
+            raise type(error)(f"{what}: {leaf_names(name, treedef)[i]}: {error}") from None
     return arrays, treedef
 
 

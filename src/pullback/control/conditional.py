@@ -162,7 +162,7 @@ def _array_of(x: Any, what: str, name: str) -> Array:
     try:
         return as_array(x)
     except OperandError as error:
-        raise OperandError(f"{what}: {name}: {error}") from None
+        raise type(error)(f"{what}: {name}: {error}") from None
 
 
 def _predicate(pred: Any) -> Any:

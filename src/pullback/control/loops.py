@@ -284,7 +284,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
         try:
             array = as_array(x)
         except OperandError as error:
-            raise OperandError(f"fori_loop: the bound {name}: {error}") from None
+            raise type(error)(f"fori_loop: the bound {name}: {error}") from None
         if array.shape != () or not (dtypes.is_integer(array.dtype) or dtypes.is_float(array.dtype)):
             raise ControlFlowError(
                 f"fori_loop: the bound {name} must be an integer or a float of no axes, got one of type {typeof(array)}"

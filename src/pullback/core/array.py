@@ -7,6 +7,7 @@ a plain ``ArrayImpl``. So the un-compiled paths, which know only plain ones, pay
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.errors import AllocationError, DeletedArrayError, ImmutableArrayError, OperandError
+from pullback.core.errors import (
+    AllocationError,
+    DeletedArrayError,
+    ImmutableArrayError,
+    KeyConversionError,
+    MaskedArrayError,
+    OperandError,
+)
 from pullback.core.types import ShapedArray
 
 SCALARS: frozenset[type] = frozenset((float, int, complex, bool))
@@ -165,23 +173,32 @@ class ArrayImpl(Array):
         return ShapedArray(self._value.shape, self._value.dtype, self.weak_type)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        value = np.asarray(self._value)
+        value = self._value
+        if value.dtype == dtypes.key_dtype:
+            raise KeyConversionError(
+                f"random keys of shape {value.shape} have no NumPy equivalent: pullback.random.key_data(keys) returns "
+                "their words"
+            )
         if dtype is not None and value.dtype != dtype:
-            return value.astype(dtype)
-        if copy:
-            return value.copy()
-        view = value.view()
-        view.flags.writeable = False
-        return view
+            if copy is False:
+                raise ValueError(f"an array of dtype {value.dtype} cannot become one of dtype {dtype} without a copy")
+            return np.asarray(value.astype(dtype))
+        return np.array(value) if copy else read_only(self._value)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """Read-only memory, for ``memoryview`` and others that use the buffer protocol (Python 3.12 and later)."""
+        if flags & _WRITABLE:
+            raise BufferError("arrays are immutable: their memory cannot be written to")
+        return memoryview(read_only(self._value))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (np.asarray(self._value), self.weak_type)
+        return _restore, (read_only(self._value), self.weak_type)
 
     def __copy__(self) -> ArrayImpl:
-        return self
+        return fresh(self)
 
     def __deepcopy__(self, memo: Any) -> ArrayImpl:
-        return self
+        return fresh(self)
 
 
 class DeviceArray(ArrayImpl):
@@ -272,12 +289,62 @@ for _kind in (ArrayImpl, DeviceArray, DeletedArray):
 
 
 def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> ArrayImpl:
-    return ArrayImpl(value, weak_type)
+    # A copy: out-of-band buffers of pickles are the user's memory.
+    return ArrayImpl(np.array(value)[()] if value.ndim == 0 else np.array(value), weak_type)
+
+
+def fresh(x: ArrayImpl) -> ArrayImpl:
+    """Another array of the same elements, which are shared: donating or deleting one array leaves the other alone.
+
+    Elements on the host stay as long as an array refers to them. A buffer on a device that two arrays share is
+    marked as such: a donated array takes a copy of it first (see ``transforms/dispatch``).
+    """
+    if type(x) is ArrayImpl:
+        out = ArrayImpl(x._value, x.weak_type)
+        with suppress(AttributeError):
+            out._signature = x._signature
+        with suppress(AttributeError):
+            out._buffer = shared(x._buffer)
+        return out
+    device_array = object.__new__(DeviceArray)
+    device_array._buffer = shared(x._buffer)
+    device_array._signature = x._signature
+    return device_array
+
+
+def shared(buffer: Any) -> Any:
+    """A buffer, marked as the elements of several arrays."""
+    buffer.shared = True
+    return buffer
 
 
 def host_value(x: Any) -> np.ndarray[Any, Any]:
-    """The elements of a concrete array as a read-only ``np.ndarray``, without a copy."""
-    return x.__array__() if isinstance(x, ArrayImpl) else np.asarray(x)
+    """The elements of a concrete array as an ``np.ndarray`` that nobody may write to, without a copy.
+
+    It is for Pullback's own use: what users are given comes from :func:`read_only`.
+    """
+    return np.asarray(x._value) if isinstance(x, ArrayImpl) else np.asarray(x)
+
+
+def read_only(value: Any) -> np.ndarray[Any, Any]:
+    """The elements of an array as an ``np.ndarray`` for users, without a copy.
+
+    It cannot be made writable, and neither can its ``base``. That is a read-only ``memoryview``, since an array that
+    owns its memory lets anybody make it writable again.
+    """
+    value = np.asarray(value)
+    dtype = value.dtype
+    if dtype.isbuiltin == 1 and dtype.kind != "V":
+        return np.asarray(memoryview(value).toreadonly())
+    if dtype.itemsize == 0 or value.ndim == 0:
+        view = np.array(value)  # few bytes, or none
+        view.flags.writeable = False
+        return view
+    # The buffer protocol does not know the dtypes of ml_dtypes, and is given their bytes instead.
+    return np.asarray(memoryview(value.view(f"V{dtype.itemsize}")).toreadonly()).view(dtype)
+
+
+_WRITABLE = 1  # inspect.BufferFlags.WRITABLE, which Python has from 3.12 on
 
 
 def from_scalar(x: Any) -> ArrayImpl:
@@ -292,16 +359,25 @@ def from_scalar(x: Any) -> ArrayImpl:
 
 
 def from_numpy(x: Any) -> ArrayImpl:
-    """A snapshot of a NumPy array or scalar, narrowed to the widths in use."""
+    """A snapshot of a NumPy array or scalar, narrowed to the widths in use.
+
+    Always a copy: read-only memory can be made writable again, and may be that of a writable base, a file or a library.
+
+    Raises:
+      MaskedArrayError: the array has a mask (a ValueError and a TypeError).
+    """
+    if type(x) is not np.ndarray and is_masked(x):
+        raise MaskedArrayError(
+            f"masked arrays are not supported, for the mask would be lost: got {_short(x)}. x.filled(value) replaces "
+            "the masked elements, and x.data ignores the mask."
+        )
     dtype = dtypes.canonicalize_dtype(x.dtype)
     try:
         if isinstance(x, np.generic):
             return ArrayImpl(x if x.dtype is dtype else x.astype(dtype))
-        if x.flags.writeable or x.base is not None or x.dtype != dtype or not x.dtype.isnative:
-            return ArrayImpl(np.array(x, dtype=dtype, order="C", subok=False))
+        return ArrayImpl(np.array(x, dtype=dtype, order="C", subok=False))
     except MemoryError as error:
         raise AllocationError(f"no memory for an array of shape {x.shape} and dtype {dtype}: {error}") from None
-    return ArrayImpl(np.asarray(x))
 
 
 def as_array(x: Any) -> Array:
@@ -321,10 +397,29 @@ def as_array(x: Any) -> Array:
             return from_scalar(kind(x))  # type: ignore[arg-type]
     if hasattr(x, "__jax_array__"):
         return as_array(x.__jax_array__())
-    if hasattr(x, "__array__") and not isinstance(x, type):
+    if not isinstance(x, type) and _has_memory(x):
         return from_numpy(np.asarray(x))
     hint = " Convert it with pullback.numpy.asarray first." if isinstance(x, (list, tuple)) else ""
     raise OperandError(f"expected an array or a number, got {_short(x)} of type {type(x).__name__}.{hint}")
+
+
+def is_masked(x: Any) -> bool:
+    """Whether an object is one of NumPy's masked arrays, whose module is imported only where they are used."""
+    module = sys.modules.get("numpy.ma.core")
+    return module is not None and isinstance(x, module.MaskedArray)
+
+
+def _has_memory(x: Any) -> bool:
+    """Whether NumPy reads an object as an array, by a method, by an attribute or by the buffer protocol."""
+    if isinstance(x, (str, bytes)):
+        return False
+    if any(hasattr(x, name) for name in ("__array__", "__array_interface__", "__array_struct__")):
+        return True
+    try:
+        memoryview(x).release()
+    except (TypeError, BufferError):
+        return False
+    return True
 
 
 def _short(x: Any) -> str:

@@ -23,7 +23,9 @@ PullbackError
 ├── IndexingError (IndexError)               an index out of range, or more indices than axes
 ├── DtypeError (TypeError)                   operands of a dtype that an operation does not take
 ├── OperandError (TypeError)                 operands that are no arrays: strings, None, lists
-├── ImmutableArrayError (TypeError)          item assignment
+│   └── MaskedArrayError (ValueError)        NumPy's masked arrays, whose mask would be lost
+├── ImmutableArrayError (TypeError)          item assignment, and out= of NumPy's functions
+├── KeyConversionError (TypeError)           random keys converted to NumPy arrays
 ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
 ├── UnsupportedArgumentError (NotImplementedError)   an option of NumPy's that makes no sense here, such as out=
 ├── BackendError (RuntimeError)              no such platform or device, or no compiler
@@ -140,6 +142,14 @@ class DtypeError(PullbackError, TypeError):
 
 class OperandError(PullbackError, TypeError):
     """An operand that is not an array."""
+
+
+class MaskedArrayError(OperandError, ValueError):
+    """An operand that is one of NumPy's masked arrays, whose mask would be lost."""
+
+
+class KeyConversionError(PullbackError, TypeError):
+    """Random keys were to become a NumPy array."""
 
 
 class ImmutableArrayError(PullbackError, TypeError):

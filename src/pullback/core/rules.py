@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.core import dtypes, source, trace
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, read_only, typeof
 from pullback.core.config import config
 from pullback.core.errors import CustomRuleError, MissingRuleError, OperandError
 from pullback.core.jaxpr import infer
@@ -246,7 +246,7 @@ def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False
             arrays = [ArrayImpl(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in values]
             out = rule(*settled(arrays), **params)
         else:
-            out = rule(*values, **params)
+            out = rule(*(read_only(x) if isinstance(x, np.ndarray) else x for x in values), **params)
         if primitive.multiple_results:
             results = [value(x, f"result {i}") for i, x in enumerate(checks.several(out, "a list of results"))]
         else:

@@ -14,10 +14,18 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, from_numpy, typeof
 from pullback.core.errors import AllocationError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import state
-from pullback.numpy.promotion import axis_index, diagonal_number, inexact_operand, operand, promote_all, shape_tuple
+from pullback.numpy.promotion import (
+    another,
+    axis_index,
+    diagonal_number,
+    inexact_operand,
+    operand,
+    promote_all,
+    shape_tuple,
+)
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
-from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.elementwise import convert_element_type, convert_element_type_p
 
 # From values -------------------------------------------------------------------------------------------------------
 
@@ -31,7 +39,8 @@ def array(
       object: a number, a NumPy array, an array, anything with ``__array__``, a ``range``, or nested lists or tuples of
         these, all of one shape.
       dtype: the dtype of the result; by default that which promotion gives. Numbers alone give a weak type.
-      copy: accepted for compatibility: arrays are immutable.
+      copy: whether the result is another array than ``object``, so that donating or deleting one leaves the other
+        alone. Their memory is one while nobody takes it, for arrays are immutable.
       order: accepted for compatibility.
       ndmin: the least number of axes; missing ones are put in front.
       device: accepted for compatibility.
@@ -50,8 +59,17 @@ def array(
         out = _from_nested(object, wanted)
     else:
         out = _from_value(object, wanted)
+    if copy and out is object:
+        out = _copied(out)
     missing = ndmin - len(out.shape)
     return shapes.reshape(out, (1,) * missing + out.shape) if missing > 0 else out
+
+
+def _copied(x: Any) -> Any:
+    """Another array of the same elements; of a traced value too, which may stand for an array of the user's."""
+    if isinstance(x, ArrayImpl) or not state.trace.eager:
+        return another(x)
+    return convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=x.weak_type)
 
 
 def asarray(
@@ -63,9 +81,9 @@ def asarray(
     >>> pnp.asarray(2.0)
     Array(2., dtype=float32, weak_type=True)
     """
-    if dtype is None and isinstance(a, Array):
+    if dtype is None and isinstance(a, Array) and not copy:
         return a
-    return array(a, dtype)
+    return array(a, dtype, copy=bool(copy))
 
 
 def _from_value(x: Any, wanted: Any) -> Any:
@@ -174,11 +192,14 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     target = dtypes.canonicalize_dtype(float if dtype is None else dtype)
     if target.kind == "b" and x.dtype.kind != "b":
         return ops.ne_p.bind(x, 0)
-    return convert_element_type(x, target)
+    out = convert_element_type(x, target)
+    return _copied(out) if copy and out is x else out
 
 
 def copy(a: Any, order: str | None = None) -> Any:
-    """``a`` as an array.
+    """Another array of the elements of ``a``, which stays when ``a`` is donated to a compiled function or deleted.
+
+    Their memory is one while nobody takes it, so that a copy costs next to nothing.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.copy([1, 2]))

@@ -14,7 +14,7 @@ from pullback.core.array import Array
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
-from pullback.numpy.promotion import inexact_operand, operand, promote, promote_all, refuse_out
+from pullback.numpy.promotion import another, inexact_operand, operand, promote, promote_all, refuse_out
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 
@@ -349,7 +349,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     x = operand("nan_to_num", x)
     dtype = x.dtype
     if not dtypes.is_inexact(dtype):
-        return x
+        return another(x)
     if dtypes.is_complex(dtype):
         parts = [nan_to_num(part, copy, nan, posinf, neginf) for part in (ops.real(x), ops.imag(x))]
         return ops.complex(*parts)

@@ -14,7 +14,7 @@ from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import DtypeError, ShapeError, TracerArrayConversionError
 from pullback.core.trace import state
 from pullback.core.types import Shape
-from pullback.numpy.promotion import axis_index, operand, quote, shape_tuple
+from pullback.numpy.promotion import another, axis_index, operand, quote, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.declare import broadcast_shape
@@ -95,7 +95,9 @@ def ravel(a: Any, order: str = "C") -> Any:
     have = x.shape
     if order != "C":
         return reshape(x, -1, order)
-    return x if len(have) == 1 else state.trace.process(shapes.reshape_p, (x,), {"new_sizes": (math.prod(have),)})
+    if len(have) == 1:
+        return another(x)
+    return state.trace.process(shapes.reshape_p, (x,), {"new_sizes": (math.prod(have),)})
 
 
 def expand_dims(a: Any, axis: Any) -> Any:
@@ -111,7 +113,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     where = {axis_index(i, rank, "expand_dims") for i in axes}
     if len(where) != len(axes):
         raise ShapeError(f"expand_dims: repeated axis in {axis!r} for an array of shape {x.shape}")
-    return shapes.expand_dims(x, tuple(where))
+    return shapes.expand_dims(x, tuple(where)) if axes else another(x)
 
 
 def squeeze(a: Any, axis: Any = None) -> Any:
@@ -133,7 +135,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
         axes = tuple(axis_index(i, len(have), "squeeze") for i in given)
         if any(have[i] != 1 for i in axes) or len(set(axes)) != len(axes):
             raise ShapeError(f"squeeze: the axes {axis!r} of shape {have} must be of size one, and each named once")
-    return shapes.squeeze(x, axes)
+    return shapes.squeeze(x, axes) if axes else another(x)
 
 
 def atleast_1d(*arys: Any) -> Any:
@@ -143,7 +145,7 @@ def atleast_1d(*arys: Any) -> Any:
     >>> pnp.atleast_1d(2.0).shape
     (1,)
     """
-    return _each("atleast_1d", arys, lambda x: x if x.shape else shapes.reshape(x, (1,)))
+    return _each("atleast_1d", arys, lambda x: another(x) if x.shape else shapes.reshape(x, (1,)))
 
 
 def atleast_2d(*arys: Any) -> Any:
@@ -153,7 +155,7 @@ def atleast_2d(*arys: Any) -> Any:
     >>> pnp.atleast_2d(pnp.ones(3)).shape
     (1, 3)
     """
-    return _each("atleast_2d", arys, two_axes)
+    return _each("atleast_2d", arys, lambda x: two_axes(x) if len(x.shape) < 2 else another(x))
 
 
 def two_axes(x: Any) -> Any:
@@ -168,7 +170,7 @@ def atleast_3d(*arys: Any) -> Any:
     >>> pnp.atleast_3d(pnp.ones(3)).shape
     (1, 3, 1)
     """
-    return _each("atleast_3d", arys, three_axes)
+    return _each("atleast_3d", arys, lambda x: three_axes(x) if len(x.shape) < 3 else another(x))
 
 
 def three_axes(x: Any) -> Any:
@@ -312,7 +314,8 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     i, j = axis_index(axis1, rank, "swapaxes"), axis_index(axis2, rank, "swapaxes")
     order = list(range(rank))
     order[i], order[j] = j, i
-    return shapes.transpose(x, order)
+    out = shapes.transpose(x, order)
+    return another(out) if out is a else out
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
@@ -341,7 +344,8 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     order = [i for i in range(rank) if i not in sources]
     for target, i in sorted(zip(targets, sources, strict=True)):
         order.insert(target, i)
-    return shapes.transpose(x, order)
+    out = shapes.transpose(x, order)
+    return another(out) if out is a else out
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
@@ -357,7 +361,8 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     if not -rank <= start <= rank:
         raise ShapeError(f"rollaxis: start {start} is out of bounds for an array of {rank} axes")
     start = start + rank if start < 0 else start
-    return shapes.moveaxis(x, i, start - (i < start))
+    out = shapes.moveaxis(x, i, start - (i < start))
+    return another(out) if out is a else out
 
 
 # Repeating and reordering ------------------------------------------------------------------------------------------
@@ -379,7 +384,8 @@ def tile(A: Any, reps: Any) -> Any:
     spread = tuple(n for c, size in zip(counts, have, strict=True) for n in (c, size))
     kept = [2 * i + 1 for i in range(rank - len(x.shape), rank)]
     repeated = shapes.broadcast_in_dim(x, spread, kept) if any(c != 1 for c in counts) else x
-    return shapes.reshape(repeated, [c * size for c, size in zip(counts, have, strict=True)])
+    out = shapes.reshape(repeated, [c * size for c, size in zip(counts, have, strict=True)])
+    return another(out) if out is A else out
 
 
 def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
@@ -515,7 +521,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
         return slicing.rev(x, (i, j))
     if k == 1:
         return swapaxes(slicing.rev(x, (j,)), i, j)
-    return slicing.rev(swapaxes(x, i, j), (j,)) if k == 3 else x
+    return slicing.rev(swapaxes(x, i, j), (j,)) if k == 3 else another(x)
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
@@ -540,7 +546,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     count = max(len(axes), len(steps))
     for step, i in zip(steps * (count // len(steps)), axes * (count // len(axes)), strict=True):
         x = _roll_one(x, step, axis_index(i, len(x.shape), "roll"))
-    return x
+    return another(x) if x is a else x
 
 
 def _roll_one(x: Any, shift: Any, axis: int) -> Any:

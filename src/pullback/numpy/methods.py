@@ -10,7 +10,16 @@ import numpy as np
 
 from pullback.backends.devices import Device, SingleDeviceSharding
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl, DeletedArray, DeviceArray, delete, host_value, signature_of
+from pullback.core.array import (
+    Array,
+    ArrayImpl,
+    DeletedArray,
+    DeviceArray,
+    delete,
+    host_value,
+    read_only,
+    signature_of,
+)
 from pullback.core.errors import ConcretizationTypeError
 from pullback.numpy import operators
 from pullback.transforms import transfer
@@ -45,7 +54,12 @@ _iterate = _imported("pullback.numpy.indexing", "iterate")
 _update_helper = _imported("pullback.numpy.index_updates", "IndexUpdateHelper")
 _array_ufunc = _imported("pullback.numpy.interop", "array_ufunc")
 _array_function = _imported("pullback.numpy.interop", "array_function")
-_reshape, _transpose, _matrix_transpose = _numpy("reshape"), _numpy("transpose"), _numpy("matrix_transpose")
+_ravel, _reshape, _transpose, _matrix_transpose = (
+    _numpy("ravel"),
+    _numpy("reshape"),
+    _numpy("transpose"),
+    _numpy("matrix_transpose"),
+)
 _real, _imag, _compress, _any, _equal = map(_numpy, ("real", "imag", "compress", "any", "equal"))
 
 
@@ -105,7 +119,7 @@ class Methods:
 
     def flatten(self, order: str = "C") -> Any:
         """The elements as a vector."""
-        return _reshape(self, -1, order=order)
+        return _ravel(self, order)
 
     def compress(self, condition: Any, axis: int | None = None) -> Any:
         """The slices along an axis for which the condition, which must be concrete, holds."""
@@ -289,7 +303,7 @@ class ConcreteMethods:
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
         if max_version is not None and max_version[0] >= 1 and not copy:
-            return host_value(self).__dlpack__(max_version=max_version)  # which says that it is read-only
+            return read_only(self._value).__dlpack__(max_version=max_version)  # which says that it is read-only
         return np.array(self._value).__dlpack__()
 
     def __dlpack_device__(self) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, fresh, from_scalar
 from pullback.core.errors import OperandError, ShapeError, TracerIntegerConversionError, UnsupportedArgumentError
 from pullback.core.trace import Tracer
 from pullback.primitives.elementwise import convert_element_type
@@ -26,7 +26,13 @@ def operand(name: str, x: Any) -> Any:
     try:
         return as_array(x)
     except OperandError as error:
-        raise OperandError(f"{name}: {error}") from None
+        raise type(error)(f"{name}: {error}") from None
+
+
+def another(x: Any) -> Any:
+    """Another array of the same elements, for functions that return their operand as it is: results are new arrays,
+    which stay when the operand is donated. A traced operand is returned itself."""
+    return fresh(x) if isinstance(x, ArrayImpl) else x
 
 
 def inexact_operand(name: str, x: Any) -> Any:

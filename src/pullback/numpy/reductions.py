@@ -12,7 +12,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import Primitive, state
-from pullback.numpy.promotion import axes_tuple, axis_index, inexact_operand, operand, refuse_out
+from pullback.numpy.promotion import another, axes_tuple, axis_index, inexact_operand, operand, refuse_out
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions as prims
 from pullback.primitives import shapes
@@ -118,7 +118,7 @@ def sum(
         shape = a.shape
         if a.dtype.char in _FAST and not a.weak_type and shape:
             axes = _ALL_AXES[len(shape)] if axis is None else axes_tuple(axis, len(shape), "sum")
-            result = state.trace.process(prims.reduce_sum_p, (a,), {"axes": axes}) if axes else a
+            result = state.trace.process(prims.reduce_sum_p, (a,), {"axes": axes}) if axes else another(a)
             return shapes.expand_dims(result, axes) if keepdims else result
     return _total("sum", prims.reduce_sum_p, ops.add_p, 0, a, axis, dtype, out, keepdims, initial, where,
                   promote_integers)  # fmt: skip
@@ -154,7 +154,7 @@ def _total(
     axes = all_axes(axis, len(x.shape), name)
     if where is not None:
         x = ops.where(_mask(name, where, x.shape), x, identity)
-    result = primitive.bind(x, axes=axes) if axes else x
+    result = primitive.bind(x, axes=axes) if axes else another(x)
     return _finish(name, result, axes, keepdims, initial, combine)
 
 
@@ -217,7 +217,7 @@ def _extreme(
     if where is not None:
         fill = ArrayImpl(prims.extreme(x.dtype, largest=largest))
         x = ops.where(_mask(name, where, x.shape), x, fill)
-    result = primitive.bind(x, axes=axes) if axes else x
+    result = primitive.bind(x, axes=axes) if axes else another(x)
     return _finish(name, result, axes, keepdims, initial, combine)
 
 
@@ -325,7 +325,7 @@ def _truth(
     axes = all_axes(axis, len(x.shape), name)
     if where is not None:
         x = ops.where(_mask(name, where, x.shape), x, identity)
-    result = primitive.bind(x, axes=axes) if axes else x
+    result = primitive.bind(x, axes=axes) if axes else another(x)
     return shapes.expand_dims(result, axes) if keepdims else result
 
 

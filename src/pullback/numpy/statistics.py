@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.types import Shape
-from pullback.numpy.promotion import axes_tuple, axis_index, inexact_operand, operand, promote_all, refuse_out
+from pullback.numpy.promotion import another, axes_tuple, axis_index, inexact_operand, operand, promote_all, refuse_out
 from pullback.numpy.reductions import count_of, max, mean, min, strong, sum
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes, sorting
@@ -426,7 +426,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if not x.shape:
         raise ShapeError("diff takes an array of at least one axis, got shape ()")
     if n == 0:
-        return x
+        return another(x)
     axis = axis_index(axis, len(x.shape), "diff")
     given = [v for v in (prepend, x, append) if v is not None]
     if len(given) > 1:

@@ -16,7 +16,7 @@ from pullback.core.errors import DtypeError
 from pullback.core.trace import state
 from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
-from pullback.numpy.promotion import inexact_operand, operand, promote, refuse_out
+from pullback.numpy.promotion import another, inexact_operand, operand, promote, refuse_out
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.elementwise import convert_element_type
@@ -71,7 +71,9 @@ def absolute(x: Any, /) -> Any:
     2.0 5.0
     """
     x = operand("absolute", x)
-    return x if dtypes.is_bool(x.dtype) or np.issubdtype(x.dtype, np.unsignedinteger) else ops.abs(x)
+    if dtypes.is_bool(x.dtype) or np.issubdtype(x.dtype, np.unsignedinteger):
+        return another(x)
+    return ops.abs(x)
 
 
 abs = absolute
@@ -107,7 +109,7 @@ def positive(x: Any, /) -> Any:
     >>> print(pnp.positive(2.0))
     2.0
     """
-    return operand("positive", x)
+    return another(operand("positive", x))
 
 
 def sign(x: Any, /) -> Any:
@@ -385,7 +387,7 @@ def sinc(x: Any, /) -> Any:
 def _rounding(name: str, primitive: Any, sentence: str, result: str) -> Any:
     def function(x: Any, /) -> Any:
         x = operand(name, x)
-        return primitive.bind(x) if dtypes.is_inexact(x.dtype) else x
+        return primitive.bind(x) if dtypes.is_inexact(x.dtype) else another(x)
 
     return declare.document(function, name, sentence, "-2.5", result, __name__)
 
@@ -403,7 +405,7 @@ def trunc(x: Any, /) -> Any:
     """
     x = operand("trunc", x)
     if not dtypes.is_inexact(x.dtype):
-        return x
+        return another(x)
     return ops.where(ops.lt(x, 0), ops.ceil_p.bind(x), ops.floor_p.bind(x))
 
 
@@ -438,7 +440,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     if dtypes.is_bool(a.dtype):
         raise DtypeError("round takes numbers, got bool")
     if not dtypes.is_inexact(a.dtype):
-        return a if places >= 0 else _round_integers(a, 10**-places)
+        return another(a) if places >= 0 else _round_integers(a, 10**-places)
     if places == 0:
         return _round_parts(a)
     factor = 10.0 ** builtins.abs(places)
@@ -482,7 +484,7 @@ def real(val: Any, /) -> Any:
     1.0
     """
     val = operand("real", val)
-    return ops.real(val) if dtypes.is_complex(val.dtype) else val
+    return ops.real(val) if dtypes.is_complex(val.dtype) else another(val)
 
 
 def imag(val: Any, /) -> Any:
@@ -507,7 +509,8 @@ def conjugate(x: Any, /) -> Any:
     >>> print(pnp.conjugate(1 + 2j))
     (1-2j)
     """
-    return ops.conj(operand("conjugate", x))
+    x = operand("conjugate", x)
+    return ops.conj(x) if dtypes.is_complex(x.dtype) else another(x)
 
 
 conj = conjugate

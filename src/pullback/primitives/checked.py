@@ -32,7 +32,7 @@ def array_operand(name: str, x: Any) -> Any:
     try:
         return as_array(x)
     except OperandError as error:
-        raise OperandError(f"lax.{name}: {error}") from None
+        raise type(error)(f"lax.{name}: {error}") from None
 
 
 def operands(name: str, xs: Sequence[Any]) -> list[Any]:

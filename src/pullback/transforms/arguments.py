@@ -173,7 +173,7 @@ def to_arrays(
                 as_array(x)
             except OperandError as error:
                 place = argument_name(i, fun, args, where, kwargs)
-                raise OperandError(f"{transformation} of {name_of(fun)}, {place}: {error}") from None
+                raise type(error)(f"{transformation} of {name_of(fun)}, {place}: {error}") from None
         raise
 
 
@@ -207,7 +207,7 @@ def out_leaf(x: Any, fun: Any) -> Any:
     try:
         return as_array(x)
     except OperandError as error:
-        raise OperandError(
+        raise type(error)(
             f"{name_of(fun)} returned something that is not an array: {error} A transformed function returns arrays, "
             "numbers, or trees of them."
         ) from None
@@ -257,7 +257,7 @@ def to_tangent(t: Any, aval: ShapedArray, what: str, place: Callable[[], str]) -
         try:
             t = as_array(t)
         except OperandError as error:
-            raise OperandError(f"{place()}: {error}") from None
+            raise type(error)(f"{place()}: {error}") from None
         if t.shape == aval.shape and t.dtype == expected:
             return t
     wanted = aval.update(dtype=expected)

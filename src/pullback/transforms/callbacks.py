@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, read_only
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, CallbackError, ConcretizationTypeError, OperandError
 from pullback.core.trace import EVAL, Primitive, state
@@ -136,8 +136,7 @@ def _given(value: np.ndarray[Any, Any]) -> Any:
     """What a function of the user's is given for some elements: a read-only NumPy array; keys as an array of ours."""
     if value.dtype == dtypes.key_dtype:
         return ArrayImpl(value)
-    value.flags.writeable = False
-    return value
+    return read_only(value)
 
 
 # The primitives ------------------------------------------------------------------------------------------------------
@@ -187,7 +186,7 @@ def _evaluate_once(args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImp
 
 
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
-    arrays = [_given(np.asarray(host_value(as_array(x))).view()) for x in args]
+    arrays = [_given(host_value(as_array(x))) for x in args]
     outs = params["call"](*arrays)
     return [ArrayImpl(value[()] if value.ndim == 0 else value) for value in outs]
 
@@ -316,7 +315,7 @@ def _operands(who: str, function: Any, args: Any, kwargs: Any) -> tuple[list[Any
     try:
         return [x if isinstance(x, Array) else as_array(x) for x in leaves], in_tree
     except OperandError as error:
-        raise OperandError(
+        raise type(error)(
             f"{who} of {name_of(function)}: {error} What is no array must be bound to the function beforehand, with "
             "functools.partial for example."
         ) from None

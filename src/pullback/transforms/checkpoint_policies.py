@@ -73,7 +73,7 @@ def _array(x: Any, name: str) -> Array:
     try:
         return x if isinstance(x, Array) else as_array(x)
     except OperandError as error:
-        raise OperandError(f"checkpoint_name takes a tree of arrays, for the name {name!r} too: {error}") from None
+        raise type(error)(f"checkpoint_name takes a tree of arrays, for the name {name!r} too: {error}") from None
 
 
 # Policies ------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.array import Array, as_array
+from pullback.core.array import Array, as_array, fresh
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, appended, eval_jaxpr, positions
 from pullback.core.linear import LinearTracer, is_linear
@@ -35,7 +35,7 @@ Dims = Sequence[int | None]
 
 optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True, keeps_weak_type=False)
 optimization_barrier_p.shape(lambda *avals: list(avals))
-evaluators[optimization_barrier_p] = lambda args, params: [concrete(x) for x in args]
+evaluators[optimization_barrier_p] = lambda args, params: [fresh(concrete(x)) for x in args]
 
 
 def concrete(x: Any) -> Array:

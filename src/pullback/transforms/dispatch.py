@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from pullback.core import tree
-from pullback.core.array import ArrayImpl, DeviceArray, Signature, delete, signature, signature_of
+from pullback.core.array import ArrayImpl, DeviceArray, Signature, delete, fresh, signature, signature_of
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
@@ -101,7 +101,7 @@ def run(entry: Entry, leaves: Sequence[Any]) -> Any:
     outs = list(map(from_buffer, entry.run(buffers), entry.kinds))
     places = entry.places
     if places is not None:
-        outs = [outs[p] if p >= 0 else given[~p] for p in places]
+        outs = [outs[p] if p >= 0 else fresh(given[~p]) for p in places]
     for i in entry.donated:
         delete(given[i])
     unflatten = entry.unflatten
@@ -124,11 +124,18 @@ def _put(leaves: Sequence[ArrayImpl], device: Any) -> list[Any]:
 
 
 def _let_go(x: Any) -> None:
-    """Forget the host's view of an array that has its elements on a device, so that they can be overwritten."""
-    if type(x) is ArrayImpl and hasattr(x, "_buffer"):
+    """Let the elements of an array on a device be overwritten: forget the host's view of them, and leave them to others
+    that share them (see ``core.array.fresh``)."""
+    try:
+        buffer = x._buffer
+    except AttributeError:
+        return
+    if type(x) is ArrayImpl:
         signature_of(x)
         del x._value
         x.__class__ = DeviceArray
+    if hasattr(buffer, "shared"):
+        x._buffer = _client.copied(buffer)
 
 
 class Plan:

@@ -120,7 +120,7 @@ class Call:
         return out
 
     def _refusal(self, i: int, error: OperandError) -> OperandError:
-        return OperandError(
+        return type(error)(
             f"jit of {name_of(self.fun)}, {self.place(i)}: {error} An argument that is no array must be declared "
             "static: jit(f, static_argnums=...) or static_argnames=...; a program is compiled for each of its values."
         )

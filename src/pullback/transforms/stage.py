@@ -327,7 +327,7 @@ def _stage_tree(
         except OperandError as error:
             where = argument_name(i, fun, args, None, kwargs)
             hint = " static_argnums passes it as it is." if transformation == "make_jaxpr" else ""
-            raise OperandError(f"{transformation} of {name_of(fun)}, {where}: {error}{hint}") from None
+            raise type(error)(f"{transformation} of {name_of(fun)}, {where}: {error}{hint}") from None
     out_tree: Any = None
 
     def run(*tracers: Any) -> list[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.backends.devices import Device, SingleDeviceSharding, default_device, device
 from pullback.core import tree
-from pullback.core.array import Array, ArrayImpl, DeviceArray, as_array, delete, signature, signature_of
+from pullback.core.array import Array, ArrayImpl, DeviceArray, as_array, delete, fresh, shared, signature, signature_of
 from pullback.core.errors import BackendError
 from pullback.transforms.arguments import entrance
 
@@ -36,7 +36,7 @@ def _destination(place: Any) -> Device | None:
     raise BackendError(f"expected a device, one of devices(), or a SingleDeviceSharding, got {place!r}")
 
 
-def _put_leaf(x: Any, destination: Device | None, donate: bool) -> Any:
+def _put_leaf(x: Any, destination: Device | None, donate: bool, may_alias: bool | None) -> Any:
     array = as_array(x)
     if not isinstance(array, ArrayImpl):
         return array  # traced: where it will be is decided for the whole program
@@ -45,13 +45,16 @@ def _put_leaf(x: Any, destination: Device | None, donate: bool) -> Any:
 
     if destination is None:
         buffer_of(array, device_of(array))
-        return array
+        return fresh(array) if may_alias is False and array is x else array
     aval = array.aval
     kind = signature(aval.shape, aval.dtype, bool(aval.weak_type), destination)
     out = from_buffer(buffer_of(array, destination), kind)
     client.bound(destination)
-    if donate and array is x:
-        delete(array)
+    if array is x:
+        if donate:
+            delete(array)
+        else:
+            shared(out._buffer)
     return out
 
 
@@ -71,7 +74,8 @@ def device_put(
         prefix of ``x``; None for where the arrays are, or else the default device, with no say in where programs run.
       src: ignored; an array knows where it is.
       donate: whether the memory of ``x`` may be given up.
-      may_alias: ignored; memory that cannot change is shared where it can be.
+      may_alias: False for results that are other arrays than those of ``x``, which donating or deleting these leaves
+        alone. Memory is shared all the same while nobody takes it.
 
     Returns:
       A tree like ``x``. Traced values are returned as they are.
@@ -86,7 +90,7 @@ def device_put(
     """
     leaves, treedef = tree.flatten(x)
     places = [device] * len(leaves) if _is_place(device) else tree.broadcast_prefix(device, x, is_leaf=_is_place)
-    outs = [_put_leaf(leaf, _destination(p), donate) for leaf, p in zip(leaves, places, strict=True)]
+    outs = [_put_leaf(leaf, _destination(p), donate, may_alias) for leaf, p in zip(leaves, places, strict=True)]
     return tree.unflatten(treedef, outs)
 
 

@@ -1,0 +1,185 @@
+"""Copies stay when their original is donated or deleted; so do results that are operands handed through."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+from pullback import grad, jit, lax, tree, value_and_grad
+from pullback.core.array import Array, DeviceArray
+from pullback.core.errors import DeletedArrayError
+
+double = jit(lambda x: 2 * x)
+step = jit(lambda p: p - 1, donate_argnums=0)
+steps = jit(lambda p, q: (p - 1, q + 1), donate_argnums=(0, 1))
+
+
+def on_the_host() -> Any:
+    return jnp.arange(64.0).reshape(8, 8)
+
+
+def on_the_device() -> Any:
+    return double(on_the_host())
+
+
+def on_both() -> Any:
+    x = on_the_device()
+    np.asarray(x)
+    return x
+
+
+def put_there() -> Any:
+    x = on_the_host()
+    double(x)
+    return x
+
+
+MAKERS = (on_the_host, on_the_device, on_both, put_there)
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "array": jnp.array,
+    "copy": jnp.copy,
+    "method": lambda x: x.copy(),
+    "copy.copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "astype": lambda x: x.astype(x.dtype, copy=True),
+    "function astype": lambda x: jnp.astype(x, x.dtype, copy=True),
+    "asarray": lambda x: jnp.asarray(x, copy=True),
+    "device_put": lambda x: pullback.device_put(x, may_alias=False),
+    "put on its device": lambda x: pullback.device_put(x, pullback.devices()[0]),
+    "tree": lambda x: tree.map(jnp.copy, {"a": x})["a"],
+    "tree, deeply": lambda x: copy.deepcopy({"a": [x]})["a"][0],
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "copy of a copy": lambda x: jnp.copy(jnp.copy(x)),
+    "jit": lambda x: jit(lambda x: x)(x),
+    "jit beside others": lambda x: jit(lambda x: (x + 1, x))(x)[1],
+    "aux": lambda x: value_and_grad(lambda x: (x.sum(), jnp.copy(x)), has_aux=True)(x)[0][1],
+    "barrier": lax.optimization_barrier,
+    "positive": lambda x: +x,
+    "real": lambda x: x.real,
+    "conj": jnp.conj,
+    "squeeze": jnp.squeeze,
+    "expand_dims": lambda x: jnp.expand_dims(x, ()),
+    "ravel": lambda x: x.reshape(64).ravel(),
+    "flatten": lambda x: x.flatten(),
+    "atleast": jnp.atleast_2d,
+    "tile": lambda x: jnp.tile(x, 1),
+    "roll": lambda x: jnp.roll(x, 0, 0),
+    "swapaxes": lambda x: jnp.swapaxes(x, 1, 1),
+    "moveaxis": lambda x: jnp.moveaxis(x, 0, 0),
+    "sum": lambda x: jnp.sum(x, axis=()),
+    "max": lambda x: jnp.max(x, axis=()),
+    "slices": lambda x: x[::-1][::-1],
+    "reshape": lambda x: x.reshape(4, 16),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_outlives_its_donated_original(make: Any, name: str) -> None:
+    for give_up in (step, lambda x: x.delete()):
+        x = make()
+        expected = np.array(x) if make is not on_the_device else 2 * np.arange(64.0, dtype="f").reshape(8, 8)
+        copied = COPIES[name](x)
+        assert copied is not x
+        assert not copied.weak_type
+        give_up(x)
+        assert x.is_deleted()
+        assert not copied.is_deleted()
+        np.testing.assert_array_equal(np.asarray(copied).ravel(), expected.ravel())
+        np.testing.assert_array_equal(np.asarray(double(copied)).ravel(), 2 * expected.ravel())
+        with pytest.raises(DeletedArrayError):
+            COPIES[name](x) + 1
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_the_original_outlives_its_donated_copy(make: Any) -> None:
+    x = make()
+    copied = jnp.copy(x)
+    step(copied)
+    assert copied.is_deleted()
+    np.testing.assert_array_equal(double(x), 2 * np.asarray(x))
+
+
+def test_an_array_and_its_copy_are_donated_together() -> None:
+    x = on_the_device()
+    expected = np.array(jnp.copy(x))
+    for first, second in (steps(x, jnp.copy(x)), steps(y := on_the_device(), y.copy())):
+        np.testing.assert_array_equal(first, expected - 1)
+        np.testing.assert_array_equal(second, expected + 1)
+
+
+def test_a_training_loop_that_keeps_the_parameters_before() -> None:
+    @jit
+    def loss(p: Any) -> Any:
+        return (p["w"] ** 2).sum() + p["b"]
+
+    update = jit(lambda p: tree.map(lambda x, g: x - 0.25 * g, p, grad(loss)(p)), donate_argnums=0)
+    p = {"w": jnp.arange(100.0), "b": jnp.asarray(1.0)}
+    for k in range(5):
+        old = tree.map(jnp.copy, p)
+        p = update(p)
+        np.testing.assert_array_equal(p["w"], 0.5 * np.asarray(old["w"]))
+        np.testing.assert_array_equal(old["w"], 0.5**k * np.arange(100.0))
+        assert float(p["b"]) == float(old["b"]) - 0.25
+
+
+def test_what_need_not_be_a_copy_is_none() -> None:
+    x = on_the_device()
+    for y in (
+        jnp.asarray(x),
+        jnp.array(x, copy=False),
+        x.astype(x.dtype),
+        tree.map(lambda x: x, x),
+        jnp.asarray(x, "f"),
+    ):
+        assert y is x
+
+
+def test_copies_are_cheap_and_do_not_wait() -> None:
+    x = on_the_device()
+    y = jnp.copy(x)
+    assert type(y) is DeviceArray
+    assert type(x) is DeviceArray
+    assert y._buffer is x._buffer  # one memory, until one of the two is donated
+    step(x)
+    assert y._buffer.unsafe_buffer_pointer()
+    z = on_the_host()
+    assert jnp.copy(z)._value is z._value
+
+
+def test_memory_that_is_not_shared_is_still_taken() -> None:
+    x = double(jnp.ones(100_000))
+    place = x._buffer.unsafe_buffer_pointer()
+    y = step(x)
+    assert y._buffer.unsafe_buffer_pointer() == place
+
+
+def test_copies_keep_the_place_and_the_type() -> None:
+    x = pullback.device_put(jnp.ones(3, "bfloat16"), pullback.devices()[0])
+    assert x.committed
+    assert jnp.copy(x).committed
+    np.asarray(x)
+    y = copy.deepcopy(x)
+    assert y.committed
+    assert y.dtype == x.dtype
+    assert jnp.copy(jnp.asarray(2.0)).weak_type
+    key = pullback.random.key(0)
+    assert jnp.copy(key).dtype == key.dtype
+
+
+def test_copies_of_traced_values() -> None:
+    def f(x: Any) -> Any:
+        y = jnp.copy(x)
+        assert isinstance(y, Array)
+        return (jnp.array(y) * x.copy()).sum()
+
+    np.testing.assert_array_equal(grad(f)(jnp.ones(2)), [2, 2])
+    np.testing.assert_array_equal(jit(grad(f))(jnp.ones(2)), [2, 2])
+    np.testing.assert_array_equal(pullback.hessian(f)(jnp.ones(2)), 2 * np.eye(2))
