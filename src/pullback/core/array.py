@@ -368,8 +368,8 @@ def from_numpy(x: Any) -> ArrayImpl:
     """
     if type(x) is not np.ndarray and is_masked(x):
         raise MaskedArrayError(
-            f"masked arrays are not supported, for the mask would be lost: got {_short(x)}. x.filled(value) replaces "
-            "the masked elements, and x.data ignores the mask."
+            f"masked arrays are not supported, for the mask would be lost: got one of shape {x.shape} and dtype "
+            f"{x.dtype}. x.filled(value) replaces the masked elements, and x.data ignores the mask."
         )
     dtype = dtypes.canonicalize_dtype(x.dtype)
     try:

@@ -1,20 +1,23 @@
-"""NumPy's own functions on Pullback's values, concrete and traced.
+"""NumPy's own functions on Pullback's values.
 
-NumPy hands a call with one of our arrays among the operands to ``array_ufunc`` or ``array_function``, and these hand
-it to the function of the same name in ``pullback.numpy``, so that ``grad(np.sin)`` works.
+NumPy hands a call with one of our arrays among the operands to ``array_ufunc`` or ``array_function``. Concrete arrays
+go back to NumPy as NumPy arrays, so that results are what NumPy gives, and can be written to. Where an operand is
+traced, the function of the same name in ``pullback.numpy`` or ``pullback.scipy.special`` takes its place, so that
+``grad(np.sin)`` works.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.array import Array
-from pullback.core.errors import OperandError, UnsupportedFunctionError
+from pullback.core.array import Array, ArrayImpl, is_masked
+from pullback.core.errors import ImmutableArrayError, OperandError, UnsupportedFunctionError
 from pullback.core.trace import Tracer
 
 __all__: list[str] = []
@@ -24,6 +27,18 @@ _REDUCTIONS = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
 }  # fmt: skip
 _ACCUMULATIONS = {"add": "cumsum", "multiply": "cumprod"}
+
+# What NumPy calls for an operator whose left operand is its own, and our half of it.
+_OPERATORS: dict[Any, str] = {
+    np.add: "__radd__", np.subtract: "__rsub__", np.multiply: "__rmul__", np.true_divide: "__rtruediv__",
+    np.floor_divide: "__rfloordiv__", np.remainder: "__rmod__", np.divmod: "__rdivmod__", np.power: "__rpow__",
+    np.matmul: "__rmatmul__", np.bitwise_and: "__rand__", np.bitwise_or: "__ror__", np.bitwise_xor: "__rxor__",
+    np.left_shift: "__rlshift__", np.right_shift: "__rrshift__", np.equal: "__eq__", np.not_equal: "__ne__",
+    np.less: "__gt__", np.less_equal: "__ge__", np.greater: "__lt__", np.greater_equal: "__le__",
+}  # fmt: skip
+
+# What asks for types and shapes only, which need no elements.
+_OF_THE_TYPE = frozenset((np.shape, np.ndim, np.size))
 
 # What prints, writes, or asks about memory: these get NumPy arrays, which traced values cannot become.
 _ON_THE_HOST = frozenset((
@@ -35,53 +50,81 @@ _ON_THE_HOST = frozenset((
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a NumPy ufunc, or of one of its methods.
 
+    An operator between a NumPy array and one of ours, as in ``a + x``, is such a call too. It gives an array of ours;
+    NumPy does not tell it apart from ``np.add(a, x)``.
+
     Raises:
-      UnsupportedFunctionError: there is no such function here, or it cannot be done (a TypeError).
+      ImmutableArrayError: the result is to be written into an array of ours (a TypeError).
+      UnsupportedFunctionError: an operand is traced, and there is no such function here (a TypeError).
 
     >>> import pullback
+    >>> import pullback.numpy as pnp
     >>> import numpy as np
     >>> print(pullback.grad(np.sin)(0.0))
     1.0
+    >>> np.sin(pnp.zeros(2))
+    array([0., 0.], dtype=float32)
+    >>> np.ones(2) + pnp.ones(2)
+    Array([2., 2.], dtype=float32)
     """
     name = ufunc.__name__
-    out = kwargs.pop("out", None)
-    if any(x is not None for x in (out if isinstance(out, tuple) else (out,))):
-        # The user's own buffer, as in total += x: NumPy writes values into it, which traced arrays do not have.
-        if any(isinstance(x, Tracer) for x in inputs):
-            raise UnsupportedFunctionError(
-                f"np.{name} cannot write a result computed from traced arrays into a NumPy array (out=, or an operator "
-                f"such as +=); use the result, as in a = np.{name}(...)"
-            )
-        return getattr(ufunc, method)(*_on_the_host(inputs), out=out, **_on_the_host(kwargs))
-    if method == "at":
-        if isinstance(inputs[0], np.ndarray) and not any(isinstance(x, Tracer) for x in inputs):
-            return ufunc.at(*_on_the_host(inputs))
+    out = kwargs.get("out")
+    outs = [x for x in (out if isinstance(out, tuple) else (out,)) if x is not None]
+    if any(isinstance(x, Array) for x in outs):
+        raise ImmutableArrayError(_no_writing(f"np.{name}"))
+    traced = any(isinstance(x, Tracer) for x in inputs)
+    if method == "at" and (traced or isinstance(inputs[0], Array)):
         raise UnsupportedFunctionError(
             f"np.{name}.at changes its operand; use x.at[index] of Pullback's arrays instead"
         )
-    for option in ("order", "subok", "casting"):
+    if not traced:
+        if ufunc in _OPERATORS and _is_operator(method, inputs, kwargs):
+            return getattr(inputs[1], _OPERATORS[ufunc])(inputs[0])
+        return getattr(ufunc, method)(*map(_to_numpy, inputs), **{k: _to_numpy(v) for k, v in kwargs.items()})
+    if outs:
+        raise UnsupportedFunctionError(
+            f"np.{name} cannot write a result computed from traced arrays into a NumPy array (out=, or an operator "
+            f"such as +=); use the result, as in a = np.{name}(...)"
+        )
+    for option in ("out", "order", "subok", "casting"):
         kwargs.pop(option, None)
     if method == "__call__":
-        return _call(name, inputs, kwargs)
+        return _call(ufunc, inputs, kwargs)
     if method == "outer":
-        return _outer(name, inputs, kwargs)
+        return _outer(ufunc, inputs, kwargs)
     if method in ("reduce", "accumulate"):
         known = (_REDUCTIONS if method == "reduce" else _ACCUMULATIONS).get(name)
         if known is not None:
             return _along_an_axis(_find("", known, f"np.{name}.{method}"), inputs, kwargs)
-    raise UnsupportedFunctionError(f"np.{name}.{method} does not work on Pullback's arrays")
+    raise UnsupportedFunctionError(f"np.{name}.{method} does not work on traced arrays")
 
 
-def _call(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _is_operator(method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call may come from an operator whose left operand is NumPy's; masked arrays keep their own."""
+    left = inputs[0]
+    return method == "__call__" and not kwargs and isinstance(left, (np.ndarray, np.generic)) and not is_masked(left)
+
+
+def _no_writing(name: str) -> str:
+    return (
+        f"{name} cannot write into one of Pullback's arrays, which are immutable: use the result, or "
+        "x.at[index].set(...), or write into a NumPy array, such as np.array(x)"
+    )
+
+
+def _to_numpy(x: Any) -> Any:
+    return np.asarray(x) if isinstance(x, ArrayImpl) else x
+
+
+def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    name = ufunc.__name__
     dtype = kwargs.pop("dtype", None)
     where = kwargs.pop("where", True)
     if where is not True:
-        raise UnsupportedFunctionError(
-            f"np.{name} does not take where= for Pullback's arrays; use pullback.numpy.where"
-        )
+        raise UnsupportedFunctionError(f"np.{name} does not take where= for traced arrays; use pullback.numpy.where")
     if kwargs:
-        raise UnsupportedFunctionError(f"np.{name} does not take {', '.join(kwargs)} for Pullback's arrays")
-    function = _find("", name, f"np.{name}")
+        raise UnsupportedFunctionError(f"np.{name} does not take {', '.join(kwargs)} for traced arrays")
+    function = _function_for(ufunc)
     inputs = tuple(map(_from_list, inputs))
     if dtype is None:
         return function(*inputs)
@@ -89,13 +132,27 @@ def _call(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return function(*(convert(x, dtype) for x in inputs))
 
 
-def _outer(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _function_for(ufunc: np.ufunc) -> Callable[..., Any]:
+    """The function for one of NumPy's ufuncs, or of SciPy's special functions."""
+    name = ufunc.__name__
+    special = sys.modules.get("scipy.special")
+    if getattr(special, name, None) is not ufunc:
+        return _find("", name, f"np.{name}")
+    found = getattr(importlib.import_module("pullback.scipy.special"), name, None)
+    if found is None:
+        raise UnsupportedFunctionError(
+            f"scipy.special.{name} was called with traced arrays, but pullback.scipy.special has no such function"
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     from pullback.numpy.promotion import operand
     from pullback.primitives.shapes import expand_dims
 
-    x, y = (operand(f"np.{name}.outer", v) for v in inputs)
+    x, y = (operand(f"np.{ufunc.__name__}.outer", v) for v in inputs)
     rank = len(x.shape)
-    return _call(name, (expand_dims(x, range(rank, rank + len(y.shape))), y), kwargs)
+    return _call(ufunc, (expand_dims(x, range(rank, rank + len(y.shape))), y), kwargs)
 
 
 def _along_an_axis(function: Callable[..., Any], inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -110,25 +167,38 @@ def array_function(function: Callable[..., Any], types: Any, args: Any, kwargs: 
     """A call of one of NumPy's other functions.
 
     Raises:
-      UnsupportedFunctionError: there is no such function here, or it cannot be done (a TypeError).
+      ImmutableArrayError: the result is to be written into an array of ours (a TypeError).
+      UnsupportedFunctionError: an operand is traced, and there is no such function here (a TypeError).
 
+    >>> import pullback
     >>> import pullback.numpy as pnp
     >>> import numpy as np
-    >>> print(np.concatenate([pnp.ones(1), np.zeros(1)]))
-    [1. 0.]
+    >>> np.concatenate([pnp.ones(1), pnp.zeros(1)])
+    array([1., 0.], dtype=float32)
+    >>> print(pullback.grad(lambda x: np.sum(np.concatenate([x, x])))(pnp.ones(1)))
+    [2.]
     """
     if not all(issubclass(kind, (Array, np.ndarray, np.generic)) for kind in types):
         return NotImplemented
     name = function.__name__
     module = function.__module__.removeprefix("numpy").lstrip(".")
     shown = ".".join(filter(None, ("np", module, name)))
+    out = kwargs.get("out")
+    if any(isinstance(x, Array) for x in (out if isinstance(out, tuple) else (out,))):
+        raise ImmutableArrayError(_no_writing(shown))
+    if not any(isinstance(x, Tracer) for x in tree.leaves((args, kwargs))):
+        if function in _OF_THE_TYPE:
+            return _find("", name, shown)(*args, **kwargs)
+        try:
+            return function(*_on_the_host(args), **_on_the_host(kwargs))
+        except ValueError as error:
+            if "read-only" not in str(error):
+                raise
+            raise ImmutableArrayError(_no_writing(shown)) from None
     if name in _ON_THE_HOST and not module:
         return function(*_on_the_host(args), **_on_the_host(kwargs))
-    if kwargs.get("out") is not None:
-        leaves = tree.leaves((args, kwargs))
-        if any(isinstance(x, Tracer) for x in leaves):
-            raise UnsupportedFunctionError(f"{shown} cannot write traced arrays into out=; use the result")
-        return function(*_on_the_host(args), **_on_the_host(kwargs))
+    if out is not None:
+        raise UnsupportedFunctionError(f"{shown} cannot write traced arrays into out=; use the result")
     found = _find(module, name, shown)
     try:
         return found(*args, **kwargs)
@@ -159,7 +229,7 @@ def _find(module: str, name: str, shown: str) -> Callable[..., Any]:
     found = getattr(home, name, None) or getattr(home, _ALIASES.get(name, name), None)
     if found is None:
         raise UnsupportedFunctionError(
-            f"{shown} was called with Pullback's arrays, but pullback.numpy has no such function. "
-            "Convert concrete arrays with np.asarray first; their derivatives are then lost."
+            f"{shown} was called with traced arrays, but pullback.numpy has no such function. NumPy's own can be "
+            "called on concrete arrays only; within compiled programs by pullback.pure_callback."
         )
     return found  # type: ignore[no-any-return]

@@ -299,6 +299,10 @@ class ConcreteMethods:
         fits = last + 1 + len(kind) <= np.get_printoptions()["linewidth"]
         return f"{text} {kind}" if fits else f"{text}\n      {kind}"
 
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        """The elements as a NumPy array that is read-only, by the name that plotting libraries ask for."""
+        return np.asarray(self)
+
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
