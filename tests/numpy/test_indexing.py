@@ -461,3 +461,46 @@ def test_more_diagonals() -> None:
     same(diagonals.mask_indices(3, diagonals.triu)[1], np.mask_indices(3, np.triu)[1])
     same(diagonals.triu_indices_from(x)[0], np.triu_indices_from(np.zeros((3, 2)))[0])
     same(diagonals.diag_indices_from(pnp.zeros((2, 2)))[0], [0, 1])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, pullback.jit])
+def test_place_and_put_of_traced_operands(wrap: Any) -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((6,), (2, 3), (1,), (0,)):
+        x = rng.normal(size=shape).astype("f")
+        for mask in (rng.normal(size=shape) > 0, np.zeros(shape, bool), np.ones(shape, bool)):
+            for values in (np.float32(7), np.arange(1, 3, dtype="f"), np.arange(1, 9, dtype="f")):
+                expected = x.copy()
+                np.place(expected, mask, values)
+                got = wrap(lambda x, m, v: pnp.place(x, m, v, inplace=False))(x, mask, values)
+                np.testing.assert_array_equal(got, expected)
+    x, ones = np.arange(6, dtype="f"), np.array([9.0, 8.0], "f")
+    assert wrap(lambda x, m: pnp.place(x, m, ones, inplace=False))(x, np.arange(6)).tolist() == [0, 9, 8, 9, 8, 9]
+    for indices, expected in (
+        ([0, -1], [9, 1, 2, 3, 4, 8]),
+        ([7, 1], [0, 8, 2, 3, 4, 9]),
+        ([-9, 1], [9, 8, 2, 3, 4, 5]),
+    ):
+        got = wrap(lambda x, i: pnp.put(x, i, ones, inplace=False))(x, np.array(indices, np.int8))
+        assert got.tolist() == expected
+    table = np.zeros((2, 3), "f")
+    got = wrap(lambda x, v: pnp.fill_diagonal(x, v, inplace=False))(table, ones)
+    assert got.tolist() == [[9, 0, 0], [0, 8, 0]]
+    got = wrap(lambda x, i: pnp.put_along_axis(x, i, 5.0, 1, inplace=False))(table, np.array([[0], [2]]))
+    assert got.tolist() == [[5, 0, 0], [0, 0, 5]]
+
+
+def test_place_is_differentiated_and_mapped() -> None:
+    x, mask, values = pnp.arange(6.0), np.array([1, 0, 1, 0, 1, 0], bool), pnp.array([2.0, 3.0])
+    total = lambda x, v: (pnp.place(x, mask, v, inplace=False) ** 2).sum()
+    dx, dv = pullback.grad(total, (0, 1))(x, values)
+    assert dx.tolist() == [0, 2, 0, 6, 0, 10]
+    assert dv.tolist() == [8, 6]
+    mapped = pullback.vmap(lambda x, m: pnp.place(x, m, values, inplace=False))(
+        pnp.stack([x, x]), np.stack([mask, ~mask])
+    )
+    assert mapped.tolist() == [[2, 1, 3, 3, 2, 5], [0, 2, 2, 3, 4, 2]]
+    with pytest.raises(ValueError, match=r"place needs at least one value, got an array of shape \(0,\)"):
+        pnp.place(x, mask, pnp.zeros(0), inplace=False)
+    with pytest.raises(ValueError, match="mask and array must have one size"):
+        pullback.jit(lambda x, m: pnp.place(x, m, 1.0, inplace=False))(x, mask[:5])

@@ -366,11 +366,7 @@ def from_numpy(x: Any) -> ArrayImpl:
     Raises:
       MaskedArrayError: the array has a mask (a ValueError and a TypeError).
     """
-    if type(x) is not np.ndarray and is_masked(x):
-        raise MaskedArrayError(
-            f"masked arrays are not supported, for the mask would be lost: got one of shape {x.shape} and dtype "
-            f"{x.dtype}. x.filled(value) replaces the masked elements, and x.data ignores the mask."
-        )
+    refuse_masked(x)
     dtype = dtypes.canonicalize_dtype(x.dtype)
     try:
         if isinstance(x, np.generic):
@@ -407,6 +403,19 @@ def is_masked(x: Any) -> bool:
     """Whether an object is one of NumPy's masked arrays, whose module is imported only where they are used."""
     module = sys.modules.get("numpy.ma.core")
     return module is not None and isinstance(x, module.MaskedArray)
+
+
+def refuse_masked(x: Any) -> None:
+    """Refuse a masked array.
+
+    Raises:
+      MaskedArrayError: it is one (a ValueError and a TypeError).
+    """
+    if type(x) is not np.ndarray and is_masked(x):
+        raise MaskedArrayError(
+            f"masked arrays are not supported, for the mask would be lost: got one of shape {x.shape} and dtype "
+            f"{x.dtype}. x.filled(value) replaces the masked elements, and x.data ignores the mask."
+        )
 
 
 def _has_memory(x: Any) -> bool:

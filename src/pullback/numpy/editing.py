@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import typeof
+from pullback.core.array import refuse_masked, typeof
 from pullback.core.errors import ShapeError, UnsupportedFunctionError
 from pullback.numpy.joining import concatenate
 from pullback.numpy.manipulation import broadcast_to, ravel, take_parts, tile
@@ -260,6 +260,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_index(axis, len(x.shape), "delete")
+    refuse_masked(obj)
     try:
         kept = np.delete(np.arange(x.shape[axis]), _positions(obj))
     except (IndexError, ValueError) as error:
@@ -296,6 +297,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         x, axis = ravel(x), 0
     axis = axis_index(axis, len(x.shape), "insert")
     n = x.shape[axis]
+    refuse_masked(obj)
     where = np.arange(*obj.indices(n)) if isinstance(obj, slice) else np.asarray(obj)
     if where.dtype.kind == "b":
         where = np.flatnonzero(where)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.array import Array, ArrayImpl, refuse_masked
 from pullback.core.errors import (
     IndexingError,
     NonConcreteBooleanIndexError,
@@ -69,6 +69,7 @@ def _classify(item: Any, index: Any) -> Any:
         raise _not_an_index(item, index)
     value = item._value if isinstance(item, ArrayImpl) else np.asarray(item) if isinstance(item, list) else item
     if isinstance(value, (np.ndarray, np.generic)):
+        refuse_masked(value)
         if value.dtype.kind in "iu":
             return int(value) if value.ndim == 0 else np.asarray(value)
         if value.dtype.kind == "b":

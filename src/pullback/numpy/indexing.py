@@ -24,7 +24,7 @@ from pullback.core.errors import (
 )
 from pullback.core.trace import Tracer, state
 from pullback.numpy.index_lowering import position, read, write
-from pullback.numpy.promotion import axis_index, operand, promote_all
+from pullback.numpy.promotion import another, axis_index, operand, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
@@ -362,9 +362,10 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 
     Args:
       a: an array.
-      ind: integers; negative ones count from the end.
+      ind: integers.
       v: the values, repeated if there are too few.
-      mode: what becomes of positions out of range: "drop" (the default), "clip" or "wrap".
+      mode: what becomes of positions out of range: "clip", which takes all negative ones for 0, "wrap", or "drop". By
+        default negative ones count from the end first, and are then clipped.
       inplace: must be False, for arrays are immutable.
 
     Raises:
@@ -378,10 +379,16 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     x, positions = operand("put", a), _positions("put", ind)
     value = ops.convert_element_type(operand("put", v), x.dtype)
     count = positions.aval.size
-    if count == 0:
-        return x
+    if count == 0 or value.aval.size == 0:
+        return another(x)
     flat = shapes.reshape(x, (x.aval.size,))
-    positions, scatter_mode = _wrapped("put", shapes.reshape(positions, (count,)), x.aval.size, mode)
+    positions = shapes.reshape(positions, (count,))
+    if positions.dtype.itemsize < 4:  # which may not hold the size
+        positions = ops.convert_element_type(positions, dtypes.default_int())
+    if mode is None:
+        size = shapes.full((), x.aval.size, positions.dtype)
+        positions, mode = ops.where(ops.lt(positions, 0), ops.add(positions, size), positions), "clip"
+    positions, scatter_mode = _wrapped("put", positions, x.aval.size, mode)
     out = write(scatter, flat, positions, repeated(value, count), scatter_mode)
     return shapes.reshape(out, x.shape)
 
@@ -391,7 +398,7 @@ def repeated(value: Any, count: int) -> Any:
     size = value.aval.size
     flat = shapes.reshape(value, (size,))
     if size == 0:
-        raise ShapeError("put and place need at least one value")
+        raise ShapeError("fill_diagonal needs at least one value")
     if size >= count:
         return slicing.slice_in_dim(flat, 0, count, 0)
     return slicing.slice_in_dim(slicing.concatenate([flat] * -(-count // size), 0), 0, count, 0)
@@ -402,13 +409,13 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 
     Args:
       arr: an array.
-      mask: booleans of as many elements, concrete.
+      mask: booleans of as many elements.
       vals: the values, repeated if there are too few.
       inplace: must be False, for arrays are immutable.
 
     Raises:
       ArgumentError: ``inplace`` is true (a ValueError).
-      ShapeError: ``mask`` and ``arr`` differ in size (a ValueError).
+      ShapeError: ``mask`` and ``arr`` differ in size, or there is no value (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> x = pnp.arange(4)
@@ -416,10 +423,24 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     [0 1 7 8]
     """
     _not_in_place("place", inplace)
-    x, chosen = operand("place", arr), _known("place", mask)
-    if chosen.size != x.aval.size:
+    x, chosen = operand("place", arr), operand("place", np.asarray(mask) if isinstance(mask, (list, tuple)) else mask)
+    count = x.aval.size
+    if chosen.aval.size != count:
         raise ShapeError(f"place: mask and array must have one size, got shapes {chosen.shape} and {x.shape}")
-    return put(x, np.flatnonzero(chosen), vals, inplace=False)
+    values = ops.convert_element_type(operand("place", vals), x.dtype)
+    values = shapes.reshape(values, (values.aval.size,))
+    if values.shape == (0,):
+        raise ShapeError(f"place needs at least one value, got an array of shape {np.shape(vals)}")
+    if count == 0:
+        return another(x)
+    if not dtypes.is_bool(chosen.dtype):
+        chosen = ops.ne_p.bind(chosen, 0)
+    chosen = shapes.reshape(chosen, (count,))
+    # The k-th place that is true takes value k.
+    rank = ops.sub(reductions.cumsum(ops.convert_element_type(chosen, dtypes.default_int())), 1)
+    rank = ops.where(chosen, ops.rem_p.bind(rank, shapes.full((), values.shape[0], rank.dtype)), 0)
+    placed = ops.where(chosen, read(values, rank), shapes.reshape(x, (count,)))
+    return shapes.reshape(placed, x.shape)
 
 
 # Conditions --------------------------------------------------------------------------------------------------------

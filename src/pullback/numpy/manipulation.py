@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.array import Array, ArrayImpl, refuse_masked
 from pullback.core.errors import DtypeError, ShapeError, TracerArrayConversionError
 from pullback.core.trace import state
 from pullback.core.types import Shape
@@ -411,6 +411,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         x, axis = ravel(x), 0
     axis = axis_index(axis, len(x.shape), "repeat")
     n = x.shape[axis]
+    refuse_masked(repeats)
     try:
         counts = np.asarray(repeats)
     except TracerArrayConversionError:

@@ -9,7 +9,7 @@ from typing import Any
 from pullback.core import dtypes, source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, host_value, typeof
 from pullback.core.config import config
-from pullback.core.errors import NotDifferentiableError, NotLinearError, TangentMismatchError
+from pullback.core.errors import NotDifferentiableError, NotLinearError, TangentMismatchError, UnsupportedArgumentError
 from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer, is_linear
 from pullback.core.trace import Primitive, Trace, Tracer, check_result, state
 from pullback.core.types import ZERO, ShapedArray
@@ -44,6 +44,7 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
     """The gradient of a function with a scalar result.
 
@@ -56,6 +57,7 @@ def grad(
       holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex, and the result
         is its complex derivative.
       allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
+      reduce_axes: must be empty; accepted for compatibility.
 
     Returns:
       A function of the same arguments that gives the gradient, with the shapes and dtypes of the arguments chosen
@@ -73,6 +75,7 @@ def grad(
     0.070650816
     """
     check_callable(fun, "grad")
+    _no_reduce_axes(reduce_axes, "grad")
     options = "grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
 
     def gradient(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -88,6 +91,7 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
     """A function's value and its gradient, computed together. See :func:`grad` for the arguments.
 
@@ -99,6 +103,7 @@ def value_and_grad(
     9.0 6.0
     """
     check_callable(fun, "value_and_grad")
+    _no_reduce_axes(reduce_axes, "value_and_grad")
     options = "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
 
     def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -106,6 +111,14 @@ def value_and_grad(
         return ((value, aux) if has_aux else value), result
 
     return transformed(fun, both)
+
+
+def _no_reduce_axes(reduce_axes: Any, transformation: str) -> None:
+    if reduce_axes:
+        raise UnsupportedArgumentError(
+            f"{transformation}: reduce_axes must be empty, got {reduce_axes!r}: sum the gradients of a mapped function "
+            "over its mapped axis instead"
+        )
 
 
 _Options = tuple[str, int | tuple[int, ...], bool, bool, bool]
@@ -332,13 +345,14 @@ def _linearize(
 
 
 @entrance
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
     """The value of a function, and the function that maps cotangents of its output to cotangents of its inputs.
 
     Args:
       fun: takes and returns trees of arrays.
       primals: the point: one tree for each argument.
       has_aux: whether ``fun`` returns a pair of an output and anything else.
+      reduce_axes: must be empty; accepted for compatibility.
 
     Returns:
       ``(out, vjp_fun)``, or ``(out, vjp_fun, aux)``. ``vjp_fun(ct)`` takes a tree like ``out`` and gives a tuple of
@@ -354,6 +368,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> print(pull(pnp.ones(()))[0])
     1.0
     """
+    _no_reduce_axes(reduce_axes, "vjp")
     out, aux, program, in_tree, out_tree, in_avals, out_avals = _linearize(fun, primals, has_aux, "vjp")
     pull = VJPFunction(program, in_tree, out_tree, in_avals, out_avals, name_of(fun))
     return (unflatten_one(out_tree, out), pull, *aux)

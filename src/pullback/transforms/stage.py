@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, refuse_masked, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, check_jaxpr, infer, is_literal
@@ -245,6 +245,7 @@ class ShapeDtypeStruct:
 def abstractify(x: Any) -> ShapedArray:
     """The type of an array, a number, or anything that has a shape and a dtype."""
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, Array):
+        refuse_masked(x)
         return ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype), getattr(x, "weak_type", False))
     return typeof(x)
 

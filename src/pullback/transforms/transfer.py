@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.devices import Device, SingleDeviceSharding, default_device, device
-from pullback.core import tree
+from pullback.core import dtypes, tree
 from pullback.core.array import Array, ArrayImpl, DeviceArray, as_array, delete, fresh, shared, signature, signature_of
 from pullback.core.errors import BackendError
 from pullback.transforms.arguments import entrance
@@ -95,13 +95,17 @@ def device_put(
 
 
 def device_get(x: Any) -> Any:
-    """A tree of arrays as NumPy arrays, once they are computed.
+    """A tree of arrays as NumPy arrays, once they are computed; random keys, which NumPy lacks, stay as they are.
 
     >>> import pullback.numpy as pnp
     >>> device_get({"a": pnp.ones(2)})
     {'a': array([1., 1.], dtype=float32)}
     """
-    return tree.tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) else leaf, x)
+
+    def get(leaf: Any) -> Any:
+        return np.asarray(leaf) if isinstance(leaf, Array) and leaf.dtype != dtypes.key_dtype else leaf
+
+    return tree.tree_map(get, x)
 
 
 def block_until_ready(x: Any) -> Any:
