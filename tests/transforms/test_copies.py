@@ -12,9 +12,10 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback import grad, jit, lax, tree, value_and_grad
+from pullback import checkpoint, grad, jit, lax, make_jaxpr, tree, value_and_grad, vjp, vmap
 from pullback.core.array import Array, DeviceArray
 from pullback.core.errors import DeletedArrayError
+from pullback.core.jaxpr import jaxpr_as_fun
 
 double = jit(lambda x: 2 * x)
 step = jit(lambda p: p - 1, donate_argnums=0)
@@ -183,3 +184,59 @@ def test_copies_of_traced_values() -> None:
     np.testing.assert_array_equal(grad(f)(jnp.ones(2)), [2, 2])
     np.testing.assert_array_equal(jit(grad(f))(jnp.ones(2)), [2, 2])
     np.testing.assert_array_equal(pullback.hessian(f)(jnp.ones(2)), 2 * np.eye(2))
+
+
+# Captured arrays that are gone -----------------------------------------------------------------------------------
+
+
+def _twice(f: Any, *args: Any) -> Any:
+    f(*args)
+    return lambda: f(*args)
+
+
+CAPTURES: dict[str, Callable[[Any], Callable[[], Any]]] = {
+    "jit": lambda x: _twice(jit(lambda y: y + x), 1.0),
+    "jit, not traced yet": lambda x: lambda: jit(lambda y: y + x)(1.0),
+    "jit within jit": lambda x: _twice(jit(grad(lambda y: jit(lambda y: (y * x).sum())(y))), 1.0),
+    "grad of jit": lambda x: _twice(grad(jit(lambda y: (y * x).sum())), 1.0),
+    "vmap of jit": lambda x: _twice(vmap(jit(lambda y: (y * x).sum())), jnp.ones(2)),
+    "steps": lambda x: (lambda f: lambda: f(1.0))(jit(lambda y: y + x).lower(1.0).compile()),
+    "branch": lambda x: _twice(jit(lambda y: lax.cond(y > 0, lambda: (x * y).sum(), lambda: y)), 1.0),
+    "loop": lambda x: _twice(lambda: lax.scan(lambda c, _: (c + x, None), 0 * jnp.ones(1000), None, length=200)),
+    "loop under jit": lambda x: _twice(
+        jit(lambda: lax.scan(lambda c, _: (c + x, None), jnp.ones(1000), None, length=9))
+    ),
+    "residual": lambda x: (lambda f: lambda: f(jnp.ones(1000)))(vjp(lambda y: y * jnp.sin(y), x)[1]),
+    "captured residual": lambda x: (lambda f: lambda: f(1.0))(vjp(lambda y: (y * x).sum(), 2.0)[1]),
+    "checkpoint": lambda x: (lambda f: lambda: f(1.0))(vjp(jit(checkpoint(lambda y: (jnp.sin(y) * x).sum())), 2.0)[1]),
+    "jaxpr": lambda x: (lambda f: lambda: f(1.0))(jaxpr_as_fun(make_jaxpr(lambda y: y + x)(1.0))),
+    "argument": lambda x: lambda: double(x),
+}
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_captured_arrays_that_were_donated_or_deleted_raise(name: str) -> None:
+    for give_up in (step, lambda x: x.delete()):
+        x = double(jnp.ones(1000))
+        call = CAPTURES[name](x)
+        give_up(x)
+        with pytest.raises(DeletedArrayError, match=r"this array of type f32\[1000\] was deleted: it was donated"):
+            call()
+
+
+def test_residuals_of_compiled_functions_outlive_their_operand() -> None:
+    x = double(jnp.ones(1000))
+    _, pull = vjp(jit(lambda y: y * y), x)
+    step(x)
+    assert (np.asarray(pull(jnp.ones(1000))[0]) == 4).all()
+
+
+def test_an_array_that_is_donated_and_another_operand_too() -> None:
+    x = double(jnp.ones(1000))
+    assert jit(lambda a, b: a + b, donate_argnums=0)(x, x)[0] == 4
+    assert x.is_deleted()
+    y = double(jnp.ones(1000))
+    add = jit(lambda a: a + y, donate_argnums=0)
+    assert add(y)[0] == 4
+    with pytest.raises(DeletedArrayError):
+        add(jnp.ones(1000))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.backends.devices import Device, default_device, devices
-from pullback.backends.programs import Program, buffer_of, from_buffer
+from pullback.backends.programs import Program, buffer_of, buffers_of, from_buffer
 from pullback.core.array import ArrayImpl, signature, signature_of
 from pullback.core.errors import BackendError
 
@@ -47,7 +47,9 @@ def call(program: Program, arrays: Sequence[ArrayImpl], asked_for: bool) -> list
     """The results of a program, which stay on its device if it was asked for."""
     device = program.device
     buffers = [buffer_of(x, device) for x in arrays]
-    outs = program.run(buffers + program.captured if program.captured else buffers)
+    if program.captured:
+        buffers += map(buffers_of, program.captured)
+    outs = program.run(buffers)
     kinds = program.out_signatures
     if asked_for:
         kinds = [signature(k.aval.shape, k.aval.dtype, k.aval.weak_type, device) for k in kinds]

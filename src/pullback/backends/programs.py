@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from pullback.backends.devices import Device, default_device
 from pullback.backends.emit import emit_module
 from pullback.backends.hlo import _NONE, Aliases, Module
 from pullback.core import array
-from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature
+from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature, signature_of
 from pullback.core.config import config
 from pullback.core.errors import CompilationError
 from pullback.core.jaxpr import ClosedJaxpr
@@ -43,6 +44,15 @@ def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
     if client.several_devices and client.device_of(buffer) is not device:
         return client.move(buffer, device)
     return buffer
+
+
+def resident(x: ArrayImpl, device: Device) -> ArrayImpl:
+    """An array, or its copy, whose buffer is on a device."""
+    buffer = buffer_of(x, device)
+    return x if x._buffer is buffer else from_buffer(buffer, signature_of(x))
+
+
+buffers_of = attrgetter("_buffer")
 
 
 def from_buffer(buffer: Buffer, kind: Signature) -> DeviceArray:
@@ -90,7 +100,8 @@ class Program:
     Attributes:
       device: where it runs.
       run: ``run(buffers)`` starts it on the buffers of its inputs and of what it captured.
-      captured: the buffers of what it captured.
+      captured: the arrays that it captured, on its device. Their buffers are looked up in each call: one that was
+        deleted or donated meanwhile raises ``DeletedArrayError``.
       out_signatures: the signatures of its results, where nobody asked for the device.
     """
 
@@ -101,14 +112,14 @@ class Program:
         self.executable = executable
         self.device = executable.device
         self.run = executable.run
-        self.captured = [buffer_of(x, self.device) for x in lowered.captured]
+        self.captured = [resident(x, self.device) for x in lowered.captured]
         avals = lowered.closed.out_avals
         self.out_signatures = [signature(a.shape, a.dtype, bool(a.weak_type)) for a in avals]
 
     def __call__(self, args: Sequence[ArrayImpl]) -> list[DeviceArray]:
         """The results for some arrays."""
         device = self.device
-        outs = self.run([buffer_of(x, device) for x in args] + self.captured)
+        outs = self.run([*[buffer_of(x, device) for x in args], *map(buffers_of, self.captured)])
         return list(map(from_buffer, outs, self.out_signatures))
 
 

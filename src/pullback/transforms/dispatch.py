@@ -46,7 +46,7 @@ class Entry:
     Attributes:
       run: starts the program on a list of buffers.
       kept: the leaves of the arguments that it takes, or None if it takes all.
-      captured: buffers that it takes after them.
+      captured: arrays that it takes after them.
       kinds: the signatures of the results that it gives.
       simple: whether it takes all leaves and gives all results, so that nothing but ``execute`` has to be done.
       execute: starts the program on a list of buffers; ``consume_with_handlers(handlers)`` gives those of its results.
@@ -97,7 +97,11 @@ def run(entry: Entry, leaves: Sequence[Any]) -> Any:
     if buffers is None:
         buffers = _put(leaves, entry.device)
     if entry.captured:
-        buffers += entry.captured
+        buffers += map(buffers_of, entry.captured)
+    if entry.donated and len(set(map(id, buffers))) < len(buffers):
+        for i in entry.donated:  # an operand twice: what is donated is a copy
+            position = i if kept is None else kept.index(i)
+            buffers[position] = _client.copied(buffers[position])
     outs = list(map(from_buffer, entry.run(buffers), entry.kinds))
     places = entry.places
     if places is not None:
