@@ -10,7 +10,6 @@ import functools
 import importlib.util
 import os
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from pullback.backends.devices import default_device as default_device
 from pullback.backends.memory import large_heaps_for_new_threads
 from pullback.backends.storage import from_stored, stored_dtype, to_stored
 from pullback.core.errors import BackendError, CompilationError
+from pullback.core.registry import Registry
 from pullback.core.types import ShapedArray
 
 Buffer = Any
@@ -253,7 +253,7 @@ def fetch(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 # Executables ---------------------------------------------------------------------------------------------------------
 
 
-executables: weakref.WeakSet[Executable] = weakref.WeakSet()
+executables: Registry[Executable] = Registry()
 """The compiled programs that are in use."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from pullback.core.trace import Primitive, missing_rule
 _programs: dict[Any, Program] = {}
 LARGEST = 512
 """How many programs are kept; the oldest is dropped for a new one."""
+_keeping = threading.Lock()
 
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -30,13 +32,15 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     key = (primitive, tuple(sorted(params.items())), tuple(avals), device)
     program = _programs.get(key)
     if program is None:
-        if len(_programs) >= LARGEST:
-            _programs.pop(next(iter(_programs)), None)
         invars = [Var(a) for a in avals]
         out = infer(primitive, avals, params)
         outvars = [Var(a) for a in (out if primitive.multiple_results else [out])]
         jaxpr = Jaxpr([], invars, [Eqn(primitive, list(invars), params, outvars)], outvars)
-        program = _programs[key] = Lowered(ClosedJaxpr(jaxpr), primitive.name, device).compile()
+        program = Lowered(ClosedJaxpr(jaxpr), primitive.name, device).compile()
+        with _keeping:
+            while len(_programs) >= LARGEST:
+                del _programs[next(iter(_programs))]
+            _programs[key] = program
     outs = placement.call(program, arrays, asked_for)
     return outs if primitive.multiple_results else outs[0]
 

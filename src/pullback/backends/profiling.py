@@ -156,7 +156,7 @@ def _operation_names(modules: set[Any]) -> dict[tuple[str, str], dict[str, str]]
     Where two programs have one name, instructions that they name alike are left out, unless they come from the same.
     """
     found: dict[tuple[str, str], dict[str, str]] = {}
-    for executable in list(client.executables):
+    for executable in client.executables.living():
         text = executable.loaded.get_hlo_text()
         head = _MODULE.match(text)
         if head is None or head[1] not in modules:

@@ -66,7 +66,8 @@ def largest(text: str) -> int:
 
 def halves(jaxpr: Jaxpr) -> list[Jaxpr]:
     """The equations of a program in one or two parts of about the same size, each a program."""
-    sizes = list(itertools.accumulate(map(_size, jaxpr.eqns)))
+    counted: dict[Jaxpr, int] = {}
+    sizes = list(itertools.accumulate(_size(eqn, counted) for eqn in jaxpr.eqns))
     cut = min(range(1, len(sizes) + 1), key=lambda i: abs(2 * sizes[i - 1] - sizes[-1]))
     if sizes[-1] < TWO_PARTS:
         cut = len(sizes)
@@ -83,6 +84,11 @@ def halves(jaxpr: Jaxpr) -> list[Jaxpr]:
     return parts[::-1]
 
 
-def _size(eqn: Eqn) -> int:
-    """How many equations there are in an equation, itself included."""
-    return 1 + sum(_size(inner) for jaxpr in subjaxprs(eqn) for inner in jaxpr.eqns)
+def _size(eqn: Eqn, counted: dict[Jaxpr, int]) -> int:
+    """How many equations there are in an equation, itself included; programs that were counted are not again."""
+    size = 1
+    for jaxpr in subjaxprs(eqn):
+        if jaxpr not in counted:
+            counted[jaxpr] = sum(_size(inner, counted) for inner in jaxpr.eqns)
+        size += counted[jaxpr]
+    return size

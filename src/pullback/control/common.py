@@ -7,9 +7,11 @@ that is written as a new closure in each call too.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -316,16 +318,20 @@ def stage_step(
 
 # Equal programs ------------------------------------------------------------------------------------------------------
 
-_programs: dict[Any, ClosedJaxpr] = {}
-LARGEST = 1024
-"""How many programs are kept; that which was longest not asked for is dropped for a new one."""
-caches.append(_programs)
+_programs: WeakValueDictionary[Any, ClosedJaxpr] = WeakValueDictionary()
+"""The programs that others were found to be equal to, as long as somebody has them: a program around them, for example."""
+_lately: dict[ClosedJaxpr, None] = {}
+LARGEST = 256
+"""How many programs that ran eagerly are kept when nobody has them, since the next call, of a body that is another closure
+with the same code, may need them again; that which was longest not asked for is dropped for a new one."""
+_keeping = threading.Lock()
+caches.extend((_programs, _lately))
 
 
 def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The first program that is equal to this one, which holds no values of its own: the same for equal ones.
 
-    What was made of a program is kept as long as the program, so that nothing has to be made again for an equal one.
+    What was made of a program is kept in it, so that nothing has to be made again for an equal one.
 
     >>> from pullback.transforms.stage import make_jaxpr
     >>> one, other = (make_jaxpr(lambda x: x * 2)(1.0) for _ in range(2))
@@ -333,14 +339,21 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
     (False, True)
     """
     try:
-        key = _key(closed.jaxpr)
-        found = _programs.pop(key, closed)
+        found = _programs.setdefault(_key_of(closed), closed)
     except TypeError:  # a parameter that has no hash, or none by its value
         return closed
-    while len(_programs) >= LARGEST:
-        _programs.pop(next(iter(_programs)), None)
-    _programs[key] = found
+    if not is_staged():
+        with _keeping:
+            _lately.pop(found, None)
+            _lately[found] = None
+            while len(_lately) > LARGEST:
+                del _lately[next(iter(_lately))]
     return found
+
+
+@cached_by_jaxpr
+def _key_of(closed: ClosedJaxpr) -> tuple[Any, ...]:
+    return _key(closed.jaxpr)
 
 
 def _key(jaxpr: Jaxpr) -> tuple[Any, ...]:
@@ -361,11 +374,6 @@ def _key(jaxpr: Jaxpr) -> tuple[Any, ...]:
     return tuple([v.aval for v in jaxpr.invars]), tuple(eqns), outs
 
 
-@cached_by_jaxpr
-def _closed_key(closed: ClosedJaxpr) -> tuple[Any, ...]:
-    return _key(closed.jaxpr)
-
-
 def _literal_key(a: Any) -> tuple[Any, ...]:
     """A number by its bits: zeros have signs, and a NaN is not equal to itself."""
     value = a.val._value if isinstance(a.val, ArrayImpl) else a.val
@@ -379,7 +387,9 @@ def _param_key(value: Any) -> Any:
     if kind is ClosedJaxpr:
         if value.consts:
             raise TypeError("a program that holds values")
-        return _closed_key(value)
+        # One object for all equal ones. By its key, of keys within keys, the hash of a program that is used twice by
+        # one that is used twice, and so on, would take a time that doubles with each.
+        return interned(value)
     if isinstance(value, CustomCall) and value.key is None:
         raise TypeError("a call of which nothing is known")
     if kind.__hash__ is object.__hash__ and value is not None and kind is not type:
@@ -529,14 +539,17 @@ loop below the bound loses at most 0.2 ms, and is not worth compiling unless it 
 @cached_by_jaxpr
 def work(closed: ClosedJaxpr) -> int:
     """How many operations a program runs, each loop of unknown length counted as one step."""
-    return _work(closed.jaxpr)
+    return _work(closed.jaxpr, {})
 
 
-def _work(jaxpr: Jaxpr) -> int:
-    total = 0
-    for eqn in jaxpr.eqns:
-        inner = sum(map(_work, subjaxprs(eqn)))
-        total += eqn.params.get("length", 1) * inner if inner else 1
+def _work(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
+    total = counted.get(jaxpr)
+    if total is None:
+        total = 0
+        for eqn in jaxpr.eqns:
+            inner = sum(_work(part, counted) for part in subjaxprs(eqn))
+            total += eqn.params.get("length", 1) * inner if inner else 1
+        counted[jaxpr] = total
     return total
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from pullback.core import source
@@ -104,9 +105,15 @@ class Jaxpr:
 
 
 class ClosedJaxpr:
-    """A jaxpr with the values of its constants."""
+    """A jaxpr with the values of its constants.
 
-    __slots__ = ("__weakref__", "consts", "jaxpr")
+    What transformations made of it is kept in it (see ``cached_by_jaxpr``), and not in a table beside it: that may refer
+    to the program again, as the derivative of a loop does, and the collector finds such a circle only if both are in it.
+    """
+
+    __slots__ = ("__weakref__", "_derived", "consts", "jaxpr")
+
+    _derived: dict[Any, Any]
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
         self.jaxpr = jaxpr
@@ -286,31 +293,43 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
     Raises:
       JaxprError: naming the equation and the rule that it breaks.
     """
-    jaxpr = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
+    _check(jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr, set())
+
+
+def _check(jaxpr: Jaxpr, checked: set[Jaxpr]) -> None:
+    """Check a program, and those within it that were not checked yet: one may be in many equations."""
+    if jaxpr in checked:
+        return
+    checked.add(jaxpr)
     bound: set[Var] = set()
 
-    def bind(variables: Sequence[Var], what: str) -> None:
+    def bind(variables: Sequence[Var], what: Callable[[], str]) -> None:
         for v in variables:
             if v in bound:
-                raise JaxprError(f"{what} binds a variable that is bound already: {v}")
+                raise JaxprError(f"{what()} binds a variable that is bound already: {v}")
             bound.add(v)
 
-    def use(atoms: Sequence[Atom], what: str) -> None:
+    def use(atoms: Sequence[Atom], what: Callable[[], str]) -> None:
         for a in atoms:
             if isinstance(a, Var) and a not in bound:
-                raise JaxprError(f"{what} uses a variable that is not bound: {a}")
+                raise JaxprError(f"{what()} uses a variable that is not bound: {a}")
 
-    bind(jaxpr.constvars, "the list of constants")
-    bind(jaxpr.invars, "the list of inputs")
+    bind(jaxpr.constvars, lambda: "the list of constants")
+    bind(jaxpr.invars, lambda: "the list of inputs")
     for eqn in jaxpr.eqns:
-        what = f"the equation `{eqn}` from {source.describe(eqn.made_at)}"
+        what = partial(_called, eqn)
         use(eqn.invars, what)
         for message in _typing_errors(eqn):
-            raise JaxprError(f"{what} {message}")
+            raise JaxprError(f"{what()} {message}")
         bind(eqn.outvars, what)
         for inner in subjaxprs(eqn):
-            check_jaxpr(inner)
-    use(jaxpr.outvars, "the list of results")
+            _check(inner, checked)
+    use(jaxpr.outvars, lambda: "the list of results")
+
+
+def _called(eqn: Eqn) -> str:
+    """An equation, for error messages: its text is as long as all programs within it."""
+    return f"the equation `{eqn}` from {source.describe(eqn.made_at)}"
 
 
 # Types of results, and evaluation ---------------------------------------------------------------------------------

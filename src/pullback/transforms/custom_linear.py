@@ -10,6 +10,7 @@ from pullback.core import tree
 from pullback.core.array import Array, typeof
 from pullback.core.errors import CustomRuleError, MissingCustomRuleError, UnexpectedTracerError
 from pullback.core.jaxpr import jaxpr_as_fun
+from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import Trace, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
@@ -216,7 +217,7 @@ class TransposeRule(Backward):
         )
 
 
-class custom_transpose:
+class custom_transpose(OwnsPrograms):
     """A linear function with a rule for its transpose.
 
     Args:

@@ -18,6 +18,7 @@ from pullback.core.errors import (
     CustomRuleError,
     MissingCustomRuleError,
 )
+from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, Tracer, state
 from pullback.primitives.checked import stop_gradient
 from pullback.transforms.arguments import (
@@ -36,7 +37,7 @@ custom_vjp_call_p = equation("custom_vjp_call")
 # The functions with rules -------------------------------------------------------------------------------------------
 
 
-class CustomFunction:
+class CustomFunction(OwnsPrograms):
     """A function with derivative rules: what ``custom_jvp`` and ``custom_vjp`` have in common."""
 
     _transformation = "custom_jvp"

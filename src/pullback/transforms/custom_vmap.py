@@ -11,6 +11,7 @@ from pullback.core.array import Array, typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError, MissingCustomRuleError
 from pullback.core.linear import LinearTracer
+from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, state
 from pullback.core.types import ZERO
 from pullback.core.zeros import instantiate, zeros_of
@@ -168,7 +169,7 @@ class VmapBackward(Backward):
         return call_p.bind(*residuals, *dense, call=_transpose(self.call, self.active))  # type: ignore[no-any-return]
 
 
-class custom_vmap:
+class custom_vmap(OwnsPrograms):
     """A function with a batching rule of its own.
 
     Args:

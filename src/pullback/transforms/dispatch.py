@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from operator import attrgetter
+from types import FunctionType
 from typing import Any
 
 from pullback.core import tree
@@ -14,6 +16,7 @@ from pullback.core.array import ArrayImpl, DeviceArray, Signature, delete, fresh
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from pullback.core.registry import OwnsPrograms, Registry
 from pullback.transforms.arguments import name_of
 from pullback.transforms.dce import dce_closed_jaxpr
 from pullback.transforms.jit_arguments import Call, Options
@@ -214,7 +217,7 @@ def lower(options: Options, name: str, traced: Traced, leaves: Sequence[Any], ca
 
 def _not_simple() -> None:
     """From now on it matters on which device a buffer is: no entry can do without looking."""
-    for cache in list(all_caches):
+    for cache in all_caches.living():
         for entry in list(cache.values()):
             if isinstance(entry, Entry):
                 entry.simple = False
@@ -291,9 +294,11 @@ def _aliases(
 LARGEST = 1024
 """How many kinds of arguments are kept for a function; the oldest is dropped for a new one."""
 
-_by_function: weakref.WeakKeyDictionary[Any, dict[Any, tuple[dict[Any, Any], dict[Any, Any]]]]
-_by_function = weakref.WeakKeyDictionary()
-all_caches: weakref.WeakSet[Any] = weakref.WeakSet()
+Pair = tuple["Cache", "Cache"]
+"""What was compiled of a function, and what was traced, by the kind of arguments."""
+
+all_caches: Registry[Cache] = Registry()
+_adding = threading.Lock()
 
 
 class Cache(dict[Any, Any]):
@@ -301,21 +306,56 @@ class Cache(dict[Any, Any]):
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
-def caches_of(fun: Any, options: Options) -> tuple[dict[Any, Any], dict[Any, Any]]:
+class _Kept:
+    """What is kept of a function, as an attribute of it.
+
+    Programs may refer to the function that they came from: an equation does to a function with rules. In a table beside
+    it, even one of weak references, they would keep it alive, and it them; in the function they are a circle that the
+    collector finds. ``functools.wraps`` copies attributes, so that it says whose it is.
+    """
+
+    __slots__ = ("caches", "owner")
+
+    def __init__(self, owner: Any = None) -> None:
+        self.owner = owner and weakref.ref(owner)
+        self.caches: dict[Any, Pair] = {}
+
+    def __reduce__(self) -> Any:  # a copy of the function, in another process for example, begins anew
+        return _Kept, ()
+
+
+_ATTRIBUTE = "__pullback_programs__"
+_by_object: weakref.WeakKeyDictionary[Any, dict[Any, Pair]] = weakref.WeakKeyDictionary()
+"""The same for callable objects, whose attributes are the user's."""
+
+
+def _caches_by_options(fun: Any) -> dict[Any, Pair]:
+    if not isinstance(fun, (FunctionType, functools.partial, OwnsPrograms)):
+        return _by_object.setdefault(fun, {})
+    attributes = vars(fun)
+    found = attributes.get(_ATTRIBUTE)
+    if found is None or found.owner is None or found.owner() is not fun:
+        found = attributes[_ATTRIBUTE] = _Kept(fun)
+    return found.caches  # type: ignore[no-any-return]
+
+
+def caches_of(fun: Any, options: Options) -> Pair:
     """What was compiled and traced for a function: shared by all that ``jit`` made of it with equal options."""
+    pair = Cache(), Cache()
     try:
-        caches = _by_function.setdefault(fun, {})
         key = options.key()
-        found = caches.get(key)
+        with _adding:
+            found = _caches_by_options(fun).setdefault(key, pair)
     except TypeError:  # a function that cannot be referred to weakly, or has no hash
-        caches, key, found = {}, None, None
-    if found is None:
-        found = caches[key] = (Cache(), Cache())
-        all_caches.update(found)
+        found = pair
+    if found is pair:
+        for cache in pair:
+            all_caches.add(cache)
     return found
 
 
 def keep(cache: dict[Any, Any], key: Any, value: Any) -> None:
-    while len(cache) >= LARGEST:
-        cache.pop(next(iter(cache)), None)
-    cache[key] = value
+    with _adding:
+        while len(cache) >= LARGEST:
+            del cache[next(iter(cache))]
+        cache[key] = value

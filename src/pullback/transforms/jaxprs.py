@@ -6,16 +6,17 @@ kept as long as the jaxpr that was given lives.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, MutableMapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
 
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.dtypes import tangent_dtype
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
 from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer
+from pullback.core.registry import Registry
 from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import zeros_of
@@ -43,28 +44,48 @@ def cached_by_jaxpr(
     >>> count(closed) is count(closed)
     True
     """
-    cache: WeakKeyDictionary[ClosedJaxpr, dict[Any, R]] = WeakKeyDictionary()
-    caches.append(cache)
 
     @wraps(transform)
     def cached(closed: ClosedJaxpr, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        key = (_hashable(args), _hashable(tuple(sorted(kwargs.items()))), config.meaning, tuple(state.axes.items()))
-        results = cache.setdefault(closed, {})
-        if key not in results:
-            results[key] = transform(closed, *args, **kwargs)
-        return results[key]
+        key = (
+            transform, _hashable(args), _hashable(tuple(sorted(kwargs.items()))), config.meaning,
+            tuple(state.axes.items()),
+        )  # fmt: skip
+        try:
+            results = closed._derived
+        except AttributeError:
+            results = _begin(closed)
+        try:
+            return results[key]  # type: ignore[no-any-return]
+        except KeyError:
+            pass
+        # Of threads that make it at the same time, all go on with the result of the first that is ready.
+        return results.setdefault(key, transform(closed, *args, **kwargs))  # type: ignore[no-any-return]
 
     return cached
 
 
+_transformed: Registry[ClosedJaxpr] = Registry()
+_beginning = threading.Lock()
 caches: list[MutableMapping[Any, Any]] = []
-"""All that is kept of programs, which ``clear_caches`` empties."""
+"""What is kept of programs elsewhere than in them, which ``clear_caches`` empties too."""
+
+
+def _begin(closed: ClosedJaxpr) -> dict[Any, Any]:
+    """The results that are kept of a program of which none were."""
+    with _beginning:
+        if not hasattr(closed, "_derived"):
+            closed._derived = {}
+    _transformed.add(closed)
+    return closed._derived
 
 
 def forget() -> None:
     """Drop all results that were kept."""
     for cache in caches:
         cache.clear()
+    for closed in _transformed.living():
+        closed._derived.clear()
 
 
 def _hashable(x: Any) -> Any:

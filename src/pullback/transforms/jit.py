@@ -223,7 +223,7 @@ def clear_caches() -> None:
     """
     from pullback.transforms.jaxprs import forget
 
-    for cache in list(all_caches):
+    for cache in all_caches.living():
         cache.clear()
     forget()
 
