@@ -129,10 +129,11 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _check_custom_rules(begins: bool) -> None:
-    from pullback.testing.rules import switch
+def _check_custom_rules(everywhere: bool) -> None:
+    if config.check_custom_rules:
+        from pullback.testing.rules import switch_on
 
-    switch(begins)
+        switch_on()
 
 
 _observe("check_custom_rules", _check_custom_rules)

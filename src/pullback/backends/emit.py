@@ -127,10 +127,11 @@ class EmitTrace(Trace):
 
     __slots__ = ("hlo",)
     transformation = "compilation"
+    eager = False
 
     def __init__(self, parent: Trace, hlo: Builder) -> None:
         super().__init__(parent)
-        self.eager = False
+        self.quick = False
         self.hlo = hlo
 
     def value(self, x: Any, args: Sequence[Any]) -> Value:

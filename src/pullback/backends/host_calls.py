@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,16 +28,23 @@ _MARK = "raised by a host function, number "
 
 
 class HostCall:
-    """A function as the runtime calls it: what it raises is kept, and the runtime is told where."""
+    """A function as the runtime calls it: what it raises is kept, and the runtime is told where.
+
+    It refers to the function weakly. The module that the program came from has it, and lives as long as the program is
+    run; the runtime's own references are none that the collector sees, so that a function which refers to the compiled
+    one, as methods of an object do, would never go.
+    """
 
     __slots__ = ("function",)
 
     def __init__(self, function: Callable[..., tuple[Any, ...]]) -> None:
-        self.function = function
+        self.function = weakref.ref(function)
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         try:
-            return self.function(*operands)
+            function = self.function()
+            assert function is not None, "the program is run by somebody who has let go of it"
+            return function(*operands)
         except BaseException as error:
             number = next(_numbers)
             _raised[number] = error

@@ -20,7 +20,7 @@ from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value,
 from pullback.core.errors import ControlFlowError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, infer, subjaxprs
 from pullback.core.linear import LinearTrace, LinearTracer, dividers
-from pullback.core.trace import EVAL, Primitive, Tracer, leaked, state
+from pullback.core.trace import Primitive, Tracer, bottom, is_at_work, leaked, state
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
@@ -63,7 +63,7 @@ def known(x: Any) -> np.ndarray[Any, Any] | None:
       UnexpectedTracerError: it is a tracer that leaked.
     """
     if isinstance(x, Tracer):
-        if not x._trace.live:
+        if not is_at_work(x._trace):
             raise leaked(x)
         x = x.concrete()
     return None if x is None else host_value(x)
@@ -89,7 +89,7 @@ def zero_tangent(aval: ShapedArray) -> Any:
 def is_staged() -> bool:
     """Whether operations are being recorded, by the current trace or one below it."""
     trace = state.trace
-    while not trace.eager and trace is not trace.parent:
+    while not trace.eager and not trace.is_bottom:
         if isinstance(trace, StageTrace):
             return True
         trace = trace.parent
@@ -555,7 +555,7 @@ def _work(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
 
 def run_interpreted(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     """The results of a program for concrete arrays, its operations run one by one."""
-    outer, state.trace = state.trace, EVAL
+    outer, state.trace = state.trace, bottom()
     try:
         outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
     finally:

@@ -119,11 +119,9 @@ class Config(threading.local):
         >>> config.update("enable_x64", False)
         """
         key = _checked(name, value)
-        before = getattr(Config, key)
         setattr(Config, key, value)
         Config.meaning = _meaning(vars(Config))
-        _tell(key, value, True)
-        _tell(key, before, False)
+        _tell(key, True)
 
     def read(self, name: str) -> Any:
         """The value of the switch ``name``."""
@@ -158,14 +156,14 @@ _observers: dict[str, Callable[[bool], None]] = {}
 
 
 def observe(name: str, observer: Callable[[bool], None]) -> None:
-    """Have a function called with True when a switch begins to be on, for any thread, and with False when that ends."""
+    """Have a function called when a switch was set: with True for the whole process, with False for this thread."""
     _observers[name] = observer
-    _tell(name, getattr(Config, name), True)
+    observer(True)
 
 
-def _tell(name: str, value: Any, begins: bool) -> None:
-    if value and name in _observers:
-        _observers[name](begins)
+def _tell(name: str, everywhere: bool) -> None:
+    if name in _observers:
+        _observers[name](everywhere)
 
 
 @contextmanager
@@ -176,16 +174,16 @@ def override(name: str, value: Any) -> Iterator[None]:
     before = dict(local)
     local[key] = value
     local["meaning"] = _meaning({**vars(Config), **local})
-    _tell(key, value, True)
+    _tell(key, False)
     try:
         yield
     finally:
-        _tell(key, value, False)
         for changed in (key, "meaning"):
             if changed in before:
                 local[changed] = before[changed]
             else:
                 del local[changed]
+        _tell(key, False)
 
 
 def enable_x64(new_val: bool = True) -> Any:

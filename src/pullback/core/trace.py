@@ -12,6 +12,7 @@ import numpy as np
 
 from pullback.core import source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, DeviceArray, as_array, number_dtype, settle, typeof
+from pullback.core.config import config
 from pullback.core.errors import (
     AllocationError,
     ConcretizationTypeError,
@@ -22,6 +23,7 @@ from pullback.core.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+from pullback.core.registry import Registry
 from pullback.core.types import ShapedArray
 
 Rule = Callable[..., Any]
@@ -174,25 +176,40 @@ class Trace:
 
     Attributes:
       parent: the trace that was current when this one was made; it takes what is not this one's own.
-      eager: whether operations on concrete arrays are computed at once, here and in all parents.
+      quick: whether the result of an operation on concrete arrays may be had without asking the trace: nothing records
+        it and nothing looks at it, here and in all parents.
       live: whether the transformation that made the trace is still running.
+      is_bottom: whether it evaluates, and hands nothing on.
     """
 
-    __slots__ = ("eager", "function", "live", "parent")
+    __slots__ = ("function", "live", "parent", "quick")
     transformation = "a transformation"
+    is_bottom = False
 
     parent: Trace
-    eager: bool
+    quick: bool
 
     def __init__(self, parent: Trace | None, function: Any = None) -> None:
         if parent is None:
             self.parent = self
-            self.eager = True
+            self.quick = True
         else:
             self.parent = parent
-            self.eager = parent.eager
+            self.quick = parent.quick
         self.function = function
         self.live = True
+
+    @property
+    def eager(self) -> bool:
+        """Whether operations on concrete arrays are computed at once, here and in all parents.
+
+        So Python may look at their values. They need not be ``quick``: of a thread that looks for NaNs they are not.
+        """
+        return self.parent.eager
+
+    def is_same(self, other: Trace) -> bool:
+        """Whether another trace's tracers are this one's too."""
+        return self is other
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         raise NotImplementedError
@@ -210,6 +227,7 @@ class _State(threading.local):
       axes: the named axes in scope, with their sizes.
       place: where the operation was written that is being run again, from a program; None for the user's own line.
       scope: the named scopes and the pass of differentiation that operations belong to, if there are any.
+      thread: by which other threads reach this state.
       silently: calls a function in a context where NumPy does not warn of overflow, of division by zero and of
         invalid values, which are values like others here. Entering a context made beforehand costs next to nothing
         (``np.errstate`` costs a microsecond), and leaves the user's own settings alone. It cannot be nested.
@@ -217,6 +235,7 @@ class _State(threading.local):
 
     trace: Trace
     axes: dict[Any, int]
+    thread: Thread
     place: source.Location | None = None
     scope: source.Scope | None = None
 
@@ -225,6 +244,9 @@ class _State(threading.local):
         context.run(np.seterr, all="ignore")
         self.silently = context.run
         self.axes = {}
+        self.trace = bottom()
+        self.thread = Thread(vars(self))
+        threads.add(self.thread)
 
 
 class Tracer(Array):
@@ -287,7 +309,7 @@ class Tracer(Array):
         return f"{self._trace.describe()}, where it was made:\n{source.format_location(self.made_at)}"
 
     def _known(self, error: type[PullbackError], what: str, instead: str) -> Any:
-        value = self.concrete() if self._trace.live else None
+        value = self.concrete() if is_at_work(self._trace) else None
         if value is None:
             raise self._unknown(error, f"{what} needs a concrete value", instead)
         return value
@@ -296,7 +318,7 @@ class Tracer(Array):
         """The error for a value that Python may not look at, or for one that leaked."""
         part = self.abstract_part()
         for tracer in (self, part):
-            if not tracer._trace.live:
+            if not is_at_work(tracer._trace):
                 return leaked(tracer)
         made = f", made here:\n{source.format_location(self.made_at)}" if self.made_at else "."
         unknown = error(
@@ -355,6 +377,8 @@ class EvalTrace(Trace):
 
     __slots__ = ()
     transformation = "evaluation"
+    eager = True
+    is_bottom = True
 
     without_host_rule: Rule
 
@@ -474,7 +498,7 @@ _TOO_LARGE = re.compile("(array|iterator) is too (big|large)|[Mm]aximum (allowed
 
 def leaked(tracer: Tracer) -> UnexpectedTracerError:
     """The error for a tracer that is used where its trace is not at work."""
-    when = "outside of its transformation" if tracer._trace.live else "after its transformation had ended"
+    when = "outside of its transformation" if is_at_work(tracer._trace) else "after its transformation had ended"
     error = UnexpectedTracerError(
         f"a traced value of type {tracer.aval} was used {when}: it leaked, through a "
         f"global, a closure, an attribute or a list. It comes from {tracer.origin()}\n"
@@ -486,14 +510,68 @@ def leaked(tracer: Tracer) -> UnexpectedTracerError:
 
 def check_result(x: Any) -> None:
     """Refuse a leaked tracer as a result of a transformed function."""
-    if isinstance(x, Tracer) and not x._trace.live:
+    if isinstance(x, Tracer) and not is_at_work(x._trace):
         raise leaked(x)
+
+
+def is_at_work(trace: Trace) -> bool:
+    """Whether the transformation that made a trace is still running, or a function under it runs again."""
+    if trace.live:
+        return True
+    current = state.trace
+    while not current.is_same(trace):
+        if current is current.parent:
+            return False
+        current = current.parent
+    return current.live
 
 
 EVAL = EvalTrace(None)
 staging: list[Trace] = []
-"""The traces of all threads that record operations even on concrete arrays. While there are none, which is most of the
-time, the quickest paths need not ask whether the current trace is eager."""
+"""The traces of all threads that record operations even on concrete arrays, or look at their results. While there are
+none, which is most of the time, the quickest paths need not ask whether the current trace is ``quick``."""
 
-_State.trace = EVAL
+CHECKED: EvalTrace = EVAL
+"""Evaluates, and looks at what comes out; set by the floor that knows what to look for."""
+
+
+def bottom() -> EvalTrace:
+    """The trace that evaluates for this thread, by its switches."""
+    return CHECKED if config.debug_nans or config.debug_infs else EVAL
+
+
+class Thread:
+    """The dynamic state of a thread, as others reach it to set a switch for the whole process.
+
+    Attributes:
+      dynamic: what the attributes of ``state`` are there.
+      checks: whether results are looked at by a switch of the thread's own; None if it goes by that of the process.
+    """
+
+    __slots__ = ("__weakref__", "checks", "dynamic")
+
+    def __init__(self, dynamic: dict[str, Any]) -> None:
+        self.dynamic = dynamic
+        self.checks: bool | None = None
+
+    def evaluate_by(self, found: EvalTrace) -> None:
+        """Put another trace at the bottom of those that are at work."""
+        current = self.dynamic["trace"]
+        if current.is_bottom:
+            self.dynamic["trace"] = found
+            return
+        above = [current]
+        for trace in above:
+            for side in ("parent", "rules"):
+                below = getattr(trace, side, found)
+                if below.is_bottom:
+                    if hasattr(trace, side):
+                        setattr(trace, side, found)
+                elif below not in above:
+                    above.append(below)
+        for trace in above:
+            trace.quick = found.quick and trace.eager
+
+
+threads: Registry[Thread] = Registry()
 state = _State()

@@ -174,7 +174,7 @@ def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
     if any(part.shape != parts[0].shape for part in parts):
         found = ", ".join(sorted({str(part.shape) for part in parts}))
         raise ShapeError(f"array: the items of a list must have one shape, got {found}")
-    if state.trace.eager and all(isinstance(part, ArrayImpl) for part in parts):
+    if state.trace.quick and all(isinstance(part, ArrayImpl) for part in parts):
         return ArrayImpl(np.stack([part._value for part in parts]))
     return slicing.concatenate([shapes.expand_dims(part, (0,)) for part in parts], 0)
 

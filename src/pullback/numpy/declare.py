@@ -45,7 +45,7 @@ def inexact_unary(
     host: Any = primitive.host_rule
 
     def function(x: Any, /) -> Any:
-        if type(x) is ArrayImpl and state.trace.eager:
+        if type(x) is ArrayImpl and state.trace.quick:
             value = x._value
             if value.dtype in fast:
                 try:

@@ -215,7 +215,7 @@ class IndexUpdateRef:
 
     def _update(self, name: str, operation: Any, values: Any, sorted_: bool, unique: bool, mode: Mode) -> Any:
         x = self.array
-        if mode is None and isinstance(x, ArrayImpl) and state.trace.eager:
+        if mode is None and isinstance(x, ArrayImpl) and state.trace.quick:
             out = _update_at_once(name, x, self.index, values)
             if out is not None:
                 return out

@@ -64,7 +64,7 @@ def getitem(x: Any, index: Any) -> Any:
     """
     kind = type(index)
     if type(x) is ArrayImpl:
-        if state.trace.eager:
+        if state.trace.quick:
             value = x._value
             try:
                 if kind is int or kind is slice:
@@ -153,7 +153,7 @@ def iterate(x: Any) -> Iterator[Any]:
     """
     if not x.shape:
         raise OperandError("an array without axes cannot be iterated over")
-    if type(x) is ArrayImpl and state.trace.eager:
+    if type(x) is ArrayImpl and state.trace.quick:
         weak = x.weak_type
         return iter([ArrayImpl(part, weak) for part in x._value])
     return iter(slicing.unstack(x, 0) if x.shape[0] else ())
@@ -227,7 +227,7 @@ def take(
         x, where = shapes.reshape(x, (x.aval.size,)), 0
     else:
         where = axis_index(axis, len(x.shape), "take")
-    if type(x) is ArrayImpl and type(positions) is ArrayImpl and state.trace.eager and mode in (None, "fill"):
+    if type(x) is ArrayImpl and type(positions) is ArrayImpl and state.trace.quick and mode in (None, "fill"):
         try:
             return ArrayImpl(x._value.take(positions._value, axis=where), x.weak_type and positions.weak_type)
         except IndexError:
@@ -302,7 +302,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = N
      [4 5 6]]
     """
     x, positions, where = _aligned("take_along_axis", arr, indices, axis)
-    if type(x) is ArrayImpl and type(positions) is ArrayImpl and state.trace.eager and mode is None:
+    if type(x) is ArrayImpl and type(positions) is ArrayImpl and state.trace.quick and mode is None:
         try:
             out = np.take_along_axis(x._value, positions._value, where)
             return ArrayImpl(out, x.weak_type and positions.weak_type)

@@ -89,7 +89,7 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
         if kind is ArrayImpl:
             a = self._value
             b = other._value
-            if a.dtype is b.dtype and (not staging or state.trace.eager):
+            if a.dtype is b.dtype and (not staging or state.trace.quick):
                 try:
                     out = state.silently(compute, a, b)
                 except Exception:
@@ -98,7 +98,7 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
                 result._value = out
                 result.weak_type = self.weak_type and other.weak_type
                 return result
-        elif kind in _NUMBERS and (not staging or state.trace.eager):
+        elif kind in _NUMBERS and (not staging or state.trace.quick):
             a = self._value
             try:
                 out = state.silently(compute, a, other)
@@ -118,7 +118,7 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
     """The operator on a number and a concrete array."""
 
     def method(self: Any, other: Any) -> Any:
-        if type(other) in _NUMBERS and (not staging or state.trace.eager):
+        if type(other) in _NUMBERS and (not staging or state.trace.quick):
             a = self._value
             try:
                 out = state.silently(compute, other, a)
@@ -144,12 +144,12 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
             a = self._value
             b = other._value
             dtype = a.dtype
-            if dtype is b.dtype and dtype in _ORDERED and state.trace.eager:
+            if dtype is b.dtype and dtype in _ORDERED and state.trace.quick:
                 try:
                     return ArrayImpl(state.silently(compute, a, b))
                 except Exception:
                     return general(self, other)
-        elif kind in _NUMBERS and (not staging or state.trace.eager):
+        elif kind in _NUMBERS and (not staging or state.trace.quick):
             a = self._value
             if a.dtype in _TAKES[kind]:
                 return ArrayImpl(state.silently(compute, a, other))
@@ -163,7 +163,7 @@ def _eager_matmul(general: Method) -> Method:
         if type(other) is ArrayImpl:
             a = self._value
             b = other._value
-            if a.dtype is b.dtype and a.dtype in _BLAS and state.trace.eager:
+            if a.dtype is b.dtype and a.dtype in _BLAS and state.trace.quick:
                 try:
                     return ArrayImpl(state.silently(operator.matmul, a, b), self.weak_type and other.weak_type)
                 except Exception:
@@ -185,7 +185,7 @@ def _eager_power(general: Method) -> Method:
 
 def _eager_neg(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
-        if state.trace.eager:
+        if state.trace.quick:
             try:
                 return ArrayImpl(state.silently(operator.neg, self._value), self.weak_type)
             except Exception:

@@ -322,7 +322,7 @@ def _words(key: Words, count: int) -> Any:
 
 def _is_known(*values: Any) -> bool:
     """Whether a result for these values is computed at once, whatever traces there are."""
-    return state.trace.eager and all(isinstance(x, ArrayImpl) for x in values)
+    return state.trace.quick and all(isinstance(x, ArrayImpl) for x in values)
 
 
 def _few_words(k0: int, k1: int, count: int) -> Any:
@@ -352,7 +352,7 @@ def _halves(key: Words, count: int) -> list[Any]:
 def _counters(shape: Shape) -> Any:
     """0, 1, 2, ... in row-major order."""
     size = math.prod(shape)
-    if state.trace.eager:
+    if state.trace.quick:
         return ArrayImpl(np.arange(size, dtype=_word).reshape(shape))
     return shapes.reshape(slicing.iota(_word, (size,), 0), shape)
 

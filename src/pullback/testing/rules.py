@@ -21,7 +21,7 @@ from pullback.core.errors import (
     PullbackError,
     RuleCheckError,
 )
-from pullback.core.trace import EVAL, Tracer, state
+from pullback.core.trace import Tracer, bottom, state
 from pullback.testing.comparison import Comparison, Reference, differentiated, finite_and_beyond, nonlinearity
 from pullback.testing.differences import Point, Space, Tolerance, double_precision, precise_point, random_vector
 from pullback.testing.rule_maps import JVPRule, Rule, Subject, VJPRule
@@ -397,7 +397,7 @@ def _at_the_bottom() -> Iterator[None]:
     """Un-compiled evaluation, in which the switch does not check what is called."""
     dynamic = state.trace, state.axes, state.place, state.scope
     before, _checking.on = _checking.on, True
-    state.trace, state.axes, state.place, state.scope = EVAL, {}, None, None
+    state.trace, state.axes, state.place, state.scope = bottom(), {}, None, None
     try:
         yield
     finally:
@@ -405,11 +405,10 @@ def _at_the_bottom() -> Iterator[None]:
         state.trace, state.axes, state.place, state.scope = dynamic
 
 
-def switch(begins: bool) -> None:
+def switch_on() -> None:
     """What the switch ``check_custom_rules`` does when it is put on."""
-    if begins:
-        _checked.clear()
-        custom_rules.checker = _check_call
+    _checked.clear()
+    custom_rules.checker = _check_call
 
 
 def _check_call(function: CustomFunction, args: tuple[Any, ...]) -> None:

@@ -16,7 +16,9 @@ class BatchTracer(Tracer):
 
     __slots__ = ("dim", "value")
 
-    def __init__(self, trace: Trace, value: Any, dim: int, made_at: source.Location | None) -> None:
+    _trace: BatchTrace
+
+    def __init__(self, trace: BatchTrace, value: Any, dim: int, made_at: source.Location | None) -> None:
         self._trace = trace
         self.value = value
         self.dim = dim
@@ -45,21 +47,31 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Trace):
-    """Applies each primitive's batching rule to values and the positions of their mapped axes."""
+    """Applies each primitive's batching rule to values and the positions of their mapped axes.
 
-    __slots__ = ("axis",)
+    Attributes:
+      axis: the name and size of the mapped axis.
+      key: the same for a trace and those that :meth:`run` makes of it, of which each takes the tracers of all.
+    """
+
+    __slots__ = ("axis", "key")
     transformation = "vmap"
 
-    def __init__(self, parent: Trace, axis: MappedAxis, function: Any) -> None:
+    def __init__(self, parent: Trace, axis: MappedAxis, function: Any, key: object = None) -> None:
         super().__init__(parent, function)
         self.axis = axis
+        self.key = object() if key is None else key
+
+    def is_same(self, other: Trace) -> bool:
+        return isinstance(other, BatchTrace) and other.key is self.key
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         values: list[Any] = []
         dims: list[int | None] = []
         constant = True
+        key = self.key
         for x in args:
-            if type(x) is BatchTracer and x._trace is self:
+            if type(x) is BatchTracer and x._trace.key is key:
                 constant = False
                 values.append(x.value)
                 dims.append(x.dim)
@@ -84,20 +96,23 @@ class BatchTrace(Trace):
         return out if dim is None else BatchTracer(self, out, dim, made_at)
 
     def run(self, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[int | None]) -> Any:
-        """What a function gives that runs with this trace current, on top of the one that is current now.
+        """What a function returns that runs under this transformation, on top of the trace that is current now.
 
         It may be called more than once, also when the transformation has ended: the Python functions of a call, its
         derivative rules for example, run where and when another trace calls them, and close over this one's tracers.
+        Each time a trace of its own is made, so that several threads may do so: this one may be part of a program that
+        is kept.
 
         Args:
           function: takes tracers.
           args: their values.
           dims: the position of the mapped axis in each, not negative, or None.
         """
-        parent, eager, live, axes = self.parent, self.eager, self.live, state.axes
-        self.parent = current = state.trace
-        self.eager = current.eager
-        self.live = True
+        return BatchTrace(state.trace, self.axis, self.function, self.key).run_once(function, args, dims)
+
+    def run_once(self, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[int | None]) -> Any:
+        """What a function returns that runs with this trace current, on top of its parent, after which it has ended."""
+        axes = state.axes
         if self.axis.name is not None:
             state.axes = {**axes, self.axis.name: self.axis.size}
         state.trace = self
@@ -106,12 +121,12 @@ class BatchTrace(Trace):
                 *[x if d is None else BatchTracer(self, x, d, None) for x, d in zip(args, dims, strict=True)]
             )
         finally:
-            state.trace, state.axes = current, axes
-            self.parent, self.eager, self.live = parent, eager, live
+            state.trace, state.axes = self.parent, axes
+            self.live = False
 
     def value_of(self, x: Any) -> tuple[Any, int | None]:
         """A result of a function that ran with this trace: its value, and where the mapped axis is in it."""
-        if type(x) is BatchTracer and x._trace is self:
+        if type(x) is BatchTracer and x._trace.key is self.key:
             return x.value, x.dim
         check_result(x)
         return x, None
@@ -134,6 +149,5 @@ def batch_flat(
       dims: the position of the mapped axis in each operand, not negative, or None.
     """
     trace = BatchTrace(state.trace, axis, function)
-    trace.live = False
-    values = [trace.value_of(x) for x in trace.run(run, args, dims)]
+    values = [trace.value_of(x) for x in trace.run_once(run, args, dims)]
     return [x for x, _ in values], [d for _, d in values]

@@ -20,7 +20,7 @@ from pullback.core import dtypes, source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, read_only
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, CallbackError, ConcretizationTypeError, OperandError
-from pullback.core.trace import EVAL, Primitive, state
+from pullback.core.trace import Primitive, bottom, state
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.shapes import broadcast_in_dim, expand_dims, moveaxis
 from pullback.transforms.arguments import check_callable, entrance, name_of
@@ -121,9 +121,9 @@ def _at_the_bottom(settings: dict[str, Any]) -> Iterator[None]:
     dynamic = state.trace, state.axes, state.place, state.scope
     switches = vars(config)
     before = dict(switches)
-    state.trace, state.axes, state.place, state.scope = EVAL, {}, None, None
     switches.clear()
     switches.update(settings)
+    state.trace, state.axes, state.place, state.scope = bottom(), {}, None, None
     try:
         yield
     finally:
@@ -545,7 +545,7 @@ def debug_breakpoint() -> None:
         (a TypeError).
     """
     trace = state.trace
-    while trace is not trace.parent:
+    while not trace.is_bottom:
         if isinstance(trace, StageTrace):
             raise ConcretizationTypeError(
                 f"debug.breakpoint stops in functions that run un-compiled, but this one is traced, by "

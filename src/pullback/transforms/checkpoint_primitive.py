@@ -19,7 +19,7 @@ from pullback.core.array import Array, as_array, fresh
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, appended, eval_jaxpr, positions
 from pullback.core.linear import LinearTracer, is_linear
-from pullback.core.trace import EVAL, Primitive, Tracer, leaked, state
+from pullback.core.trace import Primitive, Tracer, bottom, leaked, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.transforms.arguments import entrance
 from pullback.transforms.call import evaluators, jit_p
@@ -133,7 +133,7 @@ def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, **options: Any) -> list[Shap
 
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     closed: ClosedJaxpr = params["jaxpr"]
-    outer, state.trace = state.trace, EVAL
+    outer, state.trace = state.trace, bottom()
     try:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
     finally:

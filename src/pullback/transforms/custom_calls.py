@@ -20,7 +20,7 @@ from pullback.core.array import ArrayImpl, host_value, typeof
 from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearError, PullbackError, UnexpectedTracerError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer, is_linear
-from pullback.core.trace import Primitive, Trace, Tracer, leaked, state
+from pullback.core.trace import Primitive, Trace, Tracer, is_at_work, leaked, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import instantiate, zeros_of
 from pullback.primitives.elementwise import add_any
@@ -145,7 +145,7 @@ def closed_over(function: Any, error: UnexpectedTracerError) -> UnexpectedTracer
     trace: Any = error.trace
     if trace is None or isinstance(error, CustomRuleError):
         return None
-    if trace.live:
+    if is_at_work(trace):
         why = "where its rules do not apply to it: a rule gives derivatives with respect to arguments only"
     else:
         why = "which had ended when the rule ran: rules run when a derivative is asked for, the backward ones last"
@@ -452,7 +452,7 @@ _UNTRACED = frozenset((Linear, ArrayImpl, float, int))
 
 def _is_below(trace: Trace, other: Trace) -> bool:
     """Whether a trace is another one, or one that the other hands operations to."""
-    while other is not trace:
+    while not other.is_same(trace):
         if other is other.parent:
             return False
         other = other.parent
@@ -602,7 +602,7 @@ def linear_operation(name: str, linear_in: Any = None) -> Primitive:
             outs = called.bind(*args, backward=backward)
             return outs, [None] * len(outs)
         except UnexpectedTracerError as error:
-            if error.trace is not trace:
+            if error.trace is None or not trace.is_same(error.trace):
                 raise
         pairs = [trace.value_of(x) for x in trace.run(partial(_derivative, backward=backward), args, dims)]
         return [x for x, _ in pairs], [d for _, d in pairs]

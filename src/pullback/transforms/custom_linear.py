@@ -137,7 +137,7 @@ class CoupledRule(Backward):
 
 def is_traced_ahead(trace: Trace) -> bool:
     """Whether functions must be traced at their call, since they may close over mapped or staged values."""
-    while trace is not trace.parent:
+    while not trace.is_bottom:
         if isinstance(trace, BatchTrace):
             return True
         trace = trace.parent

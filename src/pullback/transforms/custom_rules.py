@@ -19,7 +19,7 @@ from pullback.core.errors import (
     MissingCustomRuleError,
 )
 from pullback.core.registry import OwnsPrograms
-from pullback.core.trace import EVAL, Tracer, state
+from pullback.core.trace import Tracer, state
 from pullback.primitives.checked import stop_gradient
 from pullback.transforms.arguments import (
     check_callable,
@@ -214,7 +214,7 @@ class CustomFunction(OwnsPrograms):
         application = Application(self, nondiff, in_tree)
         if config.check_custom_rules and checker is not None:
             checker(self, args)
-        if state.trace is EVAL:
+        if state.trace.is_bottom:
             outs = application.run(*arrays)
         else:
             if not state.trace.eager:

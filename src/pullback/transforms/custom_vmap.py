@@ -12,7 +12,7 @@ from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError, MissingCustomRuleError
 from pullback.core.linear import LinearTracer
 from pullback.core.registry import OwnsPrograms
-from pullback.core.trace import EVAL, state
+from pullback.core.trace import state
 from pullback.core.types import ZERO
 from pullback.core.zeros import instantiate, zeros_of
 from pullback.primitives.elementwise import add_any
@@ -237,7 +237,7 @@ class custom_vmap(OwnsPrograms):
             outs, out_tree, flags = self._batched(size, in_tree, mapped, values)
             return outs, flags
 
-        outs = run(*arrays) if state.trace is EVAL else bind(VmapCall(self.fun, run, rule), arrays)
+        outs = run(*arrays) if state.trace.is_bottom else bind(VmapCall(self.fun, run, rule), arrays)
         return unflatten_one(out_tree, outs)
 
     def _batched(

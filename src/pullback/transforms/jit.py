@@ -86,7 +86,7 @@ class JitFunction:
             return self._fun(*args, **kwargs)
         call = Call(self._fun, self._options, args, kwargs)
         leaves = call.arrays()
-        if state.trace is EVAL and not any(isinstance(x, Tracer) for x in leaves):
+        if state.trace.is_bottom and not any(isinstance(x, Tracer) for x in leaves):
             if self._plain and not kwargs:
                 self._nested = call.nested
             key = self._key(call, leaves)

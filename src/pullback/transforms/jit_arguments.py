@@ -12,7 +12,7 @@ from pullback.core import tree
 from pullback.core.array import Array, as_array
 from pullback.core.dtypes import canonicalize_dtype
 from pullback.core.errors import ArgumentError, OperandError, StaticArgumentError
-from pullback.core.trace import EVAL, state
+from pullback.core.trace import state
 from pullback.transforms.arguments import argument_name, name_of
 from pullback.transforms.stage import abstractify
 
@@ -97,7 +97,7 @@ class Call:
     def _array(self, i: int, x: Any) -> Array:
         if (
             type(x) is np.ndarray
-            and state.trace is EVAL
+            and state.trace.is_bottom
             and x.dtype.isnative
             and canonicalize_dtype(x.dtype) is x.dtype
         ):

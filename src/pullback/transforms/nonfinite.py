@@ -1,8 +1,9 @@
 """``debug_nans`` and ``debug_infs``: the first operation that gives a NaN, or an infinity, raises an error.
 
-While a thread has one of the switches on, the evaluator is replaced by one that looks at each result, and the quick
-paths of operators, which go by it, are closed. Of a compiled program the results are looked at; if one is not finite,
-the program is run again, operation by operation, on the same inputs. So nothing is paid for while the switches are off.
+While a thread has one of the switches on, the trace at the bottom of its own is one that looks at each result; it is
+not ``quick``, so that operators ask it too. Of a compiled program the results are looked at; if one is not finite, the
+program is run again, operation by operation, on the same inputs. So nothing is paid for while the switches are off, and
+other threads compute as they did.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, source
+from pullback.core import trace as trace_module
 from pullback.core.array import ArrayImpl, as_array, host_value, signature, typeof
-from pullback.core.config import config, observe, override
+from pullback.core.config import Config, config, observe, override
 from pullback.core.errors import NonFiniteError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from pullback.core.trace import EVAL, EvalTrace, Primitive, Trace, staging, state
+from pullback.core.trace import EVAL, EvalTrace, Primitive, bottom, staging, state, threads
 from pullback.transforms.callbacks import NotRepeatable, without_effects
-from pullback.transforms.scopes import mark
+from pullback.transforms.scopes import look_for_marks
 
 _PASSES = {
     source.FORWARD: "in the forward pass",
@@ -64,12 +66,18 @@ def _not_finite(value: Any) -> list[str]:
 
 # Un-compiled ---------------------------------------------------------------------------------------------------------
 
-_process = EvalTrace.process
 
+class CheckedEvalTrace(EvalTrace):
+    """Evaluates, and raises an error for a result that has what is looked for."""
 
-def _checked_process(self: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    out = _process(self, primitive, args, params)
-    if checking():
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.quick = False
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        out = super().process(primitive, args, params)
         for i, x in enumerate(out if primitive.multiple_results else (out,)):
             found = _found(x._value)
             if found is not None:
@@ -77,27 +85,37 @@ def _checked_process(self: EvalTrace, primitive: Primitive, args: tuple[Any, ...
                 if isinstance(closed, ClosedJaxpr):
                     raise _run_again(closed, args, str(params.get("name", primitive.name)), found[0])
                 raise _error(primitive, args, i, x, *found)
-    return out
+        return out
 
 
+trace_module.CHECKED = CHECKED = CheckedEvalTrace()
 _lock = threading.Lock()
-_wanted = 0
-_closes_quick_paths = Trace(None)
+_any = False
 
 
-def _switch(begins: bool) -> None:
-    global _wanted
+def _switched(everywhere: bool) -> None:
+    """Put the trace at the bottom that the switches ask for: of this thread, or of all that go by the process."""
+    global _any
     with _lock:
-        _wanted += 1 if begins else -1
-        if _wanted == (1 if begins else 0):
-            EvalTrace.process = _checked_process if begins else _process  # type: ignore[method-assign]
-            EVAL.eager = not begins
-            (staging.append if begins else staging.remove)(_closes_quick_paths)
-            mark(begins)
+        own = vars(config)
+        state.thread.checks = checking() if "debug_nans" in own or "debug_infs" in own else None
+        living = threads.living()
+        for thread in living if everywhere else (state.thread,):
+            checks = _by_process() if thread.checks is None else thread.checks
+            thread.evaluate_by(CHECKED if checks else EVAL)
+        wanted = _by_process() or any(thread.checks for thread in living)
+        if wanted is not _any:
+            _any = wanted
+            (staging.append if wanted else staging.remove)(CHECKED)
+            look_for_marks(wanted)
 
 
-observe("debug_nans", _switch)
-observe("debug_infs", _switch)
+def _by_process() -> bool:
+    return Config.debug_nans or Config.debug_infs
+
+
+observe("debug_nans", _switched)
+observe("debug_infs", _switched)
 
 
 # Compiled ------------------------------------------------------------------------------------------------------------
@@ -130,7 +148,7 @@ def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
 def _run_again(closed: ClosedJaxpr, args: Sequence[ArrayImpl], name: str, what: str) -> NonFiniteError:
     """The error for a compiled program that gave a NaN or an infinity: its operations run one by one."""
     gave = f"the compiled function {name} gave {what}"
-    trace, state.trace = state.trace, EVAL
+    trace, state.trace = state.trace, bottom()
     try:
         with override("disable_jit", True), without_effects():
             eval_jaxpr(closed.jaxpr, closed.consts, *args)

@@ -20,7 +20,7 @@ from typing import Any
 
 from pullback.core import dtypes, source
 from pullback.core.array import typeof
-from pullback.core.trace import EVAL, Primitive, Trace, check_result, state
+from pullback.core.trace import Primitive, Trace, check_result, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import instantiate, zeros_of
 from pullback.primitives.elementwise import add_any
@@ -44,7 +44,7 @@ def rerun(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
     trace = state.trace
     if type(trace) is LinearizeTrace:
         return _linearized(trace, function, run, operands)
-    if trace is not trace.parent and keeps(trace.parent):
+    if not trace.is_bottom and keeps(trace.parent):
         if type(trace) is JVPTrace:
             return _pushed(trace, function, run, operands)
         if type(trace) is BatchTrace:
@@ -54,7 +54,7 @@ def rerun(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
 
 def keeps(trace: Trace) -> bool:
     """Whether reverse mode is at work, in a trace or in one below it."""
-    while trace is not EVAL and not isinstance(trace, _ValueTrace):
+    while not trace.is_bottom and not isinstance(trace, _ValueTrace):
         if isinstance(trace, LinearizeTrace):
             return True
         trace = trace.parent
@@ -160,8 +160,7 @@ def _mapped(trace: BatchTrace, function: Any, run: Run, operands: Sequence[Any])
     out_dims: list[int | None] = []
 
     def batched(*values: Any) -> list[Any]:
-        with _lending:
-            found = [trace.value_of(x) for x in trace.run(run, values, dims)]
+        found = [trace.value_of(x) for x in trace.run(run, values, dims)]
         out_dims[:] = [d for _, d in found]
         return [x for x, _ in found]
 
@@ -243,8 +242,16 @@ Fields = tuple[Trace, Any, Any]
 
 _lending = threading.RLock()
 """Held while tracers and traces are not what they were, which another thread may be using too."""
-_lent: list[JVPTracer] = []
-"""The tracers that are lent, by the thread that holds the lock."""
+
+
+class _Lent(threading.local):
+    """The tracers that this thread has lent: it holds the lock if there are any."""
+
+    def __init__(self) -> None:
+        self.tracers: list[JVPTracer] = []
+
+
+_lent = _Lent()
 
 
 def _fields(x: Any) -> Fields:
@@ -256,14 +263,15 @@ def _lending_as(tracers: Sequence[JVPTracer], others: Sequence[Fields]) -> Itera
     """Some tracers as if they were others, of a trace that is at work now."""
     with _lending:
         before = list(map(_fields, tracers))
-        count = len(_lent)
-        _lent.extend(tracers)
+        lent = _lent.tracers
+        count = len(lent)
+        lent.extend(tracers)
         for x, fields in zip(tracers, others, strict=True):
             x._trace, x.primal, x.tangent = fields
         try:
             yield
         finally:
-            del _lent[count:]
+            del lent[count:]
             for x, fields in zip(tracers, before, strict=True):
                 x._trace, x.primal, x.tangent = fields
 
@@ -275,7 +283,7 @@ class _Moment:
 
     def __init__(self, trace: JVPTrace) -> None:
         self.trace = trace
-        self.lent = [x for x in _lent if x._trace is trace]
+        self.lent = [x for x in _lent.tracers if x._trace is trace]
         self.fields = list(map(_fields, self.lent))
 
     @contextmanager
@@ -289,12 +297,12 @@ class _Moment:
                 state.trace = current
             return
         with _lending_as(self.lent, self.fields):
-            before = trace.parent, trace.rules, trace.eager, trace.live
-            trace.parent, trace.eager, trace.live = current, current.eager, True
+            before = trace.parent, trace.rules, trace.quick, trace.live
+            trace.parent, trace.quick, trace.live = current, current.quick, True
             if type(trace) is JVPTrace:
                 trace.rules = current
             try:
                 yield
             finally:
                 state.trace = current
-                trace.parent, trace.rules, trace.eager, trace.live = before
+                trace.parent, trace.rules, trace.quick, trace.live = before

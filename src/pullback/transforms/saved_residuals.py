@@ -9,7 +9,7 @@ from typing import Any
 from pullback.core import dtypes, source, tree
 from pullback.core.errors import ConcretizationTypeError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, positions, subjaxprs
-from pullback.core.trace import EVAL, Primitive, state
+from pullback.core.trace import Primitive, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.arguments import argument_name, check_callable, entrance, out_leaf, to_arrays
 from pullback.transforms.call import jit_p
@@ -54,7 +54,7 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
         closed = stage_flat(fun, run, [abstractify(x) for x in leaves], "saved_residuals", name_input)
         program, residuals = _of_program(closed)
     except ConcretizationTypeError:
-        if state.trace is not EVAL or any(isinstance(x, ShapeDtypeStruct) for x in leaves):
+        if not state.trace.is_bottom or any(isinstance(x, ShapeDtypeStruct) for x in leaves):
             raise
         program, residuals = _of_run(fun, run, to_arrays(leaves, "saved_residuals", fun, args, None, kwargs))
     found = {v: None for v in residuals if isinstance(v, Var)}
@@ -127,7 +127,11 @@ class _RecordTrace(StageTrace):
 
     def __init__(self, parent: Any, function: Any, transformation: str) -> None:
         super().__init__(parent, function, transformation)
-        self.eager = parent.eager
+        self.quick = parent.quick
+
+    @property
+    def eager(self) -> bool:  # type: ignore[override]
+        return self.parent.eager
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         out = super().process(primitive, args, params)

@@ -2,8 +2,8 @@
 
 While a function is traced within a ``named_scope``, equations carry its name. Those of derivatives are made elsewhere,
 by rules and by transposition: to give them the scope and the line of the operation that they belong to, the two
-interpreters of differentiation are replaced by slower ones that keep marks. That is only while some thread is in a
-scope, or looks for NaNs; otherwise nothing is paid for it.
+interpreters of differentiation are replaced by slower ones, which keep marks for those threads that are in a scope, or
+look for NaNs. That is only while there are any; otherwise nothing is paid for it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from pullback.core import source
+from pullback.core.config import config
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, holds_programs
 from pullback.core.linear import LinearTrace
@@ -86,7 +87,7 @@ _record = LinearTrace.process
 def _record_placed(self: LinearTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     before = len(self.nodes)
     out = _record(self, primitive, args, params)
-    if len(self.nodes) > before and not self.eager:
+    if len(self.nodes) > before and not self.quick and _keeps_marks():
         self.nodes[-1].primitive = _place(primitive)
     return out
 
@@ -122,7 +123,7 @@ _differentiate = JVPTrace.process
 
 def _differentiate_marked(self: JVPTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     own = [type(x) is JVPTracer and x._trace is self for x in args]
-    if self.eager or True not in own or any(map(holds_programs, params.values())):
+    if self.quick or not _keeps_marks() or True not in own or any(map(holds_programs, params.values())):
         return _differentiate(self, primitive, args, params)  # programs have marks of their own
     rule = primitive.jvp_rule
     if rule is None:
@@ -147,8 +148,21 @@ _lock = threading.Lock()
 _wanted = 0
 
 
-def mark(begin: bool) -> None:
-    """Keep marks from now on, or no longer: as long as there are more calls with True than with False."""
+class _Blocks(threading.local):
+    """How many blocks this thread is in that keep marks."""
+
+    count = 0
+
+
+_blocks = _Blocks()
+
+
+def _keeps_marks() -> bool:
+    return bool(_blocks.count or config.debug_nans or config.debug_infs)
+
+
+def look_for_marks(begin: bool) -> None:
+    """Have the interpreters ask whether marks are kept, as long as more calls with True than with False were made."""
     global _wanted
     with _lock:
         _wanted += 1 if begin else -1
@@ -157,13 +171,19 @@ def mark(begin: bool) -> None:
             LinearTrace.process = _record_placed if begin else _record  # type: ignore[method-assign]
 
 
+def _mark(begin: bool) -> None:
+    """Keep marks in this thread from now on, or no longer: as ``look_for_marks`` counts."""
+    look_for_marks(begin)
+    _blocks.count += 1 if begin else -1
+
+
 @contextmanager
 def _marking() -> Iterator[None]:
-    mark(True)
+    _mark(True)
     try:
         yield
     finally:
-        mark(False)
+        _mark(False)
 
 
 def marking_for(closed: ClosedJaxpr) -> Any:
@@ -201,14 +221,14 @@ def named_scope(name: str) -> Any:
 def _scope(name: str) -> Iterator[None]:
     outer = state.scope
     state.scope = Scope(name).within(outer)
-    traced = not state.trace.eager  # otherwise there is nothing to keep marks in
+    traced = not state.trace.quick  # otherwise there is nothing to keep marks in
     if traced:
-        mark(True)
+        _mark(True)
     try:
         yield
     finally:
         if traced:
-            mark(False)
+            _mark(False)
         state.scope = outer
 
 

@@ -75,6 +75,7 @@ class StageTrace(Trace):
     """
 
     __slots__ = ("consts", "constvars", "eqns", "invars", "literals", "name_input", "transformation")
+    eager = False
 
     def __init__(self, parent: Trace, function: Any, transformation: str) -> None:
         super().__init__(parent, function)
@@ -82,7 +83,7 @@ class StageTrace(Trace):
         self.invars: list[Var] = []
         self.name_input: Callable[[int], str] | None = None
         self.literals = True
-        self.eager = False
+        self.quick = False
         self.eqns: list[Eqn] = []
         self.consts: list[Any] = []
         self.constvars: dict[int, Var] = {}
@@ -122,7 +123,7 @@ class StageTrace(Trace):
             x = as_array(x)
         if isinstance(x, Tracer):
             trace = self.parent
-            while trace is not x._trace:
+            while not trace.is_same(x._trace):
                 if trace is trace.parent:
                     raise leaked(x)
                 trace = trace.parent
