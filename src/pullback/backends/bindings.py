@@ -5,7 +5,6 @@ Such a rule builds operations in a function of its own; the text of that functio
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +13,7 @@ from pullback.backends import client
 from pullback.backends.hlo import Builder, Function, Value, tensor_type
 from pullback.backends.host_calls import _context as mlir_context
 from pullback.core.errors import CustomRuleError
+from pullback.core.interrupts import imported
 from pullback.core.source import describe_function
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
@@ -26,7 +26,7 @@ def module(name: str) -> Any:
       BackendError: there is no jaxlib (a RuntimeError).
     """
     client.library()
-    return importlib.import_module(f"jaxlib.mlir.{name}")
+    return imported(f"jaxlib.mlir.{name}")
 
 
 class LoweringRuleContext:

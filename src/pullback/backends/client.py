@@ -19,7 +19,8 @@ from pullback.backends.devices import Device, cpu_count
 from pullback.backends.devices import default_device as default_device
 from pullback.backends.memory import large_heaps_for_new_threads
 from pullback.backends.storage import from_stored, stored_dtype, to_stored
-from pullback.core.errors import BackendError, CompilationError
+from pullback.core.errors import AllocationError, BackendError, CompilationError, ExecutionError
+from pullback.core.interrupts import imported, uninterrupted
 from pullback.core.registry import Registry
 from pullback.core.types import ShapedArray
 
@@ -39,10 +40,10 @@ def library() -> Any:
     """The Python surface of ``jaxlib``: the modules ``xla_client`` and ``_jax``."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # its chatter of devices found, on the standard error stream
     try:
-        from jaxlib import _jax, xla_client  # type: ignore[attr-defined, unused-ignore]
+        xla_client, jax = imported("jaxlib.xla_client"), imported("jaxlib._jax")
     except ImportError as error:
         raise BackendError(f"compilation needs jaxlib, which is not installed or does not load: {error}") from error
-    return _Library(xla_client, _jax)
+    return _Library(xla_client, jax)
 
 
 class _Library:
@@ -238,16 +239,46 @@ def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
     """The elements of a buffer, as they are stored, once they are computed; without a copy on processors.
 
     By the buffer protocol where there is one: the method that ``jaxlib`` has for it imports JAX if that is installed.
+
+    Raises:
+      AllocationError, ExecutionError: the program that was to compute them failed.
     """
+    wait(buffer)  # the protocol cannot say that there was an error: it would end the process
     try:
         return np.asarray(memoryview(buffer))
     except (BufferError, TypeError):
         return buffer._single_device_array_to_np_array_did_copy()[0]  # type: ignore[no-any-return]
 
 
+def wait(buffer: Buffer) -> None:
+    """Wait until the elements of a buffer are computed.
+
+    Raises:
+      AllocationError: the program that was to compute them ran out of memory (a MemoryError and RuntimeError).
+      ExecutionError: it failed otherwise (a RuntimeError).
+    """
+    try:
+        buffer.block_until_ready()
+    except RuntimeError as error:
+        raise failure(error) from None
+
+
+def failure(error: Exception) -> Exception:
+    """What the runtime says of a program that failed, as an error of ours."""
+    message = str(error)
+    if "Out of memory" in message or "RESOURCE_EXHAUSTED" in message:
+        return AllocationError(
+            f"a compiled program ran out of memory, and so has no results: {message} Make its arrays smaller: take the "
+            "batch in parts (lax.map with batch_size), use checkpoint for what the backward pass keeps, or donate "
+            "arguments."
+        )
+    return ExecutionError(f"a compiled program failed, and so has no results: {message}")
+
+
 def fetch(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The elements of a buffer that holds an array of a dtype."""
-    return from_stored(to_numpy(buffer), dtype)
+    value = to_numpy(buffer)
+    return value if value.dtype is dtype else from_stored(value, dtype)
 
 
 # Executables ---------------------------------------------------------------------------------------------------------
@@ -355,9 +386,10 @@ def compile_text(
 
         host_calls.check_platform(device.platform)
         program, more = host_calls.parsed(text), {"host_callbacks": [host_calls.HostCall(f) for f in callbacks]}
+    on = bound(device)
+    options = compile_options(overrides, device)
     try:
-        on = bound(device)
-        return on.client.compile_and_load(program, on.device_list, compile_options(overrides, device), **more)
+        return uninterrupted(lambda: on.client.compile_and_load(program, on.device_list, options, **more))
     except lib.jax.JaxRuntimeError as error:
         raise CompilationError(str(error)) from None
 
@@ -369,11 +401,10 @@ def register_lapack() -> None:
     The routines are SciPy's, which is imported. JAX in the same process registers the same functions under these names,
     before or after; the runtime refuses only other functions.
     """
-    from jaxlib.cpu import _lapack  # type: ignore[attr-defined, unused-ignore]
-
-    _lapack.initialize()
+    lapack = imported("jaxlib.cpu._lapack")
+    uninterrupted(lapack.initialize)
     with _lock:
-        for name, routine in _lapack.registrations().items():
+        for name, routine in lapack.registrations().items():
             library().xla_client.register_custom_call_target(name, routine, "cpu", api_version=1)
 
 
@@ -396,7 +427,7 @@ def serialize(loaded: Any, device: Device) -> bytes:
 def deserialize(data: bytes, device: Device) -> Any:
     """A compiled program from bytes that :func:`serialize` gave in an equal environment."""
     on = bound(device)
-    return on.client.deserialize_executable(data, on.device_list, None)
+    return uninterrupted(lambda: on.client.deserialize_executable(data, on.device_list, None))
 
 
 def options_as_bytes(overrides: Sequence[tuple[str, Any]]) -> bytes:

@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError
+from pullback.core.interrupts import imported
 
 
 def div(x: Any, y: Any) -> Any:
@@ -271,9 +272,7 @@ def special(name: str) -> Callable[..., Any]:
 
     def call(*args: Any) -> Any:
         if not found:
-            import scipy.special
-
-            found.append(getattr(scipy.special, name))
+            found.append(getattr(imported("scipy.special"), name))
         dtype = args[-1].dtype
         if dtype.kind == "V" or dtype.itemsize < 4:
             return found[0](*(np.asarray(a, np.float32) for a in args)).astype(dtype)

@@ -16,6 +16,7 @@ from typing import Any
 
 from pullback.backends import client
 from pullback.core.errors import BackendError, CompilationError
+from pullback.core.interrupts import imported
 
 TARGET = "xla_ffi_python_cpu_callback"
 """The name by which programs call Python, with the number of the function as the attribute ``index``."""
@@ -82,21 +83,19 @@ def run_to_the_end(loaded: Any, handlers: Sequence[Any], buffers: list[Any]) -> 
     except client.library().jax.JaxRuntimeError as error:
         found = original(error)
         if found is None:
-            raise
+            found = client.failure(error)
     raise found
 
 
 @functools.cache
 def _context() -> Any:
-    from jaxlib.mlir import ir
-    from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _stablehlo
-
+    ir = imported("jaxlib.mlir.ir")
     context = ir.Context()
     registry = ir.DialectRegistry()
-    _jax_mlir_ext.register_dialects(registry)
+    imported("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
     context.append_dialect_registry(registry)
-    _stablehlo.register_dialect(context)
-    _chlo.register_dialect(context)
+    for dialect in ("_stablehlo", "_chlo"):
+        imported(f"jaxlib.mlir._mlir_libs.{dialect}").register_dialect(context)
     context.load_all_available_dialects()
     return context
 
@@ -107,9 +106,7 @@ def parsed(text: str) -> Any:
     Raises:
       CompilationError: the text is not a program (a RuntimeError).
     """
-    context = _context()
-    from jaxlib.mlir import ir
-
+    context, ir = _context(), imported("jaxlib.mlir.ir")
     try:
         return ir.Module.parse(text, context)
     except ir.MLIRError as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import gzip
-import importlib
 import json
 import os
 import re
@@ -22,6 +21,7 @@ from typing import Any
 from pullback.backends import client
 from pullback.backends.devices import default_device
 from pullback.core.errors import ArgumentError, ProfilerError
+from pullback.core.interrupts import imported
 
 PERFETTO = "perfetto_trace.json.gz"
 
@@ -34,7 +34,7 @@ _perfetto = True
 @functools.cache
 def _profiler() -> Any:
     client.library()
-    return importlib.import_module("jaxlib._profiler")
+    return imported("jaxlib._profiler")
 
 
 # Sessions ------------------------------------------------------------------------------------------------------------

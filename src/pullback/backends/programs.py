@@ -124,7 +124,7 @@ class Program:
 
 
 _executables: weakref.WeakValueDictionary[Any, Executable] = weakref.WeakValueDictionary()
-_compiling = threading.Lock()
+_compiling = threading.RLock()  # a signal handler of the user's, which may compile, runs while it is held
 
 
 def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Executable:

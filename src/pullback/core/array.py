@@ -230,13 +230,12 @@ class DeviceArray(ArrayImpl):
     def weak_type(self) -> bool:  # type: ignore[override]
         return self._signature.aval.weak_type
 
-    def __getattr__(self, name: str) -> Any:
-        if name != "_value":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    @property
+    def _value(self) -> Any:  # type: ignore[override]
         value = fetch(self._buffer, self._signature.aval.dtype)
         if value.ndim == 0:
             value = value[()]  # on which NumPy is quicker
-        self._value = value
+        _store_value(self, value)
         _store_weak_type(self, self._signature.aval.weak_type)
         self.__class__ = ArrayImpl  # type: ignore[assignment]
         return value
@@ -247,6 +246,7 @@ def fetch(buffer: Any, dtype: np.dtype[Any]) -> Any:
     raise NotImplementedError
 
 
+_store_value = vars(ArrayImpl)["_value"].__set__
 _store_weak_type = vars(ArrayImpl)["weak_type"].__set__
 
 
@@ -256,7 +256,7 @@ class DeletedArray(DeviceArray):
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("_value", "_buffer"):
+        if name != "_buffer":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         raise DeletedArrayError(
             f"this array of type {self.aval} was deleted: it was donated to a compiled function (donate_argnums, "

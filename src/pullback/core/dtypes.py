@@ -17,6 +17,7 @@ import numpy as np
 
 from pullback.core.config import config
 from pullback.core.errors import DtypeError, OperandError, TypePromotionError
+from pullback.core.interrupts import imported
 
 DType = np.dtype[Any]
 _T = TypeVar("_T")
@@ -51,9 +52,7 @@ class prng_key(extended):
 
 
 def _ml_dtypes() -> Any:
-    import ml_dtypes
-
-    return ml_dtypes
+    return imported("ml_dtypes")
 
 
 def __getattr__(name: str) -> Any:

@@ -30,12 +30,13 @@ PullbackError
 ├── UnsupportedArgumentError (NotImplementedError)   an option of NumPy's that makes no sense here, such as out=
 ├── BackendError (RuntimeError)              no such platform or device, or no compiler
 ├── CompilationError (RuntimeError)          a program that the compiler refuses
+├── ExecutionError (RuntimeError)            a compiled program that failed while it ran
 ├── DeletedArrayError (RuntimeError)         an array whose memory was given away (donated) or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
 ├── MissingLibraryError (ImportError)        an option that needs a library which is not installed
 ├── RendererError (RuntimeError)             a drawing without a renderer, or one that fails
-├── AllocationError (MemoryError, RuntimeError)   an array too large for memory
+├── AllocationError (MemoryError, RuntimeError)   an array too large for memory, or a program that runs out of it
 ├── CallbackError (ValueError, NotImplementedError)   a call of a Python function that cannot be done so
 ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where debug_nans or debug_infs asks for it
 ├── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
@@ -172,6 +173,10 @@ class CompilationError(PullbackError, RuntimeError):
     """A program that the compiler refuses."""
 
 
+class ExecutionError(PullbackError, RuntimeError):
+    """A compiled program failed while it ran; the message is the runtime's."""
+
+
 class DeletedArrayError(PullbackError, RuntimeError):
     """An array was used after its memory had been given away or deleted."""
 
@@ -193,7 +198,7 @@ class JaxprError(PullbackError, AssertionError):
 
 
 class AllocationError(PullbackError, MemoryError, RuntimeError):
-    """An array too large for memory."""
+    """An array is too large for memory, or a compiled program ran out of it."""
 
 
 class MissingLibraryError(PullbackError, ImportError):

@@ -15,6 +15,8 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from pullback.core.interrupts import imported, uninterrupted
+
 _T = TypeVar("_T")
 _Class = TypeVar("_Class", bound=type)
 NAMESPACE = "pullback"
@@ -171,16 +173,19 @@ def register_leaf_type(*classes: type) -> None:
 
 def optree() -> Any:
     """The module ``optree``, with the registered classes in it."""
-    global _module
     if _module is None:
         with _registry_lock:
-            import optree as module
-
-            if _module is None:
-                for cls in _nodes:
-                    _register_in(module, cls)
-                _module = module
+            uninterrupted(_load)
     return _module
+
+
+def _load() -> None:
+    global _module
+    if _module is None:
+        module = imported("optree")
+        for cls in _nodes:
+            _register_in(module, cls)
+        _module = module
 
 
 def native_flatten() -> Callable[..., Any]:

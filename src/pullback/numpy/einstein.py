@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.errors import ShapeError
+from pullback.core.interrupts import imported
 from pullback.core.types import Shape
 from pullback.numpy.promotion import operand, promote_all
 from pullback.primitives import elementwise as ops
@@ -96,12 +97,12 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     >>> pnp.einsum_path("ij,jk,k", pnp.ones((9, 9)), pnp.ones((9, 9)), pnp.ones(9))[0]
     [(1, 2), (0, 1)]
     """
-    import opt_einsum
-
     formula, values = _formula("einsum_path", subscripts, operands)
     sizes = tuple(operand("einsum_path", x).shape for x in values)
     terms, output = parse(formula, sizes)
-    path, info = opt_einsum.contract_path(f"{','.join(terms)}->{output}", *sizes, shapes=True, optimize=optimize)
+    path, info = imported("opt_einsum").contract_path(
+        f"{','.join(terms)}->{output}", *sizes, shapes=True, optimize=optimize
+    )
     return list(path), info
 
 
@@ -323,10 +324,8 @@ def _pairs(terms: Sequence[str], output: str, shapes_: Shapes, optimize: Any) ->
     elif isinstance(optimize, tuple):
         path = optimize
     else:
-        import opt_einsum
-
         formula = f"{','.join(terms)}->{output}"
-        path, _ = opt_einsum.contract_path(formula, *shapes_, shapes=True, optimize=optimize)
+        path, _ = imported("opt_einsum").contract_path(formula, *shapes_, shapes=True, optimize=optimize)
     for together in path:
         group = sorted(together)
         if group and not 0 <= group[0] <= group[-1] < count:

@@ -17,6 +17,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.interrupts import imported
 from pullback.core.linear import Linear
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
@@ -79,9 +80,7 @@ _PREFIXES = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 def host_routine(library: str, name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
     """SciPy's wrapper of a routine of ``blas`` or ``lapack`` for a dtype."""
-    import scipy.linalg
-
-    routine: Callable[..., Any] = getattr(getattr(scipy.linalg, library), _PREFIXES[dtype.char] + name)
+    routine: Callable[..., Any] = getattr(getattr(imported("scipy.linalg"), library), _PREFIXES[dtype.char] + name)
     return routine
 
 

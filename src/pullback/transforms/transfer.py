@@ -111,12 +111,19 @@ def device_get(x: Any) -> Any:
 def block_until_ready(x: Any) -> Any:
     """A tree of arrays, once they are computed: compiled programs run while Python goes on.
 
+    Raises:
+      AllocationError: a program that was to compute them ran out of memory (a MemoryError and RuntimeError).
+      ExecutionError: it failed otherwise (a RuntimeError).
+
     >>> block_until_ready(3.0)
     3.0
     """
-    for leaf in tree.leaves(x):
-        if type(leaf) is DeviceArray:
-            leaf._buffer.block_until_ready()
+    waiting = [leaf._buffer for leaf in tree.leaves(x) if type(leaf) is DeviceArray]
+    if waiting:
+        from pullback.backends.client import wait
+
+        for buffer in waiting:
+            wait(buffer)
     return x
 
 
