@@ -6,6 +6,7 @@ dealt with here. It is imported when the first of these functions is called, whi
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib.util
 import os
@@ -15,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends import forks
 from pullback.backends.devices import Device, cpu_count
 from pullback.backends.devices import default_device as default_device
 from pullback.backends.memory import large_heaps_for_new_threads
 from pullback.backends.storage import from_stored, stored_dtype, to_stored
 from pullback.core.errors import AllocationError, BackendError, CompilationError, ExecutionError
 from pullback.core.interrupts import imported, uninterrupted
+from pullback.core.locks import renewed
 from pullback.core.registry import Registry
 from pullback.core.types import ShapedArray
 
@@ -28,6 +31,7 @@ Buffer = Any
 """The elements of an array on a device."""
 
 _lock = threading.RLock()
+renewed(globals(), "_lock", threading.RLock)
 _clients: dict[str, Any] = {}
 when_several: list[Callable[[], None]] = []
 """Functions that are told when a second device comes into use."""
@@ -121,16 +125,29 @@ def bound(device: Device) -> Bound:
                 f"there is no {device}: the platform {device.platform!r} has {len(known)} devices in this process. The "
                 "switch num_cpu_devices must be set before the first program is compiled."
             )
-        found = device.bound = Bound(known[device.id], made)
+        found = Bound(known[device.id], made)
         _by_raw[found.raw] = device
         if len(_by_raw) > 1:
             several_devices = True
             for notify in when_several:
                 notify()
+        device.bound = found  # last, for an interrupt may come at any time
     return found
 
 
 _by_raw: dict[Any, Device] = {}
+
+
+def _forget_clients() -> None:
+    """In a forked child: let nothing use the parent's clients, and nothing free them, which would wait for threads."""
+    for made in _clients.values():
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+    _clients.clear()
+    for device in _by_raw.values():
+        device.bound = None
+
+
+forks.when_forked.append(_forget_clients)
 
 PLUGINS = {"cuda": ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")}
 """Platforms that come as PJRT plug-ins, and the packages that have them, the preferred first."""
@@ -145,8 +162,10 @@ def client(platform: str = "cpu") -> Any:
     found = _clients.get(platform)
     if found is not None:
         return found
+    forks.check("compiling, or using a device,")
     with _lock:
         if platform not in _clients:
+            forks.used.append(platform)
             if platform == "cpu":
                 with large_heaps_for_new_threads():
                     _clients["cpu"] = library().xla_client.make_cpu_client(num_devices=cpu_count())
@@ -257,6 +276,8 @@ def wait(buffer: Buffer) -> None:
       AllocationError: the program that was to compute them ran out of memory (a MemoryError and RuntimeError).
       ExecutionError: it failed otherwise (a RuntimeError).
     """
+    if forks.in_child and not buffer.is_ready():
+        raise forks.refusal("waiting for an array that the parent process was computing (block_until_ready it before)")
     try:
         buffer.block_until_ready()
     except RuntimeError as error:
@@ -268,11 +289,10 @@ def failure(error: Exception) -> Exception:
     message = str(error)
     if "Out of memory" in message or "RESOURCE_EXHAUSTED" in message:
         return AllocationError(
-            f"a compiled program ran out of memory, and so has no results: {message} Make its arrays smaller: take the "
-            "batch in parts (lax.map with batch_size), use checkpoint for what the backward pass keeps, or donate "
-            "arguments."
+            f"a compiled program ran out of memory, so it has no results; the runtime says: {message} Take a batch in "
+            "parts (lax.map with batch_size), let checkpoint recompute what a backward pass keeps, or donate arguments."
         )
-    return ExecutionError(f"a compiled program failed, and so has no results: {message}")
+    return ExecutionError(f"a compiled program failed, so it has no results; the runtime says: {message}")
 
 
 def fetch(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

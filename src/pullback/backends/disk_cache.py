@@ -27,7 +27,6 @@ import os
 import re
 import stat
 import struct
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +36,7 @@ from pullback.backends import client
 from pullback.backends.devices import Device
 from pullback.core.config import config
 from pullback.core.errors import CompilationCacheWarning
-from pullback.core.source import is_internal
+from pullback.core.source import users_stacklevel
 
 _MAGIC = b"PULLBACK"
 _FORMAT = 1
@@ -412,7 +411,4 @@ def _warn(kind: str, message: str) -> None:
     if kind in _warned:
         return
     _warned.add(kind)
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and is_internal(frame.f_code.co_filename):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, CompilationCacheWarning, stacklevel=level)
+    warnings.warn(message, CompilationCacheWarning, stacklevel=users_stacklevel())

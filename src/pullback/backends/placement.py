@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.backends import forks
 from pullback.backends.devices import Device, default_device, devices
 from pullback.backends.programs import Program, buffer_of, buffers_of, from_buffer
 from pullback.core.array import ArrayImpl, signature, signature_of
@@ -45,6 +46,7 @@ def device_named(device: Any) -> Device:
 
 def call(program: Program, arrays: Sequence[ArrayImpl], asked_for: bool) -> list[Any]:
     """The results of a program, which stay on its device if it was asked for."""
+    forks.check(f"running the compiled program {program.lowered.module.name}")
     device = program.device
     buffers = [buffer_of(x, device) for x in arrays]
     if program.captured:

@@ -22,10 +22,12 @@ from pullback.backends import client
 from pullback.backends.devices import default_device
 from pullback.core.errors import ArgumentError, ProfilerError
 from pullback.core.interrupts import imported
+from pullback.core.locks import renewed
 
 PERFETTO = "perfetto_trace.json.gz"
 
 _lock = threading.Lock()
+renewed(globals(), "_lock", threading.Lock)
 _session: Any = None
 _log_dir = Path()
 _perfetto = True

@@ -25,6 +25,7 @@ from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature, si
 from pullback.core.config import config
 from pullback.core.errors import CompilationError
 from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.locks import renewed
 
 logger = logging.getLogger("pullback")
 array.fetch = client.fetch
@@ -125,6 +126,7 @@ class Program:
 
 _executables: weakref.WeakValueDictionary[Any, Executable] = weakref.WeakValueDictionary()
 _compiling = threading.RLock()  # a signal handler of the user's, which may compile, runs while it is held
+renewed(globals(), "_compiling", threading.RLock)
 
 
 def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Executable:

@@ -25,6 +25,7 @@ from pullback.core.errors import (
     MaskedArrayError,
     OperandError,
 )
+from pullback.core.locks import renewed
 from pullback.core.types import ShapedArray
 
 SCALARS: frozenset[type] = frozenset((float, int, complex, bool))
@@ -112,6 +113,7 @@ class Signature:
 _signatures: weakref.WeakValueDictionary[Any, Signature] = weakref.WeakValueDictionary()
 _known_signatures = _signatures.data  # type: ignore[attr-defined]
 _signatures_lock = threading.Lock()
+renewed(globals(), "_signatures_lock", threading.Lock)
 
 
 def signature(shape: tuple[int, ...], dtype: np.dtype[Any], weak_type: bool, device: Any = None) -> Signature:
@@ -231,7 +233,7 @@ class DeviceArray(ArrayImpl):
         return self._signature.aval.weak_type
 
     @property
-    def _value(self) -> Any:  # type: ignore[override]
+    def _value(self) -> Any:
         value = fetch(self._buffer, self._signature.aval.dtype)
         if value.ndim == 0:
             value = value[()]  # on which NumPy is quicker

@@ -193,6 +193,10 @@ class CompilationCacheWarning(RuntimeWarning):
     """The persistent cache of compiled programs is of no use, or a program in it was damaged."""
 
 
+class ForkWarning(RuntimeWarning):
+    """A process was forked from one that had compiled programs, so that it compiles nothing itself."""
+
+
 class JaxprError(PullbackError, AssertionError):
     """A jaxpr that breaks a typing rule."""
 

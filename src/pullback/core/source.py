@@ -67,6 +67,14 @@ def here() -> Location | None:
     return None
 
 
+def users_stacklevel() -> int:
+    """The ``stacklevel`` of a warning that the calling function gives, so that it is at the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and is_internal(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def line_number(location: Location) -> int:
     """The line of a location."""
     code, lasti = location

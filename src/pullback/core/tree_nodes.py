@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from pullback.core.interrupts import imported, uninterrupted
+from pullback.core.locks import renewed
 
 _T = TypeVar("_T")
 _Class = TypeVar("_Class", bound=type)
@@ -155,6 +156,7 @@ class _Node:
 _BUILTIN_NODES = frozenset((tuple, list, dict, OrderedDict, defaultdict, deque, type(None)))
 _nodes: dict[type, _Node] = {}
 _registry_lock = threading.RLock()
+renewed(globals(), "_registry_lock", threading.RLock)
 when_registered: list[Callable[[type, _Node], None]] = []
 """Functions that are told of each class that is registered."""
 _module: Any = None

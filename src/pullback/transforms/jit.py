@@ -9,6 +9,7 @@ from operator import attrgetter
 from types import MethodType
 from typing import Any
 
+from pullback.backends import forks
 from pullback.core import source, tree
 from pullback.core.array import DeviceArray, signature_of, typeof
 from pullback.core.config import config
@@ -83,6 +84,7 @@ class JitFunction:
 
     def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
+            forks.warn_uncompiled()
             return self._fun(*args, **kwargs)
         call = Call(self._fun, self._options, args, kwargs)
         leaves = call.arrays()

@@ -20,6 +20,7 @@ from pullback.core.array import ArrayImpl, as_array, host_value, signature, type
 from pullback.core.config import Config, config, observe, override
 from pullback.core.errors import NonFiniteError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from pullback.core.locks import renewed
 from pullback.core.trace import EVAL, EvalTrace, Primitive, bottom, staging, state, threads
 from pullback.transforms.callbacks import NotRepeatable, without_effects
 from pullback.transforms.scopes import look_for_marks
@@ -90,6 +91,7 @@ class CheckedEvalTrace(EvalTrace):
 
 trace_module.CHECKED = CHECKED = CheckedEvalTrace()
 _lock = threading.Lock()
+renewed(globals(), "_lock", threading.Lock)
 _any = False
 
 

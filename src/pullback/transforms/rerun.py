@@ -20,6 +20,7 @@ from typing import Any
 
 from pullback.core import dtypes, source
 from pullback.core.array import typeof
+from pullback.core.locks import renewed
 from pullback.core.trace import Primitive, Trace, check_result, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import instantiate, zeros_of
@@ -241,6 +242,7 @@ Fields = tuple[Trace, Any, Any]
 """What a tracer is: its trace, primal and tangent."""
 
 _lending = threading.RLock()
+renewed(globals(), "_lending", threading.RLock)
 """Held while tracers and traces are not what they were, which another thread may be using too."""
 
 

@@ -20,6 +20,7 @@ from pullback.core.config import config
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, holds_programs
 from pullback.core.linear import LinearTrace
+from pullback.core.locks import renewed
 from pullback.core.source import BACKWARD, TANGENT, Location, Scope
 from pullback.core.trace import Primitive, Trace, missing_rule, state
 from pullback.core.types import ZERO
@@ -145,6 +146,7 @@ def _differentiate_marked(self: JVPTrace, primitive: Primitive, args: tuple[Any,
 # Turning marks on ----------------------------------------------------------------------------------------------------
 
 _lock = threading.Lock()
+renewed(globals(), "_lock", threading.Lock)
 _wanted = 0
 
 

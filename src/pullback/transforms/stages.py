@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.backends import forks
 from pullback.core import source, tree
 from pullback.core.array import Array, ArrayImpl, as_array
 from pullback.core.errors import ArgumentError
@@ -151,6 +152,7 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
+            forks.check(f"running the compiled {self._lowered._traced.fun_name}")
             leaves, treedef = tree.flatten((args, kwargs))
             arrays = [x if isinstance(x, Array) else as_array(x) for x in leaves]
             self._check(arrays, treedef)

@@ -1,0 +1,75 @@
+"""Processes that are forked after programs were compiled.
+
+The threads of the compiler's runtime are not in the child, which has only the one that forked: a program would wait for
+them for ever, as would the compiler, whose locks are as they were in the parent. So in such a child functions are
+evaluated un-compiled, as within ``disable_jit``, with a warning; what needs the runtime all the same is refused. Arrays
+that the parent had computed can be read. A child whose parent had not used the runtime yet uses it as any process does.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from pullback.core import source
+from pullback.core.config import config
+from pullback.core.errors import BackendError, ForkWarning
+
+in_child = False
+"""Whether this process was forked from one that had used the compiler's runtime."""
+used: list[Any] = []
+"""The clients of the runtime that this process made or, while one is being made, what stands for it."""
+when_forked: list[Callable[[], None]] = []
+"""Functions that are called in such a child."""
+
+_ADVICE = (
+    "Start processes by 'spawn' or 'forkserver' (multiprocessing.get_context('spawn')), or fork before the first "
+    "program is compiled."
+)
+_warned = False
+
+
+def check(what: str) -> None:
+    """Refuse what needs the runtime.
+
+    Raises:
+      BackendError: it is not in this process (a RuntimeError).
+    """
+    if in_child:
+        raise refusal(what)
+
+
+def refusal(what: str) -> BackendError:
+    return BackendError(
+        f"{what} is not possible in this process: it was forked from one that had compiled programs, and the threads "
+        f"of the compiler's runtime are not in it. {_ADVICE}"
+    )
+
+
+def warn_uncompiled() -> None:
+    """In such a child, warn once that functions are not compiled."""
+    global _warned
+    if in_child and not _warned:
+        _warned = True
+        warnings.warn(
+            "this process was forked from one that had compiled programs, whose threads are not in it: functions under "
+            f"jit are evaluated un-compiled here, which is slower. {_ADVICE}",
+            ForkWarning,
+            stacklevel=source.users_stacklevel(),
+        )
+
+
+def _after_fork() -> None:
+    global in_child
+    if not used:
+        return
+    in_child = True
+    config.update("disable_jit", True)
+    for function in when_forked:
+        function()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
