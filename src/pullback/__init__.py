@@ -26,18 +26,28 @@ from pullback.backends.devices import process_index as process_index
 from pullback.core.array import Array as Array
 from pullback.core.array import typeof as typeof
 from pullback.core.config import check_custom_rules as check_custom_rules
+from pullback.core.config import check_tracer_leaks as check_tracer_leaks
+from pullback.core.config import checking_leaks as checking_leaks
 from pullback.core.config import config as config
 from pullback.core.config import debug_infs as debug_infs
+from pullback.core.config import debug_key_reuse as debug_key_reuse
 from pullback.core.config import debug_nans as debug_nans
 from pullback.core.config import default_device as default_device
+from pullback.core.config import default_matmul_precision as default_matmul_precision
+from pullback.core.config import default_prng_impl as default_prng_impl
 from pullback.core.config import disable_jit as disable_jit
 from pullback.core.config import disable_x64 as disable_x64
+from pullback.core.config import enable_checks as enable_checks
 from pullback.core.config import enable_x64 as enable_x64
 from pullback.core.config import explain_cache_misses as explain_cache_misses
 from pullback.core.config import log_compiles as log_compiles
 from pullback.core.config import numpy_rank_promotion as numpy_rank_promotion
 from pullback.core.config import observe as _observe
 from pullback.core.config import threefry_partitionable as threefry_partitionable
+from pullback.core.config import transfer_guard as transfer_guard
+from pullback.core.config import transfer_guard_device_to_device as transfer_guard_device_to_device
+from pullback.core.config import transfer_guard_device_to_host as transfer_guard_device_to_host
+from pullback.core.config import transfer_guard_host_to_device as transfer_guard_host_to_device
 from pullback.core.dtypes import float0 as float0
 from pullback.transforms.callbacks import effects_barrier as effects_barrier
 from pullback.transforms.callbacks import pure_callback as pure_callback
@@ -95,6 +105,7 @@ if TYPE_CHECKING:
     from pullback.transforms.checkpoint_policies import checkpoint_policies as checkpoint_policies
     from pullback.transforms.closure import closure_convert as closure_convert
     from pullback.transforms.closure import custom_gradient as custom_gradient
+    from pullback.transforms.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
     from pullback.transforms.custom_rules import custom_jvp as custom_jvp
     from pullback.transforms.custom_rules import custom_vjp as custom_vjp
 
@@ -111,6 +122,7 @@ _NAMES = {
     "checkpoint": ("transforms.checkpoint", "checkpoint"),
     "checkpoint_policies": ("transforms.checkpoint_policies", "checkpoint_policies"),
     "closure_convert": ("transforms.closure", "closure_convert"),
+    "ensure_compile_time_eval": ("transforms.compile_time", "ensure_compile_time_eval"),
     "custom_gradient": ("transforms.closure", "custom_gradient"),
     "custom_jvp": ("transforms.custom_rules", "custom_jvp"),
     "custom_vjp": ("transforms.custom_rules", "custom_vjp"),
@@ -137,6 +149,15 @@ def _check_custom_rules(everywhere: bool) -> None:
 
 
 _observe("check_custom_rules", _check_custom_rules)
+
+
+def _check_tracer_leaks(begins: bool) -> None:
+    from pullback.transforms.compile_time import switch
+
+    switch(begins)
+
+
+_observe("check_tracer_leaks", _check_tracer_leaks)
 
 
 def __dir__() -> list[str]:

@@ -254,7 +254,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         lambda: lax.fori_loop(0, 3, lambda i, c: {"b": c["a"]}, {"a": 1}),
         r"carry is a dict of \['a'\] when it is given and a dict of \['b'\] when",
     ),
-    (lambda: lax.fori_loop(0, 3.0, lambda i, c: c, 1.0), r"the bound upper must be an integer of no axes, .* f32\[\]"),
+    (lambda: lax.fori_loop(0, 3.0, lambda i, c: c, 1.0), r"the bounds must have one dtype, but lower is i32\[\] and"),
     (
         lambda: lax.fori_loop(jnp.ones(2, int), 3, lambda i, c: c, 1.0),
         r"the bound lower must be an integer .* i32\[2\]",
@@ -265,7 +265,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: jit(lambda n: lax.fori_loop(0, n, lambda i, c: c, 1.0, unroll=2))(3),
-        "fori_loop: unroll needs bounds that are known in Python, but one of them is traced",
+        "fori_loop: unroll needs integer bounds that are known in Python, but one of them is traced",
     ),
 ]
 

@@ -323,7 +323,7 @@ def test_average() -> None:
     same(mean, 1.5)
     same(total, 2)
     check(lambda x: stats.average(x, weights=red.ops.square(x)), POINT)
-    for axis, match in ((None, "need one axis"), (1, "do not fit axis 1")):
+    for axis, match in ((None, "need axis"), (1, "do not fit axis 1")):
         with pytest.raises(ShapeError, match=match):
             stats.average(array(POINT), axis, array([1, 2]))
 

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import forks
+from pullback.backends import forks, transfers
 from pullback.backends.devices import Device, cpu_count
 from pullback.backends.devices import default_device as default_device
 from pullback.backends.memory import large_heaps_for_new_threads
 from pullback.backends.storage import from_stored, stored_dtype, to_stored
+from pullback.core.config import config
 from pullback.core.errors import AllocationError, BackendError, CompilationError, ExecutionError
 from pullback.core.interrupts import imported, uninterrupted
 from pullback.core.locks import renewed
@@ -297,6 +298,8 @@ def failure(error: Exception) -> Exception:
 
 def fetch(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The elements of a buffer that holds an array of a dtype."""
+    if config.transfer_guard_device_to_host is not None and device_of(buffer).platform != "cpu":
+        transfers.check("device_to_host", ShapedArray(buffer.shape, dtype))
     value = to_numpy(buffer)
     return value if value.dtype is dtype else from_stored(value, dtype)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import client, options, small_loops
+from pullback.backends import client, options, small_loops, transfers
 from pullback.backends.client import Buffer, Executable
 from pullback.backends.devices import Device, default_device
 from pullback.backends.emit import emit_module
@@ -40,9 +40,12 @@ def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
     try:
         buffer = x._buffer
     except AttributeError:
+        if device.platform != "cpu":
+            transfers.check("host_to_device", x.aval)
         buffer = x._buffer = client.put(x._value, x.aval, device)
         return buffer
     if client.several_devices and client.device_of(buffer) is not device:
+        transfers.check("device_to_device", x.aval)
         return client.move(buffer, device)
     return buffer
 

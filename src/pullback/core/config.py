@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
+
+from pullback.core.errors import ArgumentError, UnsupportedArgumentError
 
 _DEFAULTS: dict[str, Any] = {
     "enable_x64": False,
@@ -28,6 +30,13 @@ _DEFAULTS: dict[str, Any] = {
     "debug_nans": False,
     "debug_infs": False,
     "check_custom_rules": False,
+    "check_tracer_leaks": False,
+    "debug_key_reuse": False,
+    "default_matmul_precision": None,
+    "default_prng_impl": "threefry2x32",
+    "transfer_guard_host_to_device": None,
+    "transfer_guard_device_to_host": None,
+    "transfer_guard_device_to_device": None,
     "explain_cache_misses": False,
     "log_compiles": False,
     "enable_compilation_cache": True,
@@ -36,10 +45,20 @@ _DEFAULTS: dict[str, Any] = {
 }
 _MEANING = (
     "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device",
-    "platforms", "disable_jit", "debug_nans", "debug_infs",
+    "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision",
 )  # fmt: skip
 """The switches on which it depends what a compiled program does."""
+_GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
+_LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+PRECISIONS = {
+    "default": "DEFAULT", "bfloat16": "DEFAULT", "high": "HIGH", "bfloat16_3x": "HIGH", "tensorfloat32": "HIGH",
+    "highest": "HIGHEST", "float32": "HIGHEST",
+}  # fmt: skip
+"""How exactly matrices are multiplied, by the names of the switch, as the compiler calls it."""
 _CHOICES: dict[str, tuple[Any, ...]] = {
+    "default_matmul_precision": tuple(PRECISIONS),
+    "default_prng_impl": ("threefry2x32",),
+    **dict.fromkeys(_GUARDS, _LEVELS),
     "traceback_filtering": ("auto", "off", "on"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
     "numpy_dtype_promotion": ("standard", "strict"),
@@ -98,6 +117,13 @@ class Config(threading.local):
     debug_nans: bool
     debug_infs: bool
     check_custom_rules: bool
+    check_tracer_leaks: bool
+    debug_key_reuse: bool
+    default_matmul_precision: str | None
+    default_prng_impl: str
+    transfer_guard_host_to_device: str | None
+    transfer_guard_device_to_host: str | None
+    transfer_guard_device_to_device: str | None
     explain_cache_misses: bool
     log_compiles: bool
     enable_compilation_cache: bool
@@ -109,15 +135,20 @@ class Config(threading.local):
         """Set a switch for the whole process, in every thread that has not overridden it.
 
         Args:
-          name: the switch, with or without JAX's prefix ``jax_``.
+          name: the switch, with or without JAX's prefix ``jax_``; ``"transfer_guard"`` sets all three of its kind.
           value: its new value.
 
         Raises:
           AttributeError: no such switch.
-          ValueError: the switch does not take this value.
+          ArgumentError: the switch does not take this value (a ValueError).
+          UnsupportedArgumentError: what the switch asks for is not there yet (a NotImplementedError).
 
         >>> config.update("enable_x64", False)
         """
+        if name.removeprefix("jax_") == "transfer_guard":
+            for guard in _GUARDS:
+                self.update(guard, value)
+            return
         key = _checked(name, value)
         setattr(Config, key, value)
         Config.meaning = _meaning(vars(Config))
@@ -138,7 +169,12 @@ def _checked(name: str, value: Any = None) -> str:
     if key not in _DEFAULTS:
         raise AttributeError(f"pullback has no configuration switch {name!r}; there are: {', '.join(_DEFAULTS)}")
     if value is not None and key in _CHOICES and value not in _CHOICES[key]:
-        raise ValueError(f"{name} must be one of {_CHOICES[key]}, got {value!r}")
+        raise ArgumentError(f"{name} must be one of {_CHOICES[key]}, got {value!r}")
+    if key == "debug_key_reuse" and value:
+        raise UnsupportedArgumentError(
+            "debug_key_reuse is not there yet: random keys that are used twice are not found. Leave the switch off, "
+            "and split keys with random.split before each use."
+        )
     return key
 
 
@@ -224,7 +260,7 @@ def disable_jit(disable: bool = True) -> Any:
     return override("disable_jit", bool(disable))
 
 
-def default_device(device: Any) -> Any:
+def default_device(new_val: Any) -> Any:
     """A block in which programs run on a device, a device or the name of a platform, if their operands are on none.
 
     >>> import pullback
@@ -232,7 +268,7 @@ def default_device(device: Any) -> Any:
     ...     print(pullback.jit(lambda x: x + 1)(1.0))
     2.0
     """
-    return override("default_device", device)
+    return override("default_device", new_val)
 
 
 def debug_nans(new_val: bool = True) -> Any:
@@ -260,6 +296,133 @@ def check_custom_rules(new_val: bool = True) -> Any:
     0.0
     """
     return override("check_custom_rules", bool(new_val))
+
+
+def enable_checks(new_val: bool = True) -> Any:
+    """A block in which each program that is traced is checked: its variables, and the types of its equations.
+
+    Operations that users declare have the shapes and dtypes of their results checked, too.
+
+    >>> import pullback
+    >>> with enable_checks():
+    ...     print(pullback.jit(lambda x: x + 1)(1.0))
+    2.0
+    """
+    return override("enable_checks", bool(new_val))
+
+
+def check_tracer_leaks(new_val: bool = True) -> Any:
+    """A block in which a traced value that outlives its transformation raises ``UnexpectedTracerError`` at once.
+
+    Each outermost call of a transformed function looks, when it returns, through all objects of the process for values
+    of transformations that have ended; so it is slow, and for one thread.
+
+    >>> import pullback
+    >>> kept = []
+    >>> with check_tracer_leaks():
+    ...     pullback.grad(lambda x: (kept.append(x), x)[1])(1.0)
+    Traceback (most recent call last):
+        ...
+    pullback.core.errors.UnexpectedTracerError: Leaked tracer: ...
+    """
+    return override("check_tracer_leaks", bool(new_val))
+
+
+def checking_leaks() -> Any:
+    """The block of :func:`check_tracer_leaks`."""
+    return check_tracer_leaks(True)
+
+
+def debug_key_reuse(new_val: bool = True) -> Any:
+    """Refused, unless it is False: random keys that are used twice are not looked for yet.
+
+    Raises:
+      UnsupportedArgumentError: always, if ``new_val`` is true (a NotImplementedError).
+    """
+    _checked("debug_key_reuse", bool(new_val))
+    return override("debug_key_reuse", False)
+
+
+def default_matmul_precision(new_val: str | None) -> Any:
+    """A block in which products of matrices in compiled programs ask the compiler for a precision.
+
+    Args:
+      new_val: "default" or "bfloat16", "high", "bfloat16_3x" or "tensorfloat32", "highest" or "float32"; None for the
+        compiler's own choice. It matters for devices that multiply in less than the precision of the dtype; processors
+        always use all of it.
+
+    Raises:
+      ArgumentError: another name (a ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> with default_matmul_precision("float32"):
+    ...     text = pullback.jit(pnp.dot).lower(pnp.ones(2), pnp.ones(2)).as_text()
+    >>> "precision HIGHEST" in text
+    True
+    """
+    _checked("default_matmul_precision", new_val)
+    return override("default_matmul_precision", new_val)
+
+
+def default_prng_impl(new_val: str) -> Any:
+    """A block in which new random keys are of a kind; there is one, "threefry2x32".
+
+    Raises:
+      ArgumentError: another kind (a ValueError).
+    """
+    _checked("default_prng_impl", new_val)
+    return override("default_prng_impl", new_val)
+
+
+def transfer_guard(new_val: str) -> Any:
+    """A block in which arrays that move between host and device, or between devices, are logged or refused.
+
+    Args:
+      new_val: "allow"; "log" or "disallow" what happens by itself; "log_explicit" or "disallow_explicit" what
+        ``device_put`` and ``device_get`` do, too.
+
+    What happens by itself: a compiled function is given a NumPy array or a number of Python's; a graphics processor is
+    given an array of the host's, or the host asks for the elements of an array there; an array goes from one device to
+    another. Operations that are not compiled run on the host, and move nothing.
+
+    Raises:
+      ArgumentError: another level (a ValueError).
+      TransferGuardError: within the block, for a transfer that is refused (a RuntimeError).
+
+    >>> import pullback
+    >>> with transfer_guard("disallow"):
+    ...     pullback.jit(lambda x: x + 1)(1.0)
+    Traceback (most recent call last):
+        ...
+    pullback.core.errors.TransferGuardError: a host-to-device transfer of f32[] is refused ...
+    """
+    for guard in _GUARDS:
+        _checked(guard, new_val)
+    return _all_guards(new_val)
+
+
+@contextmanager
+def _all_guards(level: str) -> Iterator[None]:
+    with ExitStack() as stack:
+        for guard in _GUARDS:
+            stack.enter_context(override(guard, level))
+        yield
+
+
+def transfer_guard_host_to_device(new_val: str) -> Any:
+    """The block of :func:`transfer_guard` for what goes from the host to a device."""
+    return override("transfer_guard_host_to_device", new_val)
+
+
+def transfer_guard_device_to_host(new_val: str) -> Any:
+    """The block of :func:`transfer_guard` for what goes from a device to the host."""
+    return override("transfer_guard_device_to_host", new_val)
+
+
+def transfer_guard_device_to_device(new_val: str) -> Any:
+    """The block of :func:`transfer_guard` for what goes from one device to another."""
+    return override("transfer_guard_device_to_device", new_val)
 
 
 def explain_cache_misses(new_val: bool = True) -> Any:

@@ -31,6 +31,7 @@ PullbackError
 ├── BackendError (RuntimeError)              no such platform or device, or no compiler
 ├── CompilationError (RuntimeError)          a program that the compiler refuses
 ├── ExecutionError (RuntimeError)            a compiled program that failed while it ran
+├── TransferGuardError (RuntimeError)        an array moved between host and device where transfer_guard refuses it
 ├── DeletedArrayError (RuntimeError)         an array whose memory was given away (donated) or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
@@ -175,6 +176,10 @@ class CompilationError(PullbackError, RuntimeError):
 
 class ExecutionError(PullbackError, RuntimeError):
     """A compiled program failed while it ran; the message is the runtime's."""
+
+
+class TransferGuardError(PullbackError, RuntimeError):
+    """An array was to move between host and device, or between devices, where ``transfer_guard`` refuses it."""
 
 
 class DeletedArrayError(PullbackError, RuntimeError):

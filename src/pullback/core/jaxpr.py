@@ -8,7 +8,7 @@ from typing import Any
 
 from pullback.core import source
 from pullback.core.array import Array, ArrayImpl
-from pullback.core.errors import JaxprError, PullbackError
+from pullback.core.errors import ArgumentError, JaxprError, PullbackError
 from pullback.core.trace import Primitive, missing_rule, state
 from pullback.core.types import ShapedArray
 
@@ -41,6 +41,49 @@ class Literal:
 Atom = Var | Literal
 
 
+class SourceInfo:
+    """Where an equation was written.
+
+    Attributes:
+      location: the instruction in the user's program, or None where that is not known.
+      name_stack: the named scopes that it is in, separated by slashes.
+    """
+
+    __slots__ = ("location", "name_stack")
+
+    def __init__(self, location: source.Location | None, scope: source.Scope | None) -> None:
+        self.location = location
+        self.name_stack = scope.label("").removesuffix("/") if scope is not None else ""
+
+    @property
+    def file_name(self) -> str | None:
+        """The file, None where it is not known."""
+        return None if self.location is None else self.location[0].co_filename
+
+    @property
+    def line(self) -> int | None:
+        """The line in the file, None where it is not known."""
+        return None if self.location is None else source.line_number(self.location)
+
+    @property
+    def function_name(self) -> str | None:
+        """The function, None where it is not known."""
+        return None if self.location is None else self.location[0].co_name
+
+    def __repr__(self) -> str:
+        return source.describe(self.location)
+
+
+def _changed(x: Any, changes: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """The attributes of an object with some of them replaced."""
+    unknown = sorted(changes.keys() - set(names))
+    if unknown:
+        raise ArgumentError(
+            f"{type(x).__name__}.replace: no attribute {', '.join(unknown)}; there are {', '.join(names)}"
+        )
+    return {name: changes.get(name, getattr(x, name)) for name in names}
+
+
 class Eqn:
     """One equation: ``outvars = primitive[params] invars``, and where in the user's program it was written."""
 
@@ -64,6 +107,21 @@ class Eqn:
 
     def __repr__(self) -> str:
         return "\n".join(_show_eqn(self, _Names(), "", ""))
+
+    def replace(self, **changes: Any) -> Eqn:
+        """The equation with some of its attributes replaced."""
+        return Eqn(**_changed(self, changes, ("primitive", "invars", "params", "outvars", "made_at", "scope")))
+
+    @property
+    def source_info(self) -> SourceInfo:
+        """Where in the user's program it was written."""
+        return SourceInfo(self.made_at, self.scope)
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """The names of the operations, in it and in its programs, that do more than to give results."""
+        own = {self.primitive.name} if self.primitive.effect else set()
+        return frozenset(own.union(*(jaxpr.effects for jaxpr in subjaxprs(self))))
 
     @property
     def effect(self) -> bool:
@@ -98,8 +156,36 @@ class Jaxpr:
             self._effect = any(eqn.effect for eqn in self.eqns)
             return self._effect
 
+    @property
+    def effects(self) -> frozenset[str]:
+        """The names of its operations that do more than to give results."""
+        return frozenset[str]().union(*(eqn.effects for eqn in self.eqns if eqn.effect))
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        """The types of its inputs."""
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of its results."""
+        return [v.aval for v in self.outvars]
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        """The program with some of its attributes replaced."""
+        return Jaxpr(**_changed(self, changes, ("constvars", "invars", "eqns", "outvars")))
+
+    def pretty_print(self, *, source_info: bool = False, name_stack: bool = False) -> str:
+        """The program as text.
+
+        Args:
+          source_info: whether to say for each equation where in the user's program it was written.
+          name_stack: whether to say for each equation in which named scopes it is.
+        """
+        return "\n".join(_show_jaxpr(self, _Names(source_info, name_stack), ""))
+
     def __str__(self) -> str:
-        return "\n".join(_show_jaxpr(self, _Names(), ""))
+        return self.pretty_print()
 
     __repr__ = __str__
 
@@ -107,8 +193,9 @@ class Jaxpr:
 class ClosedJaxpr:
     """A jaxpr with the values of its constants.
 
-    What transformations made of it is kept in it (see ``cached_by_jaxpr``), and not in a table beside it: that may refer
-    to the program again, as the derivative of a loop does, and the collector finds such a circle only if both are in it.
+    What transformations made of it is kept in it (see ``cached_by_jaxpr``), and not in a table beside it: that may
+    refer to the program again, as the derivative of a loop does, and the collector finds such a circle only if both are
+    in it.
     """
 
     __slots__ = ("__weakref__", "_derived", "consts", "jaxpr")
@@ -132,6 +219,18 @@ class ClosedJaxpr:
         return self.jaxpr.eqns
 
     literals = property(lambda self: self.consts)
+    constvars = property(lambda self: self.jaxpr.constvars)
+    invars = property(lambda self: self.jaxpr.invars)
+    outvars = property(lambda self: self.jaxpr.outvars)
+    effects = property(lambda self: self.jaxpr.effects)
+
+    def replace(self, **changes: Any) -> ClosedJaxpr:
+        """The program with ``jaxpr`` or ``consts`` replaced."""
+        return ClosedJaxpr(**_changed(self, changes, ("jaxpr", "consts")))
+
+    def pretty_print(self, *, source_info: bool = False, name_stack: bool = False) -> str:
+        """The program as text; see :meth:`Jaxpr.pretty_print`."""
+        return self.jaxpr.pretty_print(source_info=source_info, name_stack=name_stack)
 
     def __str__(self) -> str:
         return str(self.jaxpr)
@@ -169,7 +268,9 @@ def subjaxprs(eqn: Eqn) -> Iterator[Jaxpr]:
 class _Names:
     """Names for variables, a, b, ..., z, ba, bb, ..., in the order in which they are asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, source_info: bool = False, name_stack: bool = False) -> None:
+        self.source_info = source_info
+        self.name_stack = name_stack
         self.names: dict[Var, str] = {}
 
     def __call__(self, var: Var) -> str:
@@ -218,13 +319,21 @@ def _show_jaxpr(jaxpr: Jaxpr, names: _Names, indent: str) -> list[str]:
     for eqn in jaxpr.eqns:
         binders = " ".join(f"{names(v) if v in used else '_'}:{v.aval}" for v in eqn.outvars)
         lines += _show_eqn(eqn, names, binders, indent + "    ")
+        lines[-1] += _show_origin(eqn, names)
     results = ", ".join(_show_atom(a, names) for a in jaxpr.outvars)
     tail = f"in ({results + ',' if len(jaxpr.outvars) == 1 else results}) }}"
-    if len(lines) == len(jaxpr.eqns):
+    if len(lines) == len(jaxpr.eqns) and not names.source_info:
         whole = f"{head} {'; '.join(line.strip() for line in lines)} {tail}"
         if len(indent) + len(whole) <= _WIDTH:
             return [whole]
     return [head, *lines, f"{indent}  {tail}"] if lines else [f"{head}  {tail}"]
+
+
+def _show_origin(eqn: Eqn, names: _Names) -> str:
+    """Where an equation comes from, as a comment, if that is asked for."""
+    info = eqn.source_info
+    scope = f" # {info.name_stack}" if names.name_stack and info.name_stack else ""
+    return f"{scope} # from {info}" if names.source_info else scope
 
 
 def _show_eqn(eqn: Eqn, names: _Names, binders: str, indent: str) -> list[str]:

@@ -281,13 +281,13 @@ def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     return builtins.all(leaves(tree, is_leaf))
 
 
-def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tree: Any) -> Any:
+def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
     """Turn a tree of trees inside out.
 
     Args:
-      outer_treedef: the outer structure of ``tree``.
+      outer_treedef: the outer structure of the tree.
       inner_treedef: the structure of each of its subtrees; by default, that of the first.
-      tree: the tree.
+      pytree_to_transpose: the tree.
 
     Returns:
       A tree of structure ``inner_treedef`` of trees of structure ``outer_treedef``.
@@ -299,7 +299,9 @@ def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tree: A
     {'a': [1, 2]}
     """
     outline = unflatten(outer_treedef, [0] * outer_treedef.num_leaves)
-    subtrees = _flatten_up_to(outer_treedef, outline, tree, None, "the tree does not have the outer structure")
+    subtrees = _flatten_up_to(
+        outer_treedef, outline, pytree_to_transpose, None, "the tree does not have the outer structure"
+    )
     rows = []
     for subtree in subtrees:
         row, treedef = flatten(subtree)

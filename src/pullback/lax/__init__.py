@@ -91,6 +91,7 @@ from pullback.primitives.checked_shapes import (
     batch_matmul,
     broadcast,
     broadcast_in_dim,
+    broadcast_shapes,
     broadcasted_iota,
     collapse,
     concatenate,

@@ -6,6 +6,7 @@ NumPy's own float types, where nothing is to be promoted, it calls NumPy directl
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, from_scalar
 from pullback.core.errors import DtypeError
 from pullback.core.trace import Primitive, state
-from pullback.numpy.promotion import fits, inexact_operand, operand, promote, promote_all
+from pullback.numpy.promotion import fits, inexact_operand, operand, promote, promote_all, refuse_options
 from pullback.primitives.elementwise import convert_element_type
 
 REAL = frozenset(map(np.dtype, ("float16", "float32", "float64")))
@@ -34,6 +35,16 @@ def document(function: Any, name: str, sentence: str, example: str, result: str,
         f"{sentence}\n\n    As :data:`numpy.{name}`.\n\n    >>> import pullback.numpy as pnp\n"
         f"    >>> print(pnp.{name}({example}))\n    {shown}\n    "
     )
+    return function
+
+
+def positional(function: Any) -> Any:
+    """A function of which the options ``out`` and ``where``, which it refuses, are no part of the signature.
+
+    So it can have derivative rules, for rules take all arguments by position.
+    """
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.kind is p.POSITIONAL_ONLY]
+    function.__signature__ = inspect.Signature(parameters)
     return function
 
 
@@ -62,14 +73,16 @@ def inexact_unary(
 def binary(name: str, primitive: Primitive, sentence: str, example: str, result: str, module: str) -> Binary:
     """A function of two operands of one dtype."""
 
-    def function(x: Any, y: Any, /) -> Any:
+    def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
+        if out is not None or where is not None:
+            refuse_options(name, out, where)
         pair = promote(name, x, y)
         try:
             return state.trace.process(primitive, pair, {})
         except (OverflowError, DtypeError) as error:
             return state.trace.process(primitive, wrapped(name, pair, error), {})
 
-    return document(function, name, sentence, example, result, module)  # type: ignore[no-any-return]
+    return document(positional(function), name, sentence, example, result, module)  # type: ignore[no-any-return]
 
 
 def wrapped(name: str, operands: tuple[Any, ...], error: Exception) -> tuple[Any, ...]:

@@ -258,12 +258,17 @@ class Lowered(NamedTuple):
     unique: bool
 
 
-def lower(entries: Sequence[Any], shape: Shape) -> Lowered:
+def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
     """An index as a gather of an array of some shape.
 
     The arrays and ints are broadcast against each other; their axes stand in the result where the first of them does,
     or in front if slices, new axes or an ellipsis come between them. A contiguous slice is a window; one with steps
     is an array of positions with an axis of its own.
+
+    Args:
+      entries: the index.
+      shape: that of the array.
+      wrap: whether negative positions count from the end; otherwise they are out of range.
     """
     places = [k for k, e in enumerate(entries) if not (e is None or e is Ellipsis or type(e) is range)]
     adjacent = not places or places[-1] - places[0] == len(places) - 1
@@ -292,7 +297,7 @@ def lower(entries: Sequence[Any], shape: Shape) -> Lowered:
                 end = len(batch) + len(block)
                 full += block
                 batch += block
-            vectors.append((axis, _from_the_end(e, shape[axis]), end))
+            vectors.append((axis, _from_the_end(e, shape[axis], wrap), end))
         elif e.step == 1 or len(e) == 1:
             windows[axis] = len(full)
             if len(e) != shape[axis]:
@@ -317,13 +322,13 @@ def lower(entries: Sequence[Any], shape: Shape) -> Lowered:
     )
 
 
-def lowered(index: Any, shape: Shape) -> tuple[Lowered, Shape]:
+def lowered(index: Any, shape: Shape, wrap: bool = True) -> tuple[Lowered, Shape]:
     """An index as a gather, and the shape that the array must be given first."""
     try:
-        return _lowered_basic(_key(index), shape)
+        return _lowered_basic(_key(index), shape, wrap)
     except LookupError:
         entries, sizes = parse(index, shape)
-        return lower(entries, sizes), sizes
+        return lower(entries, sizes, wrap), sizes
 
 
 _ATOMS = frozenset((int, type(None), type(Ellipsis)))
@@ -342,10 +347,10 @@ def _key(index: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=1024)
-def _lowered_basic(key: Any, shape: Shape) -> tuple[Lowered, Shape]:
+def _lowered_basic(key: Any, shape: Shape, wrap: bool) -> tuple[Lowered, Shape]:
     index = tuple(map(_basic, key[1:])) if type(key) is tuple and key[0] == "tuple" else _basic(key)
     entries, sizes = parse(index, shape)
-    return lower(entries, sizes), sizes
+    return lower(entries, sizes, wrap), sizes
 
 
 def _basic(key: Any) -> Any:
@@ -361,17 +366,19 @@ def _broadcast(shapes_: Sequence[Shape]) -> Shape:
         ) from None
 
 
-def _from_the_end(positions: Any, size: int) -> Any:
+def _from_the_end(positions: Any, size: int, wrap: bool) -> Any:
     """Positions that may count from the end as positions from the start; what is out of range stays out of range."""
     if not isinstance(positions, Array):
         positions = np.asarray(positions)
-        if positions.dtype.kind == "i":
+        if positions.dtype.kind == "i" and wrap:
             positions = np.where(positions < 0, positions + size, positions)
         return np.asarray(np.clip(positions, -1, size))
     kind, width = positions.dtype.kind, positions.dtype.itemsize
     if width < 4 or kind == "u":
         positions = ops.convert_element_type(positions, _INT64 if width == 8 else _INT32)
-    return positions if kind == "u" else ops.where(ops.lt(positions, 0), ops.add(positions, size), positions)
+    return (
+        positions if kind == "u" or not wrap else ops.where(ops.lt(positions, 0), ops.add(positions, size), positions)
+    )
 
 
 def _vectors(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
@@ -396,8 +403,9 @@ def _vectors(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
 
 
 def read(
-    x: Any, index: Any, mode: Any = None, fill_value: Any = None, sorted_: bool = False, unique: bool = False
-) -> Any:
+    x: Any, index: Any, mode: Any = None, fill_value: Any = None, sorted_: bool = False, unique: bool = False,
+    wrap: bool = True,
+) -> Any:  # fmt: skip
     """``x[index]``.
 
     Args:
@@ -407,14 +415,15 @@ def read(
       fill_value: for ``FILL_OR_DROP``.
       sorted_: a promise that the index vectors are in order.
       unique: a promise that nothing is selected twice.
+      wrap: whether negative positions count from the end; otherwise they are out of range.
     """
-    if isinstance(index, ArrayImpl) and mode is None:
+    if isinstance(index, ArrayImpl) and mode is None and wrap:
         positions = index._value
         if positions.dtype.kind == "i" and positions.ndim and positions.size and x.shape and x.shape[0]:
             return _read_parts(x, positions, sorted_, unique)
     entries, sizes = parse(index, x.shape)
     x = shapes.reshape(x, sizes)
-    if is_basic(entries) and (mode is None or in_range(entries, sizes)):
+    if is_basic(entries) and (mode is None or in_range(entries, sizes)) and (wrap or not any(map(_negative, entries))):
         return read_basic(x, entries)
     block = [e if type(e) is range else range(n) for e, n in zip(_of_axes(entries), sizes, strict=True)]
     x = read_basic(x, block)
@@ -423,7 +432,7 @@ def read(
         e if e is None or e is Ellipsis else range(n) if type(e) is range else e
         for e, n in ((e, 0 if e is None or e is Ellipsis else next(remaining)) for e in entries)
     ]
-    low = lower(entries, x.shape)
+    low = lower(entries, x.shape, wrap)
     if 0 in low.shape:
         return indexing.zeros(low.full_shape, x.dtype)
     out = indexing.gather(
@@ -458,13 +467,18 @@ def _read_parts(x: Any, positions: Any, sorted_: bool, unique: bool) -> Any:
     )
 
 
+def _negative(entry: Any) -> bool:
+    return type(entry) is int and entry < 0
+
+
 def _of_axes(entries: Sequence[Any]) -> list[Any]:
     return [e for e in entries if e is not None and e is not Ellipsis]
 
 
 def write(
-    scatter: Any, x: Any, index: Any, value: Any, mode: Any = None, sorted_: bool = False, unique: bool = False
-) -> Any:
+    scatter: Any, x: Any, index: Any, value: Any, mode: Any = None, sorted_: bool = False, unique: bool = False,
+    wrap: bool = True,
+) -> Any:  # fmt: skip
     """``x`` with ``value`` at ``index``.
 
     Args:
@@ -475,8 +489,9 @@ def write(
       mode: of ``GatherScatterMode``; None drops.
       sorted_: a promise that the index vectors are in order.
       unique: a promise that nothing is selected twice.
+      wrap: whether negative positions count from the end; otherwise they are out of range.
     """
-    low, sizes = lowered(index, x.shape)
+    low, sizes = lowered(index, x.shape, wrap)
     check_fits(value.shape, low.full_shape, index)
     if 0 in low.shape:
         return x

@@ -19,6 +19,8 @@ from pullback.primitives import indexing, scatter, shapes
 from pullback.primitives.indexing import GatherScatterMode
 
 Mode = GatherScatterMode | str | None
+Flags = tuple[bool, bool, bool]
+"""Whether positions are in order, whether nothing is selected twice, and whether negative ones count from the end."""
 
 _DIRECT = frozenset((int, slice, type(None), type(Ellipsis), ArrayImpl, np.ndarray, bool))
 
@@ -43,7 +45,8 @@ class IndexUpdateRef:
 
     Where elements are selected several times, ``set`` keeps the last value and all others apply each in turn, like the
     method ``at`` of NumPy's ufuncs. All take ``mode``: what becomes of positions out of range, "drop" (the default),
-    "clip" or "promise_in_bounds"; and ``indices_are_sorted`` and ``unique_indices``, which are promises.
+    "clip" or "promise_in_bounds"; ``indices_are_sorted`` and ``unique_indices``, which are promises; and
+    ``wrap_negative_indices``: whether negative positions count from the end (the default) or are out of range.
 
     >>> import pullback.numpy as pnp
     >>> x = pnp.zeros(3)
@@ -67,6 +70,7 @@ class IndexUpdateRef:
         unique_indices: bool = False,
         mode: Mode = None,
         fill_value: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The selected elements, with a choice of what positions out of range give.
 
@@ -75,6 +79,7 @@ class IndexUpdateRef:
           unique_indices: a promise that nothing is selected twice.
           mode: "clip" (the default) the first or last element, "fill" the fill value.
           fill_value: a number; by default NaN, or the least signed, the greatest unsigned integer, or True.
+          wrap_negative_indices: whether negative positions count from the end; otherwise they are out of range.
 
         >>> import pullback.numpy as pnp
         >>> print(pnp.ones(3).at[7].get(mode="fill", fill_value=0.0))
@@ -83,10 +88,18 @@ class IndexUpdateRef:
         parsed = None if mode is None else GatherScatterMode.from_any(mode)
         if fill_value is not None and type(fill_value) not in SCALARS:
             fill_value = np.asarray(fill_value).item()
-        return read(self.array, self.index, parsed, fill_value, indices_are_sorted, unique_indices)
+        return read(
+            self.array, self.index, parsed, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices
+        )
 
     def set(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with ``values``, which broadcast to the shape of ``x[index]``, in the place of the elements.
 
@@ -94,10 +107,18 @@ class IndexUpdateRef:
         >>> print(pnp.zeros(3).at[::2].set(pnp.array([1.0, 2.0])))
         [1. 0. 2.]
         """
-        return self._update("set", scatter.scatter, values, indices_are_sorted, unique_indices, mode)
+        return self._update(
+            "set", scatter.scatter, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
+        )
 
     def add(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with ``values`` added to the elements.
 
@@ -105,10 +126,18 @@ class IndexUpdateRef:
         >>> print(pnp.ones(3).at[0].add(2.0))
         [3. 1. 1.]
         """
-        return self._update("add", scatter.scatter_add, values, indices_are_sorted, unique_indices, mode)
+        return self._update(
+            "add", scatter.scatter_add, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
+        )
 
     def subtract(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with ``values`` subtracted from the elements.
 
@@ -116,10 +145,18 @@ class IndexUpdateRef:
         >>> print(pnp.ones(3).at[0].subtract(2.0))
         [-1.  1.  1.]
         """
-        return self._update("subtract", scatter.scatter_sub, values, indices_are_sorted, unique_indices, mode)
+        return self._update(
+            "subtract", scatter.scatter_sub, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
+        )
 
     def multiply(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with the elements multiplied by ``values``.
 
@@ -127,12 +164,20 @@ class IndexUpdateRef:
         >>> print(pnp.ones(3).at[0].multiply(2.0))
         [2. 1. 1.]
         """
-        return self._update("multiply", scatter.scatter_mul, values, indices_are_sorted, unique_indices, mode)
+        return self._update(
+            "multiply", scatter.scatter_mul, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
+        )
 
     mul = multiply
 
     def min(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with the lesser of the elements and ``values``.
 
@@ -140,10 +185,18 @@ class IndexUpdateRef:
         >>> print(pnp.ones(3).at[0].min(-2.0))
         [-2.  1.  1.]
         """
-        return self._update("min", scatter.scatter_min, values, indices_are_sorted, unique_indices, mode)
+        return self._update(
+            "min", scatter.scatter_min, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
+        )
 
     def max(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with the greater of the elements and ``values``.
 
@@ -151,10 +204,18 @@ class IndexUpdateRef:
         >>> print(pnp.ones(3).at[0].max(2.0))
         [2. 1. 1.]
         """
-        return self._update("max", scatter.scatter_max, values, indices_are_sorted, unique_indices, mode)
+        return self._update(
+            "max", scatter.scatter_max, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
+        )
 
     def divide(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with the elements divided by ``values``; integers become floats.
 
@@ -163,10 +224,18 @@ class IndexUpdateRef:
         [0.5 1.  1. ]
         """
         ref = IndexUpdateRef(inexact_operand("at[].divide", self.array), self.index)
-        return ref._with_factors("divide", ops.div, values, indices_are_sorted, unique_indices, mode)
+        return ref._with_factors(
+            "divide", ops.div, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
+        )
 
     def power(
-        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with the elements raised to the powers ``values``.
 
@@ -174,7 +243,9 @@ class IndexUpdateRef:
         >>> print(pnp.array([3.0, 3.0]).at[0].power(2.0))
         [9. 3.]
         """
-        return self._with_factors("power", ops.pow, values, indices_are_sorted, unique_indices, mode)
+        return self._with_factors(
+            "power", ops.pow, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
+        )
 
     def apply(
         self,
@@ -183,6 +254,7 @@ class IndexUpdateRef:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The array with a function of one argument, which works on each element, applied to the elements.
 
@@ -192,50 +264,50 @@ class IndexUpdateRef:
           unique_indices: a promise that nothing is selected twice. If positions are traced and this is not promised,
             the function is called as often as there are positions.
           mode: what becomes of positions out of range.
+          wrap_negative_indices: whether negative positions count from the end; otherwise they are out of range.
 
         >>> import pullback.numpy as pnp
         >>> print(pnp.array([1.0, 4.0]).at[1].apply(pnp.sqrt))
         [1. 2.]
         """
-        low, _ = lowered(self.index, self.array.shape)
+        low, _ = lowered(self.index, self.array.shape, wrap_negative_indices)
         if 0 in self.array.shape:  # nothing can be selected
             return _cast(func(self.array), self.array, "apply")
-        flags = indices_are_sorted, unique_indices, mode
+        flags = indices_are_sorted, unique_indices, wrap_negative_indices
         chosen = self._get_again(self.array, flags)
         out = _cast(func(chosen), self.array, "apply")
         if not (low.unique or unique_indices):
             one = np.dtype(np.int32)
             counts = write(
-                scatter.scatter_add, indexing.zeros(self.array.shape, one), self.index, shapes.full((), 1, one), mode
-            )
+                scatter.scatter_add, indexing.zeros(self.array.shape, one), self.index, shapes.full((), 1, one), mode,
+                wrap=wrap_negative_indices,
+            )  # fmt: skip
             times = self._get_again(counts, flags)
             for k in range(1, _most(counts, low)):
                 out = ops.where(ops.gt(times, k), _cast(func(out), self.array, "apply"), out)
-        return write(scatter.scatter, self.array, self.index, out, mode, *flags[:2])
+        return write(scatter.scatter, self.array, self.index, out, mode, *flags)
 
-    def _update(self, name: str, operation: Any, values: Any, sorted_: bool, unique: bool, mode: Mode) -> Any:
+    def _update(self, name: str, operation: Any, values: Any, flags: Flags, mode: Mode) -> Any:
         x = self.array
-        if mode is None and isinstance(x, ArrayImpl) and state.trace.quick:
+        if mode is None and flags[2] and isinstance(x, ArrayImpl) and state.trace.quick:
             out = _update_at_once(name, x, self.index, values)
             if out is not None:
                 return out
-        return write(operation, x, self.index, _cast(values, x, name), mode, sorted_, unique)
+        return write(operation, x, self.index, _cast(values, x, name), mode, *flags)
 
-    def _with_factors(self, name: str, operation: Any, values: Any, sorted_: bool, unique: bool, mode: Mode) -> Any:
+    def _with_factors(self, name: str, operation: Any, values: Any, flags: Flags, mode: Mode) -> Any:
         """Apply an operation such that twice with x and with y is once with x times y."""
         x = self.array
         if 0 in x.shape:  # nothing can be selected: this checks the index and the values
-            return write(scatter.scatter, x, self.index, _cast(values, x, name), mode, sorted_, unique)
-        flags = sorted_, unique, mode
+            return write(scatter.scatter, x, self.index, _cast(values, x, name), mode, *flags)
         ones = shapes.broadcast_to(shapes.full((), 1, x.dtype), x.shape)
-        factors = write(scatter.scatter_mul, ones, self.index, _cast(values, x, name), mode, sorted_, unique)
+        factors = write(scatter.scatter_mul, ones, self.index, _cast(values, x, name), mode, *flags)
         new = operation(self._get_again(x, flags), self._get_again(factors, flags))
-        return write(scatter.scatter, x, self.index, new, mode, sorted_, unique)
+        return write(scatter.scatter, x, self.index, new, mode, *flags)
 
-    def _get_again(self, x: Any, flags: tuple[bool, bool, Mode]) -> Any:
+    def _get_again(self, x: Any, flags: Flags) -> Any:
         """What is at the index of another array of the same shape."""
-        sorted_, unique, _ = flags
-        return read(x, self.index, GatherScatterMode.CLIP, None, sorted_, unique)
+        return read(x, self.index, GatherScatterMode.CLIP, None, *flags)
 
 
 def _most(counts: Any, low: Any) -> int:

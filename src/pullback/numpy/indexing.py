@@ -268,17 +268,20 @@ def _numbers_along(rank: int, axis: int) -> tuple[Any, ...]:
     return (), (axis,), (axis,), others, others
 
 
-def _index_vectors(positions: Any, size: int) -> Any:
+def _index_vectors(positions: Any, size: int, wrap: bool = True) -> Any:
     size_ = shapes.full((), size, positions.dtype) if positions.dtype.itemsize >= 4 else None
     if size_ is None:
         positions = ops.convert_element_type(positions, _INT32)
         size_ = shapes.full((), size, _INT32)
-    if positions.dtype.kind == "i":
+    if positions.dtype.kind == "i" and wrap:
         positions = ops.where(ops.lt(positions, 0), ops.add(positions, size_), positions)
     return shapes.reshape(positions, (*positions.shape, 1))
 
 
-def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = None, fill_value: Any = None) -> Any:
+def take_along_axis(
+    arr: Any, indices: Any, axis: int | None = -1, mode: Any = None, fill_value: Any = None, *,
+    wrap_negative_indices: bool = True,
+) -> Any:  # fmt: skip
     """For each place along the other axes the elements at its own positions along one axis.
 
     Args:
@@ -287,6 +290,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = N
       axis: the axis; None for the elements in row-major order.
       mode: what a position out of range gives: "fill" (the default) or "clip".
       fill_value: as for :func:`take`.
+      wrap_negative_indices: whether negative positions count from the end; otherwise they are out of range.
 
     Returns:
       An array of the shape of ``indices``, broadcast along the other axes.
@@ -302,13 +306,19 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = N
      [4 5 6]]
     """
     x, positions, where = _aligned("take_along_axis", arr, indices, axis)
-    if type(x) is ArrayImpl and type(positions) is ArrayImpl and state.trace.quick and mode is None:
+    if (
+        type(x) is ArrayImpl
+        and type(positions) is ArrayImpl
+        and state.trace.quick
+        and mode is None
+        and wrap_negative_indices
+    ):
         try:
             out = np.take_along_axis(x._value, positions._value, where)
             return ArrayImpl(out, x.weak_type and positions.weak_type)
         except IndexError:
             pass
-    vectors = _index_vectors(_spread(positions, x, where), x.shape[where])
+    vectors = _index_vectors(_spread(positions, x, where), x.shape[where], wrap_negative_indices)
     x = _spread(x, positions, where)
     if 0 in vectors.shape or 0 in x.shape:
         return indexing.zeros(vectors.shape[:-1], x.dtype)

@@ -328,24 +328,24 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
     return contraction.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The contraction over several axes; see :func:`pullback.numpy.tensordot`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.tensordot(pnp.ones(3), pnp.ones(3), axes=1))
     3.0
     """
-    return contraction.tensordot(x1, x2, axes)
+    return contraction.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The inner products of vectors along an axis; the first is conjugated.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.vecdot(pnp.ones(3), pnp.ones(3)))
     3.0
     """
-    return contraction.vecdot(x1, x2, axis=axis)
+    return contraction.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def outer(x1: Any, x2: Any, /) -> Any:

@@ -64,10 +64,12 @@ def truth(name: str, x: Any) -> Any:
 
 
 def _logical(name: str, primitive: Any, sentence: str, result: str) -> Any:
-    def function(x: Any, y: Any, /) -> Any:
+    def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
+        if out is not None or where is not None:
+            declare.refuse_options(name, out, where)
         return primitive.bind(truth(name, x), truth(name, y))
 
-    return declare.document(function, name, sentence, "True, 0.0", result, __name__)
+    return declare.document(declare.positional(function), name, sentence, "True, 0.0", result, __name__)
 
 
 logical_and = _logical("logical_and", ops.and_p, "Whether both operands are not zero.", "False")

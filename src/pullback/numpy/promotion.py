@@ -96,6 +96,16 @@ def axis_index(axis: Any, rank: int, name: str) -> int:
     return i % rank
 
 
+def refuse_options(name: str, out: Any, where: Any) -> None:
+    """Refuse the arguments ``out`` and ``where`` of NumPy's elementwise functions."""
+    refuse_out(name, out)
+    if where is not None:
+        raise UnsupportedArgumentError(
+            f"{name}: the argument where is not supported, for elements that are left out would have no value; "
+            f"write pullback.numpy.where(condition, {name}(...), other)"
+        )
+
+
 def diagonal_number(name: str, k: Any) -> Any:
     """Which diagonal: an int, or an array of an integer dtype without axes where its value is not known.
 

@@ -92,13 +92,16 @@ def fabs(x: Any, /) -> Any:
     return ops.abs(x)
 
 
-def negative(x: Any, /) -> Any:
+@declare.positional
+def negative(x: Any, /, *, out: None = None, where: None = None) -> Any:
     """``-x``.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.negative(2.0))
     -2.0
     """
+    if out is not None or where is not None:
+        declare.refuse_options("negative", out, where)
     return ops.neg(operand("negative", x))
 
 
@@ -334,13 +337,16 @@ def _real_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     return a, b
 
 
-def logaddexp(x: Any, y: Any, /) -> Any:
+@declare.positional
+def logaddexp(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
     """``log(exp(x) + exp(y))`` without overflow.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.logaddexp(1000.0, 0.0))
     1000.0
     """
+    if out is not None or where is not None:
+        declare.refuse_options("logaddexp", out, where)
     a, b = inexact_pair("logaddexp", x, y)
     if not dtypes.is_complex(a.dtype):
         return ops.logaddexp_p.bind(a, b)
@@ -350,13 +356,16 @@ def logaddexp(x: Any, y: Any, /) -> Any:
     return ops.add(larger, ops.log1p_p.bind(ops.exp(difference)))
 
 
-def logaddexp2(x: Any, y: Any, /) -> Any:
+@declare.positional
+def logaddexp2(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
     """``log2(2**x + 2**y)`` without overflow.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.logaddexp2(1000.0, 1000.0))
     1001.0
     """
+    if out is not None or where is not None:
+        declare.refuse_options("logaddexp2", out, where)
     a, b = inexact_pair("logaddexp2", x, y)
     log_two = math.log(2)
     return ops.div(logaddexp(ops.mul(a, log_two), ops.mul(b, log_two)), log_two)

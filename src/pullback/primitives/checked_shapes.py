@@ -20,6 +20,7 @@ from pullback.primitives import contraction, indexing, reductions, shapes, slici
 from pullback.primitives import elementwise as ops
 from pullback.primitives import scatter as scattering
 from pullback.primitives.checked import array_operand, bind, operands
+from pullback.primitives.declare import broadcast_shape
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
 from pullback.primitives.scatter import ScatterDimensionNumbers
 
@@ -51,6 +52,23 @@ def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
     x = array_operand("broadcast", operand)
     sizes = _ints(sizes)
     return broadcast_in_dim(x, (*sizes, *x.shape), range(len(sizes), len(sizes) + len(x.shape)))
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
+    """The shape that arrays of some shapes broadcast to, of any ranks.
+
+    Raises:
+      ShapeError: sizes that differ and are not 1 (a TypeError and a ValueError).
+
+    >>> from pullback import lax
+    >>> lax.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    try:
+        sizes = [_ints(shape) for shape in shapes]
+    except TypeError:
+        raise ShapeError(f"lax.broadcast_shapes takes shapes, sequences of ints, got {shapes}") from None
+    return broadcast_shape("lax.broadcast_shapes", sizes) if sizes else ()
 
 
 def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
@@ -351,8 +369,8 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return part if keepdims else squeeze(part, (axis,))
 
 
-def _starts(name: str, x: Any, start_indices: Any) -> list[Any]:
-    """One scalar start an axis, where negative ones count from the end."""
+def _starts(name: str, x: Any, start_indices: Any, from_the_end: bool | Sequence[bool]) -> list[Any]:
+    """One scalar start an axis, where negative ones count from the end, if they may."""
     if isinstance(start_indices, Array) or not isinstance(start_indices, (list, tuple)):
         vector = array_operand(name, start_indices)
         start_indices = [
@@ -362,23 +380,41 @@ def _starts(name: str, x: Any, start_indices: Any) -> list[Any]:
         raise ShapeError(
             f"lax.{name} of an array of shape {x.shape} needs {len(x.shape)} start indices, got {len(start_indices)}"
         )
-    return [_from_the_end(i, n) for i, n in zip(start_indices, x.shape, strict=True)]
+    may = [from_the_end] * len(x.shape) if isinstance(from_the_end, (bool, np.bool_)) else list(from_the_end)
+    if len(may) != len(x.shape):
+        raise ShapeError(f"lax.{name}: allow_negative_indices must be a bool, or one an axis, got {from_the_end!r}")
+    return [_from_the_end(name, i, n, wrap) for i, n, wrap in zip(start_indices, x.shape, may, strict=True)]
 
 
-def _from_the_end(i: Any, n: int) -> Any:
+def _from_the_end(name: str, i: Any, n: int, may: bool) -> Any:
     if not isinstance(i, Array) or isinstance(i, ArrayImpl):
-        index = operator.index(np.asarray(i)[()])
+        try:
+            index = operator.index(array_operand(name, i)._value)
+        except TypeError:
+            raise ShapeError(f"lax.{name}: a start index must be an integer scalar, got {i!r}") from None
+        if index < 0 and not may:
+            raise ShapeError(f"lax.{name}: the index {index} is negative, but allow_negative_indices is False")
         return ArrayImpl(np.int32(index + n if index < 0 else index))
+    if not may:
+        return i
     return ops.where(ops.lt(i, 0), ops.add(i, n), i) if not dtypes.issubdtype(i.dtype, np.unsignedinteger) else i
 
 
-def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) -> Any:
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
     """A block of fixed size from a place that may be traced; it is moved inside where it is not.
 
     Args:
       operand: an array.
       start_indices: one integer scalar an axis, or all as a vector; negative ones count from the end.
       slice_sizes: the shape of the block.
+      allow_negative_indices: whether negative starts count from the end, for all axes or one for each; otherwise known
+        ones are refused, and traced ones moved to the beginning.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -386,11 +422,13 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) 
     [2 3 4]
     """
     x = array_operand("dynamic_slice", operand)
-    starts = _starts("dynamic_slice", x, start_indices)
+    starts = _starts("dynamic_slice", x, start_indices, allow_negative_indices)
     return bind(indexing.dynamic_slice_p, x, *starts, slice_sizes=_ints(slice_sizes))
 
 
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Any:
     """A block of fixed size along one axis.
 
     >>> import pullback.numpy as pnp
@@ -402,10 +440,12 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
     axis = _axis("dynamic_slice_in_dim", axis, len(x.shape))
     starts, sizes = [0] * len(x.shape), list(x.shape)
     starts[axis], sizes[axis] = start_index, operator.index(slice_size)
-    return dynamic_slice(x, starts, sizes)
+    return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+def dynamic_index_in_dim(
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Any:
     """The part of the array at one position, which may be traced, of an axis.
 
     >>> import pullback.numpy as pnp
@@ -413,17 +453,20 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
     >>> print(lax.dynamic_index_in_dim(pnp.arange(6), 2, keepdims=False))
     2
     """
-    part = dynamic_slice_in_dim(operand, index, 1, axis)
+    part = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return part if keepdims else squeeze(part, (axis,))
 
 
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+def dynamic_update_slice(
+    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Any:
     """The array with a block, from a place that may be traced, replaced; it is moved inside where it is not.
 
     Args:
       operand: an array.
       update: the block, of the same dtype.
       start_indices: one integer scalar an axis, or all as a vector; negative ones count from the end.
+      allow_negative_indices: as for :func:`dynamic_slice`.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -431,10 +474,13 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     [0. 1. 1. 0.]
     """
     x, block = array_operand("dynamic_update_slice", operand), array_operand("dynamic_update_slice", update)
-    return bind(indexing.dynamic_update_slice_p, x, block, *_starts("dynamic_update_slice", x, start_indices))
+    starts = _starts("dynamic_update_slice", x, start_indices, allow_negative_indices)
+    return bind(indexing.dynamic_update_slice_p, x, block, *starts)
 
 
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """The array with a block along one axis replaced.
 
     >>> import pullback.numpy as pnp
@@ -445,10 +491,12 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
     x = array_operand("dynamic_update_slice_in_dim", operand)
     starts: list[Any] = [0] * len(x.shape)
     starts[_axis("dynamic_update_slice_in_dim", axis, len(x.shape))] = start_index
-    return dynamic_update_slice(x, update, starts)
+    return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """The array with the part at one position of an axis replaced; ``update`` may lack that axis.
 
     >>> import pullback.numpy as pnp
@@ -463,7 +511,7 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
     axis = _axis("dynamic_update_index_in_dim", axis, len(x.shape))
     if len(part.shape) != len(x.shape):
         part = expand_dims(part, (axis,))
-    return dynamic_update_slice_in_dim(x, part, index, axis)
+    return dynamic_update_slice_in_dim(x, part, index, axis, allow_negative_indices=allow_negative_indices)
 
 
 def gather(

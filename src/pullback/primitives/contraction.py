@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.config import PRECISIONS, config
 from pullback.core.errors import ShapeError
 from pullback.core.linear import Linear
 from pullback.core.trace import Primitive
@@ -254,6 +255,9 @@ def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims) -> Any:
         f"rhs_batching_dimensions = {list(yb)}, lhs_contracting_dimensions = {list(xc)}, "
         f"rhs_contracting_dimensions = {list(yc)}>"
     )
+    if config.default_matmul_precision is not None:
+        precision = f"#stablehlo<precision {PRECISIONS[config.default_matmul_precision]}>"
+        attributes += f", precision_config = [{precision}, {precision}]"
     out = hlo.op("stablehlo.dot_general", [x, y], hlo.result.shape, _accumulated(dtype), attributes)
     return hlo.convert(out, dtype)
 

@@ -27,6 +27,9 @@ def name_of(fun: Any) -> str:
     return source.describe_function(fun)
 
 
+watching: list[Callable[..., Any]] = []
+"""Where it is not empty, its last element runs calls of transformed functions: ``watch(call, args, kwargs)``."""
+
 # Entrances ---------------------------------------------------------------------------------------------------------
 
 
@@ -38,7 +41,7 @@ def transformed(fun: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
         try:
-            return call(args, kwargs)
+            return call(args, kwargs) if not watching else watching[-1](call, (args, kwargs), {})
         except Exception as error:
             source.hide_internal_frames(error)
             raise
@@ -55,11 +58,11 @@ def transformed(fun: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 def entrance(function: Callable[P, R]) -> Callable[P, R]:
     """Let errors out of a public function without Pullback's own frames."""
-    hide = source.hide_internal_frames
+    hide, watches = source.hide_internal_frames, watching
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return function(*args, **kwargs)
+            return function(*args, **kwargs) if not watches else watches[-1](function, args, kwargs)
         except Exception as error:
             hide(error)
             raise

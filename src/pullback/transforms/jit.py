@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from types import MethodType
 from typing import Any
@@ -16,7 +16,7 @@ from pullback.core.config import config
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.trace import EVAL, Tracer, state
-from pullback.transforms.arguments import check_callable, name_of, out_leaf
+from pullback.transforms.arguments import check_callable, name_of, out_leaf, watching
 from pullback.transforms.call import jit_p
 from pullback.transforms.dispatch import Entry, Traced, all_caches, buffers_of, caches_of, from_buffer, keep, lower, run
 from pullback.transforms.jit_arguments import Call, Options, numbers_and_names
@@ -77,7 +77,7 @@ class JitFunction:
                         x._signature = entry.kinds[0]
                         return x
                     return unflatten(list(map(from_buffer, outs, entry.kinds)))
-            return self._general(args, kwargs)
+            return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})
         except Exception as error:
             source.hide_internal_frames(error)
             raise
@@ -97,6 +97,12 @@ class JitFunction:
                 entry = self._compile(call, leaves)
                 keep(self._compiled, key, entry)
             return run(entry, leaves)
+        if self._options.compiler_options:
+            raise ArgumentError(
+                f"jit of {name_of(self._fun)}: compiler_options={dict(self._options.compiler_options)} are for a "
+                "function that is compiled by itself, but it was called within a transformation "
+                f"({state.trace.describe()}). Give them to the outermost jit."
+            )
         traced = self._trace(call, list(map(typeof, leaves)))
         operands = [*leaves, *traced.captured]
         if self._options.inline:
@@ -146,7 +152,7 @@ class JitFunction:
     def _compile(self, call: Call, leaves: Sequence[Any]) -> Entry:
         avals = [signature_of(x).aval for x in leaves]
         traced = self._trace(call, avals)
-        return lower(self._options, self._name, traced, leaves, call).compile()
+        return lower(self._options, self._name, traced, leaves, call).compile(self._options.compiler_options)
 
     # Looking inside
 
@@ -241,6 +247,8 @@ def jit(
     keep_unused: bool = False,
     inline: bool = False,
     device: Any = None,
+    backend: str | None = None,
+    compiler_options: Mapping[str, Any] | None = None,
 ) -> Any:
     """Compile a function: it is traced once for each kind of arguments, and runs as one program from then on.
 
@@ -254,6 +262,9 @@ def jit(
       inline: whether, within another traced function, the operations of ``fun`` appear directly instead of as one
         equation.
       device: where to run: a device or the name of a platform. By default where the arguments are.
+      backend: where to run, the name of a platform; the same as ``device``, under JAX's name.
+      compiler_options: options of XLA by name, such as ``{"xla_cpu_enable_fast_math": True}``; for a function that is
+        not called within another compiled one.
 
     Returns:
       A function of the same arguments, with the methods ``trace``, ``lower``, ``eval_shape`` and ``clear_cache``.
@@ -274,6 +285,7 @@ def jit(
     given = {
         "static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums,
         "donate_argnames": donate_argnames, "keep_unused": keep_unused, "inline": inline, "device": device,
+        "backend": backend, "compiler_options": compiler_options,
     }  # fmt: skip
     if fun is None:
         return functools.partial(jit, **given)
@@ -285,4 +297,19 @@ def jit(
         raise ArgumentError(
             f"jit of {name_of(fun)}: arguments cannot be both static and donated: {sorted(both, key=str)}"
         )
-    return JitFunction(fun, Options(static, donated, inline, keep_unused, device))
+    if device is not None and backend is not None:
+        raise ArgumentError(f"jit of {name_of(fun)}: give device or backend, not both; got {device!r} and {backend!r}")
+    where = backend if device is None else device
+    return JitFunction(fun, Options(static, donated, inline, keep_unused, where, _options(compiler_options)))
+
+
+def _options(given: Any) -> tuple[tuple[str, Any], ...]:
+    """Options of the compiler as something hashable."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ArgumentError(f"jit: compiler_options must be a dict of options by name, got {given!r}")
+    for name, value in given.items():
+        if not isinstance(value, (bool, int, float, str)):
+            raise ArgumentError(f"jit: the option {name} must be a bool, an int, a float or a str, got {value!r}")
+    return tuple(sorted(given.items()))

@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.array import Array, as_array
+from pullback.core.config import config
 from pullback.core.dtypes import canonicalize_dtype
 from pullback.core.errors import ArgumentError, OperandError, StaticArgumentError
 from pullback.core.trace import state
@@ -20,11 +21,21 @@ from pullback.transforms.stage import abstractify
 class Options:
     """What ``jit`` was asked for, with static and donated arguments by position and by name."""
 
-    __slots__ = ("device", "donated_names", "donated_nums", "inline", "keep_unused", "static_names", "static_nums")
+    __slots__ = (
+        "compiler_options", "device", "donated_names", "donated_nums", "inline", "keep_unused", "static_names",
+        "static_nums",
+    )  # fmt: skip
 
     def __init__(
-        self, static: tuple[Any, Any], donated: tuple[Any, Any], inline: bool, keep_unused: bool, device: Any
+        self,
+        static: tuple[Any, Any],
+        donated: tuple[Any, Any],
+        inline: bool,
+        keep_unused: bool,
+        device: Any,
+        compiler_options: tuple[tuple[str, Any], ...] = (),
     ) -> None:
+        self.compiler_options = compiler_options
         self.static_nums, self.static_names = static
         self.donated_nums, self.donated_names = donated
         self.inline = inline
@@ -95,6 +106,10 @@ class Call:
         return [x if isinstance(x, Array) else self._array(i, x) for i, x in enumerate(self.leaves)]
 
     def _array(self, i: int, x: Any) -> Array:
+        if config.transfer_guard_host_to_device is not None and state.trace.is_bottom:
+            from pullback.backends import transfers
+
+            transfers.check("host_to_device", as_array(x).aval)
         if (
             type(x) is np.ndarray
             and state.trace.is_bottom

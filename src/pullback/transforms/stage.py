@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -217,6 +218,33 @@ class ShapeDtypeStruct:
         self.dtype = dtypes.canonicalize_dtype(dtype)
         self.weak_type = weak_type
 
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The shape and dtype of an array, a number, or anything that has both.
+
+        Raises:
+          OperandError: something else (a TypeError).
+
+        >>> ShapeDtypeStruct.like(2.0)
+        ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+        """
+        aval = abstractify(x)
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """The same with ``shape``, ``dtype`` or ``weak_type`` replaced.
+
+        >>> ShapeDtypeStruct((2,), "float32").update(shape=(3,))
+        ShapeDtypeStruct(shape=(3,), dtype=float32)
+        """
+        unknown = sorted(changes.keys() - set(self.__slots__))
+        if unknown:
+            raise ArgumentError(
+                f"ShapeDtypeStruct.update: no attribute {', '.join(unknown)}; there are {', '.join(self.__slots__)}"
+            )
+        fields = {name: changes.get(name, getattr(self, name)) for name in self.__slots__}
+        return ShapeDtypeStruct(**fields)
+
     @property
     def ndim(self) -> int:
         """The number of axes."""
@@ -252,13 +280,17 @@ def abstractify(x: Any) -> ShapedArray:
 
 
 def make_jaxpr(
-    fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), return_shape: bool = False
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
 ) -> Callable[..., Any]:
     """A function that gives the program of ``fun`` instead of running it.
 
     Args:
       fun: takes and returns trees of arrays.
       static_argnums: positional arguments that are passed to ``fun`` as they are.
+      axis_env: the names and sizes of mapped axes that ``fun`` may refer to, as pairs.
       return_shape: whether to give the types of the results too.
 
     Returns:
@@ -273,6 +305,7 @@ def make_jaxpr(
     { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
     """
     check_callable(fun, "make_jaxpr")
+    axes = _named_axes(axis_env)
     given = () if static_argnums is None or static_argnums == () else static_argnums
     nums = () if given == () else check_argnums(given, "make_jaxpr", "static_argnums")
     static = (nums,) if isinstance(nums, int) else nums
@@ -290,12 +323,32 @@ def make_jaxpr(
         def call(xs: Sequence[Any], kw: dict[str, Any]) -> Any:
             return fun(*[args[i] if i in fixed else x for i, x in enumerate(xs)], **kw)
 
-        closed, out_tree = _stage_tree(fun, "make_jaxpr", call, dynamic, kwargs)
+        outer = state.axes
+        state.axes = {**outer, **axes}
+        try:
+            closed, out_tree = _stage_tree(fun, "make_jaxpr", call, dynamic, kwargs)
+        finally:
+            state.axes = outer
         if not return_shape:
             return closed
         return closed, tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
 
     return transformed(fun, jaxpr_of)
+
+
+def _named_axes(axis_env: Any) -> dict[Any, int]:
+    """The sizes of named axes by name."""
+    try:
+        pairs = [(name, size) for name, size in axis_env or ()]
+        sizes = {name: operator.index(size) for name, size in pairs}
+    except (TypeError, ValueError):
+        pairs, sizes = [], {None: -1}
+    if any(size < 0 for size in sizes.values()) or len(sizes) < len(pairs):
+        raise ArgumentError(
+            "make_jaxpr: axis_env must be a list of pairs of different names and sizes, such as [('i', 4)], got "
+            f"{axis_env!r}"
+        )
+    return sizes
 
 
 @entrance

@@ -134,7 +134,8 @@ class Lowered:
           CompilationError: the compiler refuses the program or an option (a RuntimeError).
         """
         try:
-            return Compiled(self, self._plan.compile(tuple(sorted((compiler_options or {}).items()))))
+            given = dict(self._traced._function._options.compiler_options)
+            return Compiled(self, self._plan.compile(tuple(sorted({**given, **(compiler_options or {})}.items()))))
         except Exception as error:
             source.hide_internal_frames(error)
             raise

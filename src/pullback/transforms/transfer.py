@@ -40,15 +40,16 @@ def _put_leaf(x: Any, destination: Device | None, donate: bool, may_alias: bool 
     array = as_array(x)
     if not isinstance(array, ArrayImpl):
         return array  # traced: where it will be is decided for the whole program
-    from pullback.backends import client
+    from pullback.backends import client, transfers
     from pullback.backends.programs import buffer_of, from_buffer
 
+    with transfers.asked_for():
+        buffer = buffer_of(array, device_of(array) if destination is None else destination)
     if destination is None:
-        buffer_of(array, device_of(array))
         return fresh(array) if may_alias is False and array is x else array
     aval = array.aval
     kind = signature(aval.shape, aval.dtype, bool(aval.weak_type), destination)
-    out = from_buffer(buffer_of(array, destination), kind)
+    out = from_buffer(buffer, kind)
     client.bound(destination)
     if array is x:
         if donate:
@@ -105,7 +106,10 @@ def device_get(x: Any) -> Any:
     def get(leaf: Any) -> Any:
         return np.asarray(leaf) if isinstance(leaf, Array) and leaf.dtype != dtypes.key_dtype else leaf
 
-    return tree.tree_map(get, x)
+    from pullback.backends import transfers
+
+    with transfers.asked_for():
+        return tree.tree_map(get, x)
 
 
 def block_until_ready(x: Any) -> Any:

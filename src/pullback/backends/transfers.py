@@ -1,0 +1,58 @@
+"""``transfer_guard``: arrays that move between host and device, or between devices, are logged or refused."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pullback.core.config import config
+from pullback.core.errors import TransferGuardError
+from pullback.core.source import describe, here
+
+logger = logging.getLogger("pullback")
+
+
+class _State(threading.local):
+    """Whether this thread was asked for a transfer, by ``device_put`` or ``device_get``."""
+
+    explicit = False
+
+
+_state = _State()
+
+
+@contextmanager
+def asked_for() -> Iterator[None]:
+    """A block whose transfers were asked for."""
+    before, _state.explicit = _state.explicit, True
+    try:
+        yield
+    finally:
+        _state.explicit = before
+
+
+def check(direction: str, aval: Any) -> None:
+    """Log or refuse the transfer of an array, as the switch for its direction says.
+
+    Args:
+      direction: "host_to_device", "device_to_host" or "device_to_device".
+      aval: the type of the array.
+
+    Raises:
+      TransferGuardError: the switch refuses it.
+    """
+    level = getattr(config, f"transfer_guard_{direction}")
+    if level in (None, "allow") or (_state.explicit and not level.endswith("_explicit")):
+        return
+    what = f"a {direction.replace('_', '-')} transfer of {aval}"
+    if level.startswith("log"):
+        logger.warning("%s, at %s", what, describe(here()))
+        return
+    if _state.explicit:
+        hint = "It was asked for, by device_put or device_get."
+    else:
+        hint = "Ask for it with device_put or device_get, or allow it with transfer_guard('allow')."
+    raise TransferGuardError(f"{what} is refused, for transfer_guard_{direction} is {level!r}. {hint}")
