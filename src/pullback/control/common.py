@@ -322,8 +322,8 @@ _programs: WeakValueDictionary[Any, ClosedJaxpr] = WeakValueDictionary()
 """The programs that others were found to be equal to, as long as somebody has them, such as a program around them."""
 _lately: dict[ClosedJaxpr, None] = {}
 LARGEST = 256
-"""How many programs that ran eagerly are kept when nobody has them: the next call, of a body that is another closure with
-the same code, may need them again. That which was longest not asked for is dropped for a new one."""
+"""How many programs that ran eagerly are kept when nobody has them: the next call, of a body that is another closure
+with the same code, may need them again. That which was longest not asked for is dropped for a new one."""
 _keeping = threading.Lock()
 caches.extend((_programs, _lately))
 
