@@ -11,6 +11,15 @@ from pullback.core.trace import Primitive, Trace, Tracer, check_result, missing_
 from pullback.core.types import MappedAxis, ShapedArray
 
 
+class Uniform(int):
+    """The position of a mapped axis along which a value does not vary, though cotangents of it may.
+
+    Only calls with rules make such values; an operation on these alone gives another one.
+    """
+
+    __slots__ = ()
+
+
 class BatchTracer(Tracer):
     """A batch of values, seen as one of them."""
 
@@ -46,32 +55,45 @@ class BatchTracer(Tracer):
         return self.value.weak_type  # type: ignore[no-any-return]
 
 
+class Mapping:
+    """One use of ``vmap``, for whose tracers there may be several traces, one for each time that a function runs.
+
+    Attributes:
+      has_uniform: whether there is a value of which the mapped axis is at a ``Uniform`` position.
+    """
+
+    __slots__ = ("has_uniform",)
+
+    def __init__(self) -> None:
+        self.has_uniform = False
+
+
 class BatchTrace(Trace):
     """Applies each primitive's batching rule to values and the positions of their mapped axes.
 
     Attributes:
       axis: the name and size of the mapped axis.
-      key: the same for a trace and those that :meth:`run` makes of it, of which each takes the tracers of all.
+      mapping: the same for a trace and those that :meth:`run` makes of it, of which each takes the tracers of all.
     """
 
-    __slots__ = ("axis", "key")
+    __slots__ = ("axis", "mapping")
     transformation = "vmap"
 
-    def __init__(self, parent: Trace, axis: MappedAxis, function: Any, key: object = None) -> None:
+    def __init__(self, parent: Trace, axis: MappedAxis, function: Any, mapping: Mapping | None = None) -> None:
         super().__init__(parent, function)
         self.axis = axis
-        self.key = object() if key is None else key
+        self.mapping = Mapping() if mapping is None else mapping
 
     def is_same(self, other: Trace) -> bool:
-        return isinstance(other, BatchTrace) and other.key is self.key
+        return isinstance(other, BatchTrace) and other.mapping is self.mapping
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         values: list[Any] = []
         dims: list[int | None] = []
         constant = True
-        key = self.key
+        mapping = self.mapping
         for x in args:
-            if type(x) is BatchTracer and x._trace.key is key:
+            if type(x) is BatchTracer and x._trace.mapping is mapping:
                 constant = False
                 values.append(x.value)
                 dims.append(x.dim)
@@ -84,6 +106,10 @@ class BatchTrace(Trace):
         rule = primitive.batch_rule
         if rule is None:
             raise missing_rule(primitive, "batch", "vmap")
+        uniform = False
+        if mapping.has_uniform and not closure:
+            uniform = all(d is None or type(d) is Uniform for d in dims)
+            dims = [d if d is None else int(d) for d in dims]
         previous = state.trace
         state.trace = self.parent
         try:
@@ -91,6 +117,9 @@ class BatchTrace(Trace):
         finally:
             state.trace = previous
         made_at = source.here() if previous is self else None
+        if uniform:
+            same = [d if d is None else Uniform(d) for d in (dim if primitive.multiple_results else (dim,))]
+            dim = same if primitive.multiple_results else same[0]
         if primitive.multiple_results:
             return [o if d is None else BatchTracer(self, o, d, made_at) for o, d in zip(out, dim, strict=True)]
         return out if dim is None else BatchTracer(self, out, dim, made_at)
@@ -108,7 +137,7 @@ class BatchTrace(Trace):
           args: their values.
           dims: the position of the mapped axis in each, not negative, or None.
         """
-        return BatchTrace(state.trace, self.axis, self.function, self.key).run_once(function, args, dims)
+        return BatchTrace(state.trace, self.axis, self.function, self.mapping).run_once(function, args, dims)
 
     def run_once(self, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[int | None]) -> Any:
         """What a function returns that runs with this trace current, on top of its parent, after which it has ended."""
@@ -126,7 +155,7 @@ class BatchTrace(Trace):
 
     def value_of(self, x: Any) -> tuple[Any, int | None]:
         """A result of a function that ran with this trace: its value, and where the mapped axis is in it."""
-        if type(x) is BatchTracer and x._trace.key is self.key:
+        if type(x) is BatchTracer and x._trace.mapping is self.mapping:
             return x.value, x.dim
         check_result(x)
         return x, None

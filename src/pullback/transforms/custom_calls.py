@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
+import numpy as np
+
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, host_value, typeof
 from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearError, PullbackError, UnexpectedTracerError
@@ -23,11 +25,11 @@ from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTrace
 from pullback.core.trace import Primitive, Trace, Tracer, is_at_work, leaked, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import instantiate, zeros_of
-from pullback.primitives.elementwise import add_any
+from pullback.primitives.elementwise import add_any, convert_element_type, mul
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.shapes import broadcast_in_dim, moveaxis
 from pullback.transforms.arguments import name_of
-from pullback.transforms.batch import BatchTrace
+from pullback.transforms.batch import BatchTrace, Uniform
 from pullback.transforms.call import evaluators
 from pullback.transforms.forward import jvp_flat
 from pullback.transforms.grad import CheckedLinearTrace, is_affine
@@ -240,7 +242,9 @@ class Places:
     """Where the mapped axis is in each result of a batched call: first, or nowhere.
 
     The function and each of its rules must agree on it, and only one of them runs at first: if any operand is mapped,
-    all results are; if none is, those are that depend on mapped values which that one closes over.
+    all results are, ``Uniform`` where the examples do not differ: the cotangents of a result differ all the same, and a
+    backward rule is given those of one example. If none is, the call is made once, and those results are mapped that
+    depend on mapped values which the function closes over.
     """
 
     def __init__(self, trace: BatchTrace, dims: Dims) -> None:
@@ -248,12 +252,21 @@ class Places:
         self.forced = any(d is not None for d in dims)
         self.dims: list[int | None] | None = None
 
-    def settle(self, *groups: Sequence[Any]) -> None:
-        """Fix the places by some groups of results, of which each is like the results of the function."""
+    def settle(self, *groups: Sequence[Any], residuals: Sequence[int | None] = ()) -> None:
+        """Fix the places by some groups of results, of which each is like the results of the function.
+
+        Args:
+          groups: the results, and their tangents if they are known.
+          residuals: where the mapped axis is in what a backward rule is given; if it is anywhere, the rule runs for
+            each example, and needs the cotangents of each.
+        """
         if self.dims is None:
             found = [[self.trace.value_of(x)[1] for x in group] for group in groups]
-            mapped = [self.forced or any(d is not None for d in ds) for ds in zip(*found, strict=True)]
-            self.dims = [0 if m else None for m in mapped]
+            forced = self.forced or any(d is not None for d in residuals)
+            varies = [any(d is not None and type(d) is not Uniform for d in ds) for ds in zip(*found, strict=True)]
+            self.dims = [0 if v else Uniform(0) if forced else None for v in varies]
+            if forced and not all(varies):
+                self.trace.mapping.has_uniform = True
 
     def put(self, results: Sequence[Any], dims: Dims | None = None) -> list[Any]:
         """The values of some results, with the mapped axis at its place; ZERO stays as it is."""
@@ -280,11 +293,21 @@ def place(trace: BatchTrace, x: Any, wanted: int | None) -> Any:
 
 
 def summed(trace: BatchTrace, x: Any, dim: int | None) -> Any:
-    """A cotangent of a batched function, for an operand whose mapped axis is at ``dim``, or which is not mapped."""
+    """A cotangent of each example, for an operand whose mapped axis is at ``dim``, or for one that they share."""
     if x is ZERO or dim is not None:
         return x if x is ZERO else place(trace, x, dim)
     value, where = trace.value_of(x)
-    return value if where is None else reduce_sum(value, (where,))
+    return repeated(value, trace.axis.size) if where is None else reduce_sum(value, (where,))
+
+
+def repeated(value: Any, count: int) -> Any:
+    """The sum of as many equal values."""
+    if count == 0:
+        return ZERO
+    if value.dtype.itemsize >= 4:
+        return mul(value, count)
+    wide = mul(convert_element_type(value, np.dtype(np.float32)), count)  # a small type need not have the number
+    return convert_element_type(wide, value.dtype)
 
 
 def sparse(function: Callable[..., Any], tangents: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:
@@ -428,9 +451,9 @@ class DerivativeCall(CustomCall):
         def batched_forward(primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
             assert forward is not None
             outs, residuals, backward = trace.run(lambda *xs: forward(xs, perturbed), primals, own_dims)
-            places.settle(outs)
             pairs = [trace.value_of(x) for x in residuals]
             residual_dims = [d for _, d in pairs]
+            places.settle(outs, residuals=residual_dims)
             values = places.put(outs)
             assert places.dims is not None
             out_dims = [d for x, d in zip(outs, places.dims, strict=True) if dtypes.is_inexact(x.dtype)]
@@ -557,6 +580,8 @@ class BatchedBackward(Backward):
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         results = self._run(self.backward.pull, residuals, cts, self.out_dims)
+        if all(d is None for d in self.out_dims):  # one call for all examples, with the sum of their cotangents
+            return [x if x is ZERO else place(self.trace, x, None) for x in results]
         return [summed(self.trace, x, d) for x, d in zip(results, self.in_dims, strict=True)]
 
     def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pullback.core import tree
-from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
+from pullback.core.array import SCALARS, Array, as_array
+from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError, OperandError
 from pullback.core.types import MappedAxis
 from pullback.primitives import shapes
 from pullback.primitives.slicing import concatenate, slice_in_dim
@@ -21,7 +24,7 @@ from pullback.transforms.arguments import (
     transformed,
     unflatten_one,
 )
-from pullback.transforms.batch import batch_flat
+from pullback.transforms.batch import Uniform, batch_flat
 
 
 def vmap(
@@ -39,7 +42,8 @@ def vmap(
       fun: takes and returns trees of arrays.
       in_axes: which axis of each argument to map over: an int (negative counts from the end), None for an argument
         that is not mapped, or a tuple with one entry for each argument; an entry may be a tree that is a prefix of
-        its argument. Arguments given by keyword are mapped over axis 0.
+        its argument. Arguments given by keyword are mapped over axis 0. What is not mapped may be anything, a function
+        or a string for example, and is passed on as it is.
       out_axes: where the mapped axis goes in each result: an int or None, or a tree that is a prefix of the result.
       axis_name: a name for the axis, for collective operations.
       axis_size: its size, which is needed only if nothing is mapped.
@@ -63,15 +67,13 @@ def vmap(
     check_chunk_size(chunk_size, "vmap")
 
     def mapped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        leaves, in_tree = tree.flatten((args, kwargs))
-        arrays = to_arrays(leaves, "vmap", fun, args, None, kwargs)
-        dims = _in_dims(fun, in_axes, args, kwargs, arrays)
+        arrays, dims, build = _arguments(fun, in_axes, args, kwargs)
         size = _size(fun, arrays, dims, axis_size, args, kwargs)
         out_tree: Any = None
 
         def run(*tracers: Any) -> list[Any]:
             nonlocal out_tree
-            inner_args, inner_kwargs = tree.unflatten(in_tree, tracers)
+            inner_args, inner_kwargs = build(tracers)
             out_leaves, out_tree = flatten_one(fun(*inner_args, **inner_kwargs))
             return [out_leaf(x, fun) for x in out_leaves]
 
@@ -134,8 +136,38 @@ def _is_axis(x: Any) -> bool:
     return isinstance(x, int) and not isinstance(x, bool)
 
 
-def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, arrays: Sequence[Any]) -> list[int | None]:
-    """The mapped axis of each leaf of the arguments, not negative, or None."""
+def _arguments(
+    fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[Any], list[int | None], Callable[[Sequence[Any]], Any]]:
+    """The leaves of the arguments as arrays, the mapped axis of each, and the function that builds arguments of leaves.
+
+    Leaves that are not mapped may be anything, functions for example: numbers stand for these among the arrays.
+    """
+    leaves, in_tree = tree.flatten((args, kwargs))
+    axes = _in_axes(fun, in_axes, args, kwargs, len(leaves))
+    fixed = {i: x for i, (x, axis) in enumerate(zip(leaves, axes, strict=True)) if axis is None and _is_opaque(x)}
+    given = [0 if i in fixed else x for i, x in enumerate(leaves)] if fixed else leaves
+    arrays = to_arrays(given, "vmap", fun, args, None, kwargs)
+
+    def build(values: Sequence[Any]) -> Any:
+        return tree.unflatten(in_tree, [fixed.get(i, x) for i, x in enumerate(values)] if fixed else values)
+
+    return arrays, _in_dims(fun, in_axes, axes, args, kwargs, arrays), build
+
+
+def _is_opaque(x: Any) -> bool:
+    """Whether a leaf of the arguments is no array."""
+    if isinstance(x, Array) or type(x) in SCALARS or (isinstance(x, np.ndarray) and x.dtype.kind not in "OSUMm"):
+        return False
+    try:
+        as_array(x)
+    except OperandError:
+        return True
+    return False
+
+
+def _in_axes(fun: Any, in_axes: Any, args: Any, kwargs: Any, count: int) -> list[Any]:
+    """What ``in_axes`` says of each of so many leaves of the arguments."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise BatchAxisError(
             f"vmap: in_axes has {len(in_axes)} entries, {in_axes!r}, but {name_of(fun)} was called with {len(args)} "
@@ -143,7 +175,7 @@ def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, arrays: Sequence[An
         )
     axes: list[Any]
     if isinstance(in_axes, int) or in_axes is None:
-        axes = [in_axes] * (len(arrays) - (len(tree.leaves(kwargs)) if kwargs else 0))
+        axes = [in_axes] * (count - (len(tree.leaves(kwargs)) if kwargs else 0))
     else:
         try:
             axes = tree.broadcast_prefix(in_axes, args, is_leaf=_is_none)
@@ -151,7 +183,13 @@ def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, arrays: Sequence[An
             raise BatchAxisError(
                 f"vmap: in_axes={in_axes!r} must be a prefix of the arguments of {name_of(fun)}: {error}"
             ) from None
-    axes = axes + [0] * (len(arrays) - len(axes))
+    return axes + [0] * (count - len(axes))
+
+
+def _in_dims(
+    fun: Any, in_axes: Any, axes: Sequence[Any], args: Any, kwargs: Any, arrays: Sequence[Any]
+) -> list[int | None]:
+    """The mapped axis of each leaf of the arguments, not negative, or None."""
     dims: list[int | None] = []
     for i, (x, axis) in enumerate(zip(arrays, axes, strict=True)):
         if axis is None:
@@ -221,6 +259,8 @@ def _out_dims(fun: Any, out_axes: Any, out_tree: Any, outs: Sequence[Any]) -> li
 def _place(fun: Any, x: Any, dim: int | None, end: int | None, size: int) -> Any:
     """A result with its mapped axis where ``out_axes`` says."""
     if end is None:
+        if type(dim) is Uniform and size:
+            return shapes.squeeze(slice_in_dim(x, 0, 1, dim), (dim,))
         if dim is not None:
             raise BatchAxisError(
                 f"vmap of {name_of(fun)}: out_axes is None for a result that does depend on the mapped arguments; "
