@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as pnp
-from pullback import grad, hessian, jacfwd, jit, jvp, linearize, make_jaxpr, vmap
+from pullback import grad, hessian, jacfwd, jacrev, jit, jvp, linearize, make_jaxpr, tree, vmap
 from pullback.core.errors import CustomRuleError, MissingCustomRuleError
 from pullback.core.jaxpr import eval_jaxpr
 from pullback.transforms.custom_vmap import custom_vmap
@@ -159,3 +159,49 @@ def test_one_example_after_the_other():
     np.testing.assert_allclose(
         jit(grad(lambda w: vmap(lambda x: g(x, {"w": w})["y"])(XS).sum()))(2.0), np.sin(XS).sum(), rtol=1e-6
     )
+
+
+DERIVATIVES = {
+    "jacfwd": jacfwd,
+    "jacrev": jacrev,
+    "hessian": hessian,
+    "jacrev of jacrev": lambda f, argnums: jacrev(jacrev(f, argnums), argnums),
+    "jacfwd of jacfwd": lambda f, argnums: jacfwd(jacfwd(f, argnums), argnums),
+}
+
+
+@pytest.mark.parametrize("compiled", [lambda g: g, jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("argnums", [0, 1, (0, 1)], ids=str)
+@pytest.mark.parametrize("derivative", DERIVATIVES)
+def test_a_rule_is_not_told_of_axes_of_tangents(derivative, argnums, compiled):
+    seen = []
+
+    @custom_vmap
+    def f(x, y):
+        return pnp.sin(x) * y
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, x, y):
+        seen.append((tuple(in_batched), x.shape, y.shape))
+        return 10.0 * pnp.sin(x) * y, any(in_batched)
+
+    def check(got, expected):
+        tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), got, expected)
+
+    d = DERIVATIVES[derivative]
+    check(compiled(d(f, argnums))(2.0, 3.0), d(lambda x, y: pnp.sin(x) * y, argnums)(2.0, 3.0))
+    assert not seen  # nothing was mapped by the user
+    check(compiled(vmap(d(f, argnums)))(XS, XS), vmap(d(truth, argnums))(XS, XS))
+    check(compiled(vmap(d(f, argnums), (0, None)))(XS, 3.0), vmap(d(truth, argnums), (0, None))(XS, 3.0))
+    for flags, *shapes in seen:
+        assert [(3,) if flag else () for flag in flags] == shapes
+
+
+def test_a_function_that_closes_over_a_mapped_value():
+    def f(x):
+        g = custom_vmap(lambda y: y * x)
+        g.def_vmap(lambda axis_size, in_batched, y: (7.0 * y, in_batched[0]))
+        return g(2.0)
+
+    for mapped in (vmap(f), vmap(jit(f)), jit(vmap(f))):
+        np.testing.assert_array_equal(mapped(XS), 2.0 * np.asarray(XS))

@@ -27,7 +27,16 @@ from pullback.transforms.arguments import (
     unflatten_one,
 )
 from pullback.transforms.batch import BatchTrace
-from pullback.transforms.custom_calls import Backward, CustomCall, Dims, bind, call_p, equation, linear_operation
+from pullback.transforms.custom_calls import (
+    Backward,
+    CustomCall,
+    Dims,
+    Places,
+    bind,
+    call_p,
+    equation,
+    linear_operation,
+)
 from pullback.transforms.custom_linear import is_traced_ahead
 from pullback.transforms.custom_rules import by_position
 from pullback.transforms.forward import jvp_flat
@@ -50,23 +59,56 @@ class VmapCall(CustomCall):
 
     Attributes:
       rule: the user's, flat.
+      linear: how many operands at the end are tangents or cotangents, of which the user's rule knows nothing. Where
+        these alone are mapped, as ``jacfwd`` and ``jacrev`` do, the function is not, and its derivative is mapped
+        without the rule.
     """
 
     equation = custom_vmap_call_p
 
-    def __init__(self, function: Any, run: Run, rule: Rule) -> None:
+    def __init__(self, function: Any, run: Run, rule: Rule, linear: int = 0) -> None:
         self.function = function
         self.run = run
         self.rule = rule
+        self.linear = linear
 
     def batch(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
         own_dims = self.own(dims)
-        if all(d is None for d in own_dims):
-            outs = call_p.bind(*args, call=self)
-            return outs, [None] * len(outs)
+        if all(d is None for d in own_dims[: len(own_dims) - self.linear]):
+            return self._batch_without_rule(trace, args, dims)
         values = [x if d is None else moveaxis(x, d, 0) for x, d in zip(self.own(args), own_dims, strict=True)]
         outs, mapped = self.rule(trace.axis.size, [d is not None for d in own_dims], values)
         return outs, [0 if m else None for m in mapped]
+
+    def _batch_without_rule(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
+        """The results where no argument of the user's function is mapped; the rule is there for other axes."""
+        places = Places(trace, dims)
+        own_dims = self.own(dims)
+
+        def run(*operands: Any) -> list[Any]:
+            outs = trace.run(self.run, operands, dims)
+            places.settle(outs)
+            return places.put(outs)
+
+        def rule(size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+            flags: list[bool] = []
+
+            def inner(*operands: Any) -> list[Any]:
+                outs, flags[:] = self.rule(size, mapped, operands)
+                return outs
+
+            outs = trace.run(
+                inner, operands, [d if d is None else d + m for d, m in zip(own_dims, mapped, strict=True)]
+            )
+            places.settle(outs)
+            assert places.dims is not None
+            return places.put(outs, [d if d is None else d + m for d, m in zip(places.dims, flags, strict=True)]), flags
+
+        call = VmapCall(self.function, run, rule, self.linear)
+        call.captured, call.recorded = self.captured, self.recorded
+        outs = call_p.bind(*args, call=call)
+        assert places.dims is not None
+        return outs, places.dims
 
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         if not is_traced_ahead(state.trace):  # nothing is mapped, so that no rule is needed
@@ -113,12 +155,12 @@ def _derivative(call: VmapCall, active: Sequence[bool]) -> tuple[VmapCall, list[
         inexact = [w for w, x in zip(which, results, strict=False) if is_inexact(x.dtype)]
         return results, [*which, *inexact]
 
-    return VmapCall(call.function, lambda *operands: both(call.run, operands), rule), count
+    return VmapCall(call.function, lambda *operands: both(call.run, operands), rule, call.linear + sum(active)), count
 
 
-def _transpose(call: VmapCall, active: Sequence[bool]) -> VmapCall:
-    """The transpose of the derivative of a call: from the operands, and the cotangents of the inexact results, to those
-    of the active operands."""
+def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall:
+    """The transpose of the derivative of a call: from the operands, and the cotangents of so many inexact results, to
+    those of the active operands."""
 
     def back(run: Run, operands: Sequence[Any]) -> list[Any]:
         outs, program = linearize_flat(call.function, run, operands[: len(active)], active)
@@ -139,7 +181,7 @@ def _transpose(call: VmapCall, active: Sequence[bool]) -> VmapCall:
         results = back(run, _mapped(size, operands, mapped, every))
         return results, [True] * len(results)
 
-    return VmapCall(call.function, lambda *operands: back(call.run, operands), rule)
+    return VmapCall(call.function, lambda *operands: back(call.run, operands), rule, call.linear + inexact)
 
 
 def _mapped(size: int, values: Sequence[Any], mapped: Sequence[bool], wanted: Sequence[bool]) -> list[Any]:
@@ -166,7 +208,7 @@ class VmapBackward(Backward):
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         dense = [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
-        return call_p.bind(*residuals, *dense, call=_transpose(self.call, self.active))  # type: ignore[no-any-return]
+        return call_p.bind(*residuals, *dense, call=_transpose(self.call, self.active, len(dense)))  # type: ignore[no-any-return]
 
 
 class custom_vmap(OwnsPrograms):
