@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pullback.numpy as pnp
-from pullback.control.solves import Solver
+from pullback.control.solves import NOTHING, Solver
 from pullback.core import dtypes, tree
 from pullback.core.array import as_array, typeof
 from pullback.core.errors import ArgumentError, ShapeError
@@ -336,7 +336,7 @@ def implicit_function(
                     f"implicit_function: the solution that {name_of(solver)} gives must be real or complex to be "
                     f"differentiated, but it has a leaf {typeof(x)}. Let it give the solution of the equation only."
                 )
-        return z, inverse.solution((z, params), tree.tree_map(pnp.negative, moved), z)
+        return z, inverse.solution(((z, params), NOTHING), tree.tree_map(pnp.negative, moved), z)
 
     return solve
 

@@ -23,6 +23,7 @@ from pullback import (
 )  # fmt: skip
 from pullback.control.solves import custom_linear_solve, custom_root
 from pullback.core.errors import ControlFlowError, NotLinearError
+from pullback.scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 
 A = pnp.array([[3.0, 1.0], [0.5, 2.0]])
 B = pnp.array([1.0, 2.0])
@@ -229,3 +230,93 @@ def test_errors():
         grad(lambda a: custom_root(lambda x: a * POINTS, 1.0, lambda f, x: x, lambda g, y: y))(1.0)
     with pytest.raises(TypeError, match="solve must be a function, got 3"):
         custom_linear_solve(lambda x: x, 1.0, 3)
+
+
+# What a solver closes over ------------------------------------------------------------------------------------------
+
+
+def factorised(a, b):
+    """The solution by a factorisation that is made outside of the solver."""
+    symmetric = a + a.T
+    factors = cho_factor(symmetric)
+    return custom_linear_solve(lambda x: symmetric @ x, b, lambda _, b: cho_solve(factors, b), symmetric=True)
+
+
+def by_lu(a, b):
+    factors = lu_factor(a)
+    return custom_linear_solve(
+        lambda x: a @ x, b, lambda _, b: lu_solve(factors, b), lambda _, b: lu_solve(factors, b, trans=1)
+    )
+
+
+def root_in_closed_form(a):
+    root = pnp.sqrt(a)
+    return custom_root(lambda x: x * x - a, 1.0, lambda f, x: root, lambda g, y: y / (2.0 * root))
+
+
+def summed(f):
+    return lambda *args: (f(*args) * B).sum()
+
+
+TRUTHS = {
+    factorised: lambda a, b: pnp.linalg.solve(a + a.T, b),
+    by_lu: pnp.linalg.solve,
+}
+TRANSFORMATIONS = {
+    "value": lambda f: f,
+    "jvp": lambda f: lambda a, b: jvp(f, (a, b), (a * a, b + 1.0)),
+    "grad": lambda f: grad(summed(f), (0, 1)),
+    "linearize": lambda f: lambda a, b: linearize(f, a, b)[1](a * a, b + 1.0),
+    "vjp": lambda f: lambda a, b: vjp(f, a, b)[1](b),
+    "hessian": lambda f: hessian(summed(f), (0, 1)),
+    "jacrev of grad": lambda f: jacrev(grad(summed(f), (0, 1)), (0, 1)),
+    "grad of jvp": lambda f: grad(lambda a, b: jvp(summed(f), (a, b), (a * a, b + 1.0))[1], (0, 1)),
+    "vmap of b": lambda f: lambda a, b: vmap(f, (None, 0))(a, pnp.stack([b, b * b])),
+    "vmap of a": lambda f: lambda a, b: vmap(f, (0, None))(pnp.stack([a, a @ a]), b),
+    "vmap of grad": lambda f: lambda a, b: vmap(grad(summed(f), (0, 1)), (0, None))(pnp.stack([a, a @ a]), b),
+    "grad of vmap": lambda f: grad(lambda a, b: vmap(summed(f), (None, 0))(a, pnp.stack([b, b * b])).sum(), (0, 1)),
+}
+
+
+def assert_close(got, expected):
+    tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=2e-4, atol=2e-4), got, expected)
+
+
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+@pytest.mark.parametrize("f", TRUTHS)
+def test_a_solver_may_close_over_values_that_are_differentiated(f, name):
+    transform = TRANSFORMATIONS[name]
+    expected = transform(TRUTHS[f])(A, B)
+    assert_close(transform(f)(A, B), expected)
+    assert_close(jit(transform(f))(A, B), expected)
+    assert_close(transform(jit(f))(A, B), expected)
+
+
+@pytest.mark.parametrize("compiled", [lambda f: f, jit], ids=["eager", "jit"])
+def test_solvers_of_a_root_may_close_over_values_that_are_differentiated(compiled):
+    f = root_in_closed_form
+    for order, expected in enumerate((2.0, 1 / 4, -1 / 32, 3 / 256)):
+        g, h = f, compiled(f)
+        for _ in range(order):
+            g, h = grad(g), grad(h)
+        np.testing.assert_allclose([compiled(g)(4.0), h(4.0)], [expected] * 2, rtol=1e-5)
+    np.testing.assert_allclose(compiled(jacfwd(grad(f)))(4.0), -1 / 32, rtol=1e-5)
+    np.testing.assert_allclose(compiled(vmap(grad(f)))(POINTS), 0.5 / np.sqrt(POINTS), rtol=1e-5)
+    np.testing.assert_allclose(compiled(grad(lambda a: vmap(f)(a).sum()))(POINTS), 0.5 / np.sqrt(POINTS), rtol=1e-5)
+
+
+def test_a_pullback_of_a_factorised_solution_can_be_compiled():
+    pull = vjp(factorised, A, B)[1]
+    assert_close(jit(pull)(B), vjp(TRUTHS[factorised], A, B)[1](B))
+
+
+@pytest.mark.parametrize("name", ["value", "jvp", "vmap of a", "vmap of b"])
+def test_forward_mode_needs_no_solver_of_the_transposed_equation(name):
+    def f(a, b):
+        return custom_linear_solve(lambda x: a @ x, b, lambda _, b: pnp.linalg.solve(a, b))
+
+    expected = TRANSFORMATIONS[name](pnp.linalg.solve)(A, B)
+    for compiled in (lambda f: f, jit):
+        assert_close(compiled(TRANSFORMATIONS[name](f))(A, B), expected)
+        with pytest.raises(NotLinearError, match="give transpose_solve, or symmetric=True"):
+            compiled(grad(summed(f)))(A, B)

@@ -13,15 +13,19 @@ from typing import Any
 from pullback.core import tree
 from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, ControlFlowError, NotLinearError
+from pullback.core.jaxpr import jaxpr_as_fun
+from pullback.core.trace import state
 from pullback.primitives.checked import stop_gradient
 from pullback.primitives.elementwise import neg, sub
-from pullback.transforms.arguments import check_callable, entrance, name_of, split_aux
+from pullback.transforms.arguments import check_callable, entrance, name_of, out_leaf, split_aux
 from pullback.transforms.closure import closure_convert
 from pullback.transforms.custom_application import zero_from_primal
-from pullback.transforms.custom_linear import LinearCall, bind_linear_call
+from pullback.transforms.custom_linear import LinearCall, bind_linear_call, is_traced_ahead
 from pullback.transforms.custom_rules import custom_jvp
 from pullback.transforms.forward import jvp
 from pullback.transforms.grad import linear_transpose
+from pullback.transforms.stage import hoisted, stage_flat
+from pullback.transforms.stopped import stopped
 
 
 @entrance
@@ -38,7 +42,8 @@ def custom_linear_solve(
     Args:
       matvec: a linear function of trees like ``b``; what it closes over is differentiated with respect to.
       b: the right-hand side, a tree of arrays.
-      solve: ``solve(matvec, b) -> x`` with ``matvec(x) = b``, or with ``has_aux`` a pair of ``x`` and anything else.
+      solve: ``solve(matvec, b) -> x`` with ``matvec(x) = b``, or with ``has_aux`` a pair of ``x`` and anything else. It
+        is not differentiated, nor what it closes over: a factorisation of the matrix may be made outside.
       transpose_solve: ``transpose_solve(vecmat, b) -> x``, the same for the transpose of ``matvec``, which reverse mode
         needs. By default ``solve`` if ``symmetric``.
       symmetric: whether ``matvec`` is its own transpose.
@@ -67,23 +72,34 @@ def custom_linear_solve(
     def apply(captured: Sequence[Any], x: Any) -> Any:
         return converted(x, *captured)
 
-    def apply_transpose(captured: Sequence[Any], ct: Any) -> Any:
-        return linear_transpose(functools.partial(apply, captured), ct)(ct)[0]
-
     back = transpose_solve or (solve if symmetric else None)
-    solver = Solver.of(matvec, apply, apply_transpose, solve, back, has_aux)
-    return solver.with_aux(captured, b) if has_aux else solver.solution(captured, b)
+    solver = Solver.of(matvec, apply, _transposed(apply), solve, back, has_aux)
+    given = solver.given(captured, b)
+    return solver.with_aux(given, b) if has_aux else solver.solution(given, b)
+
+
+def _transposed(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The transpose of a function that is linear in its second argument."""
+    return lambda captured, ct: linear_transpose(functools.partial(apply, captured), ct)(ct)[0]
+
+
+NOTHING: tuple[list[Any], list[Any]] = ([], [])
+"""The values that solvers close over, where these need not be known."""
 
 
 class Solver:
-    """The solution of a linear equation as a function of what its matrix depends on, and of the right-hand side.
+    """The solution of a linear equation as a function of what it depends on, and of the right-hand side.
+
+    What it depends on is a pair: what the matrix depends on, a tree; and two lists of the values that the solver of the
+    equation, and that of the transposed one, close over.
 
     Attributes:
       described: the function that multiplies by the matrix, for error messages.
       apply: the same as a function of what it depends on, a tree, and of a vector.
       solve: the user's solver, if there is one.
+      run: the solution, and what else the solver tells, as a function of what it depends on and the right-hand side.
       has_aux: whether it tells more than the solution.
-      with_aux: the solution, and what else it tells, with a derivative that does not look into it.
+      with_aux: ``run`` with a derivative that does not look into it.
       other: the same for the transposed matrix.
     """
 
@@ -94,19 +110,29 @@ class Solver:
         described: Any, apply: Any, apply_transpose: Any, solve: Any, transpose_solve: Any, has_aux: bool = False
     ) -> Solver:
         """The solver of an equation, and as its ``other`` that of the transposed one."""
-        first, second = (
-            Solver(described, apply, solve, has_aux),
-            Solver(described, apply_transpose, transpose_solve, has_aux),
-        )
+        first = Solver(described, apply, solve, has_aux)
+        second = Solver(described, apply_transpose, transpose_solve, has_aux)
         first.other, second.other = second, first
         return first
+
+    def given(self, captured: Any, b: Any) -> Any:
+        """What the solution depends on, for a solver that is made for one call.
+
+        Args:
+          captured: what the matrix depends on.
+          b: the right-hand side.
+        """
+        if not is_traced_ahead(state.trace):
+            return captured, NOTHING
+        return captured, (self._close(0, captured, b), self.other._close(1, captured, b))
 
     def __init__(self, described: Any, apply: Any, solve: Any, has_aux: bool) -> None:
         self.described = described
         self.apply = apply
         self.solve = solve
         self.has_aux = has_aux
-        self.with_aux = custom_jvp(self._run)
+        self.run = self._run
+        self.with_aux = custom_jvp(lambda captured, b: self.run(captured, b))
         self.with_aux.defjvp(self._jvp)
 
     def _run(self, captured: Any, b: Any) -> Any:
@@ -115,15 +141,46 @@ class Solver:
                 f"custom_linear_solve of {name_of(self.described)}: reverse mode needs the solution of the transposed "
                 "equation; give transpose_solve, or symmetric=True"
             )
-        found = self.solve(functools.partial(self.apply, captured), b)
+        found = stopped(self.solve)(functools.partial(self.apply, captured[0]), b)
         _check_like(b, split_aux(found, self.solve)[0] if self.has_aux else found, self.solve, "the right-hand side")
         return found
+
+    def _close(self, which: int, captured: Any, b: Any) -> list[Any]:
+        """Make ``run`` a program that closes over nothing, and return the values that the solver did close over.
+
+        They may be mapped or staged, by a transformation that ends before a derivative is asked for.
+
+        Args:
+          which: the position of these values among the two lists.
+          captured: what the matrix depends on.
+          b: the right-hand side.
+        """
+        if self.solve is None:
+            return []
+        leaves, in_tree = tree.flatten((captured, b))
+        out_tree: Any = None
+
+        def flat(*values: Any) -> list[Any]:
+            nonlocal out_tree
+            captured, b = tree.unflatten(in_tree, values)
+            outs, out_tree = tree.flatten(self._run((captured, ()), b))
+            return [out_leaf(x, self.solve) for x in outs]
+
+        closed, constants = hoisted(stage_flat(self.solve, flat, [typeof(x) for x in leaves]))
+        program = jaxpr_as_fun(closed)
+
+        def run(captured: Any, b: Any) -> Any:
+            own, constants = captured
+            return tree.unflatten(out_tree, program(*tree.leaves((own, b)), *constants[which]))
+
+        self.run = run
+        return [stop_gradient(x) for x in constants]
 
     def _jvp(self, primals: Any, tangents: Any) -> Any:
         (captured, b), (captured_dot, b_dot) = primals, tangents
         found = self.with_aux(captured, b)
         x = found[0] if self.has_aux else found
-        _, moved = jvp(lambda captured: self.apply(captured, x), (captured,), (captured_dot,))
+        _, moved = jvp(lambda own: self.apply(own, x), (captured[0],), (captured_dot[0],))
         dot = self.solution(captured, tree.tree_map(sub, b_dot, moved), x)
         # What a solver tells of its work has no derivative.
         return found, (dot, tree.tree_map(zero_from_primal, found[1])) if self.has_aux else dot
@@ -137,7 +194,7 @@ class Solver:
         call = LinearCall("custom_linear_solve", self._plain, self.other._plain, captured, b)
         if like is not None:
             call.result_like(like)
-        return bind_linear_call(call)
+        return bind_linear_call(call, transposable=self.other.solve is not None)
 
 
 def _check_like(expected: Any, found: Any, function: Any, what: str) -> None:
@@ -206,25 +263,29 @@ def custom_root(
     found = tree.tree_map(stop_gradient, solve(lambda x: converted(x, *fixed), guess))
     root, aux = split_aux(found, solve) if has_aux else (found, None)
     _check_like(guess, root, solve, "initial_guess")
-    result = _attached(f, converted, tangent_solve)(captured, root)
+    result = _attached(f, converted, tangent_solve, captured, root)
     return (result, aux) if has_aux else result
 
 
-def _attached(f: Any, converted: Callable[..., Any], tangent_solve: Callable[..., Any]) -> Callable[..., Any]:
-    """The identity on roots, whose derivative is that of a root by what ``f`` captured."""
-    ending = custom_jvp(lambda captured, root: root)
+def _attached(
+    f: Any, converted: Callable[..., Any], tangent_solve: Callable[..., Any], captured: Sequence[Any], root: Any
+) -> Any:
+    """A root, with the derivative of a root by what ``f`` captured."""
+
+    def apply(at: Any, t: Any) -> Any:
+        captured, x = at
+        return jvp(lambda x: converted(x, *captured), (x,), (t,))[1]
+
+    solver = Solver.of(f, apply, _transposed(apply), tangent_solve, tangent_solve)
+    _, constants = solver.given((captured, root), root)
+    ending = custom_jvp(lambda captured, constants, root: root)
 
     @ending.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
-        (captured, x), (captured_dot, _) = primals, tangents
-        x = ending(captured, x)  # which has derivatives too, if more are wanted
+        (captured, constants, x), (captured_dot, _, _) = primals, tangents
+        x = ending(captured, constants, x)  # which has derivatives too, if more are wanted
         at_root, moved = jvp(lambda *values: converted(x, *values), tuple(captured), tuple(captured_dot))
         _check_like(x, at_root, f, "the root")
+        return x, solver.solution(((captured, x), constants), tree.tree_map(neg, moved))
 
-        def matvec(t: Any) -> Any:
-            return jvp(lambda x: converted(x, *captured), (x,), (t,))[1]
-
-        dot = custom_linear_solve(matvec, tree.tree_map(neg, moved), tangent_solve, tangent_solve)
-        return x, dot
-
-    return ending
+    return ending(captured, constants, root)

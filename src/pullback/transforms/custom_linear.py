@@ -173,14 +173,19 @@ def linear_call(
     return bind_linear_call(LinearCall("linear_call", fun, fun_transpose, residual_args, linear_args))
 
 
-def bind_linear_call(call: LinearCall) -> Any:
-    """The result of a call, under the current trace."""
+def bind_linear_call(call: LinearCall, transposable: bool = True) -> Any:
+    """The result of a call, under the current trace.
+
+    Args:
+      call: the function and its arguments.
+      transposable: whether there is a rule for its transpose; otherwise what stands for it raises the error.
+    """
     run: Flat = call.run
     back: Flat = call.transpose
     residuals = call.residuals
     if is_traced_ahead(state.trace):
         first, captured = call.staged(call.run, call.linear_avals)
-        second, more = call.staged(call.transpose, call.out_avals)
+        second, more = call.staged(call.transpose, call.out_avals) if transposable else (None, [])
         count = len(residuals)
         end = count + len(captured)
         residuals = [*residuals, *captured, *more]
@@ -188,8 +193,10 @@ def bind_linear_call(call: LinearCall) -> Any:
         def run(rs: Sequence[Any], xs: Sequence[Any]) -> list[Any]:
             return first(*rs[:count], *xs, *rs[count:end])
 
-        def back(rs: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-            return second(*rs[:count], *cts, *rs[end:])
+        if second is not None:
+
+            def back(rs: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+                return second(*rs[:count], *cts, *rs[end:])
 
     rule = CoupledRule(call, run, back, len(residuals))
     try:
