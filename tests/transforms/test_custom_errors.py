@@ -309,7 +309,7 @@ def test_a_result_that_is_not_an_array() -> None:
 
 
 NOT_A_TUPLE: dict[str, tuple[Function, str]] = {
-    "a list": (lambda residuals, ct: [None, None], r"it gave \[None, None\] of type list; write \(\.\.\., \.\.\.\)"),
+    "a short list": (lambda residuals, ct: [None], r"it gave 1: \(None,\)"),
     "nothing": (lambda residuals, ct: None, "it gave None of type NoneType"),
     "an array": (lambda residuals, ct: ct["y"], r"it gave (Array|Traced).* of type \w+; write \(\.\.\., \.\.\.\)"),
     "a dict": (lambda residuals, ct: {"x": None}, r"it gave \{'x': None\} of type dict"),
@@ -380,9 +380,6 @@ WRONG_COTANGENTS: dict[str, tuple[Function, str]] = {
     "an axis of size one": (lambda ct: jnp.sum(ct)[None], "f32[1]"),
     "another rank": (lambda ct: jnp.sum(ct)[None, None], "f32[1,1]"),
     "complex": (lambda ct: jnp.sum(ct) * 1j, "c64[]"),
-    "half precision": (lambda ct: jnp.sum(ct).astype(jnp.float16), "f16[]"),
-    "an integer": (lambda ct: 0, "i32[]"),
-    "a boolean": (lambda ct: np.False_, "bool[]"),
     "float0": (lambda ct: np.zeros((), float0), "float0[]"),
     "a symbolic zero": (lambda ct: SymbolicZero(typeof(x3)), "f32[3]"),
 }
@@ -390,7 +387,7 @@ WRONG_COTANGENTS: dict[str, tuple[Function, str]] = {
 
 @MODE
 @pytest.mark.parametrize("what", WRONG_COTANGENTS)
-def test_a_cotangent_is_never_broadcast_or_converted(what: str, mode: str) -> None:
+def test_a_cotangent_is_never_broadcast_or_made_real(what: str, mode: str) -> None:
     change, came = WRONG_COTANGENTS[what]
 
     def bwd(residuals: Any, ct: Any) -> Any:

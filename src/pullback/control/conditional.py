@@ -50,7 +50,14 @@ from pullback.primitives.elementwise import (
 )
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
-from pullback.transforms.arguments import check_callable, entrance, name_of
+from pullback.transforms.arguments import (
+    check_callable,
+    entrance,
+    flatten_one,
+    name_of,
+    out_leaf,
+    unflatten_one,
+)
 from pullback.transforms.call import evaluators, run_compiled
 from pullback.transforms.dce import dce_closed_jaxpr, dce_rules
 from pullback.transforms.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr, staged_zeros
@@ -137,7 +144,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         raise ControlFlowError(f"switch: the index must be an integer of no axes, got one of type {number.aval}")
     given = _operands("switch", operands, operand)
     if len(branches) == 1:
-        return branches[0](*given)
+        return _called(branches[0], "switch", given)
     value = known(number)
     last = len(branches) - 1
     if value is not None:
@@ -183,7 +190,7 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
     """The result of the function whose number is ``index``."""
     value = known(index)
     if value is not None and (config.disable_jit or not is_staged()):
-        return functions[int(value)](*operands)
+        return _called(functions[int(value)], what, operands)
     leaves, in_tree = leaves_of(operands, what, "operands")
     avals = [x.aval for x in leaves]
 
@@ -200,6 +207,13 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
     branches = tuple(interned(_with_captured(p, b, captured)) for p, b in zip(programs, bodies, strict=True))
     outs = cond_p.bind(index, *captured.values(), *leaves, branches=branches)
     return tree.unflatten(bodies[0].out_tree, outs)
+
+
+def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) -> Any:
+    """The result of a branch that is run as ordinary Python: it takes and gives arrays, as one that is traced does."""
+    leaves, in_tree = leaves_of(operands, what, "operands")
+    outs, out_tree = flatten_one(function(*tree.unflatten(in_tree, leaves)))
+    return unflatten_one(out_tree, [out_leaf(x, function) for x in outs])
 
 
 def _agreeing(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[ClosedJaxpr]:

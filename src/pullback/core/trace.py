@@ -359,6 +359,12 @@ class Tracer(Array):
     def __reduce__(self) -> Any:
         raise TypeError(f"traced values cannot be pickled: {self!r}")
 
+    def __copy__(self) -> Tracer:
+        return self  # it does not change, and has no memory of its own
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
 
 _BRANCH = "Use jnp.where or lax.select, or compute the condition from values that are not traced."
 _CONVERT = (

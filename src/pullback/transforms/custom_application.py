@@ -14,6 +14,7 @@ from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, TangentMismatchError
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
+from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.arguments import flatten_one, name_of, out_leaf, unflatten_one
 from pullback.transforms.custom_calls import Backward
 from pullback.transforms.linearize import Tape
@@ -306,7 +307,12 @@ class UserBackward(Backward):
             if isinstance(ct, Array) and ct.shape == aval.shape and ct.dtype is aval.dtype:
                 continue
             leaves[i] = ct = _tangent_leaf(ct, rule)
-            if ct.shape != aval.shape or ct.dtype != aval.dtype:
+            if ct.shape != aval.shape:
+                wrong = True
+            elif isinstance(ct, Array) and _is_convertible(ct.dtype, aval.dtype):
+                # A Python number is of the argument's type, and rules that compute in a wider one need not convert.
+                leaves[i] = convert_element_type(ct, aval.dtype, aval.weak_type)
+            elif ct.dtype != aval.dtype:
                 wrong = True
             elif isinstance(ct, SymbolicZero):
                 leaves[i] = ZERO
@@ -319,6 +325,8 @@ class UserBackward(Backward):
         rule = self.owner.bwd
         who = f"the backward rule {name_of(rule)} of {self.owner.described}"
         count = len(tree.treedef_children(self.in_tree))
+        if type(results) is list:
+            results = tuple(results)
         if type(results) is not tuple:
             hint = f"; write ({', '.join(['...'] * count)}{',' * (count == 1)})"
             raise CustomRuleError(
@@ -385,6 +393,12 @@ AN_ARRAY = _AnArray()
 
 def _is_none(x: Any) -> bool:
     return x is None
+
+
+def _is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether numbers of one type are numbers of the other, but for their precision."""
+    is_real = dtypes.is_float(dtype) or dtypes.is_integer(dtype) or dtypes.is_bool(dtype)
+    return is_real or (dtypes.is_complex(dtype) and dtypes.is_complex(wanted))
 
 
 def _is_object(x: Any) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any
 
+import numpy as np
+
 from pullback.core import source, tree
 from pullback.core.array import typeof
 from pullback.core.config import config
@@ -143,8 +145,11 @@ class CustomFunction(OwnsPrograms):
 
         Args:
           fwd: ``fwd(*args) -> (out, residuals)``, where ``residuals`` is any tree of what the backward rule needs.
-          bwd: ``bwd(*nondiff_args, residuals, ct) -> cts``, a tuple of one cotangent for each of the other arguments,
-            of the same tree, shapes and dtypes; None, in the place of a cotangent or of a whole tree of them, is zero.
+          bwd: ``bwd(*nondiff_args, residuals, ct) -> cts``, a tuple (or list) of one cotangent for each of the other
+            arguments, of the same tree and shapes; real numbers of another dtype are converted. None, in the place of a
+            cotangent or of a whole tree of them, is zero. Under ``vmap`` it gives those of one example, which are added
+            up for an argument that is not mapped; a call of which no argument is mapped is made once, and ``bwd`` is
+            given the sum of the cotangents of all examples.
           symbolic_zeros: whether ``fwd`` is given a ``CustomVJPPrimal`` for each array, which tells whether derivatives
             with respect to it are wanted, and ``bwd`` a ``SymbolicZero`` for each cotangent that is known to be zero.
           optimize_remat: accepted for compatibility.
@@ -343,7 +348,7 @@ class custom_vjp(CustomFunction):
 def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """All arguments of a call by position, as rules take them, with defaults filled in."""
     try:
-        signature = inspect.signature(fun)
+        signature = _signature(fun)
     except (TypeError, ValueError):
         if kwargs:
             raise ArgumentError(
@@ -356,9 +361,10 @@ def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any
     except TypeError as error:
         raise ArgumentError(f"{name_of(fun)}: {error}") from None
     bound.apply_defaults()
-    if bound.kwargs:
+    by_keyword = [name for name in bound.kwargs if name in kwargs]
+    if by_keyword:  # others have the values that the function has by itself, those of a partial for example
         raise ArgumentError(
-            f"{name_of(fun)}: the arguments {', '.join(bound.kwargs)} can be given by keyword only, but the rules of a "
+            f"{name_of(fun)}: the arguments {', '.join(by_keyword)} can be given by keyword only, but the rules of a "
             f"{who} function take all arguments by position; make them positional"
         )
     return bound.args
@@ -382,10 +388,17 @@ def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def _signature(fun: Any) -> inspect.Signature:
+    """The parameters of a function; rules know nothing of those that all ufuncs have for NumPy's own use."""
+    if isinstance(fun, np.ufunc):
+        raise ValueError("a ufunc")
+    return inspect.signature(fun)
+
+
 def _arity(fun: Any) -> tuple[int, int]:
     """The least and the greatest number of arguments that a function takes by position and without more ado."""
     try:
-        parameters = inspect.signature(fun).parameters.values()
+        parameters = _signature(fun).parameters.values()
     except (TypeError, ValueError):
         return 0, sys.maxsize
     count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
