@@ -19,7 +19,7 @@ from pullback.core import dtypes, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, typeof
 from pullback.core.errors import ControlFlowError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, infer, subjaxprs
-from pullback.core.linear import LinearTrace, LinearTracer, dividers
+from pullback.core.linear import LinearTrace, LinearTracer, dependences, dividers
 from pullback.core.trace import Primitive, Tracer, bottom, is_at_work, leaked, state
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
@@ -467,7 +467,7 @@ def dependent(closed: ClosedJaxpr, inputs: Sequence[bool]) -> list[bool]:
 
 
 def _dependent_results(operands: list[bool], eqn: Eqn) -> Sequence[bool]:
-    dependence = _dependences.get(eqn.primitive)
+    dependence = dependences.get(eqn.primitive)
     if dependence is not None:
         return dependence(operands, **eqn.params)
     rule = partial_eval_rules.get(eqn.primitive)
@@ -475,7 +475,6 @@ def _dependent_results(operands: list[bool], eqn: Eqn) -> Sequence[bool]:
 
 
 Dependence = Callable[..., Sequence[bool]]
-_dependences: dict[Primitive, Dependence] = {}
 
 
 def divisible(primitive: Primitive) -> Callable[[Dependence], Dependence]:
@@ -490,7 +489,7 @@ def divisible(primitive: Primitive) -> Callable[[Dependence], Dependence]:
     """
 
     def register(dependence: Dependence) -> Dependence:
-        _dependences[primitive] = dependence
+        dependences[primitive] = dependence
         dividers[primitive] = partial(_divide, primitive, dependence)
         return dependence
 

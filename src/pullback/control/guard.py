@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.control.common import chosen
+from pullback.control.common import chosen, divisible
 from pullback.core import dtypes
 from pullback.core.jaxpr import Eqn
 from pullback.core.linear import is_linear
@@ -113,3 +113,8 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
 
 
 partial_eval_rules[guard_p] = _partial_eval
+
+
+@divisible(guard_p)
+def _dependence(operands: Sequence[bool], *, mapped: Mapped) -> list[bool]:
+    return [x or operands[0] for x in operands[1:]]

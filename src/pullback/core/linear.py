@@ -196,6 +196,9 @@ dividers: dict[Primitive, Callable[[LinearTrace, Sequence[Any], dict[str, Any]],
 """For operations of which not all results need be linear: ``rule(trace, operands, params)`` gives the results, of which
 it records some and computes others; or None if the operation is to be recorded as a whole."""
 
+dependences: dict[Primitive, Callable[..., Sequence[bool]]] = {}
+"""For the same operations: ``rule(operands, **params)`` says which results depend on some of the operands."""
+
 
 def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
     """Whether an operation is linear in the operands that are."""

@@ -18,7 +18,7 @@ from pullback.core import tree
 from pullback.core.array import Array, as_array, fresh
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, appended, eval_jaxpr, positions
-from pullback.core.linear import LinearTracer, is_linear
+from pullback.core.linear import LinearTrace, LinearTracer, dividers, is_linear
 from pullback.core.trace import Primitive, Tracer, bottom, leaked, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.transforms.arguments import entrance
@@ -83,6 +83,18 @@ def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
 def _barrier_transpose(cts: Sequence[Any], *operands: Any) -> list[Any]:
     given = iter(optimization_barrier_p.bind(*[ct for ct in cts if ct is not ZERO]))
     return [None if ct is ZERO else next(given) for ct in cts]
+
+
+def _barrier_divide(trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
+    linear = [type(x) is LinearTracer and x._trace is trace for x in args]
+    if all(linear):
+        return None
+    values = iter(optimization_barrier_p.bind(*[x for x, n in zip(args, linear, strict=True) if not n]))
+    tangents = iter(optimization_barrier_p.bind(*[x for x, n in zip(args, linear, strict=True) if n]))
+    return [next(tangents if n else values) for n in linear]
+
+
+dividers[optimization_barrier_p] = _barrier_divide
 
 
 @optimization_barrier_p.batch

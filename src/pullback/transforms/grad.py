@@ -8,8 +8,9 @@ from typing import Any
 
 from pullback.core import dtypes, source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, host_value, typeof
+from pullback.core.config import config
 from pullback.core.errors import NotDifferentiableError, NotLinearError, TangentMismatchError, UnsupportedArgumentError
-from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer, is_linear
+from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer, dependences, is_linear
 from pullback.core.trace import Primitive, Trace, Tracer, check_result, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
@@ -453,7 +454,11 @@ def is_affine(node: Linear, trace: Trace) -> bool:
         return False
     at_zero = tuple([zeros_of(x.aval) if is_linear(x) else x for x in operands])
     results = trace.process(primitive, at_zero, node.params)
-    return any(map(_is_nonzero, results if primitive.multiple_results else [results]))
+    if not primitive.multiple_results:
+        return _is_nonzero(results)
+    dependence = dependences.get(primitive)  # a loop computes values beside what is linear
+    linear = [True] * len(results) if dependence is None else dependence(list(map(is_linear, operands)), **node.params)
+    return any(depends and _is_nonzero(x) for x, depends in zip(results, linear, strict=True))
 
 
 def _may_be_nonzero(x: Any) -> bool:
