@@ -188,7 +188,7 @@ sqrt_p = elementwise(
 rsqrt_p = elementwise(
     "rsqrt", of=INEXACT, host=host.rsqrt, hlo="rsqrt", jvp=lambda t, x, ans: mul(t, mul(-0.5, div(ans, x)))
 )
-cbrt_p = elementwise("cbrt", of=FLOAT, host=np.cbrt, hlo="cbrt", jvp=lambda t, x, ans: mul(t, div(ans, mul(3, x))))
+cbrt_p = elementwise("cbrt", of=FLOAT, host=np.cbrt, hlo="cbrt", jvp=lambda t, x, ans: div(t, mul(3, square(ans))))
 logistic_p = elementwise(
     "logistic", of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(ans, logistic(neg(x)))),

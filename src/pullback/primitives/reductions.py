@@ -384,7 +384,7 @@ def _scaled_cumlogsumexp(x: Any, axis: int, reverse: bool) -> Any:
     Only the recurrences go from element to element; exponentials and logarithms are taken of all at once.
     """
     z = cummax(x, axis, reverse)
-    kept, added = _exp_of_difference(shift(z, axis, 0, reverse), z), _exp_of_difference(x, z)
+    kept, added = _exp_of_difference(shift(z, axis, -math.inf, reverse), z), _exp_of_difference(x, z)
     return ops.add(z, ops.log(linear_recurrence(kept, added, axis, reverse)))
 
 
@@ -430,7 +430,7 @@ def _cumlogsumexp_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) 
     """y'[k] = exp(y[k-1] - y[k]) y'[k-1] + exp(x[k] - y[k]) x'[k], in which nothing overflows."""
     (x,), (t,) = primals, tangents
     y = cumlogsumexp(x, axis, reverse)
-    kept = _exp_of_difference(shift(y, axis, 0, reverse), y)
+    kept = _exp_of_difference(shift(y, axis, -math.inf, reverse), y)
     added = _exp_of_difference(x, y)
     return y, linear_recurrence(kept, ops.mul(t, added), axis, reverse)
 

@@ -387,20 +387,25 @@ def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 def _product_of_others(x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
     """For each update the element of ``x`` that it is of, times all other updates of that element.
 
-    A product without one factor is a quotient, unless that factor is zero: so zeros are counted, and left out.
+    A product without one factor is a quotient, unless that factor is zero. So zeros are left out, and the result is
+    multiplied by the product of the other zeros, which has derivatives: it is 1 of none, their sum of one, and
+    (sum² - sum of squares) / 2 of two. Of more than two it is taken for constant: its first and second derivatives are 0.
     """
     zero = ops.eq(updates, 0)
-    factors = ops.where(zero, 1, updates)
+    factors, left_out = ops.where(zero, 1, updates), ops.where(zero, updates, 0)
+
+    def of_others(values: Any) -> Any:
+        """The sum of the values of all other updates of an element."""
+        sums = scatter_add_p.bind(zeros(x.shape, values.dtype), indices, values, **params)
+        return ops.sub(take_back(sums, indices, x.shape, updates.shape, params), values)
+
+    count = of_others(ops.convert_element_type(zero, np.dtype(np.int32)))
+    total = of_others(left_out)
+    of_two = ops.mul(ops.sub(ops.square(total), of_others(ops.square(left_out))), 0.5)
+    of_zeros = ops.where(ops.eq(count, 1), total, ops.where(ops.eq(count, 2), of_two, 0))
     product = scatter_mul_p.bind(x, indices, factors, **params)
-    count = scatter_add_p.bind(
-        zeros(x.shape, np.dtype(np.int32)), indices, ops.convert_element_type(zero, np.dtype(np.int32)), **params
-    )
-    other_zeros = ops.sub(
-        take_back(count, indices, x.shape, updates.shape, params),
-        ops.convert_element_type(zero, np.dtype(np.int32)),
-    )
     quotient = ops.div(take_back(product, indices, x.shape, updates.shape, params), factors)
-    return ops.where(ops.gt(other_zeros, 0), 0, quotient)
+    return ops.where(ops.eq(count, 0), quotient, ops.mul(quotient, of_zeros))
 
 
 @partial(scatter_mul_p.transpose, linear_in=(0,))
