@@ -146,7 +146,7 @@ KINKS = [
     at("arctan2", jnp.arctan2, (0.0, 2.0), [0.5, 0], [[0, -0.25], [-0.25, 0]]),
     at("arctan2", jnp.arctan2, (2.0, 0.0), [0, -0.5], [[0, 0.25], [0.25, 0]]),
     at("arctan2", jnp.arctan2, (0.0, -2.0), [-0.5, 0], [[0, -0.25], [-0.25, 0]]),
-    at("sinc", jnp.sinc, (0.0,), [0], [[-math.pi**2 / 3]]),
+    at("sinc", jnp.sinc, (0.0,), [0], [[-(math.pi**2) / 3]]),
     at("where", lambda x: jnp.where(x > 0, x**2, x**3), (0.0,), [0], [[0]]),
     at("select", lambda x, y: lax.select(x > 0, x * y, x + y), (0.0, 2.0), [1, 1], zeros(2)),
     at("divmod", lambda x, y: jnp.remainder(x * y, 3.0), (2.0, 2.5), [2.5, 2], [[0, 1], [1, 0]]),

@@ -80,6 +80,12 @@ class Value:
         return len(self.shape)
 
 
+class Quotient(Value):
+    """The result of a division of floats: see :meth:`Builder.divide`."""
+
+    __slots__ = ()
+
+
 class Constant(Value):
     """A number of no axes, which is written when it is used, in the shape in which it is used."""
 
@@ -204,6 +210,19 @@ class Builder:
         names = ", ".join([v.name for v in operands])
         self.lines.append(f"{out} = {name} {names} : {tensor_type(x.shape, x.dtype)}{self.place}")
         return Value(out, x.shape, x.dtype)
+
+    def divide(self, x: Value, y: Value) -> Value:
+        """The quotient of two values of one type.
+
+        The compiler takes x / (y z) for x / y / z, and (x z) / y for x / (y / z), whose products overflow where the
+        quotients do not. So it is kept from knowing that an operand is a quotient.
+        """
+        x, y = (
+            self.many("stablehlo.optimization_barrier", [v], [(v.shape, v.dtype)])[0] if type(v) is Quotient else v
+            for v in (x, y)
+        )
+        out = self.same("stablehlo.divide", x, y)
+        return Quotient(out.name, out.shape, out.dtype) if dtypes.is_inexact(out.dtype) else out
 
     def op(self, name: str, operands: Sequence[Value], shape: Shape, dtype: DType, attributes: str = "") -> Value:
         """An operation of one result.

@@ -72,7 +72,7 @@ def power(x: Any, y: Any) -> Any:
     """A power; of integers by squaring, wrapping; a negative exponent of an integer gives 1 over it, truncated."""
     dtype = x.dtype if hasattr(x, "dtype") else y.dtype
     if dtype.kind not in "iu":
-        return np.power(x, y)
+        return _square_root(x) if dtype.kind == "f" and np.ndim(y) == 0 and y == 0.5 else np.power(x, y)
     x, y = _pair(x, y)
     if dtype.kind == "u":
         return np.power(x, y)
@@ -80,6 +80,12 @@ def power(x: Any, y: Any) -> Any:
     signs = np.where(y & 1 == 1, x, x * x)
     inverse = np.where(np.abs(x) == 1, signs, np.where(x == 0, -1, 0))
     return np.where(y < 0, inverse, positive).astype(dtype, copy=False)
+
+
+def _square_root(x: Any) -> Any:
+    """x**0.5, for which NumPy takes the square root: of minus zero the power is 0, and of minus infinity infinite."""
+    out = np.sqrt(x) + x.dtype.type(0)
+    return np.where(x == -np.inf, x.dtype.type(np.inf), out) if np.isnan(out).any() else out
 
 
 def rsqrt(x: Any) -> Any:
@@ -282,4 +288,10 @@ def special(name: str) -> Callable[..., Any]:
     return call
 
 
+def lgamma(x: Any) -> Any:
+    """The logarithm of the size of the gamma function, infinite at minus infinity, as C has it; SciPy's is not."""
+    return np.where(x == -np.inf, x.dtype.type(np.inf), _gammaln(x))
+
+
 _erfinv = special("erfinv")
+_gammaln = special("gammaln")

@@ -134,8 +134,10 @@ def sparse_plus(x: Any) -> Any:
     [0.   0.25 3.  ]
     """
     x = inexact_operand("sparse_plus", x)
-    between = ops.div(ops.square(ops.add(x, 1)), 4)
-    return ops.where(ops.le_p.bind(x, -1), 0, ops.where(ops.ge_p.bind(x, 1), x, between))
+    low, high = ops.le_p.bind(x, -1), ops.ge_p.bind(x, 1)
+    inside = ops.where(ops.or_p.bind(low, high), 0, x)  # elsewhere the square may overflow
+    between = ops.div(ops.square(ops.add(inside, 1)), 4)
+    return ops.where(low, 0, ops.where(high, x, between))
 
 
 def sparse_sigmoid(x: Any) -> Any:

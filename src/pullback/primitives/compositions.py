@@ -159,6 +159,14 @@ def _in_double(operation: str, formula: Formula) -> XlaRule:
     return rule
 
 
+def _cbrt(out: Any, x: Any) -> Any:
+    """A step of Newton's in double precision, as the compiler's own is hundreds of units in the last place off."""
+    if x.dtype != _double:
+        return out
+    step = div(sub(out, div(div(x, out), out)), 3)
+    return where(_and(ops.is_finite_p.bind(x), _ne(x, 0)), sub(out, step), out)
+
+
 def _logaddexp(x: Any, y: Any) -> Any:
     """By NumPy's formula; the difference of equal infinities would be no number."""
     larger = add(_maximum(x, y), _log1p(exp(neg(abs(sub(x, y))))))
@@ -440,8 +448,29 @@ def _polygamma_at_ends(out: Any, n: Any, x: Any) -> Any:
     even = _is_even(n)
     pole = _and(_le(x, 0), eq(_floor(x), x))
     out = where(_and(pole, even), -math.inf, where(pole, math.inf, out))
-    out = where(eq(x, math.inf), where(even, div(-1, x), div(1, x)), out)
+    far = gt(x, 1e15)  # where the compiler's own underflows: the first term of the asymptotic series
+    size = mul(exp(ops.lgamma_p.bind(_maximum(n, 1))), ops.pow(x, neg(n)))
+    out = where(far, where(even, neg(size), size), out)
     return where(_and(gt(n, 0), eq(_floor(n), n)), out, where(eq(n, 0), digamma(x), math.nan))
+
+
+# One array that all uses read -----------------------------------------------------------------------------------------
+
+
+def _once(hlo: Builder, x: Value) -> Value:
+    """A loop of no steps, which the compiler neither removes nor fuses, for it cannot know that.
+
+    (An optimization barrier is gone before operations are fused, and a reduction over an axis of one is taken out.)
+    """
+    if 0 in x.shape:
+        return x
+    boolean = np.dtype(bool)
+    first = hlo.reshape(hlo.slice(x, (0,) * x.ndim, (1,) * x.ndim), ())
+    never = hlo.same("stablehlo.and", hlo.compare(first, first, "EQ"), hlo.compare(first, first, "NE"))
+    kinds = [((), boolean), (x.shape, x.dtype)]
+    condition = hlo.region(kinds, lambda pending, value: [pending])
+    step = hlo.region(kinds, lambda pending, value: [hlo.number(False, boolean), hlo.same("stablehlo.negate", value)])
+    return hlo.many("stablehlo.while", [never, x], kinds, regions=[condition, step])[1]
 
 
 # Parts ---------------------------------------------------------------------------------------------------------------
@@ -471,6 +500,7 @@ def _complex_is_finite(z: Any) -> Any:
 REAL_RULES: dict[str, XlaRule] = {
     "abs": _abs,
     "atanh": _in_double("chlo.atanh", _atanh_in_double),
+    "cbrt": _corrected("stablehlo.cbrt", _cbrt),
     "complex": _complex,
     "cosh": _composed(_cosh),
     "digamma": _corrected("chlo.digamma", _digamma_at_pole),
@@ -484,6 +514,7 @@ REAL_RULES: dict[str, XlaRule] = {
     "max_share": _composed(_max_share),
     "min_share": _composed(_min_share),
     "nextafter": lambda hlo, x, y: hlo.op("chlo.next_after", [x, y], x.shape, x.dtype),
+    "once": _once,
     "polygamma": _polygamma,
     "pow": _pow,
     "sign": _sign,
@@ -510,6 +541,7 @@ COMPLEX_RULES: dict[str, XlaRule] = {
     "max_share": _composed(_complex_max_share),
     "min": _composed(_complex_min),
     "min_share": _composed(_complex_min_share),
+    "once": _once,
     "pow": _corrected("stablehlo.power", _power_of_zero),
     "sin": _composed(_complex_sin),
     "sinh": _composed(_complex_sinh),

@@ -69,7 +69,7 @@ neg_p.transpose(lambda ct, x: (neg(ct),))
 add_p = elementwise("add", of=VALUE, arity=2, host=operator.add, hlo="add")
 sub_p = elementwise("sub", of=NUMBER, arity=2, host=operator.sub, hlo="subtract")
 mul_p = elementwise("mul", of=VALUE, arity=2, host=operator.mul, hlo="multiply")
-div_p = elementwise("div", of=NUMBER, arity=2, host=host.div, hlo="divide")
+div_p = elementwise("div", of=NUMBER, arity=2, host=host.div, hlo=lambda hlo, x, y: hlo.divide(x, y))
 
 
 # The sum of two terms of a derivative, which have one shape: nothing broadcasts, so nothing needs to be summed.
@@ -149,7 +149,7 @@ def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     tx, ty = tangents
     if ty is ZERO:
         return div_p.bind(tx, y)
-    by_y = mul(ty, neg(div(ans, y)))
+    by_y = mul(ty, div(neg(ans), y))
     return by_y if tx is ZERO else add_any(div(tx, y), by_y)
 
 
@@ -188,7 +188,7 @@ sqrt_p = elementwise(
 rsqrt_p = elementwise(
     "rsqrt", of=INEXACT, host=host.rsqrt, hlo="rsqrt", jvp=lambda t, x, ans: mul(t, mul(-0.5, div(ans, x)))
 )
-cbrt_p = elementwise("cbrt", of=FLOAT, host=np.cbrt, hlo="cbrt", jvp=lambda t, x, ans: div(t, mul(3, square(ans))))
+cbrt_p = elementwise("cbrt", of=FLOAT, host=np.cbrt, hlo=COMPOSED, jvp=lambda t, x, ans: div(t, mul(3, square(ans))))
 logistic_p = elementwise(
     "logistic", of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(ans, logistic(neg(x)))),
@@ -368,7 +368,7 @@ tanh_p = elementwise(
 )  # fmt: skip
 asinh_p = elementwise(
     "asinh", of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: div(t, sqrt(add(square(x), 1))),
+    jvp=lambda t, x, ans: div(t, sqrt(add(square(x), 1)) if dtypes.is_complex(x.dtype) else hypot_p.bind(x, 1)),
 )  # fmt: skip
 acosh_p = elementwise(
     "acosh", of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED,
@@ -381,10 +381,28 @@ atanh_p = elementwise(
 atan2_p = elementwise(
     "atan2", of=FLOAT, arity=2, host=np.arctan2, hlo="atan2",
     jvp=(
-        lambda t, x, y, ans: mul(t, div(y, add(square(x), square(y)))),
-        lambda t, x, y, ans: mul(t, div(neg(x), add(square(x), square(y)))),
+        lambda t, x, y, ans: mul(t, inverse_p.bind(y, x)),
+        lambda t, x, y, ans: mul(t, neg(inverse_p.bind(x, y))),
     ),
 )  # fmt: skip
+
+
+def _inverse(x: Any, y: Any) -> Any:
+    """x / (x² + y²), without overflow: 0 where an operand is infinite."""
+    size = hypot_p.bind(x, y)
+    return where(eq(size, math.inf), 0, div(div(x, size), size))
+
+
+def _inverse_by_x(t: Any, x: Any, y: Any) -> Any:
+    return mul(t, sub(square(inverse_p.bind(y, x)), square(inverse_p.bind(x, y))))
+
+
+def _inverse_by_y(t: Any, x: Any, y: Any) -> Any:
+    return mul(t, mul(-2, mul(inverse_p.bind(x, y), inverse_p.bind(y, x))))
+
+
+# The real part of 1 / (x + iy).
+inverse_p = by_formula("inverse", of=FLOAT, formula=_inverse, jvp=(_inverse_by_x, _inverse_by_y))
 
 
 def _root_of_one_minus_square(x: Any) -> Any:
@@ -407,9 +425,7 @@ erf_inv_p = elementwise(
     "erf_inv", of=FLOAT, host=host.erf_inv, hlo="chlo.erf_inv",
     jvp=lambda t, x, ans: mul(t, mul(1 / _TWO_OVER_ROOT_PI, exp(square(ans)))),
 )  # fmt: skip
-lgamma_p = elementwise(
-    "lgamma", of=FLOAT, host=host.special("gammaln"), hlo=COMPOSED, jvp=lambda t, x, ans: mul(t, digamma(x))
-)
+lgamma_p = elementwise("lgamma", of=FLOAT, host=host.lgamma, hlo=COMPOSED, jvp=lambda t, x, ans: mul(t, digamma(x)))
 digamma_p = elementwise(
     "digamma", of=FLOAT, host=host.special("digamma"), hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, polygamma(_full_like(x, 1), x)),
@@ -735,25 +751,8 @@ def once(x: Any) -> Any:
     return once_p.bind(x)
 
 
-once_p = elementwise("once", of=INEXACT, host=lambda x: x, hlo=lambda hlo, x: _once_xla(hlo, x))
+once_p = elementwise("once", of=INEXACT, host=lambda x: x, hlo=COMPOSED, hlo_complex=COMPOSED)
 once_p.jvp_rule = lambda primals, tangents: (once(*primals), *tangents)
-
-
-def _once_xla(hlo: Any, x: Any) -> Any:
-    """A loop of no steps, which the compiler neither removes nor fuses, for it cannot know that.
-
-    (An optimization barrier is gone before operations are fused, and a reduction over an axis of one is taken out.)
-    """
-    if 0 in x.shape:
-        return x
-    boolean = np.dtype(bool)
-    first = hlo.reshape(hlo.slice(x, (0,) * x.ndim, (1,) * x.ndim), ())
-    never = hlo.same("stablehlo.and", hlo.compare(first, first, "EQ"), hlo.compare(first, first, "NE"))
-    kinds = [((), boolean), (x.shape, x.dtype)]
-    condition = hlo.region(kinds, lambda pending, value: [pending])
-    step = hlo.region(kinds, lambda pending, value: [hlo.number(False, boolean), hlo.same("stablehlo.negate", value)])
-    return hlo.many("stablehlo.while", [never, x], kinds, regions=[condition, step])[1]
-
 
 copy_p = elementwise("copy", of=ANY, host=lambda x: x, hlo=lambda hlo, x: x)
 copy_p.jvp_rule = jvp_linear(copy_p)

@@ -8,7 +8,6 @@ from typing import Any
 
 from pullback.core import dtypes, source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, host_value, typeof
-from pullback.core.config import config
 from pullback.core.errors import NotDifferentiableError, NotLinearError, TangentMismatchError, UnsupportedArgumentError
 from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer, dependences, is_linear
 from pullback.core.trace import Primitive, Trace, Tracer, check_result, state
