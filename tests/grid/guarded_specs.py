@@ -159,6 +159,7 @@ KINKS = [
     of_vector("norm inf", lambda v: jnp.linalg.norm(v, ord=jnp.inf), (1.0, -1.0, 0.0), [0.5, -0.5, 0], zeros(3)),
     of_vector("norm 1", lambda v: jnp.linalg.norm(v, ord=1), (1.0, 0.0), [1, 0], zeros(2)),
     of_vector("norm", jnp.linalg.norm, (2.0, 0.0), [1, 0], [[0, 0], [0, 0.5]]),
+    of_vector("norm", jnp.linalg.norm, (0.0, 0.0), [0, 0], zeros(2)),
     of_vector("norm 3", lambda v: jnp.linalg.norm(v, ord=3), (2.0, 0.0), [1, 0], zeros(2)),
 ]
 

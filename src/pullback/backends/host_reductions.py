@@ -30,6 +30,23 @@ def reduce_sum(x: Any, *, axes: tuple[int, ...]) -> Any:
     return _sum_of_many(x, axes) if dtype.kind in "fc" else np.add.reduce(x, axes, dtype)
 
 
+def norm(x: Any, *, axes: tuple[int, ...]) -> Any:
+    """The root of the sum of squares; of parts of the largest element, where squares overflow, or underflow to zero."""
+    if is_narrow(x.dtype):
+        return norm(x.astype(np.float32), axes=axes).astype(x.dtype)
+    size = np.abs(x) if x.dtype.kind == "c" else x
+    out = np.sqrt(reduce_sum(size * size, axes=axes))
+    info = np.finfo(size.dtype)
+    trusted = (out > math.sqrt(info.tiny / info.eps)) & (out < np.inf)
+    if trusted.all():
+        return out
+    largest = np.max(np.abs(size), axes, keepdims=True, initial=0)
+    scale = np.where((largest > 0) & (largest < np.inf), largest, size.dtype.type(1))
+    parts = size / scale
+    again = np.sqrt(reduce_sum(parts * parts, axes=axes)) * np.squeeze(scale, axes)
+    return np.where(trusted, out, again).astype(size.dtype, copy=False)
+
+
 def _sum_of_many(x: Any, axes: tuple[int, ...]) -> Any:
     """A sum whose error does not grow with the number of terms.
 

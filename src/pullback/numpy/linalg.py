@@ -19,6 +19,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.checked import bind
 from pullback.primitives.determinants import det_p, slogdet_p
 from pullback.primitives.linalg import adjoint
+from pullback.primitives.reductions import norm as root_of_squares
 from pullback.transforms.vmap import vmap
 
 _INF = float("inf")
@@ -30,7 +31,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     Args:
       x: an array; without ``axis`` it must be a vector or a matrix, unless ``ord`` is None.
       ord: the order: any number of a vector; "fro", 1, -1, infinity or its negative of a matrix. By default the root
-        of the sum of the squares.
+        of the sum of the squares, none of which overflows; its derivative is zero where all elements are.
       axis: the axis of the vectors, or the two axes of the matrices.
       keepdims: whether to leave the axes that are reduced, with size one.
 
@@ -60,14 +61,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     return _matrix_norm(x, ord, axes, keepdims)
 
 
-def _squares(x: Any) -> Any:
-    if not dtypes.is_complex(x.dtype):
-        return ops.square(x)
-    return ops.add(ops.square(ops.real(x)), ops.square(ops.imag(x)))
-
-
 def _root_of_squares(x: Any, axes: Any, keepdims: bool) -> Any:
-    return ops.sqrt(reductions.sum(_squares(x), axes, keepdims=keepdims))
+    axes = reductions.all_axes(axes, len(x.shape), "linalg.norm")
+    out = reductions.strong(root_of_squares(x, axes))
+    return shapes.expand_dims(out, axes) if keepdims else out
 
 
 def _vector_norm(x: Any, ord: Any, axes: Any, keepdims: bool) -> Any:

@@ -21,6 +21,7 @@ from pullback.primitives.declare import (
     ANY,
     BITS,
     FLOAT,
+    INEXACT,
     NUMBER,
     ORDERED,
     Of,
@@ -243,6 +244,55 @@ def _product_of_others(x: Any, axes: Shape) -> Any:
     others = _product_of_others(flat, (len(kept),))
     inverse = sorted(range(len(order)), key=order.__getitem__)
     return shapes.transpose(shapes.reshape(others, moved.shape), inverse)
+
+
+# Euclidean norms -----------------------------------------------------------------------------------------------------
+
+
+def norm(x: Any, axes: Sequence[int]) -> Any:
+    """The root of the sum of squares over some axes, of which none overflows; zero has derivative zero."""
+    return norm_p.bind(x, axes=tuple(axes))
+
+
+norm_p = Primitive("norm")
+norm_p.host_rule = host.norm
+norm_p.batch_rule = _batch_over_axes(norm_p)
+
+
+@norm_p.shape
+def _norm_shape(x: ShapedArray, *, axes: Shape) -> ShapedArray:
+    check_dtype("norm", INEXACT, x.dtype)
+    return ShapedArray(reduced_shape("norm", x.shape, axes), dtypes.to_real(x.dtype))
+
+
+@norm_p.jvp
+def _norm_jvp(primals: Any, tangents: Any, *, axes: Shape) -> Any:
+    (x,), (t,) = primals, tangents
+    ans = norm(x, axes)
+    size = shapes.expand_dims(ans, axes) if axes else ans
+    zero = ops.eq(size, 0)
+    direction = ops.div(x, ops.convert_element_type(ops.where(zero, 1, size), x.dtype))
+    along = ops.mul(t, ops.conj(direction))
+    along = ops.real(along) if dtypes.is_complex(x.dtype) else along
+    return ans, reduce_sum(ops.where(zero, 0, along), axes)
+
+
+@norm_p.xla
+def _norm_xla(hlo: Any, x: Any, *, axes: Shape) -> Any:
+    """In double precision, or of parts of the largest element."""
+    wide = np.dtype(np.float64)
+
+    def formula(x: Any) -> Any:
+        size = ops.abs(x) if dtypes.is_complex(x.dtype) else x
+        if size.dtype != wide:
+            total = reduce_sum(ops.square(ops.convert_element_type(size, wide)), axes)
+            return ops.convert_element_type(ops.sqrt(total), size.dtype)
+        largest = reduce_max(ops.abs(size), axes)
+        scale = ops.where(ops.and_p.bind(ops.gt(largest, 0), ops.is_finite_p.bind(largest)), largest, 1)
+        parts = ops.div(size, shapes.expand_dims(scale, axes) if axes else scale)
+        return ops.mul(scale, ops.sqrt(reduce_sum(ops.square(parts), axes)))
+
+    return hlo.inline(formula, x)
 
 
 # Positions of extremes ---------------------------------------------------------------------------------------------
