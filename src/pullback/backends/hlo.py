@@ -124,6 +124,12 @@ def number_text(value: Any, dtype: DType) -> str:
     return str(int(value))
 
 
+def _has_reciprocal(number: Any, dtype: DType) -> bool:
+    """Whether 1 over a number is neither too large nor too small for its dtype."""
+    info, size = dtypes.finfo(dtype), abs(float(number))
+    return not 0 < size < np.inf or float(info.smallest_normal) <= 1 / size <= float(info.max)
+
+
 def integers(values: Sequence[int]) -> str:
     """An attribute that is a list of integers."""
     return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
@@ -211,18 +217,26 @@ class Builder:
         self.lines.append(f"{out} = {name} {names} : {tensor_type(x.shape, x.dtype)}{self.place}")
         return Value(out, x.shape, x.dtype)
 
-    def divide(self, x: Value, y: Value) -> Value:
-        """The quotient of two values of one type.
+    def divide(self, x: Value, y: Value, shape: Shape) -> Value:
+        """The quotient of two values that broadcast to a shape.
 
         The compiler takes x / (y z) for x / y / z, and (x z) / y for x / (y / z), whose products overflow where the
-        quotients do not. So it is kept from knowing that an operand is a quotient.
+        quotients do not; and x times 1 / y where y is broadcast, which is zero or infinite for large and small y. It is
+        kept from knowing that it could; which costs nothing that could be measured, as divisions wait for memory.
         """
-        x, y = (
-            self.many("stablehlo.optimization_barrier", [v], [(v.shape, v.dtype)])[0] if type(v) is Quotient else v
-            for v in (x, y)
-        )
-        out = self.same("stablehlo.divide", x, y)
-        return Quotient(out.name, out.shape, out.dtype) if dtypes.is_inexact(out.dtype) else out
+        if not dtypes.is_float(x.dtype):
+            return self.same("stablehlo.divide", self.spread(x, shape), self.spread(y, shape))
+        whole = self.spread(y, shape)
+        if type(y) is Quotient or (whole is not y and not (type(y) is Constant and _has_reciprocal(y.number, y.dtype))):
+            whole = self._hidden(whole)
+        if type(x) is Quotient:
+            x = self._hidden(x)
+        out = self.same("stablehlo.divide", self.spread(x, shape), whole)
+        return Quotient(out.name, shape, out.dtype)
+
+    def _hidden(self, x: Value) -> Value:
+        """A value of which the compiler does not know, as long as it simplifies, where it comes from."""
+        return self.many("stablehlo.optimization_barrier", [x], [(x.shape, x.dtype)])[0]
 
     def op(self, name: str, operands: Sequence[Value], shape: Shape, dtype: DType, attributes: str = "") -> Value:
         """An operation of one result.

@@ -69,7 +69,8 @@ neg_p.transpose(lambda ct, x: (neg(ct),))
 add_p = elementwise("add", of=VALUE, arity=2, host=operator.add, hlo="add")
 sub_p = elementwise("sub", of=NUMBER, arity=2, host=operator.sub, hlo="subtract")
 mul_p = elementwise("mul", of=VALUE, arity=2, host=operator.mul, hlo="multiply")
-div_p = elementwise("div", of=NUMBER, arity=2, host=host.div, hlo=lambda hlo, x, y: hlo.divide(x, y))
+div_p = elementwise("div", of=NUMBER, arity=2, host=host.div)
+div_p.xla(lambda hlo, x, y: hlo.divide(x, y, hlo.result.shape))
 
 
 # The sum of two terms of a derivative, which have one shape: nothing broadcasts, so nothing needs to be summed.
