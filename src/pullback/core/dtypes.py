@@ -551,6 +551,51 @@ def to_real(dtype: DType) -> DType:
     return _real[dtype]
 
 
+@lru_cache(maxsize=1024)
+def _integer_for(a: DType, b: DType, x64: bool) -> DType | None:
+    if a == b:
+        return a
+    low = min(int(iinfo(a).min), int(iinfo(b).min))
+    high = max(int(iinfo(a).max), int(iinfo(b).max))
+    kind = "int" if low else "uint"
+    for bits in (8, 16, 32, 64)[: 3 + x64]:
+        dtype = np.dtype(f"{kind}{bits}")
+        if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+            return dtype
+    return None
+
+
+def integer_for(a: DType, b: DType) -> DType | None:
+    """The narrowest integer dtype that holds all values of two integer dtypes, or None: int32 and uint32 have none.
+
+    >>> integer_for(np.dtype("int8"), np.dtype("uint8")), integer_for(np.dtype("int32"), np.dtype("uint32"))
+    (dtype('int16'), None)
+    """
+    return _integer_for(a, b, config.enable_x64)
+
+
+_limits = _ByDtype(lambda dtype: (int(iinfo(dtype).min), int(iinfo(dtype).max)))
+
+
+def limits(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest value of an integer dtype.
+
+    >>> limits(np.dtype("int8"))
+    (-128, 127)
+    """
+    return _limits[dtype]
+
+
+def holds(dtype: DType, number: int) -> bool:
+    """Whether an integer dtype has a number among its values.
+
+    >>> holds(np.dtype("uint8"), 255), holds(np.dtype("uint8"), -1)
+    (True, False)
+    """
+    low, high = _limits[dtype]
+    return low <= number <= high
+
+
 # Kinds and limits, as NumPy names them
 
 _ABSTRACT_OF_KIND: dict[str, Any] = {

@@ -11,8 +11,7 @@ from typing import Any
 import pullback.numpy as pnp
 from pullback.core.errors import ShapeError
 from pullback.numpy.declare import numeric
-from pullback.numpy.promotion import axis_index, inexact_operand, operand
-from pullback.numpy.reductions import strong
+from pullback.numpy.promotion import axis_index, inexact_operand, operand, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import slicing
 

@@ -16,8 +16,8 @@ import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, PullbackError, ShapeError
 from pullback.numpy.declare import inexact_pair
-from pullback.numpy.promotion import axis_index, inexact_operand, operand
-from pullback.numpy.reductions import all_axes, count_of, strong
+from pullback.numpy.promotion import axis_index, inexact_operand, strong
+from pullback.numpy.reductions import all_axes, boolean_mask, count_of
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes, slicing
 from pullback.primitives.declare import broadcast_shape
@@ -46,8 +46,7 @@ def _difference(x: Any, y: Any) -> Any:
 
 def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
     """The argument ``where`` as booleans of the array's shape."""
-    mask = operand(name, where)
-    mask = mask if dtypes.is_bool(mask.dtype) else ops.ne_p.bind(mask, 0)
+    mask = boolean_mask(name, where)
     try:
         fits = np.broadcast_shapes(mask.shape, shape) == shape
     except ValueError:

@@ -488,7 +488,6 @@ def linspace(
     parts = count - 1 if endpoint else count
     shape = np.broadcast_shapes(first.shape, last.shape)
     position = axis_index(axis, len(shape) + 1, "linspace")
-    real = dtypes.to_real(first.dtype)
     steps = np.arange(count) / parts if parts > 0 else np.zeros(count)
     column = [count if i == position else 1 for i in range(len(shape) + 1)]
     t = ArrayImpl(steps.reshape(column).astype(first.dtype))
@@ -500,7 +499,7 @@ def linspace(
     out = convert_element_type(out, out.dtype)
     if not retstep:
         return out
-    step = ops.div(ops.sub(last, first), parts) if parts > 0 else full(shape, math.nan, real)
+    step = ops.div(ops.sub(last, first), parts) if parts > 0 else full((), math.nan, first.dtype)
     return out, step
 
 

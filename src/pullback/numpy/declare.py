@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, Array, ArrayImpl, from_scalar
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar
 from pullback.core.errors import DtypeError
 from pullback.core.trace import Primitive, state
-from pullback.numpy.promotion import fits, inexact_operand, operand, promote, promote_all, refuse_options
+from pullback.numpy.promotion import fits, inexact_operand, operand, promote, promote_all, refuse_options, strong
 from pullback.primitives.elementwise import convert_element_type
 
 REAL = frozenset(map(np.dtype, ("float16", "float32", "float64")))
@@ -147,3 +147,14 @@ def numeric_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     except OverflowError:
         a, b = promote_all(name, (x, y))
     return (numeric(name, a), numeric(name, b)) if dtypes.is_bool(a.dtype) else (a, b)
+
+
+def strong_pair(x: Any, y: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """Promoted operands ``a`` and ``b`` of ``x`` and ``y``, both weak only if these are; a number is as it is.
+
+    An integer array beside a weak float is promoted to a weak float. The functions whose results are strong in that
+    case, as in JAX, take their operands from here.
+    """
+    if type(a) in SCALARS or type(b) in SCALARS or not (a.weak_type and b.weak_type):
+        return a, b
+    return (a, b) if all(as_array(v).weak_type for v in (x, y)) else (strong(a), b)

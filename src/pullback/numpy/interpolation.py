@@ -59,16 +59,23 @@ def _unrolled(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
 
 def _between(x: Any, xp: Any, fp: Any, left: Any, right: Any) -> Any:
     last = xp.shape[0] - 1
-    after = ops.clamp_p.bind(min(1, last), sorting.searchsorted(xp, x, side="right"), last)
+    tiny = float(dtypes.finfo(x.dtype).tiny)
+    point, points = _normal(x, tiny), _normal(xp, tiny)
+    after = ops.clamp_p.bind(min(1, last), sorting.searchsorted(points, point, side="right"), last)
     before = ops.sub(after, 1) if last else after
     x0, f0 = xp[before], fp[before]
     width = ops.sub(xp[after], x0)
-    flat = ops.eq(width, 0)
+    flat = ops.lt(ops.abs(width), tiny)
     share = ops.div(ops.sub(x, x0), ops.where(flat, 1, width))
     out = ops.where(flat, f0, ops.add(f0, ops.mul(_as(share, f0), ops.sub(fp[after], f0))))
     first, end = (fp[i] if v is None else _as(inexact_operand("interp", v), fp) for i, v in ((0, left), (-1, right)))
-    out = ops.where(ops.lt(x, xp[0]), first, out)
-    return ops.where(ops.gt(x, xp[-1]), end, out)
+    out = ops.where(ops.lt(point, points[0]), first, out)
+    return ops.where(ops.gt(point, points[-1]), end, out)
+
+
+def _normal(x: Any, tiny: float) -> Any:
+    """``x`` with 0 for subnormal numbers, for which the compiler takes them: the choice of an interval is the same."""
+    return ops.where(ops.lt(ops.abs(x), tiny), 0, x)
 
 
 def _as(x: Any, like: Any) -> Any:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Array
+from pullback.core.array import SCALARS, Array
 from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.trace import Primitive
 from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
-from pullback.numpy.promotion import another, inexact_operand, operand, promote, promote_all, refuse_out
+from pullback.numpy.promotion import another, inexact_operand, operand, promote, promote_all, refuse_out, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 
@@ -23,23 +25,54 @@ _bool = np.dtype(bool)
 
 # Comparisons -------------------------------------------------------------------------------------------------------
 
-equal = _binary("equal", ops.eq_p, "Whether ``x == y``.", "1, 1.0", "True")
-not_equal = _binary("not_equal", ops.ne_p, "Whether ``x != y``.", "1, 1.0", "False")
 
+def _comparison(name: str, primitive: Primitive, sentence: str, example: str, result: str) -> declare.Binary:
+    """A comparison. Integers are compared by their values, whether or not one dtype holds both."""
+    ordering = primitive not in (ops.eq_p, ops.ne_p)
 
-def _comparison(name: str, primitive: Any, symbol: str, result: str) -> Any:
     def function(x: Any, y: Any, /) -> Any:
         a, b = promote(name, x, y)
-        dtype = a.dtype if isinstance(a, Array) else b.dtype
-        if dtypes.is_complex(dtype):
+        if a is not x or b is not y:
+            first, second = operand(name, x), operand(name, y)
+            if dtypes.is_integer(first.dtype) and dtypes.is_integer(second.dtype):
+                return _integers_compared(primitive, first, second)
+        elif type(a) is int:
+            if (compared := _out_of_range(primitive, a, b, b)) is not None:
+                return compared
+        elif type(b) is int and (compared := _out_of_range(primitive, a, b, a)) is not None:
+            return compared
+        if ordering and dtypes.is_complex(b.dtype if type(a) in SCALARS else a.dtype):
             return _lexicographic(primitive, *declare.no_numbers(a, b))
         try:
             return primitive.bind(a, b)
-        except (OverflowError, DtypeError) as error:
-            return primitive.bind(*declare.wrapped(name, (a, b), error))
+        except OverflowError:  # beside floats it is as good as infinite
+            return primitive.bind(*[n if type(n) is not int else math.inf if n > 0 else -math.inf for n in (a, b)])
 
-    sentence = f"Whether ``x {symbol} y``; complex numbers are compared by their real, then imaginary, parts."
-    return declare.document(function, name, sentence, "1, 2.0", result, __name__)
+    return declare.document(function, name, sentence, example, result, __name__)  # type: ignore[no-any-return]
+
+
+def _out_of_range(primitive: Primitive, a: Any, b: Any, array: Any) -> Any:
+    """The comparison of an array with a Python integer that its dtype cannot hold: the same for every element."""
+    number = b if array is a else a
+    if not dtypes.is_integer(array.dtype) or dtypes.holds(array.dtype, number):
+        return None
+    compare: Any = primitive.host_rule
+    return shapes.full(array.shape, compare(*((0, number) if array is a else (number, 0))), _bool)
+
+
+def _integers_compared(primitive: Primitive, a: Any, b: Any) -> Any:
+    """The comparison of integer arrays of two dtypes, of which a weak one is compared by its values too."""
+    dtype = dtypes.integer_for(a.dtype, b.dtype)
+    if dtype is not None:
+        return primitive.bind(ops.convert_element_type(a, dtype), ops.convert_element_type(b, dtype))
+    # One has a sign, the other as many bits without one. A negative number is below all of the other's; those that
+    # are not negative are compared without the sign.
+    unsigned = b.dtype if np.issubdtype(a.dtype, np.signedinteger) else a.dtype
+    below, compare = ops.lt(a if unsigned == b.dtype else b, 0), cast(Any, primitive.host_rule)
+    result = primitive.bind(ops.convert_element_type(a, unsigned), ops.convert_element_type(b, unsigned))
+    if compare(-1, 0) if unsigned == b.dtype else compare(0, -1):
+        return ops.or_p.bind(below, result)
+    return ops.and_p.bind(ops.not_p.bind(below), result)
 
 
 def _lexicographic(primitive: Any, a: Any, b: Any) -> Any:
@@ -49,10 +82,19 @@ def _lexicographic(primitive: Any, a: Any, b: Any) -> Any:
     return ops.where(ops.eq(real_a, real_b), by_imag, strict.bind(real_a, real_b))
 
 
-less = _comparison("less", ops.lt_p, "<", "True")
-less_equal = _comparison("less_equal", ops.le_p, "<=", "True")
-greater = _comparison("greater", ops.gt_p, ">", "False")
-greater_equal = _comparison("greater_equal", ops.ge_p, ">=", "False")
+equal = _comparison("equal", ops.eq_p, "Whether ``x == y``.", "1, 1.0", "True")
+not_equal = _comparison("not_equal", ops.ne_p, "Whether ``x != y``.", "1, 1.0", "False")
+
+
+def _ordering(name: str, primitive: Primitive, symbol: str, result: str) -> declare.Binary:
+    sentence = f"Whether ``x {symbol} y``; complex numbers are compared by their real, then imaginary, parts."
+    return _comparison(name, primitive, sentence, "1, 2.0", result)
+
+
+less = _ordering("less", ops.lt_p, "<", "True")
+less_equal = _ordering("less_equal", ops.le_p, "<=", "True")
+greater = _ordering("greater", ops.gt_p, ">", "False")
+greater_equal = _ordering("greater_equal", ops.ge_p, ">=", "False")
 
 # Logic -------------------------------------------------------------------------------------------------------------
 
@@ -170,7 +212,7 @@ def lcm(x: Any, y: Any, /) -> Any:
 
 
 def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    a, b = declare.no_numbers(*promote(name, x, y))
+    a, b = declare.strong_pair(x, y, *declare.no_numbers(*promote(name, x, y)))
     if not dtypes.is_integer(a.dtype):
         raise DtypeError(f"{name} takes integers, got {dtypes.short_name(a.dtype)}")
     return a, b
@@ -334,11 +376,24 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     for bound, primitive in ((min, ops.max_p), (max, ops.min_p)):
         if bound is None:
             continue
-        a, b = declare.no_numbers(*promote("clip", out, bound))
+        a, b = declare.no_numbers(*promote("clip", out, _within(out, bound)))
         if dtypes.is_complex(a.dtype):
             raise DtypeError("clip takes real numbers, for complex numbers have no order")
         out = primitive.bind(a, b)
     return out
+
+
+def _within(x: Any, bound: Any) -> Any:
+    """A bound for integers: one that takes their dtype, and is beyond it, is as good as their least or greatest."""
+    if not dtypes.is_integer(x.dtype):
+        return bound
+    low, high = dtypes.limits(x.dtype)
+    if type(bound) is int:
+        return builtins.min(builtins.max(bound, low), high)
+    if not (isinstance(bound, Array) and bound.weak_type and dtypes.is_integer(bound.dtype)):
+        return bound
+    least, greatest = dtypes.limits(bound.dtype)
+    return ops.clamp_p.bind(builtins.max(low, least), bound, builtins.min(high, greatest))
 
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
@@ -355,7 +410,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     if dtypes.is_complex(dtype):
         parts = [nan_to_num(part, copy, nan, posinf, neginf) for part in (ops.real(x), ops.imag(x))]
         return ops.complex(*parts)
-    info = dtypes.finfo(dtype)
+    info, x = dtypes.finfo(dtype), strong(x)
     x = where(isnan(x), nan, x)
     x = where(isposinf(x), float(info.max) if posinf is None else posinf, x)
     return where(isneginf(x), float(info.min) if neginf is None else neginf, x)

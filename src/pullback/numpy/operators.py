@@ -92,7 +92,7 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
             if a.dtype is b.dtype and (not staging or state.trace.quick):
                 try:
                     out = state.silently(compute, a, b)
-                except Exception:
+                except _NOT_PLAIN:
                     return general(self, other)
                 result = _new(ArrayImpl)
                 result._value = out
@@ -102,7 +102,7 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
             a = self._value
             try:
                 out = state.silently(compute, a, other)
-            except Exception:
+            except _NOT_PLAIN:
                 return general(self, other)
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
@@ -123,7 +123,7 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
             try:
                 out = state.silently(compute, other, a)
                 same = out.dtype is a.dtype  # of a complex number and a float64 Python makes a number of its own
-            except Exception:
+            except (*_NOT_PLAIN, AttributeError):
                 return general(self, other)
             if same:
                 result = _new(ArrayImpl)
@@ -147,12 +147,15 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
             if dtype is b.dtype and dtype in _ORDERED and state.trace.quick:
                 try:
                     return ArrayImpl(state.silently(compute, a, b))
-                except Exception:
+                except _NOT_PLAIN:
                     return general(self, other)
         elif kind in _NUMBERS and (not staging or state.trace.quick):
             a = self._value
             if a.dtype in _TAKES[kind]:
-                return ArrayImpl(state.silently(compute, a, other))
+                try:
+                    return ArrayImpl(state.silently(compute, a, other))
+                except _NOT_PLAIN:
+                    return general(self, other)
         return general(self, other)
 
     return _named(method, name)
@@ -166,7 +169,7 @@ def _eager_matmul(general: Method) -> Method:
             if a.dtype is b.dtype and a.dtype in _BLAS and state.trace.quick:
                 try:
                     return ArrayImpl(state.silently(operator.matmul, a, b), self.weak_type and other.weak_type)
-                except Exception:
+                except _NOT_PLAIN:
                     return general(self, other)
         return general(self, other)
 
@@ -178,7 +181,9 @@ def _eager_power(general: Method) -> Method:
     square = _eager("__mul__", operator.mul, ufuncs.multiply)
 
     def method(self: Any, other: Any) -> Any:
-        return square(self, self) if type(other) is int and other == 2 else general(self, other)
+        if type(other) is int and other == 2 and self._value.dtype.kind != "b":  # of a boolean it is an integer
+            return square(self, self)
+        return general(self, other)
 
     return _named(method, "__pow__")
 
@@ -186,22 +191,43 @@ def _eager_power(general: Method) -> Method:
 def _eager_neg(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
         if state.trace.quick:
+            a = self._value
             try:
-                return ArrayImpl(state.silently(operator.neg, self._value), self.weak_type)
-            except Exception:
+                out = state.silently(operator.neg, a)
+            except _NOT_PLAIN:
                 return general(self)
+            if out.dtype is a.dtype:
+                result = _new(ArrayImpl)
+                result._value = out
+                result.weak_type = self.weak_type
+                return result
         return general(self)
 
     return _named(method, "__neg__")
 
+
+# What NumPy's values raise where the general way converts, computes otherwise, or explains the error: operands that do
+# not fit, a number that is too large, and a context that cannot be entered again, within a rule.
+_NOT_PLAIN = (TypeError, ValueError, OverflowError, MemoryError, RuntimeError)
 
 # bool is an int to Python and a dtype to us.
 _NUMBERS = frozenset((float, int, complex))
 _FLOATS = frozenset(map(np.dtype, ("float16", "float32", "float64")))
 _INTEGERS = frozenset(map(np.dtype, ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")))
 _ORDERED = _FLOATS | _INTEGERS | {np.dtype(bool)}
-_TAKES: dict[type, frozenset[np.dtype[Any]]] = {float: _FLOATS, int: _FLOATS, complex: frozenset()}
+_TAKES: dict[type, frozenset[np.dtype[Any]]] = {float: _FLOATS, int: _FLOATS | _INTEGERS, complex: frozenset()}
 _BLAS = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
+
+
+def _bitwise(compute: Method) -> Method:
+    """An operator on bits; NumPy has none for integers of less than 8."""
+
+    def bits(a: Any, b: Any) -> Any:
+        if (a if hasattr(a, "dtype") else b).dtype.kind == "V":
+            raise TypeError("NumPy computes with these integers in 8 bits")
+        return compute(a, b)
+
+    return bits
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -224,9 +250,9 @@ _BINARY: tuple[tuple[str, str, Method, Method | None], ...] = (
     ("divmod", "divmod", ufuncs.divmod, None),
     ("pow", "**", ufuncs.power, None),
     ("matmul", "@", _matmul, None),
-    ("and", "&", logic.bitwise_and, operator.and_),
-    ("or", "|", logic.bitwise_or, operator.or_),
-    ("xor", "^", logic.bitwise_xor, operator.xor),
+    ("and", "&", logic.bitwise_and, _bitwise(operator.and_)),
+    ("or", "|", logic.bitwise_or, _bitwise(operator.or_)),
+    ("xor", "^", logic.bitwise_xor, _bitwise(operator.xor)),
     ("lshift", "<<", logic.left_shift, None),
     ("rshift", ">>", logic.right_shift, None),
 )

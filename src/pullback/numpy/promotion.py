@@ -45,6 +45,11 @@ def inexact_operand(name: str, x: Any) -> Any:
     return x if dtypes.is_inexact(dtype) else convert_element_type(x, dtypes.to_inexact(dtype), x.weak_type)
 
 
+def strong(x: Any) -> Any:
+    """``x`` with a dtype that does not give way to others."""
+    return convert_element_type(x, x.dtype) if x.weak_type else x
+
+
 def promote(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two operands in their common dtype; at most one of the results is a Python number."""
     if isinstance(x, Array):

@@ -12,7 +12,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import Primitive, state
-from pullback.numpy.promotion import another, axes_tuple, axis_index, inexact_operand, operand, refuse_out
+from pullback.numpy.promotion import another, axes_tuple, axis_index, inexact_operand, operand, refuse_out, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions as prims
 from pullback.primitives import shapes
@@ -35,11 +35,6 @@ _FAST = "fdFD"  # The codes of the dtypes that need no promotion and are accumul
 def all_axes(axis: Any, rank: int, name: str) -> tuple[int, ...]:
     """The axes to reduce over, as positions."""
     return _ALL_AXES[rank] if axis is None else axes_tuple(axis, rank, name)
-
-
-def strong(x: Any) -> Any:
-    """``x`` with a dtype that does not give way to others."""
-    return convert_element_type(x, x.dtype) if x.weak_type else x
 
 
 def count_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
@@ -65,9 +60,18 @@ def _boolean(name: str, x: Any) -> Any:
     return x if dtypes.is_bool(x.dtype) else ops.ne_p.bind(x, 0)
 
 
+def boolean_mask(name: str, where: Any) -> Any:
+    """The argument ``where``: booleans."""
+    mask = operand(name, where)
+    if not dtypes.is_bool(mask.dtype):
+        got = dtypes.dtype_name(mask.dtype)
+        raise ArgumentError(f"{name}: where must be an array of booleans, got {got}; write where != 0")
+    return mask
+
+
 def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
     """The argument ``where`` as booleans that broadcast to ``shape``."""
-    mask = _boolean(name, where)
+    mask = boolean_mask(name, where)
     if broadcast_shape(name, [mask.shape, shape]) != shape:
         raise ShapeError(f"{name}: where, of shape {mask.shape}, does not broadcast to the array's shape {shape}")
     return mask
@@ -579,7 +583,7 @@ def _numbers(name: str, a: Any, where: Any) -> tuple[Any, Any]:
     """An operand with 0 for NaN, and which of its elements count: None for all, else no NaN and those in ``where``."""
     x = operand(name, a)
     if not dtypes.is_inexact(x.dtype):
-        return x, where
+        return x, where if where is None else _mask(name, where, x.shape)
     valid = ops.eq(x, x)
     return ops.where(valid, x, 0), valid if where is None else ops.and_p.bind(valid, _mask(name, where, x.shape))
 

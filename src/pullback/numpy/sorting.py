@@ -13,6 +13,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
+from pullback.numpy.logic import equal
 from pullback.numpy.promotion import axis_index, operand, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
@@ -197,18 +198,29 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
         raise ArgumentError(
             f"searchsorted: method must be 'compare_all', 'scan', 'scan_unrolled' or 'sort', got {method!r}"
         )
-    x, values = promote_all("searchsorted", (a, v))
+    x, values = operand("searchsorted", a), operand("searchsorted", v)
     if len(x.shape) != 1:
         raise ShapeError(f"searchsorted takes a sorted array of one axis, got shape {x.shape}")
     if sorter is not None:
         x = prims.take_along_axis(x, prims.clip_indices(operand("searchsorted", sorter), x.shape[0]), 0)
-    return _places(x, values, side)
+    return shapes.reshape(positions("searchsorted", x, shapes.reshape(values, (values.size,)), side), values.shape)
 
 
-def _places(x: Any, values: Any, side: str) -> Any:
-    shape = values.shape
-    index_dtype = _INT32 if x.size < 2**31 else np.dtype(np.int64)
-    return shapes.reshape(prims.searchsorted(x, shapes.reshape(values, (values.size,)), side, index_dtype), shape)
+def positions(name: str, ordered: Any, values: Any, side: str) -> Any:
+    """Where values belong in a sorted vector. Integers of two dtypes are compared by their values."""
+    index_dtype = _INT32 if ordered.size < 2**31 else np.dtype(np.int64)
+    if not (dtypes.is_integer(ordered.dtype) and dtypes.is_integer(values.dtype)):
+        ordered, values = promote_all(name, (ordered, values))
+        return prims.searchsorted(ordered, values, side, index_dtype)
+    dtype = dtypes.integer_for(ordered.dtype, values.dtype)
+    common = ordered.dtype if dtype is None else dtype
+    pair = convert_element_type(ordered, common), convert_element_type(values, common)
+    found = prims.searchsorted(*pair, side, index_dtype)
+    if dtype is not None:
+        return found
+    if np.issubdtype(common, np.unsignedinteger):
+        return ops.where(ops.lt(values, 0), 0, found)
+    return ops.where(ops.gt(values, int(dtypes.iinfo(common).max)), ordered.shape[0], found)
 
 
 # Choosing elements -------------------------------------------------------------------------------------------------
@@ -467,19 +479,18 @@ def isin(
     """
     if method not in ("auto", "compare_all", "binary_search", "sort"):
         raise ArgumentError(f"isin: method must be 'auto', 'compare_all', 'binary_search' or 'sort', got {method!r}")
-    x, tests = promote_all("isin", (element, test_elements))
+    x, tests = operand("isin", element), operand("isin", test_elements)
     flat = shapes.reshape(x, (x.size,))
     member = _is_member(flat, prims.sort([shapes.reshape(tests, (tests.size,))], 0)[0])
     return shapes.reshape(ops.not_p.bind(member) if invert else member, x.shape)
 
 
 def _is_member(x: Any, ordered: Any) -> Any:
-    """Which elements of ``x`` are in ``ordered``, which is sorted; both have one axis."""
+    """Which elements of ``x`` are in ``ordered``, which is sorted; both have one axis, and perhaps other dtypes."""
     n = ordered.shape[0]
     if n == 0:
         return shapes.full(x.shape, False, np.dtype(bool))
-    places = prims.clip_indices(prims.searchsorted(ordered, x, "left", _INT32), n)
-    return ops.eq(_take(ordered, places), x)
+    return equal(_take(ordered, prims.clip_indices(positions("isin", ordered, x, "left"), n)), x)
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
@@ -510,7 +521,7 @@ def setdiff1d(
     >>> print(pnp.setdiff1d(pnp.array([3, 1, 2]), pnp.array([2])))
     [1 3]
     """
-    x, y = _flat_pair("setdiff1d", ar1, ar2)
+    x, y = [shapes.reshape(v, (v.size,)) for v in (operand("setdiff1d", ar1), operand("setdiff1d", ar2))]
     if not assume_unique:
         x = prims.sort([x], 0)[0]
     mask = ops.not_p.bind(_is_member(x, prims.sort([y], 0)[0]))

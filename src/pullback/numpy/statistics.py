@@ -12,8 +12,18 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.types import Shape
-from pullback.numpy.promotion import another, axes_tuple, axis_index, inexact_operand, operand, promote_all, refuse_out
-from pullback.numpy.reductions import count_of, max, mean, min, strong, sum
+from pullback.numpy.promotion import (
+    another,
+    axes_tuple,
+    axis_index,
+    inexact_operand,
+    operand,
+    promote_all,
+    refuse_out,
+    strong,
+)
+from pullback.numpy.reductions import count_of, max, mean, min, sum
+from pullback.numpy.sorting import positions
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes, sorting
 from pullback.primitives.contraction import dot_general
@@ -314,9 +324,10 @@ def cov(
       ddof: how many degrees of freedom to take off the number of observations; overrides ``bias``.
       fweights: how often each observation occurred, integers.
       aweights: how important each observation is.
-      dtype: of the result.
+      dtype: of the result, floats or complex numbers.
 
     Raises:
+      ArgumentError: the dtype is another (a ValueError).
       ShapeError: the arrays have too many axes, or weights do not fit (a ValueError).
 
     >>> import pullback.numpy as pnp
@@ -326,12 +337,15 @@ def cov(
     """
     parts = _inexact_operands("cov", m) if y is None else _inexact_operands("cov", m, y)
     if dtype is not None:
-        parts = [convert_element_type(p, dtypes.canonicalize_dtype(dtype)) for p in parts]
+        wanted = dtypes.canonicalize_dtype(dtype)
+        if not dtypes.is_inexact(wanted):
+            raise ArgumentError(f"cov: dtype must be one of floats or complex numbers, got {dtypes.dtype_name(wanted)}")
+        parts = [convert_element_type(p, wanted) for p in parts]
     for what, p in zip("my", parts, strict=False):
         if len(p.shape) > 2:
             raise ShapeError(f"cov: {what} must have at most two axes, got shape {p.shape}")
     tables = [
-        shapes.transpose(p, (1, 0)) if len(p.shape) == 2 and not rowvar and p.shape[0] != 1
+        shapes.transpose(p, (1, 0)) if len(p.shape) == 2 and not rowvar
         else shapes.reshape(p, (1, p.size)) if len(p.shape) < 2 else p
         for p in parts
     ]  # fmt: skip
@@ -621,7 +635,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     >>> print(pnp.digitize(pnp.array([0.5, 1.0, 2.5]), pnp.array([0.0, 1.0, 2.0])))
     [1 2 3]
     """
-    values, edges = promote_all("digitize", (x, bins))
+    values, edges = operand("digitize", x), operand("digitize", bins)
     if len(edges.shape) != 1:
         raise ShapeError(f"digitize: bins must have one axis, got shape {edges.shape}")
     n = edges.shape[0]
@@ -629,7 +643,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         return shapes.full(values.shape, 0, _INT32)
     flat = shapes.reshape(values, (values.size,))
     side = "left" if right else "right"
-    up = sorting.searchsorted(edges, flat, side, _INT32)
-    down = ops.sub(n, sorting.searchsorted(rev(edges, (0,)), flat, side, _INT32))
+    up = positions("digitize", edges, flat, side)
+    down = ops.sub(n, positions("digitize", rev(edges, (0,)), flat, side))
     first, last = slice_in_dim(edges, 0, 1, 0), slice_in_dim(edges, n - 1, n, 0)
     return shapes.reshape(ops.where(ops.ge_p.bind(last, first), up, down), values.shape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import math
 import operator
 from functools import partial
@@ -11,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS
+from pullback.core.array import SCALARS, as_array
 from pullback.core.errors import DtypeError
 from pullback.core.trace import state
 from pullback.numpy import declare
-from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
-from pullback.numpy.promotion import another, inexact_operand, operand, promote, refuse_out
+from pullback.numpy.declare import inexact_pair, numeric, numeric_pair, strong_pair
+from pullback.numpy.promotion import another, inexact_operand, operand, promote, refuse_out, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.elementwise import convert_element_type
@@ -164,7 +163,7 @@ def log2(x: Any, /) -> Any:
     >>> print(pnp.log2(8.0))
     3.0
     """
-    return _over(ops.log(inexact_operand("log2", x)), math.log(2))
+    return _over(ops.log(strong(inexact_operand("log2", x))), math.log(2))
 
 
 def log10(x: Any, /) -> Any:
@@ -174,7 +173,7 @@ def log10(x: Any, /) -> Any:
     >>> print(pnp.log10(100.0))
     2.0
     """
-    return _over(ops.log(inexact_operand("log10", x)), math.log(10))
+    return _over(ops.log(strong(inexact_operand("log10", x))), math.log(10))
 
 
 def _over(x: Any, divisor: float) -> Any:
@@ -291,7 +290,8 @@ def power(x: Any, y: Any, /) -> Any:
     a, b = promote("power", x, y)
     if not (type(a) in SCALARS or type(b) in SCALARS) or not dtypes.is_inexact((b if type(a) in SCALARS else a).dtype):
         a, b = numeric_pair("power", a, b)
-    return ops.pow(a, b)
+    integers = not dtypes.is_inexact((b if type(a) in SCALARS else a).dtype)
+    return ops.pow(*(strong_pair(x, y, a, b) if integers or dtypes.is_integer(as_array(y).dtype) else (a, b)))
 
 
 pow = power
@@ -314,7 +314,7 @@ def hypot(x: Any, y: Any, /) -> Any:
     >>> print(pnp.hypot(3.0, 4.0))
     5.0
     """
-    return ops.hypot_p.bind(*_real_pair("hypot", x, y))
+    return ops.hypot_p.bind(*strong_pair(x, y, *_real_pair("hypot", x, y)))
 
 
 def arctan2(x: Any, y: Any, /) -> Any:
@@ -350,6 +350,7 @@ def logaddexp(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any
     a, b = inexact_pair("logaddexp", x, y)
     if not dtypes.is_complex(a.dtype):
         return ops.logaddexp_p.bind(a, b)
+    a, b = strong_pair(x, y, a, b)
     first = ops.gt(ops.real(a), ops.real(b))
     larger, smaller = ops.where(first, a, b), ops.where(first, b, a)
     difference = ops.where(ops.eq(a, b), 0, ops.sub(smaller, larger))
@@ -366,7 +367,7 @@ def logaddexp2(x: Any, y: Any, /, *, out: None = None, where: None = None) -> An
     """
     if out is not None or where is not None:
         declare.refuse_options("logaddexp2", out, where)
-    a, b = inexact_pair("logaddexp2", x, y)
+    a, b = strong_pair(x, y, *inexact_pair("logaddexp2", x, y))
     log_two = math.log(2)
     return ops.div(logaddexp(ops.mul(a, log_two), ops.mul(b, log_two)), log_two)
 
@@ -428,7 +429,8 @@ def rint(x: Any, /) -> Any:
     >>> print(pnp.rint(2.5))
     2.0
     """
-    return _round_parts(inexact_operand("rint", x))
+    x = operand("rint", x)
+    return _round_parts(x if dtypes.is_inexact(x.dtype) else strong(inexact_operand("rint", x)))
 
 
 def _round_parts(x: Any) -> Any:
@@ -449,23 +451,40 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     if dtypes.is_bool(a.dtype):
         raise DtypeError("round takes numbers, got bool")
     if not dtypes.is_inexact(a.dtype):
-        return another(a) if places >= 0 else _round_integers(a, 10**-places)
+        return another(a) if places >= 0 else _round_integers(a, -places)
     if places == 0:
         return _round_parts(a)
-    factor = 10.0 ** builtins.abs(places)
-    if places > 0:
-        return ops.div(_round_parts(ops.mul(a, factor)), factor)
-    return ops.mul(_round_parts(ops.div(a, factor)), factor)
+    if dtypes.is_complex(a.dtype):
+        return ops.complex(*[_round_floats(part, places) for part in (ops.real(a), ops.imag(a))])
+    wide = convert_element_type(a, np.dtype(np.float32), a.weak_type) if a.dtype.itemsize < 4 else a
+    return convert_element_type(_round_floats(wide, places), a.dtype, a.weak_type)
 
 
 around = round
 
 
-def _round_integers(a: Any, unit: int) -> Any:
+def _round_floats(a: Any, places: int) -> Any:
+    """Floats rounded to a number of places that may be beyond all that they have, on either side of the point."""
+    most = int(np.log10(float(dtypes.finfo(a.dtype).max)))  # powers of ten from here on are infinite
+    if places < 0:
+        tens = ops.mul(a, 0)
+        if -places <= most:
+            tens = ops.mul(_round_parts(ops.div(a, 10.0**-places)), 10.0**-places)
+        return ops.where(ops.is_finite_p.bind(a), tens, ops.stop_gradient_p.bind(a))
+    if places > most:
+        return ops.stop_gradient_p.bind(a)
+    scaled = ops.mul(a, 10.0**places)
+    rounded = ops.div(_round_parts(scaled), 10.0**places)
+    return ops.where(ops.is_finite_p.bind(scaled), rounded, ops.stop_gradient_p.bind(a))  # no places to round
+
+
+def _round_integers(a: Any, places: int) -> Any:
+    if not dtypes.holds(a.dtype, unit := 10**places):
+        return ops.mul(a, 0)
     quotient, rest = divmod(a, unit)
-    twice = ops.mul(rest, 2)
+    other = ops.sub(unit, rest)
     odd = ops.eq(ops.and_p.bind(quotient, 1), 1)
-    up = ops.or_p.bind(ops.gt(twice, unit), ops.and_p.bind(ops.eq(twice, unit), odd))
+    up = ops.or_p.bind(ops.gt(rest, other), ops.and_p.bind(ops.eq(rest, other), odd))
     return ops.mul(ops.add(quotient, convert_element_type(up, a.dtype)), unit)
 
 
@@ -568,6 +587,7 @@ def copysign(x: Any, y: Any, /) -> Any:
     -2.0
     """
     a, b = _real_pair("copysign", x, y)
+    a = a if b.weak_type else strong(a)
     return ops.where(ops.ne_p.bind(signbit(a), signbit(b)), ops.neg(a), a)
 
 
@@ -579,12 +599,8 @@ def heaviside(x: Any, y: Any, /) -> Any:
     0.5
     """
     a, b = _real_pair("heaviside", x, y)
-    step = ops.where(ops.lt(a, 0), 0, ops.where(ops.gt(a, 0), _one(a), a))
+    step = ops.where(ops.lt(a, 0), 0, ops.where(ops.gt(a, 0), 1, a))
     return ops.where(ops.eq(a, 0), b, step)
-
-
-def _one(x: Any) -> Any:
-    return shapes.full((), 1, x.dtype)
 
 
 def ldexp(x1: Any, x2: Any, /) -> Any:

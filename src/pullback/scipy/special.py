@@ -13,7 +13,7 @@ from pullback.core.errors import ArgumentError, DtypeError
 from pullback.nn import normalized
 from pullback.nn.normalized import logsumexp
 from pullback.numpy.declare import inexact_pair
-from pullback.numpy.promotion import inexact_operand
+from pullback.numpy.promotion import inexact_operand, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives.declare import FLOAT, INEXACT, by_formula, check_dtype, elementwise
 
@@ -78,7 +78,7 @@ def ndtr(x: Any) -> Any:
     >>> print(ndtr(0.0))
     0.5
     """
-    return ops.mul(0.5, ops.erfc_p.bind(ops.mul(_real("ndtr", x), -math.sqrt(0.5))))
+    return ops.mul(0.5, ops.erfc_p.bind(ops.mul(strong(_real("ndtr", x)), -math.sqrt(0.5))))
 
 
 _TAIL = {np.dtype(np.float32): -9.0, np.dtype(np.float64): -26.0}
@@ -109,7 +109,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     above = ops.log1p_p.bind(ops.neg(ndtr(ops.neg(ops.where(positive, x, 0)))))
     tail = _lower_tail(ops.where(in_tail, x, low), series_order)
     out = ops.where(in_tail, tail, ops.where(positive, above, middle))
-    return ops.convert_element_type(out, given.dtype, given.weak_type)
+    return ops.convert_element_type(out, given.dtype)
 
 
 def _lower_tail(x: Any, order: int) -> Any:

@@ -138,9 +138,11 @@ class StageTrace(Trace):
 
 
 def _settle_literals(atoms: list[Any], args: Sequence[Any]) -> None:
-    """Give Python numbers among the operands their dtype."""
+    """Give Python numbers among the operands their dtype; an integer that it does not hold is an OverflowError."""
     dtype = number_dtype([x if type(x) in SCALARS else a.aval for a, x in zip(atoms, args, strict=True)])
     for atom, x in zip(atoms, args, strict=True):
+        if type(x) is int and dtypes.is_integer(dtype) and not dtypes.holds(dtype, x):
+            raise OverflowError(f"Python integer {x} out of bounds for {dtype.name}")
         if type(x) in SCALARS and atom.aval.dtype != dtype:
             atom.aval = ShapedArray((), dtype, dtype.kind != "b")
             atom.val = ArrayImpl(dtype.type(x), dtype.kind != "b")
