@@ -150,6 +150,13 @@ def sign(x: Any) -> Any:
     return np.sign(x) if x.dtype.kind != "f" else np.where(x == 0, x, np.sign(x)).astype(x.dtype, copy=False)
 
 
+def round_(x: Any) -> Any:
+    """To the nearest integer; of complex numbers, which NumPy rounds by parts, an error."""
+    if _is_complex(x):
+        raise TypeError("round takes floats")
+    return np.rint(x)
+
+
 def complex_(x: Any, y: Any) -> Any:
     x, y = _pair(x, y)
     x, y = np.broadcast_arrays(x, y)

@@ -97,6 +97,7 @@ _inexact = _ByDtype(lambda dtype: _kind(dtype) in ("f", "c"))
 _float = _ByDtype(lambda dtype: _kind(dtype) == "f")
 _complex = _ByDtype(lambda dtype: _kind(dtype) == "c")
 _integer = _ByDtype(lambda dtype: _kind(dtype) in ("i", "u"))
+_unsigned = _ByDtype(lambda dtype: _kind(dtype) == "u")
 _bool = _ByDtype(lambda dtype: _kind(dtype) == "b")
 _tangent = _ByDtype(lambda dtype: dtype if _kind(dtype) in ("f", "c") else float0)
 
@@ -135,6 +136,15 @@ def is_integer(dtype: DType) -> bool:
     (True, False)
     """
     return _integer[dtype]
+
+
+def is_unsigned(dtype: DType) -> bool:
+    """Whether a dtype is an integer without a sign.
+
+    >>> is_unsigned(np.dtype("uint8")), is_unsigned(np.dtype("int8"))
+    (True, False)
+    """
+    return _unsigned[dtype]
 
 
 def is_bool(dtype: DType) -> bool:
@@ -233,12 +243,23 @@ def _parse(dtype: Any) -> DType:
     return parsed
 
 
+_before_small_integers: list[Callable[[], None]] = []
+
+
+def before_small_integers(prepare: Callable[[], None]) -> None:
+    """Have a function called when a dtype of 2 or 4 bits is first asked for: most processes never ask."""
+    _before_small_integers.append(prepare)
+
+
 def _canonicalize(dtype: Any, x64: bool) -> DType:
     parsed = _parse(dtype)
     kind = _kind(parsed)
     if not kind:
         quoted = parsed.name if dtype is parsed else repr(dtype)
         raise DtypeError(f"dtype {quoted} is not supported; {_VOCABULARY}")
+    if parsed.name in _SMALL_INTEGERS:
+        while _before_small_integers:
+            _before_small_integers.pop()()
     if kind in "0k" or parsed.name in _EXTENDED:
         return parsed
     # By name, since int64 has two codes, "l" and "q", and the other byte order is the same type to us.

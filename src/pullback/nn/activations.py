@@ -9,11 +9,33 @@ import math
 from typing import Any
 
 import pullback.numpy as pnp
-from pullback.core.errors import ShapeError
-from pullback.numpy.declare import numeric
+from pullback.core import dtypes
+from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy.promotion import axis_index, inexact_operand, operand, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import slicing
+
+# Operands ----------------------------------------------------------------------------------------------------------
+
+
+def _ordered(name: str, x: Any) -> Any:
+    x = operand(name, x)
+    if dtypes.is_complex(x.dtype):
+        raise DtypeError(f"{name} takes real numbers, got {dtypes.short_name(x.dtype)}")
+    return x
+
+
+def _weak_numbers(name: str, x: Any) -> Any:
+    """An operand as an array of real numbers; booleans become integers beside a weak one."""
+    x = _ordered(name, x)
+    return ops.convert_element_type(x, dtypes.default_int(), True) if dtypes.is_bool(x.dtype) else x
+
+
+def _weak_floats(name: str, x: Any) -> Any:
+    """An operand as an array of floats: others become floats beside a weak one, as ``x + 3.0`` does."""
+    x = _ordered(name, x)
+    return x if dtypes.is_inexact(x.dtype) else ops.convert_element_type(x, dtypes.to_inexact(x.dtype), True)
+
 
 # Linear in pieces --------------------------------------------------------------------------------------------------
 
@@ -40,7 +62,7 @@ def relu(x: Any) -> Any:
     >>> print(relu(pnp.array([-1.0, 0.0, 2.0])))
     [0. 0. 2.]
     """
-    x = numeric("relu", x)
+    x = _weak_numbers("relu", x)
     return ops.where(ops.le_p.bind(x, 0), 0, x)
 
 
@@ -57,7 +79,7 @@ def relu6(x: Any) -> Any:
     >>> print(relu6(pnp.array([-1.0, 2.0, 8.0])))
     [0. 2. 6.]
     """
-    x = inexact_operand("relu6", x)
+    x = _weak_floats("relu6", x)
     return ops.where(ops.le_p.bind(x, 0), 0, ops.where(ops.ge_p.bind(x, 6), 6, x))
 
 
@@ -88,8 +110,9 @@ def hard_tanh(x: Any) -> Any:
     >>> print(hard_tanh(pnp.array([-3.0, 0.5, 2.0])))
     [-1.   0.5  1. ]
     """
-    x = numeric("hard_tanh", x)
-    return ops.where(ops.gt(x, 1), 1, ops.where(ops.lt(x, -1), -1, x))
+    x = _weak_numbers("hard_tanh", x)
+    below = x if dtypes.is_unsigned(x.dtype) else ops.where(ops.lt(x, -1), -1, x)
+    return ops.where(ops.gt(x, 1), 1, below)
 
 
 def hard_sigmoid(x: Any) -> Any:
@@ -102,7 +125,7 @@ def hard_sigmoid(x: Any) -> Any:
     >>> print(hard_sigmoid(pnp.array([-4.0, 0.0, 4.0])))
     [0.  0.5 1. ]
     """
-    return ops.div(relu6(ops.add(inexact_operand("hard_sigmoid", x), 3)), 6)
+    return ops.div(relu6(ops.add(_weak_floats("hard_sigmoid", x), 3)), 6)
 
 
 def hard_silu(x: Any) -> Any:
@@ -115,7 +138,7 @@ def hard_silu(x: Any) -> Any:
     >>> print(hard_silu(pnp.array([-4.0, 3.0, 4.0])))
     [-0.  3.  4.]
     """
-    x = inexact_operand("hard_silu", x)
+    x = _weak_floats("hard_silu", x)
     return ops.mul(x, hard_sigmoid(x))
 
 
@@ -132,7 +155,7 @@ def sparse_plus(x: Any) -> Any:
     >>> print(sparse_plus(pnp.array([-2.0, 0.0, 3.0])))
     [0.   0.25 3.  ]
     """
-    x = inexact_operand("sparse_plus", x)
+    x = _weak_floats("sparse_plus", x)
     low, high = ops.le_p.bind(x, -1), ops.ge_p.bind(x, 1)
     inside = ops.where(ops.or_p.bind(low, high), 0, x)  # elsewhere the square may overflow
     between = ops.div(ops.square(ops.add(inside, 1)), 4)
@@ -149,7 +172,7 @@ def sparse_sigmoid(x: Any) -> Any:
     >>> print(sparse_sigmoid(pnp.array([-2.0, 0.0, 3.0])))
     [0.  0.5 1. ]
     """
-    return ops.mul(ops.min_p.bind(ops.max_p.bind(ops.add(inexact_operand("sparse_sigmoid", x), 1), 0), 2), 0.5)
+    return ops.mul(ops.min_p.bind(ops.max_p.bind(ops.add(_weak_floats("sparse_sigmoid", x), 1), 0), 2), 0.5)
 
 
 # With exponentials -------------------------------------------------------------------------------------------------
@@ -202,7 +225,7 @@ def log1mexp(x: Any) -> Any:
     >>> print(f"{log1mexp(1e-10):.4f} {log1mexp(2.0):.4f}")
     -23.0259 -0.1454
     """
-    x = inexact_operand("log1mexp", x)
+    x = inexact_operand("log1mexp", _ordered("log1mexp", x))
     small = ops.lt(x, math.log(2))
     near, far = ops.where(small, x, 1), ops.where(small, 1, x)
     by_expm1 = ops.log(ops.neg(ops.expm1_p.bind(ops.neg(near))))
@@ -327,7 +350,7 @@ def soft_sign(x: Any) -> Any:
     >>> print(soft_sign(3.0))
     0.75
     """
-    x = inexact_operand("soft_sign", x)
+    x = inexact_operand("soft_sign", _ordered("soft_sign", x))
     return ops.div(x, ops.add(ops.abs(x), 1))
 
 

@@ -14,6 +14,7 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, from_numpy, typeof
 from pullback.core.errors import AllocationError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import state
+from pullback.numpy.declare import numeric
 from pullback.numpy.promotion import (
     another,
     axis_index,
@@ -613,7 +614,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     [[4. 2. 1.]
      [9. 3. 1.]]
     """
-    x = operand("vander", x)
+    x = numeric("vander", x)
     if len(x.shape) != 1:
         raise ShapeError(f"vander takes a vector, got shape {x.shape}")
     (count,) = shape_tuple((x.shape[0] if N is None else N,), "vander")

@@ -67,7 +67,7 @@ def _integers_compared(primitive: Primitive, a: Any, b: Any) -> Any:
         return primitive.bind(ops.convert_element_type(a, dtype), ops.convert_element_type(b, dtype))
     # One has a sign, the other as many bits without one. A negative number is below all of the other's; those that
     # are not negative are compared without the sign.
-    unsigned = b.dtype if np.issubdtype(a.dtype, np.signedinteger) else a.dtype
+    unsigned = b.dtype if not dtypes.is_unsigned(a.dtype) else a.dtype
     below, compare = ops.lt(a if unsigned == b.dtype else b, 0), cast(Any, primitive.host_rule)
     result = primitive.bind(ops.convert_element_type(a, unsigned), ops.convert_element_type(b, unsigned))
     if compare(-1, 0) if unsigned == b.dtype else compare(0, -1):
@@ -167,7 +167,7 @@ def right_shift(x: Any, y: Any, /) -> Any:
     -4
     """
     a, b = _integers("right_shift", *numeric_pair("right_shift", x, y))
-    unsigned = np.issubdtype(a.dtype, np.unsignedinteger)
+    unsigned = dtypes.is_unsigned(a.dtype)
     return (ops.shift_right_logical_p if unsigned else ops.shift_right_arithmetic_p).bind(a, b)
 
 
@@ -184,7 +184,7 @@ def bitwise_count(x: Any, /) -> Any:
     x = numeric("bitwise_count", x)
     if not dtypes.is_integer(x.dtype):
         raise DtypeError(f"bitwise_count takes integers, got {dtypes.short_name(x.dtype)}")
-    magnitude = ops.abs(x) if np.issubdtype(x.dtype, np.signedinteger) else x
+    magnitude = ops.abs(x) if not dtypes.is_unsigned(x.dtype) else x
     return ops.convert_element_type(ops.population_count_p.bind(magnitude), np.dtype("uint8"))
 
 
@@ -206,7 +206,7 @@ def lcm(x: Any, y: Any, /) -> Any:
     12
     """
     a, b = _integers("lcm", x, y)
-    a, b = (a, b) if np.issubdtype(a.dtype, np.unsignedinteger) else (ops.abs(a), ops.abs(b))
+    a, b = (a, b) if dtypes.is_unsigned(a.dtype) else (ops.abs(a), ops.abs(b))
     divisor = ops.gcd_p.bind(a, b)
     return ops.mul(a, ops.div(b, ops.where(ops.eq(divisor, 0), 1, divisor)))
 

@@ -218,7 +218,7 @@ def positions(name: str, ordered: Any, values: Any, side: str) -> Any:
     found = prims.searchsorted(*pair, side, index_dtype)
     if dtype is not None:
         return found
-    if np.issubdtype(common, np.unsignedinteger):
+    if dtypes.is_unsigned(common):
         return ops.where(ops.lt(values, 0), 0, found)
     return ops.where(ops.gt(values, int(dtypes.iinfo(common).max)), ordered.shape[0], found)
 

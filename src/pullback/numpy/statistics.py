@@ -602,7 +602,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         raise DtypeError(f"bincount takes integers, got {dtypes.short_name(values.dtype)}")
     if len(values.shape) != 1:
         raise ShapeError(f"bincount takes an array of one axis, got shape {values.shape}")
-    if dtypes.is_bool(values.dtype):
+    if values.dtype.itemsize < _INT32.itemsize:  # which may not have the length among its values
         values = convert_element_type(values, _INT32)
     if length is None:
         length = builtins.max(minlength, int(max(values)) + 1 if values.size else 0, 0)

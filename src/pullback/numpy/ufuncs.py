@@ -70,9 +70,7 @@ def absolute(x: Any, /) -> Any:
     2.0 5.0
     """
     x = operand("absolute", x)
-    if dtypes.is_bool(x.dtype) or np.issubdtype(x.dtype, np.unsignedinteger):
-        return another(x)
-    return ops.abs(x)
+    return another(x) if dtypes.is_bool(x.dtype) or dtypes.is_unsigned(x.dtype) else ops.abs(x)
 
 
 abs = absolute
@@ -200,7 +198,7 @@ def _floor_quotient(a: Any, b: Any, rest: Any) -> Any:
     dtype = a.dtype
     if dtypes.is_complex(dtype):
         raise DtypeError(f"floor_divide takes real numbers, got {dtypes.short_name(dtype)}")
-    if np.issubdtype(dtype, np.unsignedinteger):
+    if dtypes.is_unsigned(dtype):
         return ops.div(a, b)
     if dtypes.is_integer(dtype):
         quotient = ops.div(a, b)
@@ -236,7 +234,7 @@ def _floor_rest(a: Any, b: Any) -> tuple[Any, Any]:
     if dtypes.is_integer(a.dtype):
         b = ops.where(ops.eq(b, 0), 1, b)
     rest = ops.rem_p.bind(a, b)
-    if np.issubdtype(a.dtype, np.unsignedinteger):
+    if dtypes.is_unsigned(a.dtype):
         return rest, rest
     return ops.where(_needs_shift(_opposite(rest, b), rest), ops.add(rest, b), rest), rest
 
@@ -574,7 +572,7 @@ def signbit(x: Any, /) -> Any:
         raise DtypeError("signbit takes real numbers, got complex ones")
     if dtypes.is_float(x.dtype):
         x = ops.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
-    elif not np.issubdtype(x.dtype, np.signedinteger):
+    elif not dtypes.is_integer(x.dtype) or dtypes.is_unsigned(x.dtype):
         return shapes.full(x.shape, False, np.dtype(bool))
     return ops.lt(x, 0)
 

@@ -18,7 +18,6 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives.declare import is_unsigned
 from pullback.primitives.elementwise import (
     abs,
     add,
@@ -304,7 +303,7 @@ def _pow(hlo: Builder, x: Value, y: Value) -> Value:
     if dtypes.iinfo(dtype).max >= 64:
         large = hlo.compare(y, hlo.splat(63, y.shape, dtype), "GT")
         out = _amended(hlo, large, out, lambda _: _power_by_squaring(hlo, x, y))
-    return out if is_unsigned(dtype) else hlo.inline(_integer_power, out, x, y)
+    return out if dtypes.is_unsigned(dtype) else hlo.inline(_integer_power, out, x, y)
 
 
 def _integer_power(out: Any, x: Any, y: Any) -> Any:
@@ -477,13 +476,13 @@ def _once(hlo: Builder, x: Value) -> Value:
 
 
 def _sign(hlo: Builder, x: Value) -> Value:
-    if is_unsigned(x.dtype):
+    if dtypes.is_unsigned(x.dtype):
         return hlo.convert(hlo.compare(x, hlo.splat(0, x.shape, x.dtype), "NE"), x.dtype)
     return hlo.same("stablehlo.sign", x)
 
 
 def _abs(hlo: Builder, x: Value) -> Value:
-    return x if is_unsigned(x.dtype) else hlo.same("stablehlo.abs", x)
+    return x if dtypes.is_unsigned(x.dtype) else hlo.same("stablehlo.abs", x)
 
 
 def _complex(hlo: Builder, x: Value, y: Value) -> Value:

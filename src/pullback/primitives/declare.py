@@ -41,11 +41,6 @@ def ORDERED(dtype: np.dtype[Any]) -> bool:
     return dtypes.is_integer(dtype) or dtypes.is_float(dtype) or dtypes.is_bool(dtype)
 
 
-def is_unsigned(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is an integer without a sign."""
-    return dtypes.is_integer(dtype) and int(dtypes.iinfo(dtype).min) == 0
-
-
 def REAL_NUMBER(dtype: np.dtype[Any]) -> bool:
     """Integers and floats."""
     return dtypes.is_integer(dtype) or dtypes.is_float(dtype)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import host
+from pullback.backends import host, host_narrow
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, shape_of
 from pullback.core.errors import DtypeError
@@ -451,7 +451,7 @@ def conj(x: Any) -> Any:
 
 floor_p = elementwise("floor", of=FLOAT, host=np.floor, hlo="floor")
 ceil_p = elementwise("ceil", of=FLOAT, host=np.ceil, hlo="ceil")
-round_p = elementwise("round", of=FLOAT, host=np.rint, hlo="round_nearest_even")
+round_p = elementwise("round", of=FLOAT, host=host.round_, hlo="round_nearest_even")
 sign_p = elementwise(
     "sign", of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex="sign", jvp=lambda t, x, ans: _sign_jvp(t, x, ans)
 )
@@ -576,9 +576,40 @@ shift_right_logical_p = elementwise(
 shift_right_arithmetic_p = elementwise(
     "shift_right_arithmetic", of=INTEGER, arity=2, host=host.shift_right_arithmetic, hlo="shift_right_arithmetic"
 )
-population_count_p = elementwise("population_count", of=INTEGER, host=host.population_count, hlo="popcnt")
+
+
+def _population_count_xla(hlo: Any, x: Any) -> Any:
+    """Of 2 and 4 bits the compiler counts those of the sign that it extends, too."""
+    if x.dtype.kind != "V" or dtypes.is_unsigned(x.dtype):
+        return hlo.same("stablehlo.popcnt", x)
+    bits = hlo.bitcast(x, x.shape, np.dtype(getattr(dtypes, f"u{x.dtype.name}")))
+    return hlo.convert(hlo.same("stablehlo.popcnt", bits), x.dtype)
+
+
+population_count_p = elementwise("population_count", of=INTEGER, host=host.population_count, hlo=_population_count_xla)
 gcd_p = elementwise("gcd", of=INTEGER, arity=2, host=np.gcd, hlo=COMPOSED)
 clz_p = elementwise("clz", of=INTEGER, host=host.count_leading_zeros, hlo="count_leading_zeros")
+
+
+def _prepare_small_integers() -> None:
+    """Rules that take integers of 2 and 4 bits, in place of those that need not look for them."""
+    for p in (
+        neg_p, div_p, rem_p, abs_p, sign_p, pow_p, integer_pow_p, max_p, min_p, clamp_p, and_p, or_p, xor_p, not_p,
+        gcd_p, shift_left_p,
+    ):  # fmt: skip
+        p.host_rule = host_narrow.in_eight_bits(_rule(p))
+    for p in (shift_right_logical_p, population_count_p):
+        p.host_rule = host_narrow.on_bits(_rule(p))
+    shift_right_arithmetic_p.host_rule = host_narrow.with_sign(_rule(shift_right_arithmetic_p))
+    clz_p.host_rule = host_narrow.leading_zeros(_rule(clz_p))
+
+
+def _rule(p: Primitive) -> Rule:
+    assert p.host_rule is not None
+    return p.host_rule
+
+
+dtypes.before_small_integers(_prepare_small_integers)
 
 
 # Choice ------------------------------------------------------------------------------------------------------------

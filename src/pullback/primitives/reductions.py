@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import host_reductions as host
+from pullback.backends.host_narrow import in_eight_bits
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.linear import Linear
@@ -443,6 +444,14 @@ cumprod_p = cumulative("cumprod", of=NUMBER, ufunc=np.multiply, xla=_xla_cumulat
 cummax_p = cumulative("cummax", of=ANY, ufunc=np.maximum, xla=_xla_cumulative("maximum", _lowest))
 cummin_p = cumulative("cummin", of=ANY, ufunc=np.minimum, xla=_xla_cumulative("minimum", _highest))
 cumlogsumexp_p = cumulative("cumlogsumexp", of=FLOAT, ufunc=np.logaddexp, xla=_cumlogsumexp_xla)
+
+
+def _prepare_small_integers() -> None:
+    for p in (cummax_p, cummin_p):
+        p.host_rule = in_eight_bits(p.host_rule)  # type: ignore[arg-type]
+
+
+dtypes.before_small_integers(_prepare_small_integers)
 
 cumsum_p.jvp_rule = jvp_linear(cumsum_p)
 cumsum_p.transpose(lambda ct, x, *, axis, reverse: (cumsum(ct, axis, not reverse),))

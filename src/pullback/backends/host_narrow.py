@@ -1,0 +1,83 @@
+"""Integers of 2 and 4 bits on the host. NumPy has few operations on them: these are done in 8 bits, and cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+
+Rule = Callable[..., Any]
+
+
+def in_eight_bits(rule: Rule) -> Rule:
+    """A host rule that takes these integers too, and returns them."""
+
+    def widened(*values: Any, **params: Any) -> Any:
+        narrow = _narrow(values)
+        if narrow is None:
+            return rule(*values, **params)
+        return rule(*[_wide(v, narrow) for v in values], **params).astype(narrow)
+
+    return widened
+
+
+def on_bits(rule: Rule) -> Rule:
+    """The same for a rule that looks at the bits of its first operand: those that the dtype lacks are 0."""
+
+    def widened(x: Any, *others: Any) -> Any:
+        narrow = _narrow((x, *others))
+        if narrow is None:
+            return rule(x, *others)
+        return rule(_bits(x, narrow), *[_wide(v, narrow).view(np.uint8) for v in others]).astype(narrow)
+
+    return widened
+
+
+def with_sign(rule: Rule) -> Rule:
+    """The same for a rule that takes the highest bit of its first operand for a sign."""
+
+    def widened(x: Any, *others: Any) -> Any:
+        narrow = _narrow((x, *others))
+        if narrow is None:
+            return rule(x, *others)
+        spare = np.int8(8 - dtypes.itemsize_bits(narrow))
+        signed = (_bits(x, narrow).view(np.int8) << spare) >> spare
+        return rule(signed, *[_wide(v, narrow).view(np.int8) for v in others]).view(np.uint8).astype(narrow)
+
+    return widened
+
+
+def leading_zeros(rule: Rule) -> Rule:
+    """The same for the number of leading zeros, of which 8 bits have more."""
+
+    def widened(x: Any) -> Any:
+        narrow = _narrow((x,))
+        if narrow is None:
+            return rule(x)
+        return (rule(_bits(x, narrow)) - np.uint8(8 - dtypes.itemsize_bits(narrow))).astype(narrow)
+
+    return widened
+
+
+def _bits(x: Any, narrow: np.dtype[Any]) -> Any:
+    return _wide(x, narrow).view(np.uint8) & np.uint8((1 << dtypes.itemsize_bits(narrow)) - 1)
+
+
+def _narrow(values: tuple[Any, ...]) -> np.dtype[Any] | None:
+    """The dtype of 2 or 4 bits among some operands."""
+    for v in values:
+        dtype = getattr(v, "dtype", None)
+        if dtype is not None and dtype.kind == "V" and dtypes.is_integer(dtype):
+            return dtype  # type: ignore[no-any-return]
+    return None
+
+
+def _wide(value: Any, narrow: np.dtype[Any]) -> Any:
+    """An operand in 8 bits; a Python number takes the dtype of the others."""
+    if getattr(value, "dtype", None) == np.bool_:
+        return value
+    wide = np.uint8 if dtypes.iinfo(narrow).min == 0 else np.int8
+    return np.asarray(value, narrow).astype(wide)
