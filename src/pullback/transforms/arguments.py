@@ -16,6 +16,7 @@ from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar
 from pullback.core.errors import ArgumentError, NotDifferentiableError, OperandError, TangentMismatchError
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
+from pullback.primitives.elementwise import convert_element_type
 
 Argnums = int | Sequence[int]
 P = ParamSpec("P")
@@ -233,8 +234,17 @@ def zero_cotangent(aval: ShapedArray) -> Any:
 
 
 def dense(ct: Any, primal: Any) -> Any:
-    """A cotangent, made dense if it is the symbolic zero."""
-    return zero_cotangent(typeof(primal)) if ct is ZERO else ct
+    """A tangent or cotangent, made dense if it is the symbolic zero, and as weakly typed as its primal value."""
+    if ct is ZERO:
+        return zero_cotangent(primal if isinstance(primal, ShapedArray) else typeof(primal))
+    return ct if ct.weak_type == primal.weak_type else as_weak(ct, primal.weak_type)
+
+
+def as_weak(x: Any, weak_type: bool) -> Any:
+    """An array whose type gives way to others, or does not."""
+    if type(x) is ArrayImpl:
+        return ArrayImpl(x._value, weak_type)
+    return convert_element_type(x, x.dtype, weak_type)
 
 
 def is_float0(x: Any) -> bool:

@@ -21,6 +21,7 @@ from pullback.transforms.arguments import (
     check_argnums,
     check_callable,
     check_differentiable,
+    dense,
     entrance,
     flatten_one,
     name_of,
@@ -31,7 +32,6 @@ from pullback.transforms.arguments import (
     to_tangent,
     transformed,
     unflatten_one,
-    zero_cotangent,
 )
 from pullback.transforms.linearize import linearize_flat
 from pullback.transforms.stage import abstractify
@@ -159,9 +159,9 @@ def _value_aux_grad(fun: Any, options: _Options, args: tuple[Any, ...], kwargs: 
     if has_aux:
         program.outputs = program.outputs[:1]
     cts = program.transpose((seed,), add_any, consume=True)
-    for i, ct in enumerate(cts):
-        if ct is ZERO:
-            cts[i] = zero_cotangent(typeof(primals[i]))
+    for i, (ct, x) in enumerate(zip(cts, primals, strict=True)):
+        if ct is ZERO or ct.weak_type != x.weak_type:
+            cts[i] = dense(ct, x)
     if not isinstance(value, Array):
         value = out_leaf(value, fun)
     aux = tree.unflatten(aux_tree, outs[1:]) if has_aux else None
@@ -231,7 +231,7 @@ class LinearFunction:
         leaves, treedef = tree.flatten(tangents)
         ts = _checked(leaves, treedef, self.in_tree, self.in_avals, "tangent", self.name)
         outs = self.program.run(ts)
-        return tree.unflatten(self.out_tree, [_dense(t, a) for t, a in zip(outs, self.out_avals, strict=True)])
+        return tree.unflatten(self.out_tree, [dense(t, a) for t, a in zip(outs, self.out_avals, strict=True)])
 
     def __repr__(self) -> str:
         return f"<derivative of {self.name}: {_types(self.in_avals)} -> {_types(self.out_avals)}>"
@@ -256,7 +256,7 @@ class VJPFunction(LinearFunction):
             leaves, treedef = tree.flatten(ct)
         cts = _checked(leaves, treedef, self.out_tree, self.out_avals, "cotangent", self.name)
         outs = self.program.transpose(cts, add_any)
-        return tree.unflatten(self.in_tree, [_dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
+        return tree.unflatten(self.in_tree, [dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
 
     def __repr__(self) -> str:
         return f"<pullback of {self.name}: {_types(self.out_avals)} -> {_types(self.in_avals)}>"
@@ -264,10 +264,6 @@ class VJPFunction(LinearFunction):
 
 def _types(avals: Sequence[ShapedArray]) -> str:
     return f"({', '.join(map(str, avals))})"
-
-
-def _dense(t: Any, aval: ShapedArray) -> Any:
-    return zero_cotangent(aval) if t is ZERO else t
 
 
 def _checked(
