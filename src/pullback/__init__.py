@@ -41,6 +41,7 @@ from pullback.core.config import enable_checks as enable_checks
 from pullback.core.config import enable_x64 as enable_x64
 from pullback.core.config import explain_cache_misses as explain_cache_misses
 from pullback.core.config import log_compiles as log_compiles
+from pullback.core.config import numpy_dtype_promotion as numpy_dtype_promotion
 from pullback.core.config import numpy_rank_promotion as numpy_rank_promotion
 from pullback.core.config import observe as _observe
 from pullback.core.config import threefry_partitionable as threefry_partitionable

@@ -28,7 +28,6 @@ import re
 import stat
 import struct
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -36,7 +35,7 @@ from pullback.backends import client
 from pullback.backends.devices import Device
 from pullback.core.config import config
 from pullback.core.errors import CompilationCacheWarning
-from pullback.core.source import users_stacklevel
+from pullback.core.source import warn
 
 _MAGIC = b"PULLBACK"
 _FORMAT = 1
@@ -411,4 +410,4 @@ def _warn(kind: str, message: str) -> None:
     if kind in _warned:
         return
     _warned.add(kind)
-    warnings.warn(message, CompilationCacheWarning, stacklevel=users_stacklevel())
+    warn(message, CompilationCacheWarning)

@@ -9,7 +9,6 @@ that the parent had computed can be read. A child whose parent had not used the 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -53,11 +52,10 @@ def warn_uncompiled() -> None:
     global _warned
     if in_child and not _warned:
         _warned = True
-        warnings.warn(
+        source.warn(
             "this process was forked from one that had compiled programs, whose threads are not in it: functions under "
             f"jit are evaluated un-compiled here, which is slower. {_ADVICE}",
             ForkWarning,
-            stacklevel=source.users_stacklevel(),
         )
 
 

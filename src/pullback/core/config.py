@@ -239,8 +239,36 @@ def disable_x64() -> Any:
 
 
 def numpy_rank_promotion(new_val: str) -> Any:
-    """A block in which implicit broadcasting between ranks is allowed, warned of, or refused."""
+    """A block in which functions of arrays with different numbers of axes broadcast silently, warn, or raise.
+
+    Scalars broadcast in any case. It concerns the functions of elements of ``pullback.numpy``, and operators.
+
+    Args:
+      new_val: ``"allow"``, ``"warn"`` or ``"raise"``.
+
+    >>> import pullback.numpy as pnp
+    >>> with numpy_rank_promotion("raise"):
+    ...     pnp.ones(2) + pnp.ones((3, 2))
+    Traceback (most recent call last):
+        ...
+    pullback.core.errors.ShapeError: add: operands of shapes (2,) and (3, 2) have different numbers of axes, ...
+    """
     return override("numpy_rank_promotion", new_val)
+
+
+def numpy_dtype_promotion(new_val: str) -> Any:
+    """A block in which arrays of different dtypes are promoted to a common one, or refused.
+
+    Args:
+      new_val: ``"standard"``, or ``"strict"``: only Python's numbers, and other weakly typed values, take the dtype of
+        an array that they meet, and only if it is of a kind that has such numbers.
+
+    >>> import pullback.numpy as pnp
+    >>> with numpy_dtype_promotion("strict"):
+    ...     pnp.ones(2) + 1
+    Array([2., 2.], dtype=float32)
+    """
+    return override("numpy_dtype_promotion", new_val)
 
 
 def threefry_partitionable(new_val: bool = True) -> Any:

@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 import traceback
+import warnings
 from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
 
@@ -67,14 +68,6 @@ def here() -> Location | None:
     return None
 
 
-def users_stacklevel() -> int:
-    """The ``stacklevel`` of a warning that the calling function gives, so that it is at the user's line."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and is_internal(frame.f_code.co_filename):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
 def line_number(location: Location) -> int:
     """The line of a location."""
     code, lasti = location
@@ -108,6 +101,14 @@ def describe_function(function: object) -> str:
     if code is None or is_internal(code.co_filename):
         return str(name)
     return f"{name} at {code.co_filename}:{code.co_firstlineno}"
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's that is being run."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and is_internal(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def hide_internal_frames(error: Exception) -> None:

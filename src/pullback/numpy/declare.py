@@ -16,6 +16,7 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar
 from pullback.core.errors import DtypeError
 from pullback.core.trace import Primitive, state
+from pullback.numpy import promotion
 from pullback.numpy.promotion import fits, inexact_operand, operand, promote, promote_all, refuse_options, strong
 from pullback.primitives.elementwise import convert_element_type
 
@@ -111,6 +112,8 @@ def inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 def _inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """The same, where one may be a Python number that takes the dtype of the other."""
+    if promotion.rank_watchers:
+        promotion.check_ranks(name, x, y)
     if isinstance(x, Array):
         if isinstance(y, Array):
             if x.dtype is y.dtype and dtypes.is_inexact(x.dtype):

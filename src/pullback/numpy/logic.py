@@ -14,7 +14,7 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.trace import Primitive
-from pullback.numpy import declare
+from pullback.numpy import declare, promotion
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
 from pullback.numpy.promotion import another, inexact_operand, operand, promote, promote_all, refuse_out, strong
 from pullback.primitives import elementwise as ops
@@ -109,6 +109,8 @@ def _logical(name: str, primitive: Any, sentence: str, result: str) -> Any:
     def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
             declare.refuse_options(name, out, where)
+        if promotion.rank_watchers:
+            promotion.check_ranks(name, x, y)
         return primitive.bind(truth(name, x), truth(name, y))
 
     return declare.document(declare.positional(function), name, sentence, "True, 0.0", result, __name__)
@@ -336,6 +338,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None or y is None:
         raise ShapeError("where takes both or neither of x and y")
     which = truth("where", condition)
+    if promotion.rank_watchers:
+        promotion.check_ranks("where", which, x, y)
     a, b = promote("where", x, y)
     try:
         return ops.select_n(which, b, a)
@@ -356,6 +360,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         raise ShapeError(
             f"select takes as many conditions as choices, at least one; got {len(condlist)} and {len(choicelist)}"
         )
+    if promotion.rank_watchers:
+        promotion.check_ranks("select", *condlist, *choicelist, default)
     *choices, result = promote_all("select", (*choicelist, default))
     for condition, choice in zip(reversed(condlist), reversed(choices)):
         condition = operand("select", condition)

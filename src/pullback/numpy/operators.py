@@ -17,7 +17,7 @@ from pullback.core.array import SCALARS, Array, ArrayImpl
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
 from pullback.core.trace import staging, state
-from pullback.numpy import logic, ufuncs
+from pullback.numpy import logic, promotion, ufuncs
 
 __all__: list[str] = []
 
@@ -284,11 +284,13 @@ def attach() -> None:
         if compute is not None:
             setattr(ArrayImpl, slot, _eager(slot, compute, general))
             setattr(ArrayImpl, reflected, _eager_reflected(reflected, compute, swapped))
+            _quick[slot] = vars(ArrayImpl)[slot]
     for name, symbol, function, compute in _COMPARISONS:
         slot = f"__{name}__"
         general = _deferring(slot, symbol, function)
         setattr(Array, slot, general)
         setattr(ArrayImpl, slot, _eager_comparison(slot, compute, general))
+        _quick[slot] = vars(ArrayImpl)[slot]
     array: Any = Array
     concrete: Any = ArrayImpl
     array.__hash__ = None
@@ -303,4 +305,15 @@ def attach() -> None:
     array.__round__ = _named(_round, "__round__")
 
 
+_quick: dict[str, Method] = {}
+"""The operators of concrete arrays that do not ask whether operands of different ranks are allowed."""
+
+
+def _watch_ranks(watched: bool) -> None:
+    """Take the quick operators away while some thread asks, and put them back."""
+    for slot, method in _quick.items():
+        setattr(ArrayImpl, slot, vars(Array)[slot] if watched else method)
+
+
 attach()
+promotion.on_rank_watching(_watch_ranks)

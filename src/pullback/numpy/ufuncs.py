@@ -13,7 +13,7 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, as_array
 from pullback.core.errors import DtypeError
 from pullback.core.trace import state
-from pullback.numpy import declare
+from pullback.numpy import declare, promotion
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair, strong_pair
 from pullback.numpy.promotion import another, inexact_operand, operand, promote, refuse_out, strong
 from pullback.primitives import elementwise as ops
@@ -609,6 +609,8 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     3.0
     """
     mantissa, exponent = inexact_operand("ldexp", x1), operand("ldexp", x2)
+    if promotion.rank_watchers:
+        promotion.check_ranks("ldexp", mantissa, exponent)
     if dtypes.is_complex(mantissa.dtype):
         raise DtypeError("ldexp takes real numbers, got complex ones")
     if not dtypes.is_integer(exponent.dtype) and not dtypes.is_bool(exponent.dtype):
