@@ -518,6 +518,20 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> DType | tupl
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
+def common_dtype(*args: Any) -> DType:
+    """The dtype of an operation on values of some dtypes, also where strict promotion refuses the operation.
+
+    It is for the dtype in which a function computes, where its operands, or what was asked of it, have several.
+
+    Args:
+      args: values and dtypes, as of :func:`result_type`.
+
+    >>> common_dtype("float16", "float32")
+    dtype('float32')
+    """
+    return _promote(tuple([_as_operand(argument) for argument in args]), config.enable_x64, "standard")[0]
+
+
 # Related dtypes
 
 

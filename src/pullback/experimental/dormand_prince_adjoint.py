@@ -17,6 +17,7 @@ temporal and spatial complexity in reverse automatic differentiation, Optim. Met
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,7 +150,7 @@ def _reverse(problem: Problem, moving: Sequence[bool], *operands: Any) -> list[A
     first = Records(stack([start, step], 0), [stack([y, k], 0) for y, k in zip(state, slopes, strict=True)])
     size = max(8, min(BLOCK, MEMORY // sum(rows.size * rows.dtype.itemsize for rows in first.rows)))
     # What is after the last time at which there is a cotangent has no part in it.
-    used = sum(pnp.any(ct != 0, 1) for ct in seeds) > 0
+    used = reduce(pnp.logical_or, [pnp.any(ct != 0, 1) for ct in seeds])
     right = pnp.max(pnp.where(used, times, start))
     nothing = [zeros(y.shape, y.dtype) for y in state]
     cts = Cotangents(integer(times.size - 1), nothing, nothing, [zeros(x.shape, x.dtype) for x in active])
@@ -279,7 +280,7 @@ def _of_outputs(record: Records, times: Any, seeds: Sequence[Any], output: Any) 
         x = pnp.minimum((element(times, i) - time) / step, 1.0)
         weights = [x - x + 1, x + x * (x - 1) * (1 - 2 * x), x * (x - 1) ** 2, x**2 * (x - 1), (x * (1 - x)) ** 2]
         column = stack(weights, 0)[:, None]
-        return i - 1, [s + of_type(column, s) * element(ct, i) for s, ct in zip(sums, seeds, strict=True)]
+        return i - 1, [s + of_type(column, s) * element(ct, i)[None] for s, ct in zip(sums, seeds, strict=True)]
 
     time, step = record.times
     nothing = [zeros((5, *rows.shape[1:]), rows.dtype) for rows in record.rows]

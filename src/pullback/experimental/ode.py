@@ -159,7 +159,7 @@ def _times(t: Any, state: Packing) -> Any:
                 f"odeint: the times must not decrease, but t[{i}] is {values[i]} and t[{i + 1}] is {values[i + 1]}. To "
                 "go back in time solve the equation for -t: the derivative is -func(y, -t)."
             )
-    return times.astype(dtypes.result_type(dtypes.to_inexact(times.dtype), dtypes.to_real(state.dtype)))
+    return times.astype(dtypes.common_dtype(dtypes.to_inexact(times.dtype), dtypes.to_real(state.dtype)))
 
 
 def _staged(
@@ -210,7 +210,7 @@ def _checked(func: Any, state: Packing, out: Any) -> list[Any]:
     for i, (x, like) in enumerate(zip(found, state.leaves, strict=True)):
         given, wanted = typeof(x), typeof(like)
         fits = given.shape == wanted.shape and (
-            given.dtype == wanted.dtype or dtypes.result_type(x, wanted.dtype) == wanted.dtype
+            given.dtype == wanted.dtype or dtypes.common_dtype(x, wanted.dtype) == wanted.dtype
         )
         if not fits:
             name = leaf_names("y", treedef)[i]
@@ -247,7 +247,7 @@ class Packing:
 
     @cached_property
     def dtype(self) -> Any:
-        return dtypes.result_type(*[x.dtype for x in self.leaves])
+        return dtypes.common_dtype(*[x.dtype for x in self.leaves])
 
     @cached_property
     def size(self) -> int:

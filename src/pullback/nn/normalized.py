@@ -237,7 +237,7 @@ def standardize(
             spread = pnp.mean(ops.square(wide), axis, keepdims=True, where=where) - pnp.square(mean)
             variance = pnp.where(spread < 0, 0, spread)
     scale = ops.rsqrt_p.bind(inexact_operand("standardize", pnp.add(variance, epsilon)))
-    out = pnp.multiply(pnp.subtract(x, mean), scale)
+    out = pnp.multiply(pnp.subtract(wide, mean), scale)
     return ops.convert_element_type(out, dtype) if narrow and given is None else out
 
 

@@ -90,7 +90,7 @@ def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Any, Any, Any]
     if preferred is None:
         return a, b, None
     result = dtypes.canonicalize_dtype(preferred)
-    wide = dtypes.promote_types(a.dtype, result)
+    wide = dtypes.common_dtype(a.dtype, result)
     return convert_element_type(a, wide), convert_element_type(b, wide), result
 
 

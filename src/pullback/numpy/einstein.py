@@ -70,7 +70,7 @@ def einsum(
     result = None
     if preferred_element_type is not None:
         result = dtypes.canonicalize_dtype(preferred_element_type)
-        wide = dtypes.promote_types(arrays[0].dtype, result)
+        wide = dtypes.common_dtype(arrays[0].dtype, result)
         arrays = [convert_element_type(x, wide) for x in arrays]
     value = contract(formula, arrays, optimize)
     return value if result is None else convert_element_type(value, result)

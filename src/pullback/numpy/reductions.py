@@ -377,7 +377,7 @@ def mean(
 
 def _computed(have: np.dtype[Any], wanted: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which moments are computed: of at least 32 bits."""
-    dtype = dtypes.promote_types(have, wanted) if dtypes.is_inexact(wanted) else have
+    dtype = dtypes.common_dtype(have, wanted) if dtypes.is_inexact(wanted) else have
     return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
 
 

@@ -489,7 +489,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     >>> print(pnp.trapezoid(pnp.array([1.0, 2.0, 3.0])))
     4.0
     """
-    f, step = _inexact_operands("trapezoid", inexact_operand("trapezoid", y), dx if x is None else x)
+    given = (inexact_operand("trapezoid", y), dx) if x is None else (y, x)
+    f, step = _inexact_operands("trapezoid", *given)
     axis = axis_index(axis, len(f.shape), "trapezoid")
     f = shapes.moveaxis(f, axis, len(f.shape) - 1)
     if x is not None:

@@ -21,6 +21,7 @@ from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.declare import FLOAT, check_dtype
 
 # The mechanism -----------------------------------------------------------------------------------------------------
 
@@ -236,6 +237,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     3.0 2.0
     """
     x = array_operand("round", x)
+    check_dtype("round", FLOAT, x.dtype)
     if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
         return bind(ops.round_p, x)
     size = abs(x)
