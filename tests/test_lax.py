@@ -14,7 +14,7 @@ import pytest
 import scipy.special
 
 import pullback.numpy as jnp
-from pullback import grad, lax, make_jaxpr, vmap
+from pullback import grad, jit, lax, make_jaxpr, vmap
 from pullback.core.errors import DtypeError, OperandError, ShapeError
 from pullback.core.trace import Primitive
 
@@ -270,3 +270,14 @@ def test_import_does_not_wait_for_scipy_or_opt_einsum() -> None:
         "import sys, pullback.lax; print([m for m in ('scipy', 'opt_einsum', 'ml_dtypes', 'jax') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_booleans_have_no_say_in_whether_a_result_is_weakly_typed() -> None:
+    condition, weak, strong = jnp.asarray(True), lax.add(1.0, 2.0), jnp.float32(3)
+    assert (weak.weak_type, strong.weak_type) == (True, False)
+    for wrap in (lambda f: f, jit):
+        for select in (lax.select, jnp.where):
+            f = wrap(select)
+            assert f(condition, weak, weak).weak_type
+            assert not f(condition, weak, strong).weak_type
+            assert (f(condition, weak, weak) * jnp.float16(1)).dtype == np.float16

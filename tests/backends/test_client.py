@@ -104,6 +104,18 @@ assert float(grad(lambda x: f(x).sum())(x)[0]) == 2.0
 """)
 
 
+def test_loops_that_are_compiled_by_themselves_run_on_the_default_device() -> None:
+    run("""
+import pullback
+from pullback import lax
+pullback.config.update("num_cpu_devices", 2)
+for device in [*pullback.devices(), *pullback.devices()]:
+    with pullback.default_device(device):
+        x = lax.while_loop(lambda x: x < 300.0, lambda x: x + 1.0, 0.0)
+        assert x.device is device and float(x) == 300.0, (x.device, device)
+""")
+
+
 def test_more_devices_than_there_are() -> None:
     run("""
 import pullback

@@ -320,6 +320,14 @@ def test_equal_bodies_are_one_program() -> None:
     assert common.interned(programs[0]) is programs[0]
 
 
+def test_bodies_of_one_line_that_differ_in_the_sign_of_a_zero() -> None:
+    def f(factor: float) -> Any:
+        return lambda x: 1 / lax.scan(lambda c, _: (c * factor, None), x, None, length=1)[0]
+
+    for wrap in (lambda h: h, jit):
+        assert [float(wrap(f(factor))(1.0)) for factor in (0.0, -0.0, 0.0)] == [np.inf, -np.inf, np.inf]
+
+
 def test_a_new_closure_in_each_call_is_compiled_once() -> None:
     rows = jnp.ones((100, 3))
 
@@ -364,6 +372,24 @@ def test_effects_happen_once_and_in_order() -> None:
         g(0.5)
         effects_barrier()
         assert seen == list(range(150)), g
+
+
+def test_effects_that_all_steps_share_happen_in_each() -> None:
+    seen: list[float] = []
+
+    def f(x: Any, w: Any) -> Any:
+        def step(c: Any, _: Any) -> Any:
+            debug.callback(lambda w: seen.append(float(w)), w)
+            return c * w, None
+
+        return lax.scan(step, x, None, length=3)[0]
+
+    mapped = lambda x, w: vmap(f, (0, None))(jnp.stack([x, x]), w)
+    for g in (f, jit(f), grad(f), jit(grad(f)), grad(jit(f)), mapped, jit(mapped)):
+        seen.clear()
+        g(0.5, 2.0)
+        effects_barrier()
+        assert seen == [2.0] * 3, g
 
 
 def test_the_operation_that_gives_a_nan_is_found() -> None:

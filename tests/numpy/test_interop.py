@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as pnp
-from pullback import grad, hessian, make_jaxpr, vmap
+from pullback import grad, hessian, jit, make_jaxpr, vmap
 from pullback.core.array import Array
 from pullback.core.errors import ShapeError, TracerArrayConversionError, UnsupportedFunctionError
 
@@ -194,6 +194,17 @@ def test_products() -> None:
     for n in (-1, -3):
         expected = np.linalg.matrix_power(square, n)
         np.testing.assert_allclose(pnp.linalg.matrix_power(square, n), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_read_only_view_of_memory_that_may_change_is_copied() -> None:
+    memory = np.ones(1000, np.float32)
+    view = memory.view()
+    view.flags.writeable = False
+    for take in (pnp.asarray, pnp.array, lambda x: pnp.zeros(1000) + x, lambda x: jit(lambda x: x)(x)):
+        memory[:] = 1
+        x = take(view)
+        memory[:] = 2
+        np.testing.assert_array_equal(x, np.ones(1000))
 
 
 def test_lists_are_operands_beside_ours_as_for_numpy() -> None:

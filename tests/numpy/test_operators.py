@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import operator
 import pickle
 import threading
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as pnp
-from pullback import enable_x64, grad, make_jaxpr, random, vmap
+from pullback import enable_x64, grad, jit, lax, make_jaxpr, random, vmap
 from pullback.core.array import Array
 from pullback.core.errors import (
     ConcretizationTypeError,
@@ -91,6 +92,15 @@ def test_results_of_the_quick_way_are_those_of_the_slow_one() -> None:
     assert (pnp.sin(1.0) * 2).weak_type
     assert not (pnp.sin(1.0) * np.float32(2)).weak_type
     np.testing.assert_array_equal(pnp.array([1j, 2]) < pnp.array([2j, 1]), [True, False])
+
+
+@pytest.mark.parametrize("compute", [operator.add, operator.sub, operator.mul, operator.truediv, operator.and_])
+def test_results_are_weakly_typed_where_both_operands_are(compute: Any) -> None:
+    one = 1 if compute is operator.and_ else 1.0
+    weak, strong = lax.add(one, one), pnp.asarray(one, pnp.int32 if compute is operator.and_ else pnp.float32)
+    for wrap in (lambda f: f, jit):
+        for x, y in itertools.product((weak, strong), repeat=2):
+            assert wrap(compute)(x, y).weak_type == (x is weak and y is weak)
 
 
 def test_complex_numbers_with_scalars_of_float64() -> None:

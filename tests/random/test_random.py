@@ -327,6 +327,14 @@ def test_distribution_of_truncated_normal() -> None:
     assert kolmogorov_distance(sample, lambda x: (normal(x) - ends[0]) / (ends[1] - ends[0])) < 1.63 / math.sqrt(COUNT)
 
 
+def test_truncated_normals_never_are_their_bounds() -> None:
+    low = np.float32(1)
+    between = np.nextafter(low, np.float32(2))
+    high = np.nextafter(between, np.float32(2))
+    for a, b, x in ((low, high, between), (-high, -low, -between)):
+        np.testing.assert_array_equal(random.truncated_normal(random.key(0), a, b, (100,)), np.full(100, x))
+
+
 def test_moments_of_complex_normals() -> None:
     z = np.asarray(random.normal(random.key(1), (COUNT,), "complex64"))
     np.testing.assert_allclose(np.mean(np.abs(z) ** 2), 1, rtol=0.03)

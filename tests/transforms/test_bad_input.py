@@ -172,6 +172,8 @@ TANGENTS: list[Case] = [
          "argument 0 (p['w'])"),
     mismatch("tangent of an integer", lambda: jvp(identity, (1,), (1.0,)), "value is i32[]", "must be float0[]",
          "it is f32[]", "np.zeros((), pullback.float0)"),
+    mismatch("tangents that are integers, of integers", lambda: jvp(identity, (i3,), (i3,)), "value is i32[3]",
+         "must be float0[3]"),
     mismatch("float0 tangent of a float", lambda: jvp(identity, (1.0,), (np.zeros((), float0),)), "must be f32[]",
          "it is float0[]"),
     mismatch("tangent of another tree", lambda: jvp(sin, (x3,), ((x3,),)), "jvp of sin", "one tree", "((*,),)"),

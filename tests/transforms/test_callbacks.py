@@ -32,7 +32,7 @@ from pullback import (
 )
 from pullback.core.trace import state
 from pullback.experimental import io_callback
-from pullback.transforms.callbacks import VMAP_METHODS
+from pullback.transforms.callbacks import VMAP_METHODS, without_effects
 from pullback.transforms.dce import dce_closed_jaxpr
 from pullback.transforms.jaxprs import linearize_jaxpr
 from pullback.transforms.partial_eval import partial_eval_jaxpr
@@ -473,6 +473,19 @@ def test_io_callback_without_results(way: Way) -> None:
 
     way(f)(3)
     assert seen == [3]
+
+
+def test_effects_that_are_left_out_in_one_thread_happen_in_another() -> None:
+    seen: list[str] = []
+    threads = [threading.Thread(target=lambda: debug.callback(lambda: seen.append("other"))) for _ in range(2)]
+    with without_effects():
+        debug.callback(lambda: seen.append("own"))
+        threads[0].start()
+        threads[0].join()
+    threads[1].start()
+    threads[1].join()
+    debug.callback(lambda: seen.append("own"))
+    assert seen == ["other", "other", "own"]
 
 
 # The state in which a function is called -----------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from pullback import (
     vmap,
 )
 from pullback.core.array import ArrayImpl, DeviceArray
+from pullback.core.config import override
 
 
 def close(a: Any, b: Any, tolerance: float = 1e-5) -> None:
@@ -132,6 +133,8 @@ def test_static_arguments_by_position_name_and_default() -> None:
     assert [float(compiled(2.0, 3)), float(compiled(2.0, n=3)), float(compiled(2.0, 3, "b"))] == [6, 6, -1]
     compiled(5.0, 3)
     assert g.count == 3
+    times = jit(lambda x, n: x * n, static_argnums=1)
+    assert [times(jnp.arange(2), n).dtype for n in (1, 1.0, True, 1j)] == ["int32", "float32", "int32", "complex64"]
     with pytest.raises(errors.StaticArgumentError, match=r"static argument 1 must be hashable.*\[3\] of type list"):
         compiled(2.0, [3])
     with pytest.raises(errors.ArgumentError, match="not the name of an argument"):
@@ -209,6 +212,10 @@ def test_configuration_is_part_of_the_key() -> None:
         assert compiled(1.0).dtype == np.float64
     assert compiled(1.0).dtype == np.float32
     assert g.count == 2
+    mixed = jit(lambda x, y: x + y)
+    assert mixed(jnp.ones(2), jnp.arange(2)).dtype == np.float32
+    with override("numpy_dtype_promotion", "strict"), pytest.raises(errors.PullbackError, match="promot"):
+        mixed(jnp.ones(2), jnp.arange(2))
 
 
 def test_disable_jit_runs_python() -> None:
@@ -268,6 +275,23 @@ def test_an_array_that_is_donated_twice() -> None:
     x = jnp.ones(3)
     with pytest.raises(errors.ArgumentError, match="donated twice"):
         jit(lambda a, b: (a + 1, b + 2), donate_argnums=(0, 1))(x, x)
+
+
+def test_donated_keywords_in_any_order() -> None:
+    step = jit(lambda *, rate, params: params - rate, donate_argnames="params")
+    for order in (("rate", "params"), ("params", "rate")):
+        given = {"rate": jit(lambda: jnp.ones(3))(), "params": jit(lambda: jnp.zeros(3))()}
+        close(step(**{name: given[name] for name in order}), jnp.full(3, -1.0))
+        assert given["params"].is_deleted()
+        assert not given["rate"].is_deleted()
+
+
+def test_a_donated_array_that_is_handed_through_stays() -> None:
+    x = jnp.ones(3)
+    same, other = jit(lambda x: (x, x + 1.0), donate_argnums=0)(x)
+    assert not x.is_deleted()
+    close(same, jnp.ones(3))
+    close(other, jnp.full(3, 2.0))
 
 
 def test_donation_that_cannot_be_used_warns() -> None:

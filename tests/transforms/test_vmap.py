@@ -195,9 +195,11 @@ def test_chunks(chunk_size: int) -> None:
         sizes.append(x)
         return {"a": x * y + c, "b": jnp.sum(x), "c": c}
 
-    got = vmap(f, (0, 1, None), {"a": 1, "b": 0, "c": None}, chunk_size=chunk_size)(x, y, 2.0)
-    close(got, vmap(f, (0, 1, None), {"a": 1, "b": 0, "c": None})(x, y, 2.0))
-    assert len(sizes) == -(-7 // chunk_size) + 1
+    for a in (1, -1):
+        sizes.clear()
+        got = vmap(f, (0, 1, None), {"a": a, "b": 0, "c": None}, chunk_size=chunk_size)(x, y, 2.0)
+        close(got, vmap(f, (0, 1, None), {"a": a, "b": 0, "c": None})(x, y, 2.0))
+        assert len(sizes) == -(-7 // chunk_size) + 1
 
 
 def test_chunks_bound_the_memory() -> None:
