@@ -11,7 +11,7 @@ OTHER_PYTHONS ?= 3.12 3.13
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-all-pythons test-processors lint bench clean
+.PHONY: help cookbook examples test test-all-pythons test-processors mutants lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,9 @@ test-processor-%: .venv/dev.stamp
 	else \
 	    echo "This processor lacks the instructions of $*: its tests are skipped"; \
 	fi
+
+mutants: .venv/dev.stamp ## plant faults, one at a time, and see that the tests find them (some minutes)
+	.venv/bin/python tests/mutants
 
 lint: .venv/dev.stamp ## ruff, mypy, the floors of the house, sizes of functions and files
 	.venv/bin/ruff check .

@@ -11,6 +11,8 @@ import pytest
 import pullback
 import pullback.numpy as pnp
 from pullback import (
+    debug,
+    effects_barrier,
     grad,
     hessian,
     jacfwd,
@@ -286,6 +288,23 @@ def test_the_number_of_steps_computed_again_is_the_least(length, slots, wrap):
     pullback.block_until_ready(wrap(value_and_grad(f))(0.5))
     again = recomputed(length, min(slots, length) - 1) - (length - 1)
     assert count == length + again + length  # the first pass, what is computed again, and each step as it is reversed
+
+
+def test_effects_of_steps_that_are_computed_again_happen_once():
+    seen = []
+
+    def f(x):
+        def step(c, i):
+            debug.callback(lambda i: seen.append(int(i)), i)
+            return pnp.sin(c), None
+
+        return lax.scan(step, x, pnp.arange(6), checkpoints=2)[0]
+
+    for g in (f, grad(f), jit(grad(f)), grad(jit(f))):
+        seen.clear()
+        g(0.5)
+        effects_barrier()
+        assert seen == [0, 1, 2, 3, 4, 5]
 
 
 def test_the_states_that_are_kept_are_in_the_program():

@@ -217,6 +217,23 @@ def test_effects_of_conditions_and_bodies() -> None:
         assert seen == expected
 
 
+def test_effects_of_a_loop_of_which_only_a_part_is_differentiated_happen_once() -> None:
+    seen: list[int] = []
+
+    def f(x: Any) -> Any:
+        def step(c: Any) -> Any:
+            debug.callback(lambda i: seen.append(int(i)), c[0])
+            return c[0] + 1, c[1] * x
+
+        return lax.while_loop(lambda c: c[0] < 3, step, (0, x))[1]
+
+    for g in (f, jit(f), grad(f), grad(jit(f)), jit(grad(f)), lambda x: linearize(jit(f), x)[1](1.0)):
+        seen.clear()
+        g(2.0)
+        effects_barrier()
+        assert seen == [0, 1, 2]
+
+
 def test_the_operation_that_gives_a_nan_is_found() -> None:
     def f(x: Any) -> Any:
         return lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, jnp.log(c[1] - c[0])), (0, x))[1]

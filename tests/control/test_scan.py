@@ -12,6 +12,7 @@ import pytest
 
 import pullback.numpy as jnp
 from pullback import (
+    custom_jvp,
     custom_vjp,
     debug,
     debug_nans,
@@ -326,6 +327,17 @@ def test_bodies_of_one_line_that_differ_in_the_sign_of_a_zero() -> None:
 
     for wrap in (lambda h: h, jit):
         assert [float(wrap(f(factor))(1.0)) for factor in (0.0, -0.0, 0.0)] == [np.inf, -np.inf, np.inf]
+
+
+def test_bodies_of_one_line_whose_rules_differ_in_an_argument_that_is_not_differentiated() -> None:
+    scaled = custom_jvp(lambda k, x: x, nondiff_argnums=(0,))
+    scaled.defjvp(lambda k, primals, tangents: (*primals, k * tangents[0]))
+
+    def f(k: float) -> Any:
+        return lambda x: lax.scan(lambda c, _: (scaled(k, c), None), x, None, length=2)[0]
+
+    for wrap in (lambda h: h, jit):
+        assert [float(wrap(grad(f(k)))(1.0)) for k in (2.0, 3.0, 2.0)] == [4, 9, 4]
 
 
 def test_a_new_closure_in_each_call_is_compiled_once() -> None:

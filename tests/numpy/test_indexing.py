@@ -328,6 +328,16 @@ def test_the_array_that_is_updated_stays_as_it_is() -> None:
     assert repr(x.at[0, 1:]) == f"{x!r}.at[0, 1:]"
 
 
+@pytest.mark.parametrize("method", ["add", "subtract", "set"])
+def test_derivatives_by_updates_that_are_moved_inside(method: str) -> None:
+    def f(u: Any, mode: Any) -> Any:
+        return getattr(pnp.zeros(3).at[pnp.array([0, 9])], method)(u, mode=mode) @ pnp.array([1.0, 2.0, 3.0])
+
+    sign = -1 if method == "subtract" else 1
+    same(pullback.grad(f)(pnp.ones(2), "clip"), np.float32([sign, 3 * sign]))
+    same(pullback.grad(f)(pnp.ones(2), "drop"), np.float32([sign, 0]))
+
+
 # Functions ---------------------------------------------------------------------------------------------------------
 
 

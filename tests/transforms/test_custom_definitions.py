@@ -172,3 +172,16 @@ def test_functions_are_leaves_of_trees_and_static_arguments() -> None:
     close(run(f, 1.0), 2.0)
     close(grad(run, 1)(f, 1.0), 3.0)
     assert tree_util.tree_leaves([f]) == [f]
+
+
+def test_rules_that_are_replaced_are_replaced_in_compiled_functions() -> None:
+    f = custom_vjp(lambda x: x)
+    g = jit(grad(lambda x: f(x) * 1.0))
+    for factor in (2.0, 3.0):
+        f.defvjp(lambda x: (x, factor), lambda factor, ct: (factor * ct,))
+        close(g(1.0), factor)
+    h = custom_jvp(lambda x: x)
+    k = jit(grad(lambda x: h(x) * 1.0))
+    for factor in (2.0, 3.0):
+        h.defjvps(lambda t, ans, x: factor * t)
+        close(k(1.0), factor)
