@@ -218,6 +218,21 @@ def test_effects_of_the_branch_that_is_taken() -> None:
             assert seen == expected
 
 
+def test_effects_of_branches_without_results() -> None:
+    seen: list[float] = []
+
+    def f(x: Any) -> Any:
+        lax.cond(x > 0, lambda x: debug.callback(lambda x: seen.append(float(x)), x), lambda x: None, x)
+        return x * x
+
+    for g in (f, jit(f), grad(f), jit(grad(f)), grad(jit(f)), grad(grad(jit(f)))):
+        seen.clear()
+        g(-2.0)
+        g(2.0)
+        effects_barrier()
+        assert seen == [2.0]
+
+
 def test_scopes_are_kept() -> None:
     def f(x: Any) -> Any:
         with named_scope("choice"):

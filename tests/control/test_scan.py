@@ -386,6 +386,21 @@ def test_effects_happen_once_and_in_order() -> None:
         assert seen == list(range(150)), g
 
 
+def test_effects_of_steps_without_results() -> None:
+    seen: list[float] = []
+    note = lambda x: debug.callback(lambda x: seen.append(float(x)), x)
+
+    def f(x: Any) -> Any:
+        lax.map(note, jnp.stack([x, x + 1]))
+        return x * x
+
+    for g in (f, jit(f), grad(f), jit(grad(f)), grad(jit(f)), lambda x: vmap(grad(f))(x[None])):
+        seen.clear()
+        g(jnp.float32(2))
+        effects_barrier()
+        assert seen == [2.0, 3.0]
+
+
 def test_effects_that_all_steps_share_happen_in_each() -> None:
     seen: list[float] = []
 

@@ -13,7 +13,7 @@ from mutants import MUTANTS, ROOT, Mutant
 def test_a_mutant_fits_the_source(mutant: Mutant, tmp_path: Path) -> None:
     assert mutant.occurrences() == 1, f"{mutant.file} has changed: give the mutant {mutant.name!r} its new text"
     for test in mutant.tests:
-        path, _, name = test.partition("::")
+        path, *_, name = test.split("::")
         assert f"def {name}(" in (ROOT / path).read_text(), f"there is no test {test}"
     source = ROOT / "src" / "pullback" / mutant.file
     changed = tmp_path / "src" / "pullback" / mutant.file

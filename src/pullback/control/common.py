@@ -500,7 +500,8 @@ def _divide(
     primitive: Primitive, dependence: Dependence, trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]
 ) -> list[Any] | None:
     linear = [type(x) is LinearTracer and x._trace is trace for x in args]
-    if all(dependence(linear, **params)):
+    dependent_results = dependence(linear, **params)
+    if dependent_results and all(dependent_results):  # one without results is there for its effects alone
         return None
     avals = [typeof(x) for x in args]
     invars, outvars = list(map(Var, avals)), list(map(Var, infer(primitive, avals, params)))
