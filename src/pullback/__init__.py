@@ -152,10 +152,11 @@ def _check_custom_rules(everywhere: bool) -> None:
 _observe("check_custom_rules", _check_custom_rules)
 
 
-def _check_tracer_leaks(begins: bool) -> None:
-    from pullback.transforms.compile_time import switch
+def _check_tracer_leaks(everywhere: bool) -> None:
+    if config.check_tracer_leaks:
+        from pullback.transforms.compile_time import switch_on
 
-    switch(begins)
+        switch_on()
 
 
 _observe("check_tracer_leaks", _check_tracer_leaks)

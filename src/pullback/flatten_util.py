@@ -4,10 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.core import dtypes, tree
+from pullback.core.naming import named
 
 __all__ = ["ravel_pytree"]
 
 
+@named
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """The leaves of a tree one after another in a vector, and the function that builds the tree from it.
 

@@ -15,6 +15,7 @@ from pullback.control.solves import NOTHING, Solver
 from pullback.core import dtypes, tree
 from pullback.core.array import as_array, typeof
 from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.naming import named
 from pullback.core.trace import Tracer
 from pullback.primitives.checked import stop_gradient
 from pullback.primitives.elementwise import complex as make_complex
@@ -43,6 +44,7 @@ def _map_inexact(function: Callable[[Any], Any], tangents: Any) -> Any:
 # Branches -----------------------------------------------------------------------------------------------------------
 
 
+@named
 def safe_where(condition: Any, fun: Callable[[Any], Any], x: Any, otherwise: Any = 0.0, safe: Any = 1.0) -> Any:
     """``where(condition, fun(x), otherwise)`` with derivatives that are finite where ``fun`` is singular and not taken.
 
@@ -96,6 +98,7 @@ def _scaled_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[An
 _meant(_scaled, derivative=False)
 
 
+@named
 def scale_gradient(x: Any, factor: Any) -> Any:
     """The value of ``x``, whose derivative is multiplied by a factor, in both modes.
 
@@ -110,6 +113,7 @@ def scale_gradient(x: Any, factor: Any) -> Any:
     return _scaled(x, factor)
 
 
+@named
 def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
     """The value of ``x``, whose derivative is multiplied by ``-factor``: the layer of domain-adversarial training.
 
@@ -152,6 +156,7 @@ def _clip_elements(ct: Any, low: Any, high: Any) -> Any:
 _clipped = _clipping(_clip_elements)
 
 
+@named
 def clip_gradient(x: Any, low: Any, high: Any) -> Any:
     """The value of ``x``, whose gradient is clipped, element by element.
 
@@ -186,6 +191,7 @@ def _wide(dtype: Any) -> Any:
 _clipped_by_norm = _clipping(_clip_norm)
 
 
+@named
 def clip_gradient_norm(x: Any, largest: Any) -> Any:
     """The value of ``x``, whose gradient is scaled down to a norm where it has a larger one.
 

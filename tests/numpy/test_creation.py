@@ -79,7 +79,7 @@ BAD = [
     ([[1, 2], [3]], ShapeError, "not all of one shape"),
     ([np.ones(2), np.ones(3)], ShapeError, r"one shape, got \(2,\), \(3,\)"),
     ([np.ones(2), 1.0], ShapeError, r"one shape, got \(\), \(2,\)"),
-    (np.array(["a"]), DtypeError, "is not supported"),
+    (np.array(["a"]), OperandError, "is not supported"),
     (2**40, OverflowError, "too large for int32"),
     ([2**40], OverflowError, "out of bounds for int32"),
     ([2**70], OverflowError, "does not fit in 64 bits"),

@@ -310,8 +310,8 @@ def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
 def _holds(dtype: Any, x: Array) -> bool:
     """Whether an integer surely does not change in another dtype."""
     limits, value = dtypes.iinfo(dtype), known(x)
-    own = dtypes.iinfo(x.dtype) if value is None else None
-    least, most = (int(value), int(value)) if value is not None else (own.min, own.max)
+    own = dtypes.iinfo(x.dtype)
+    least, most = (own.min, own.max) if value is None else (int(value), int(value))
     return bool(limits.min <= least and most <= limits.max)
 
 

@@ -20,6 +20,7 @@ from pullback.core import dtypes, tree
 from pullback.core.errors import (
     AllocationError,
     DeletedArrayError,
+    DtypeError,
     ImmutableArrayError,
     KeyConversionError,
     MaskedArrayError,
@@ -389,7 +390,12 @@ def as_array(x: Any) -> Array:
     if type(x) in SCALARS:
         return from_scalar(x)
     if isinstance(x, (np.ndarray, np.generic)):
-        return from_numpy(x)
+        try:
+            return from_numpy(x)
+        except DtypeError as error:
+            raise OperandError(
+                f"expected an array of numbers, got {_short(x)} of type {type(x).__name__}: {error}"
+            ) from None
     for kind in (bool, int, float, complex):
         if isinstance(x, kind):
             return from_scalar(kind(x))  # type: ignore[arg-type]

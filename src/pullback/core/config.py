@@ -202,10 +202,13 @@ def _tell(name: str, everywhere: bool) -> None:
         _observers[name](everywhere)
 
 
-@contextmanager
-def override(name: str, value: Any) -> Iterator[None]:
+def override(name: str, value: Any) -> Any:
     """Set a switch within a block, for the current thread only."""
-    key = _checked(name, value)
+    return _overridden(_checked(name, value), value)
+
+
+@contextmanager
+def _overridden(key: str, value: Any) -> Iterator[None]:
     local = vars(config)
     before = dict(local)
     local[key] = value
@@ -389,7 +392,6 @@ def default_matmul_precision(new_val: str | None) -> Any:
     >>> "precision HIGHEST" in text
     True
     """
-    _checked("default_matmul_precision", new_val)
     return override("default_matmul_precision", new_val)
 
 
@@ -399,7 +401,6 @@ def default_prng_impl(new_val: str) -> Any:
     Raises:
       ArgumentError: another kind (a ValueError).
     """
-    _checked("default_prng_impl", new_val)
     return override("default_prng_impl", new_val)
 
 
@@ -423,7 +424,7 @@ def transfer_guard(new_val: str) -> Any:
     ...     pullback.jit(lambda x: x + 1)(1.0)
     Traceback (most recent call last):
         ...
-    pullback.core.errors.TransferGuardError: a host-to-device transfer of f32[] is refused ...
+    pullback.core.errors.TransferGuardError: a host-to-device transfer of f32[] is refused, ...
     """
     for guard in _GUARDS:
         _checked(guard, new_val)

@@ -16,7 +16,7 @@ from typing import Any, Generic, Literal, TypeVar, overload
 import numpy as np
 
 from pullback.core.config import config
-from pullback.core.errors import DtypeError, OperandError, TypePromotionError
+from pullback.core.errors import ArgumentError, DtypeError, OperandError, TypePromotionError
 from pullback.core.interrupts import imported
 
 DType = np.dtype[Any]
@@ -701,7 +701,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     try:
         return parsed == _parse(kind)
     except DtypeError as error:
-        raise ValueError(f"there is no kind or dtype {kind!r}; the kinds are {', '.join(_KINDS)}") from error
+        raise ArgumentError(
+            f"isdtype: there is no kind or dtype {kind!r}; the kinds are {', '.join(_KINDS)}"
+        ) from error
 
 
 def finfo(dtype: Any) -> Any:

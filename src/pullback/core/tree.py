@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pullback.core import tree_nodes as nodes
+from pullback.core.errors import ArgumentError
 from pullback.core.tree_nodes import (
     NAMESPACE,
     DictKey,
@@ -163,7 +164,7 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
         return treedef.unflatten(leaves)
     except ValueError as error:
         if isinstance(leaves, (list, tuple)) and len(leaves) != treedef.num_leaves:
-            raise ValueError(
+            raise ArgumentError(
                 f"expected {treedef.num_leaves} leaves for the tree {treedef}, got {len(leaves)}"
             ) from error
         raise
@@ -262,7 +263,7 @@ def reduce_associative(
     flat = leaves(tree, is_leaf)
     if not flat:
         if identity is _MISSING:
-            raise TypeError("a tree without leaves can be reduced only if an identity is given")
+            raise ArgumentError("a tree without leaves can be reduced only if an identity is given")
         return identity
 
     def combine(part: list[Any]) -> Any:
@@ -308,10 +309,10 @@ def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_
         if inner_treedef is None:
             inner_treedef = treedef
         if treedef != inner_treedef:
-            raise ValueError(f"expected subtrees of the inner structure {inner_treedef}, got {treedef}")
+            raise ArgumentError(f"expected subtrees of the inner structure {inner_treedef}, got {treedef}")
         rows.append(row)
     if inner_treedef is None:
-        raise ValueError(f"the inner structure is needed, since the outer one, {outer_treedef}, has no leaves")
+        raise ArgumentError(f"the inner structure is needed, since the outer one, {outer_treedef}, has no leaves")
     columns = [[row[i] for row in rows] for i in range(inner_treedef.num_leaves)]
     return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
 
@@ -366,7 +367,7 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, m
             raise
         path, expected, got = where
         place = f"at {keystr(path)}" if path else "at the root"
-        raise ValueError(f"{message}: {place}, expected {expected}, got {got}") from error
+        raise ArgumentError(f"{message}: {place}, expected {expected}, got {got}") from error
 
 
 def _first_disagreement(tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath) -> tuple[KeyPath, str, str] | None:

@@ -19,7 +19,7 @@ from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.types import ShapedArray
-from pullback.primitives.checked_shapes import dynamic_update_index_in_dim
+from pullback.primitives.checked_dynamic import dynamic_update_index_in_dim
 from pullback.primitives.slicing import concatenate, stack
 from pullback.transforms.call import jit_p
 from pullback.transforms.jaxprs import cached_by_jaxpr

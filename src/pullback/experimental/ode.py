@@ -37,6 +37,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from pullback.core.types import ShapedArray
 from pullback.experimental.dormand_prince import Problem, first_step, of_type, solve
 from pullback.experimental.dormand_prince_adjoint import adjoint
+from pullback.numpy.promotion import listed
 from pullback.primitives.checked import stop_gradient
 from pullback.primitives.slicing import concatenate
 from pullback.transforms.arguments import check_callable, entrance, name_of, out_leaf
@@ -144,7 +145,7 @@ def _as_state(x: Array, name: str) -> Array:
 
 def _times(t: Any, state: Packing) -> Any:
     """The times as a vector, at least as exact as the state."""
-    times = pnp.asarray(t)
+    times = listed("odeint", t)
     if times.ndim != 1 or not times.size or dtypes.is_complex(times.dtype) or dtypes.is_bool(times.dtype):
         raise ArgumentError(
             f"odeint: t must be a vector of at least one real number, the times at which the solution is wanted, the "

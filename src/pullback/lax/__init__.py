@@ -81,6 +81,14 @@ from pullback.primitives.checked import (
     tan,
     tanh,
 )  # fmt: skip
+from pullback.primitives.checked_dynamic import (
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_index_in_dim,
+    dynamic_update_slice,
+    dynamic_update_slice_in_dim,
+)
 from pullback.primitives.checked_shapes import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -102,12 +110,6 @@ from pullback.primitives.checked_shapes import (
     cumsum,
     dot,
     dot_general,
-    dynamic_index_in_dim,
-    dynamic_slice,
-    dynamic_slice_in_dim,
-    dynamic_update_index_in_dim,
-    dynamic_update_slice,
-    dynamic_update_slice_in_dim,
     expand_dims,
     full,
     full_like,

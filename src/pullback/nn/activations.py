@@ -11,7 +11,7 @@ from typing import Any
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError, ShapeError
-from pullback.numpy.promotion import axis_index, inexact_operand, operand, strong
+from pullback.numpy.promotion import axis_index, inexact_operand, named, operand, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import slicing
 
@@ -83,6 +83,7 @@ def relu6(x: Any) -> Any:
     return ops.where(ops.le_p.bind(x, 0), 0, ops.where(ops.ge_p.bind(x, 6), 6, x))
 
 
+@named
 def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
     """The leaky rectified linear unit: ``x`` where it is not negative, else ``negative_slope * x``.
 
@@ -280,6 +281,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return ops.mul(x, ops.mul(0.5, ops.add(1, ops.tanh(ops.mul(math.sqrt(2 / math.pi), cubic)))))
 
 
+@named
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """The exponential linear unit: ``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
 
@@ -297,6 +299,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     return pnp.where(positive, x, pnp.multiply(alpha, pnp.expm1(pnp.where(positive, 0.0, x))))
 
 
+@named
 def selu(x: Any) -> Any:
     """The scaled exponential linear unit, whose outputs keep mean 0 and variance 1; see Klambauer et al. 2017.
 
@@ -309,6 +312,7 @@ def selu(x: Any) -> Any:
     return pnp.multiply(1.0507009873554804934193349852946, elu(x, 1.6732632423543772848170429916717))
 
 
+@named
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """The exponential linear unit with derivative 1 at 0: ``alpha * (exp(x / alpha) - 1)`` where ``x`` is negative.
 

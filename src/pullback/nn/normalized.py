@@ -16,7 +16,7 @@ import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, PullbackError, ShapeError
 from pullback.numpy.declare import inexact_pair
-from pullback.numpy.promotion import axis_index, inexact_operand, strong
+from pullback.numpy.promotion import axis_index, inexact_operand, named, strong
 from pullback.numpy.reductions import all_axes, boolean_mask, count_of
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes, slicing
@@ -241,6 +241,7 @@ def standardize(
     return ops.convert_element_type(out, dtype) if narrow and given is None else out
 
 
+@named
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
     """Vectors of zeros with a one at the place that each index says; of zeros alone for an index out of range.
 

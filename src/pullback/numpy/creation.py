@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.backends import host
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, Array, ArrayImpl, from_numpy, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, from_numpy
 from pullback.core.errors import AllocationError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import state
 from pullback.numpy.declare import numeric
@@ -20,8 +20,10 @@ from pullback.numpy.promotion import (
     axis_index,
     diagonal_number,
     inexact_operand,
+    named,
     operand,
     promote_all,
+    quote,
     shape_tuple,
 )
 from pullback.primitives import elementwise as ops
@@ -84,7 +86,10 @@ def asarray(
     """
     if dtype is None and isinstance(a, Array) and not copy:
         return a
-    return array(a, dtype, copy=bool(copy))
+    try:
+        return array(a, dtype, copy=bool(copy))
+    except (OperandError, ShapeError, DtypeError) as error:
+        raise type(error)(f"as{error}" if str(error).startswith("array: ") else f"asarray: {error}") from None
 
 
 def _from_value(x: Any, wanted: Any) -> Any:
@@ -197,6 +202,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     return _copied(out) if copy and out is x else out
 
 
+@named
 def copy(a: Any, order: str | None = None) -> Any:
     """Another array of the elements of ``a``, which stays when ``a`` is donated to a compiled function or deleted.
 
@@ -217,7 +223,14 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     >>> print(pnp.from_dlpack(np.arange(2)))
     [0 1]
     """
-    return from_numpy(np.array(np.from_dlpack(x)))
+    if not hasattr(x, "__dlpack__"):
+        raise OperandError(
+            f"from_dlpack: expected an array with the method __dlpack__, got {quote(x)} of type {type(x).__name__}"
+        )
+    try:
+        return from_numpy(np.array(np.from_dlpack(x)))
+    except BufferError as error:
+        raise OperandError(f"from_dlpack: the array cannot be exchanged: {error}") from None
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
@@ -237,7 +250,14 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
     >>> print(pnp.fromiter(range(3), float))
     [0. 1. 2.]
     """
-    return ArrayImpl(np.fromiter(iter, dtypes.canonicalize_dtype(dtype), count))
+    target = dtypes.canonicalize_dtype(dtype)
+    try:
+        return ArrayImpl(np.fromiter(iter, target, count))
+    except (TypeError, ValueError) as error:
+        raise OperandError(
+            f"fromiter: expected an iterable of numbers for {target}, got {quote(iter)} of type {type(iter).__name__} "
+            f"({error})"
+        ) from None
 
 
 # From shapes -------------------------------------------------------------------------------------------------------
@@ -247,7 +267,7 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any) -> ArrayImpl:
     """A constant array, in memory of its own."""
     sizes = shape_tuple(shape, name)
     try:
-        if dtype == dtypes.float0 or (dtype.kind != "V" and value == 0):
+        if value == 0 if dtype.kind != "V" else dtype == dtypes.float0:
             return ArrayImpl(np.zeros(sizes, dtype))
         out = np.empty(sizes, dtype)
         out[...] = value
@@ -294,6 +314,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     return _filled("empty", shape, dtypes.canonicalize_dtype(dtype or float), 0)
 
 
+@named
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """An array filled with a value, or with an array broadcast to the shape.
 
@@ -315,8 +336,15 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     return shapes.broadcast_to(value, sizes)
 
 
+def _type_of(name: str, a: Any) -> Any:
+    """What has the shape and dtype of an operand, which may be anything that has both."""
+    if isinstance(a, (np.ndarray, np.generic)) or not (hasattr(a, "shape") and hasattr(a, "dtype")):
+        return operand(name, a)
+    return a
+
+
 def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
-    aval = a if hasattr(a, "shape") and hasattr(a, "dtype") else typeof(a)
+    aval = _type_of(name, a)
     target = dtypes.canonicalize_dtype(aval.dtype if dtype is None else dtype)
     out = _filled(name, aval.shape if shape is None else shape, target, value)
     out.weak_type = dtype is None and bool(getattr(aval, "weak_type", False))
@@ -353,6 +381,7 @@ def empty_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     return _like("empty_like", a, dtype, shape, 0)
 
 
+@named
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """An array of the shape and dtype of ``a``, unless others are given, filled with a value.
 
@@ -360,7 +389,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, 
     >>> print(pnp.full_like(pnp.ones(2), 7))
     [7. 7.]
     """
-    aval = a if hasattr(a, "shape") and hasattr(a, "dtype") else typeof(a)
+    aval = _type_of("full_like", a)
     target = dtypes.canonicalize_dtype(aval.dtype if dtype is None else dtype)
     return full(aval.shape if shape is None else shape, fill_value, target)
 
@@ -437,6 +466,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     [0 1 2] [0.  0.5]
     """
     bounds = [operand("arange", x) for x in (start, stop, step) if x is not None]
+    if start is None and stop is None:
+        raise OperandError("arange: expected at least one bound, got None")
     if any(x.shape != () for x in bounds):
         raise ShapeError(f"arange takes scalars, got shapes {', '.join(str(x.shape) for x in bounds)}")
     target = dtypes.result_type(*bounds) if dtype is None else dtypes.canonicalize_dtype(dtype)
@@ -510,6 +541,7 @@ def _rounded_down(x: Any, dtype: Any) -> Any:
     return convert_element_type(x, dtype)
 
 
+@named
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Any:

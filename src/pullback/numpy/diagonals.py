@@ -12,7 +12,7 @@ from pullback.core.array import ArrayImpl
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import state
 from pullback.numpy.index_lowering import read, write
-from pullback.numpy.promotion import axis_index, known_int, operand, shape_tuple
+from pullback.numpy.promotion import axis_index, known_int, listed, operand, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, shapes
 from pullback.primitives.scatter import scatter
@@ -214,7 +214,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
 
 
 def _matrix_sizes(name: str, arr: Any) -> tuple[int, int]:
-    shape = np.shape(arr)
+    shape = listed(name, arr).shape
     if len(shape) != 2:
         raise ShapeError(f"{name} needs an array with two axes, got shape {shape}")
     return shape
@@ -262,7 +262,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     >>> print(*diag_indices_from(pnp.ones((2, 2))))
     [0 1] [0 1]
     """
-    shape = np.shape(arr)
+    shape = listed("diag_indices_from", arr).shape
     if len(shape) < 2 or len(set(shape)) > 1:
         raise ShapeError(f"diag_indices_from needs at least two axes, all of one size, got shape {shape}")
     return diag_indices(shape[0], len(shape))

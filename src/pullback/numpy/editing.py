@@ -10,10 +10,10 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import refuse_masked, typeof
-from pullback.core.errors import ShapeError, UnsupportedFunctionError
+from pullback.core.errors import DtypeError, ShapeError, UnsupportedFunctionError
 from pullback.numpy.joining import concatenate
 from pullback.numpy.manipulation import broadcast_to, ravel, take_parts, tile
-from pullback.numpy.promotion import axis_index, operand, shape_tuple
+from pullback.numpy.promotion import axis_index, concrete, listed, operand, quote, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.contraction import dot_general_p
@@ -297,10 +297,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         x, axis = ravel(x), 0
     axis = axis_index(axis, len(x.shape), "insert")
     n = x.shape[axis]
-    refuse_masked(obj)
-    where = np.arange(*obj.indices(n)) if isinstance(obj, slice) else np.asarray(obj)
+    where = np.arange(*obj.indices(n)) if isinstance(obj, slice) else concrete(listed("insert", obj))
     if where.dtype.kind == "b":
         where = np.flatnonzero(where)
+    if where.dtype.kind not in "iu" and where.size:
+        raise DtypeError(f"insert: positions must be integers, got {quote(obj)}")
     if where.ndim > 1 or (where.size and (where.min() < -n or where.max() > n)):
         raise ShapeError(f"insert: {obj!r} does not fit axis {axis} of an array of shape {x.shape}")
     where = np.where(where < 0, where + n, where).astype(np.intp)

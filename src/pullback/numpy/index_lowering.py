@@ -287,8 +287,6 @@ def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
         if e is Ellipsis:
             continue
         axis += e is not None
-        if type(e) is int:
-            require_element(e, shape[axis], axis)
         if e is None:
             new.append(len(full))
             full.append(1)
@@ -297,7 +295,7 @@ def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
                 end = len(batch) + len(block)
                 full += block
                 batch += block
-            vectors.append((axis, _from_the_end(e, shape[axis], wrap), end))
+            vectors.append((axis, _from_the_end(e, axis, shape, wrap), end))
         elif e.step == 1 or len(e) == 1:
             windows[axis] = len(full)
             if len(e) != shape[axis]:
@@ -366,8 +364,11 @@ def _broadcast(shapes_: Sequence[Shape]) -> Shape:
         ) from None
 
 
-def _from_the_end(positions: Any, size: int, wrap: bool) -> Any:
+def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
     """Positions that may count from the end as positions from the start; what is out of range stays out of range."""
+    size = shape[axis]
+    if type(positions) is int:
+        require_element(positions, size, axis)
     if not isinstance(positions, Array):
         positions = np.asarray(positions)
         if positions.dtype.kind == "i" and wrap:

@@ -24,7 +24,7 @@ from pullback.core.errors import (
 )
 from pullback.core.trace import Tracer, state
 from pullback.numpy.index_lowering import position, read, write
-from pullback.numpy.promotion import another, axis_index, operand, promote_all
+from pullback.numpy.promotion import another, axis_index, listed, named, operand, promote_all, sequence
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
@@ -458,9 +458,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 
 def _known(name: str, x: Any) -> Any:
     """The values of a condition, of which the shape of the result depends."""
-    if isinstance(x, (list, tuple)):
-        return np.asarray(x)
-    x = operand(name, x)
+    x = listed(name, x)
     known = x.concrete() if isinstance(x, Tracer) else x
     if known is None:
         raise ConcretizationTypeError(
@@ -486,12 +484,13 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     >>> print(nonzero(pnp.array([3, 0, 4]), size=3, fill_value=-1)[0])
     [ 0  2 -1]
     """
-    if np.ndim(a) == 0 and not isinstance(a, (list, tuple)):
+    a = listed("nonzero", a)
+    if not a.shape:
         raise ShapeError("nonzero of an array without axes; make it one-dimensional with jnp.atleast_1d first")
     if size is None:
         return tuple(ArrayImpl(i.astype(dtypes.default_int())) for i in _known("nonzero", a).nonzero())
     count = operator.index(size)
-    x = operand("nonzero", np.asarray(a) if isinstance(a, (list, tuple)) else a)
+    x = a
     rank = len(x.shape)
     fills = fill_value if isinstance(fill_value, (tuple, list)) else (0 if fill_value is None else fill_value,) * rank
     if len(fills) != rank:
@@ -522,7 +521,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
 
 def _raveled(name: str, a: Any) -> Any:
-    x = operand(name, np.asarray(a) if isinstance(a, (list, tuple)) else a)
+    x = listed(name, a)
     return shapes.reshape(x, (x.aval.size,))
 
 
@@ -534,7 +533,8 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     [[0 1]
      [1 0]]
     """
-    if np.ndim(a) == 0:
+    a = listed("argwhere", a)
+    if not a.shape:
         count = int(bool(_known("argwhere", a))) if size is None else size
         return ArrayImpl(np.zeros((count, 0), dtypes.default_int()))
     return slicing.stack(nonzero(a, size=size, fill_value=fill_value), 1)
@@ -570,7 +570,7 @@ def compress(
     """
     if out is not None:
         raise ArgumentError("compress: out must be None, for arrays are immutable")
-    holds = operand("compress", np.asarray(condition) if isinstance(condition, (list, tuple)) else condition)
+    holds = listed("compress", condition)
     if len(holds.shape) != 1:
         raise ShapeError(f"compress: the condition must be one-dimensional, got shape {holds.shape}")
     x = _raveled("compress", a) if axis is None else operand("compress", a)
@@ -589,6 +589,7 @@ def compress(
     return take(x, positions_, where, mode="fill", fill_value=fill_value)
 
 
+@named
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
     """The elements for which a condition holds, in row-major order; the arguments are those of :func:`compress`.
 
@@ -617,7 +618,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     >>> print(*unravel_index(pnp.array([5, 2]), (2, 3)))
     [1 0] [2 2]
     """
-    flat = _positions("unravel_index", np.asarray(indices) if isinstance(indices, (list, tuple)) else indices)
+    flat = _positions("unravel_index", listed("unravel_index", indices))
     sizes = tuple(map(operator.index, shape)) if isinstance(shape, (tuple, list)) else (operator.index(shape),)
     total = int(np.prod(sizes, dtype=np.int64))
     if total == 0:
@@ -691,7 +692,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     """
     out = []
     for k, arg in enumerate(args):
-        x = operand("ix_", np.asarray(arg) if isinstance(arg, (list, tuple)) else arg)
+        x = listed("ix_", arg)
         if len(x.shape) != 1:
             raise ShapeError(f"ix_: arguments must be one-dimensional, got shape {x.shape}")
         if dtypes.is_bool(x.dtype):
@@ -719,7 +720,12 @@ def choose(a: Any, choices: Sequence[Any] | Array, out: None = None, mode: str =
     if out is not None:
         raise ArgumentError("choose: out must be None, for arrays are immutable")
     which = _positions("choose", a)
-    cases = promote_all("choose", list(iterate(choices)) if isinstance(choices, (Array, np.ndarray)) else choices)
+    parts = (
+        list(iterate(operand("choose", choices)))
+        if isinstance(choices, (Array, np.ndarray))
+        else sequence("choose", choices)
+    )
+    cases = promote_all("choose", parts)
     n = len(cases)
     if mode == "raise":
         known = _known("choose with mode='raise'", which)

@@ -9,11 +9,12 @@ from pullback.core import dtypes
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy import reductions, sorting, ufuncs
 from pullback.numpy.creation import array
-from pullback.numpy.promotion import axis_index, inexact_operand, promote_all
+from pullback.numpy.promotion import axis_index, inexact_operand, named, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 
 
+@named
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """The piecewise linear function through the points ``(xp, fp)``, at ``x``; differentiable in all three.
 

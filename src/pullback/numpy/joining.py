@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -14,7 +13,7 @@ from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.trace import state
 from pullback.numpy.manipulation import is_sequence, ravel, three_axes, transpose, two_axes, unstack
-from pullback.numpy.promotion import axis_index, operand, promote_all
+from pullback.numpy.promotion import axis_index, known_int, operand, promote_all
 from pullback.primitives import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type
 
@@ -33,7 +32,7 @@ def _sequence(name: str, arrays: Any) -> Sequence[Any]:
             raise ShapeError(f"{name} needs at least one array")
         return arrays
     if isinstance(arrays, (Array, np.ndarray)) and len(arrays.shape):
-        return unstack(arrays)
+        return unstack(operand(name, arrays))
     raise OperandError(f"{name} takes a sequence of arrays, got {arrays!r} of type {type(arrays).__name__}")
 
 
@@ -289,9 +288,10 @@ def _split(name: str, ary: Any, where: Any, axis: int, equal: bool = True) -> li
     axis = axis_index(axis, len(x.shape), name)
     n = x.shape[axis]
     if is_sequence(where):
-        cuts = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in map(operator.index, where)), n]
+        cut_points = [known_int(name, "a position at which to cut", i) for i in where]
+        cuts = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in cut_points), n]
     else:
-        count = operator.index(where)
+        count = known_int(name, "the number of parts", where)
         if count < 1 or (equal and n % count):
             raise ShapeError(
                 f"{name}: axis {axis} of an array of shape {x.shape} does not divide into {count} equal parts"

@@ -5,7 +5,6 @@ What needs eigenvalues, singular values or a QR decomposition is not there yet.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +12,16 @@ from pullback.core import dtypes
 from pullback.core.errors import ShapeError, UnsupportedFunctionError
 from pullback.numpy import contraction, diagonals, manipulation, reductions
 from pullback.numpy.creation import eye
-from pullback.numpy.promotion import axes_tuple, axis_index, inexact_operand, operand, promote_all
+from pullback.numpy.promotion import (
+    axes_tuple,
+    axis_index,
+    inexact_operand,
+    known_int,
+    named,
+    operand,
+    promote_all,
+    sequence,
+)
 from pullback.primitives import checked_linalg, lu, shapes
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checked import bind
@@ -122,6 +130,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return _vector_norm(x, ord, tuple(axis_index(a, rank, "linalg.vector_norm") for a in given), keepdims)
 
 
+@named
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """The norm of the matrices in the last two axes.
 
@@ -409,7 +418,7 @@ def matrix_power(a: Any, n: int) -> Any:
     [[1 5]
      [0 1]]
     """
-    a, n = operand("linalg.matrix_power", a), operator.index(n)
+    a, n = operand("linalg.matrix_power", a), known_int("linalg.matrix_power", "n", n)
     require_square("linalg.matrix_power", a)
     if n < 0:
         a, n = inv(a), -n
@@ -440,7 +449,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     >>> print(pnp.linalg.multi_dot([pnp.ones((1, 2)), pnp.ones((2, 3)), pnp.ones(3)]))
     [6.]
     """
-    factors = [operand("linalg.multi_dot", a) for a in arrays]
+    factors = [operand("linalg.multi_dot", a) for a in sequence("linalg.multi_dot", arrays)]
     if len(factors) < 2:
         raise ShapeError(f"linalg.multi_dot takes at least two arrays, got {len(factors)}")
     ends = [len(factors[0].shape) == 1, len(factors[-1].shape) == 1]

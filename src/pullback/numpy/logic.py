@@ -16,7 +16,18 @@ from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.trace import Primitive
 from pullback.numpy import declare, promotion
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
-from pullback.numpy.promotion import another, inexact_operand, operand, promote, promote_all, refuse_out, strong
+from pullback.numpy.promotion import (
+    another,
+    inexact_operand,
+    listed,
+    named,
+    operand,
+    promote,
+    promote_all,
+    refuse_out,
+    sequence,
+    strong,
+)
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 
@@ -295,6 +306,7 @@ def iscomplex(x: Any, /) -> Any:
     return ops.ne_p.bind(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else _all(x, False)
 
 
+@named
 def isrealobj(x: Any, /) -> bool:
     """Whether the dtype is not complex.
 
@@ -334,7 +346,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None and y is None:
         from pullback.numpy.indexing import nonzero
 
-        return nonzero(condition)
+        return nonzero(listed("where", condition))
     if x is None or y is None:
         raise ShapeError("where takes both or neither of x and y")
     which = truth("where", condition)
@@ -356,6 +368,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     >>> print(pnp.select([x < 1, x < 3], [x, 10 * x], -1))
     [ 0 10 20 -1]
     """
+    condlist, choicelist = sequence("select", condlist), sequence("select", choicelist)
     if len(condlist) != len(choicelist) or not condlist:
         raise ShapeError(
             f"select takes as many conditions as choices, at least one; got {len(condlist)} and {len(choicelist)}"
@@ -444,6 +457,7 @@ def _like(x: Any, value: Any) -> Any:
     return ops.convert_element_type(inexact_operand("isclose", value), dtypes.to_real(x.dtype))
 
 
+@named
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close; see :func:`isclose`.
 
@@ -460,6 +474,7 @@ def _every(x: Any) -> Any:
     return all(x)
 
 
+@named
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether two arrays have one shape and equal elements.
 
@@ -478,6 +493,7 @@ def _same(x: Any, y: Any, equal_nan: bool) -> Any:
     return ops.or_p.bind(same, ops.and_p.bind(isnan(x), isnan(y))) if equal_nan else same
 
 
+@named
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays broadcast to one shape, with equal elements.
 

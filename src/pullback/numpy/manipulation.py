@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -14,7 +13,7 @@ from pullback.core.array import Array, ArrayImpl, refuse_masked
 from pullback.core.errors import DtypeError, ShapeError, TracerArrayConversionError
 from pullback.core.trace import state
 from pullback.core.types import Shape
-from pullback.numpy.promotion import another, axis_index, operand, quote, shape_tuple
+from pullback.numpy.promotion import another, axis_index, known_int, named, operand, quote, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.declare import broadcast_shape
@@ -278,6 +277,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     return shapes.transpose(x, order)
 
 
+@named
 def permute_dims(a: Any, /, axes: Any) -> Any:
     """The array with its axes permuted; see :func:`transpose`.
 
@@ -485,6 +485,7 @@ def flip(m: Any, axis: Any = None) -> Any:
     return slicing.rev(x, [axis_index(i, rank, "flip") for i in axes])
 
 
+@named
 def flipud(m: Any) -> Any:
     """The array with the order of its rows reversed.
 
@@ -495,6 +496,7 @@ def flipud(m: Any) -> Any:
     return flip(m, 0)
 
 
+@named
 def fliplr(m: Any) -> Any:
     """The array with the order of its columns reversed.
 
@@ -541,7 +543,13 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         return shapes.reshape(roll(ravel(x), shift, 0), x.shape)
     axes = list(axis) if isinstance(axis, (tuple, list)) else [axis]
-    steps = list(shift) if isinstance(shift, (tuple, list)) else list(unstack(shift)) if is_sequence(shift) else [shift]
+    steps = (
+        list(shift)
+        if isinstance(shift, (tuple, list))
+        else list(unstack(operand("roll", shift)))
+        if is_sequence(shift)
+        else [shift]
+    )
     if len(axes) != len(steps) and 1 not in (len(axes), len(steps)):
         raise ShapeError(f"roll: the shifts {shift!r} do not fit the axes {axis!r}")
     count = max(len(axes), len(steps))
@@ -555,7 +563,7 @@ def _roll_one(x: Any, shift: Any, axis: int) -> Any:
     if n == 0:
         return x
     if not isinstance(shift, Array) or isinstance(shift, ArrayImpl):
-        k = operator.index(shift) % n  # type: ignore[arg-type]
+        k = known_int("roll", "a shift", shift) % n
         if k == 0:
             return x
         parts = slicing.slice_in_dim(x, n - k, n, axis), slicing.slice_in_dim(x, 0, n - k, axis)

@@ -13,7 +13,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.manipulation import unstack
-from pullback.numpy.promotion import axis_index, operand
+from pullback.numpy.promotion import axis_index, operand, sequence
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.declare import broadcast_shape
@@ -227,7 +227,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         condlist = operand("piecewise", condlist)
         condlist = unstack(condlist) if len(condlist.shape) > len(x.shape) else [condlist]
     conditions = [operand("piecewise", c) for c in condlist]
-    functions = list(funclist)
+    functions = sequence("piecewise", funclist)
     if len(functions) == len(conditions):
         functions.append(0)
     elif len(functions) != len(conditions) + 1:

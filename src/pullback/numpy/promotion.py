@@ -16,8 +16,15 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, fresh, from_scalar
 from pullback.core.config import Config, config, observe
-from pullback.core.errors import OperandError, ShapeError, TracerIntegerConversionError, UnsupportedArgumentError
+from pullback.core.errors import (
+    DtypeError,
+    OperandError,
+    ShapeError,
+    TracerIntegerConversionError,
+    UnsupportedArgumentError,
+)
 from pullback.core.locks import renewed
+from pullback.core.naming import named as named
 from pullback.core.source import warn
 from pullback.core.trace import Tracer
 from pullback.primitives.elementwise import convert_element_type
@@ -37,6 +44,25 @@ def another(x: Any) -> Any:
     """Another array of the same elements, for functions that return their operand as it is: results are new arrays,
     which stay when the operand is donated. A traced operand is returned itself."""
     return fresh(x) if isinstance(x, ArrayImpl) else x
+
+
+def listed(name: str, x: Any) -> Any:
+    """An operand as an array, where lists of lists are welcome."""
+    if not isinstance(x, (list, tuple)):
+        return operand(name, x)
+    from pullback.numpy.creation import array
+
+    try:
+        return array(x)
+    except (OperandError, DtypeError, ShapeError) as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def sequence(name: str, xs: Any) -> list[Any]:
+    """The items of an argument that is a sequence of arrays."""
+    if isinstance(xs, (str, bytes, dict, set, frozenset)) or not hasattr(xs, "__iter__"):
+        raise OperandError(f"{name}: expected a sequence of arrays, got {quote(xs)} of type {type(xs).__name__}")
+    return list(xs)
 
 
 def inexact_operand(name: str, x: Any) -> Any:

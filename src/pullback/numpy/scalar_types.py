@@ -21,8 +21,9 @@ from numpy import (  # the kinds of dtypes, for issubdtype
 )
 
 from pullback.core import dtypes
-from pullback.core.array import Array, typeof
+from pullback.core.array import Array
 from pullback.core.dtypes import finfo, iinfo, isdtype, issubdtype, promote_types, result_type
+from pullback.core.errors import DtypeError
 
 pi = np.pi
 e = np.e
@@ -92,7 +93,11 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
     False
     """
     source = from_.dtype if hasattr(from_, "dtype") else from_
-    return np.can_cast(np.dtype(source), np.dtype(to.dtype if hasattr(to, "dtype") else to), casting)
+    target = to.dtype if hasattr(to, "dtype") else to
+    try:
+        return np.can_cast(np.dtype(source), np.dtype(target), casting)
+    except (TypeError, ValueError) as error:
+        raise DtypeError(f"can_cast: expected two dtypes, got {from_!r} and {to!r} ({error})") from None
 
 
 def ndim(a: Any) -> int:
@@ -101,7 +106,9 @@ def ndim(a: Any) -> int:
     >>> ndim([[1, 2]])
     2
     """
-    return len(shape(a))
+    from pullback.numpy.promotion import listed
+
+    return len(listed("ndim", a).shape)
 
 
 def shape(a: Any) -> tuple[int, ...]:
@@ -112,9 +119,9 @@ def shape(a: Any) -> tuple[int, ...]:
     """
     if isinstance(a, Array):
         return a.shape
-    if isinstance(a, (list, tuple)):
-        return (len(a), *shape(a[0])) if a else (0,)
-    return typeof(a).shape
+    from pullback.numpy.promotion import listed
+
+    return listed("shape", a).shape  # type: ignore[no-any-return]
 
 
 def size(a: Any, axis: Any = None) -> int:
@@ -125,9 +132,9 @@ def size(a: Any, axis: Any = None) -> int:
     """
     from math import prod
 
-    from pullback.numpy.promotion import axes_tuple
+    from pullback.numpy.promotion import axes_tuple, listed
 
-    sizes = shape(a)
+    sizes = listed("size", a).shape
     return prod(sizes[i] for i in axes_tuple(axis, len(sizes), "size"))
 
 

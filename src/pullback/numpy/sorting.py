@@ -14,7 +14,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from pullback.numpy.logic import equal
-from pullback.numpy.promotion import axis_index, operand, promote_all
+from pullback.numpy.promotion import axis_index, named, operand, promote_all, sequence
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
 from pullback.primitives import sorting as prims
@@ -116,7 +116,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
             raise ShapeError("lexsort: an array of keys needs at least one axis, got shape ()")
         columns = [shapes.squeeze(slice_in_dim(whole, i, i + 1, 0), (0,)) for i in range(whole.shape[0])]
     else:
-        columns = [operand("lexsort", k) for k in keys]
+        columns = [operand("lexsort", k) for k in sequence("lexsort", keys)]
     if not columns:
         raise ArgumentError("lexsort needs at least one key, got none")
     index_dtype = dtypes.default_int()
@@ -403,6 +403,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Any
 
 
+@named
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The different elements; each NaN is one.
 
@@ -416,6 +417,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
+@named
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
     """The different elements, and how often each comes; each NaN is one.
 
@@ -429,6 +431,7 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     return UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
+@named
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
     """The different elements, and which of them each element is; each NaN is one.
 
@@ -442,6 +445,7 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
     return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
+@named
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
     """The different elements, where each comes first, which each element is, how often each comes; each NaN is one.
 

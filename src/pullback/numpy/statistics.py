@@ -17,6 +17,7 @@ from pullback.numpy.promotion import (
     axes_tuple,
     axis_index,
     inexact_operand,
+    named,
     operand,
     promote_all,
     refuse_out,
@@ -389,6 +390,7 @@ def _observation_weights(n: int, fweights: Any, aweights: Any, dtype: np.dtype[A
     return result
 
 
+@named
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
     """The correlation coefficients of variables: their covariances over their standard deviations.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,7 @@ from pullback.core.errors import DtypeError
 from pullback.core.trace import state
 from pullback.numpy import declare, promotion
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair, strong_pair
-from pullback.numpy.promotion import another, inexact_operand, operand, promote, refuse_out, strong
+from pullback.numpy.promotion import another, inexact_operand, known_int, operand, promote, refuse_out, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.elementwise import convert_element_type
@@ -445,7 +444,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     2.34 1200
     """
     refuse_out("round", out)
-    a, places = operand("round", a), operator.index(decimals)
+    a, places = operand("round", a), known_int("round", "decimals", decimals)
     if dtypes.is_bool(a.dtype):
         raise DtypeError("round takes numbers, got bool")
     if not dtypes.is_inexact(a.dtype):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import enum
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -205,7 +206,11 @@ def integer_pow(x: Any, y: int) -> Any:
     >>> print(lax.integer_pow(2.0, 3))
     8.0
     """
-    return bind(ops.integer_pow_p, array_operand("integer_pow", x), y=int(y))
+    try:
+        power = operator.index(y)
+    except TypeError:
+        raise OperandError(f"lax.integer_pow: y must be an int, got {y!r} of type {type(y).__name__}") from None
+    return bind(ops.integer_pow_p, array_operand("integer_pow", x), y=power)
 
 
 def pow(x: Any, y: Any) -> Any:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl, typeof
-from pullback.core.errors import ShapeError
+from pullback.core.array import ArrayImpl
+from pullback.core.errors import OperandError, ShapeError
+from pullback.core.naming import named
 from pullback.core.trace import Primitive
 from pullback.core.types import Shape
 from pullback.primitives import contraction, indexing, reductions, shapes, slicing, sorting
@@ -27,11 +28,12 @@ from pullback.primitives.scatter import ScatterDimensionNumbers
 # Arguments ---------------------------------------------------------------------------------------------------------
 
 
-def _ints(values: Any) -> Shape:
+def ints(values: Any) -> Shape:
+    """A sequence of ints as a tuple."""
     return tuple(map(operator.index, values))
 
 
-def _axis(name: str, axis: int, rank: int) -> int:
+def axis_position(name: str, axis: int, rank: int) -> int:
     """An axis that may count from the end, as a position."""
     if not -rank <= axis < rank:
         raise ShapeError(f"lax.{name}: axis {axis} is out of bounds for an array of {rank} axes")
@@ -50,7 +52,7 @@ def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
     (2, 3)
     """
     x = array_operand("broadcast", operand)
-    sizes = _ints(sizes)
+    sizes = ints(sizes)
     return broadcast_in_dim(x, (*sizes, *x.shape), range(len(sizes), len(sizes) + len(x.shape)))
 
 
@@ -65,7 +67,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     (2, 3)
     """
     try:
-        sizes = [_ints(shape) for shape in shapes]
+        sizes = [ints(shape) for shape in shapes]
     except TypeError:
         raise ShapeError(f"lax.broadcast_shapes takes shapes, sequences of ints, got {shapes}") from None
     return broadcast_shape("lax.broadcast_shapes", sizes) if sizes else ()
@@ -84,7 +86,7 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
      [2 2 2]]
     """
     x = array_operand("broadcast_in_dim", operand)
-    return bind(shapes.broadcast_in_dim_p, x, shape=_ints(shape), broadcast_dimensions=_ints(broadcast_dimensions))
+    return bind(shapes.broadcast_in_dim_p, x, shape=ints(shape), broadcast_dimensions=ints(broadcast_dimensions))
 
 
 def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Any:
@@ -100,7 +102,7 @@ def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | 
     """
     x = array_operand("reshape", operand)
     x = x if dimensions is None else transpose(x, dimensions)
-    sizes = _ints(new_sizes)
+    sizes = ints(new_sizes)
     return x if sizes == x.shape else bind(shapes.reshape_p, x, new_sizes=sizes)
 
 
@@ -115,7 +117,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     >>> lax.transpose(pnp.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    x, order = array_operand("transpose", operand), _ints(permutation)
+    x, order = array_operand("transpose", operand), ints(permutation)
     return x if order == tuple(range(len(x.shape))) else bind(shapes.transpose_p, x, permutation=order)
 
 
@@ -131,7 +133,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     (3,)
     """
     x = array_operand("squeeze", array)
-    axes = tuple(_axis("squeeze", d, len(x.shape)) for d in dimensions)
+    axes = tuple(axis_position("squeeze", d, len(x.shape)) for d in dimensions)
     return bind(shapes.squeeze_p, x, dimensions=axes) if axes else x
 
 
@@ -145,7 +147,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     """
     x = array_operand("expand_dims", array)
     rank = len(x.shape) + len(dimensions)
-    axes = {_axis("expand_dims", d, rank) for d in dimensions}
+    axes = {axis_position("expand_dims", d, rank) for d in dimensions}
     if len(axes) != len(dimensions):
         raise ShapeError(f"lax.expand_dims: repeated axis in {tuple(dimensions)}")
     return shapes.expand_dims(x, tuple(axes))
@@ -174,7 +176,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     >>> print(lax.rev(pnp.array([1, 2, 3]), (0,)))
     [3 2 1]
     """
-    return bind(slicing.rev_p, array_operand("rev", operand), dimensions=_ints(dimensions))
+    return bind(slicing.rev_p, array_operand("rev", operand), dimensions=ints(dimensions))
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
@@ -194,7 +196,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     [0 1 0 2]
     """
     x, value = operands("pad", (array_operand("pad", operand), padding_value))
-    return bind(slicing.pad_p, x, value, padding_config=tuple(_ints(c) for c in padding_config))
+    return bind(slicing.pad_p, x, value, padding_config=tuple(ints(c) for c in padding_config))
 
 
 def concatenate(operands: Any, dimension: int) -> Any:
@@ -208,6 +210,10 @@ def concatenate(operands: Any, dimension: int) -> Any:
     >>> print(lax.concatenate([pnp.array([1, 2]), pnp.array([3])], 0))
     [1 2 3]
     """
+    if isinstance(operands, (str, bytes)) or not hasattr(operands, "__iter__"):
+        raise OperandError(
+            f"lax.concatenate: expected a sequence of arrays, got {operands!r} of type {type(operands).__name__}"
+        )
     arrays = [array_operand("concatenate", x) for x in operands]
     if not arrays:
         raise ShapeError("lax.concatenate needs at least one operand")
@@ -223,8 +229,8 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     [[0, 1], [2, 3, 4]]
     """
     x = array_operand("split", operand)
-    axis = _axis("split", axis, len(x.shape))
-    sizes = _ints(sizes)
+    axis = axis_position("split", axis, len(x.shape))
+    sizes = ints(sizes)
     if sum(sizes) != x.shape[axis] or any(n < 0 for n in sizes):
         raise ShapeError(f"lax.split: the sizes {sizes} do not sum to axis {axis} of an array of shape {x.shape}")
     stops = np.cumsum(sizes).tolist()
@@ -253,7 +259,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
      [1 1 1]]
     """
     return bind(
-        slicing.iota_p, dtype=dtypes.canonicalize_dtype(dtype), shape=_ints(shape), dimension=operator.index(dimension)
+        slicing.iota_p, dtype=dtypes.canonicalize_dtype(dtype), shape=ints(shape), dimension=operator.index(dimension)
     )
 
 
@@ -274,12 +280,13 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
         raise ShapeError(f"lax.full: the fill value must be a scalar, got shape {value.shape}")
     if dtype is not None:
         value = ops.convert_element_type(value, dtypes.canonicalize_dtype(dtype))
-    sizes = _ints(shape)
+    sizes = ints(shape)
     if isinstance(value, ArrayImpl):
         return ArrayImpl(shapes.full(sizes, value._value, value.dtype)._value, value.weak_type)
     return broadcast(value, sizes)
 
 
+@named
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None) -> Any:
     """An array of one value, of the shape and dtype of another unless they are given.
 
@@ -288,7 +295,8 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] |
     >>> print(lax.full_like(pnp.ones(2), 7))
     [7. 7.]
     """
-    aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else typeof(x)
+    plain = isinstance(x, (np.ndarray, np.generic)) or not (hasattr(x, "shape") and hasattr(x, "dtype"))
+    aval = array_operand("full_like", x) if plain else x
     sizes = aval.shape if shape is None else shape
     if dtype is not None:
         return full(sizes, fill_value, dtype)
@@ -298,6 +306,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] |
     return full(sizes, value)
 
 
+@named
 def zeros_like_array(x: Any) -> Any:
     """Zeros of the shape and dtype of an array: the name that :func:`full_like` of 0 once had, and rules still use.
 
@@ -326,8 +335,8 @@ def slice(
     [1 3 5]
     """
     x = array_operand("slice", operand)
-    steps = (1,) * len(x.shape) if strides is None else _ints(strides)
-    starts, limits = _ints(start_indices), _ints(limit_indices)
+    steps = (1,) * len(x.shape) if strides is None else ints(strides)
+    starts, limits = ints(start_indices), ints(limit_indices)
     return bind(slicing.slice_p, x, start_indices=starts, limit_indices=limits, strides=steps)
 
 
@@ -341,7 +350,7 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     """
     x = array_operand("slice_in_dim", operand)
     rank = len(x.shape)
-    axis = _axis("slice_in_dim", axis, rank)
+    axis = axis_position("slice_in_dim", axis, rank)
     n = x.shape[axis]
     start = 0 if start_index is None else operator.index(start_index)
     limit = n if limit_index is None else operator.index(limit_index)
@@ -361,157 +370,12 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     [5]
     """
     x = array_operand("index_in_dim", operand)
-    axis = _axis("index_in_dim", axis, len(x.shape))
+    axis = axis_position("index_in_dim", axis, len(x.shape))
     n = x.shape[axis]
     if not -n <= index < n:
         raise ShapeError(f"lax.index_in_dim: index {index} is out of bounds for axis {axis} of shape {x.shape}")
     part = slice_in_dim(x, index % n, index % n + 1, axis=axis)
     return part if keepdims else squeeze(part, (axis,))
-
-
-def _starts(name: str, x: Any, start_indices: Any, from_the_end: bool | Sequence[bool]) -> list[Any]:
-    """One scalar start an axis, where negative ones count from the end, if they may."""
-    if isinstance(start_indices, Array) or not isinstance(start_indices, (list, tuple)):
-        vector = array_operand(name, start_indices)
-        start_indices = [
-            squeeze(slice_in_dim(vector, i, i + 1), (0,)) for i in range(len(vector.shape) and vector.shape[0])
-        ]
-    if len(start_indices) != len(x.shape):
-        raise ShapeError(
-            f"lax.{name} of an array of shape {x.shape} needs {len(x.shape)} start indices, got {len(start_indices)}"
-        )
-    may = [from_the_end] * len(x.shape) if isinstance(from_the_end, (bool, np.bool_)) else list(from_the_end)
-    if len(may) != len(x.shape):
-        raise ShapeError(f"lax.{name}: allow_negative_indices must be a bool, or one an axis, got {from_the_end!r}")
-    return [_from_the_end(name, i, n, wrap) for i, n, wrap in zip(start_indices, x.shape, may, strict=True)]
-
-
-def _from_the_end(name: str, i: Any, n: int, may: bool) -> Any:
-    if not isinstance(i, Array) or isinstance(i, ArrayImpl):
-        try:
-            index = operator.index(array_operand(name, i)._value)
-        except TypeError:
-            raise ShapeError(f"lax.{name}: a start index must be an integer scalar, got {i!r}") from None
-        if index < 0 and not may:
-            raise ShapeError(f"lax.{name}: the index {index} is negative, but allow_negative_indices is False")
-        return ArrayImpl(np.int32(index + n if index < 0 else index))
-    if not may:
-        return i
-    return ops.where(ops.lt(i, 0), ops.add(i, n), i) if not dtypes.issubdtype(i.dtype, np.unsignedinteger) else i
-
-
-def dynamic_slice(
-    operand: Any,
-    start_indices: Any,
-    slice_sizes: Sequence[int],
-    *,
-    allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
-    """A block of fixed size from a place that may be traced; it is moved inside where it is not.
-
-    Args:
-      operand: an array.
-      start_indices: one integer scalar an axis, or all as a vector; negative ones count from the end.
-      slice_sizes: the shape of the block.
-      allow_negative_indices: whether negative starts count from the end, for all axes or one for each; otherwise known
-        ones are refused, and traced ones moved to the beginning.
-
-    >>> import pullback.numpy as pnp
-    >>> from pullback import lax
-    >>> print(lax.dynamic_slice(pnp.arange(6), (2,), (3,)))
-    [2 3 4]
-    """
-    x = array_operand("dynamic_slice", operand)
-    starts = _starts("dynamic_slice", x, start_indices, allow_negative_indices)
-    return bind(indexing.dynamic_slice_p, x, *starts, slice_sizes=_ints(slice_sizes))
-
-
-def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
-) -> Any:
-    """A block of fixed size along one axis.
-
-    >>> import pullback.numpy as pnp
-    >>> from pullback import lax
-    >>> print(lax.dynamic_slice_in_dim(pnp.arange(6), 4, 3))
-    [3 4 5]
-    """
-    x = array_operand("dynamic_slice_in_dim", operand)
-    axis = _axis("dynamic_slice_in_dim", axis, len(x.shape))
-    starts, sizes = [0] * len(x.shape), list(x.shape)
-    starts[axis], sizes[axis] = start_index, operator.index(slice_size)
-    return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
-
-
-def dynamic_index_in_dim(
-    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
-) -> Any:
-    """The part of the array at one position, which may be traced, of an axis.
-
-    >>> import pullback.numpy as pnp
-    >>> from pullback import lax
-    >>> print(lax.dynamic_index_in_dim(pnp.arange(6), 2, keepdims=False))
-    2
-    """
-    part = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
-    return part if keepdims else squeeze(part, (axis,))
-
-
-def dynamic_update_slice(
-    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
-) -> Any:
-    """The array with a block, from a place that may be traced, replaced; it is moved inside where it is not.
-
-    Args:
-      operand: an array.
-      update: the block, of the same dtype.
-      start_indices: one integer scalar an axis, or all as a vector; negative ones count from the end.
-      allow_negative_indices: as for :func:`dynamic_slice`.
-
-    >>> import pullback.numpy as pnp
-    >>> from pullback import lax
-    >>> print(lax.dynamic_update_slice(pnp.zeros(4), pnp.ones(2), (1,)))
-    [0. 1. 1. 0.]
-    """
-    x, block = array_operand("dynamic_update_slice", operand), array_operand("dynamic_update_slice", update)
-    starts = _starts("dynamic_update_slice", x, start_indices, allow_negative_indices)
-    return bind(indexing.dynamic_update_slice_p, x, block, *starts)
-
-
-def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
-    """The array with a block along one axis replaced.
-
-    >>> import pullback.numpy as pnp
-    >>> from pullback import lax
-    >>> print(lax.dynamic_update_slice_in_dim(pnp.zeros(4), pnp.ones(2), 1, axis=0))
-    [0. 1. 1. 0.]
-    """
-    x = array_operand("dynamic_update_slice_in_dim", operand)
-    starts: list[Any] = [0] * len(x.shape)
-    starts[_axis("dynamic_update_slice_in_dim", axis, len(x.shape))] = start_index
-    return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
-
-
-def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
-    """The array with the part at one position of an axis replaced; ``update`` may lack that axis.
-
-    >>> import pullback.numpy as pnp
-    >>> from pullback import lax
-    >>> print(lax.dynamic_update_index_in_dim(pnp.zeros(3), 7.0, 1, axis=0))
-    [0. 7. 0.]
-    """
-    x, part = (
-        array_operand("dynamic_update_index_in_dim", operand),
-        array_operand("dynamic_update_index_in_dim", update),
-    )
-    axis = _axis("dynamic_update_index_in_dim", axis, len(x.shape))
-    if len(part.shape) != len(x.shape):
-        part = expand_dims(part, (axis,))
-    return dynamic_update_slice_in_dim(x, part, index, axis, allow_negative_indices=allow_negative_indices)
 
 
 def gather(
@@ -548,7 +412,7 @@ def gather(
         array_operand("gather", operand),
         array_operand("gather", start_indices),
         dimension_numbers=dimension_numbers,
-        slice_sizes=_ints(slice_sizes),
+        slice_sizes=ints(slice_sizes),
         indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices,
         mode=GatherScatterMode.from_any(mode),
@@ -603,7 +467,7 @@ def _reduction(primitive: Primitive, what: str) -> Callable[..., Any]:
     name = primitive.name
 
     def function(operand: Any, axes: Sequence[int]) -> Any:
-        return bind(primitive, array_operand(name, operand), axes=_ints(axes))
+        return bind(primitive, array_operand(name, operand), axes=ints(axes))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
@@ -628,7 +492,7 @@ def _position(primitive: Primitive, what: str) -> Callable[..., Any]:
 
     def function(operand: Any, axis: int, index_dtype: Any) -> Any:
         x = array_operand(name, operand)
-        axes = (_axis(name, axis, len(x.shape)),)
+        axes = (axis_position(name, axis, len(x.shape)),)
         return bind(primitive, x, axes=axes, index_dtype=dtypes.canonicalize_dtype(index_dtype))
 
     function.__name__ = function.__qualname__ = name
@@ -646,7 +510,7 @@ def _cumulative(primitive: Primitive, what: str) -> Callable[..., Any]:
 
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         x = array_operand(name, operand)
-        return bind(primitive, x, axis=_axis(name, axis, len(x.shape)), reverse=bool(reverse))
+        return bind(primitive, x, axis=axis_position(name, axis, len(x.shape)), reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The {what} of the elements up to each one along an axis; from each one on if ``reverse``."
@@ -681,11 +545,12 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     xs = [array_operand("sort", x) for x in (operand if several else (operand,))]
     if not xs:
         raise ShapeError("lax.sort needs at least one operand")
-    axis = _axis("sort", dimension, len(xs[0].shape))
+    axis = axis_position("sort", dimension, len(xs[0].shape))
     out = bind(sorting.sort_p, *xs, dimension=axis, is_stable=bool(is_stable), num_keys=operator.index(num_keys))
     return tuple(out) if several else out[0]
 
 
+@named
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
     """Keys in ascending order along an axis, and values in the order of their keys.
 
@@ -708,7 +573,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     [3 2] [1 2]
     """
     x = array_operand("top_k", operand)
-    values, positions = bind(sorting.top_k_p, x, k=operator.index(k), axis=_axis("top_k", axis, len(x.shape)))
+    values, positions = bind(sorting.top_k_p, x, k=operator.index(k), axis=axis_position("top_k", axis, len(x.shape)))
     return values, positions
 
 
@@ -747,7 +612,7 @@ def dot_general(
     """
     x, y = array_operand("dot_general", lhs), array_operand("dot_general", rhs)
     (xc, yc), (xb, yb) = dimension_numbers
-    numbers = ((_ints(xc), _ints(yc)), (_ints(xb), _ints(yb)))
+    numbers = ((ints(xc), ints(yc)), (ints(xb), ints(yb)))
     if preferred_element_type is None:
         if x.dtype != y.dtype:
             wide = dtypes.promote_types(x.dtype, y.dtype)

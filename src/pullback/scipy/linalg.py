@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes
-from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.errors import ArgumentError, OperandError, ShapeError
 from pullback.numpy import creation, diagonals
 from pullback.numpy import linalg as numpy_linalg
-from pullback.numpy.promotion import inexact_operand, operand
+from pullback.numpy.promotion import inexact_operand, named, operand, quote
 from pullback.primitives import checked_linalg
 from pullback.primitives.linalg import adjoint, matrix_transpose
 from pullback.primitives.lu import linear_solve, unpermuted
@@ -53,6 +53,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     return numpy_linalg.cholesky(a, upper=not lower, symmetrize_input=False)
 
 
+@named
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
     """The Cholesky factors of matrices, as :func:`cho_solve` takes them; the arguments are those of :func:`cholesky`.
 
@@ -88,8 +89,15 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
     >>> print(cho_solve(cho_factor(pnp.array([[4.0, 2.0], [2.0, 5.0]])), pnp.array([6.0, 7.0])))
     [1. 1.]
     """
-    factor, lower = c_and_lower
+    factor, lower = _pair("cho_solve", "c_and_lower", c_and_lower)
     return numpy_linalg.solve_systems("cho_solve", _cholesky_solver(lower), (factor,), b)
+
+
+def _pair(name: str, argument: str, x: Any) -> Any:
+    """An argument that is a pair."""
+    if not isinstance(x, (tuple, list)) or len(x) != 2:
+        raise OperandError(f"{name}: {argument} must be a pair, got {quote(x)} of type {type(x).__name__}")
+    return x
 
 
 def _cholesky_solver(lower: bool) -> Callable[..., Any]:
@@ -242,7 +250,7 @@ def lu_solve(
     [1. 1.]
     """
     operation = _operation("lu_solve", trans)
-    factors, pivots = (operand("lu_solve", x) for x in lu_and_piv)
+    factors, pivots = (operand("lu_solve", x) for x in _pair("lu_solve", "lu_and_piv", lu_and_piv))
     numpy_linalg.require_square("lu_solve", factors)
     if pivots.shape != factors.shape[:-1]:
         raise ShapeError(

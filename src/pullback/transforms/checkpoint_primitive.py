@@ -19,6 +19,7 @@ from pullback.core.array import Array, as_array, fresh
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, appended, eval_jaxpr, positions
 from pullback.core.linear import LinearTrace, LinearTracer, dividers, is_linear
+from pullback.core.naming import named
 from pullback.core.trace import Primitive, Tracer, bottom, leaked, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.transforms.arguments import entrance
@@ -50,6 +51,7 @@ def concrete(x: Any) -> Array:
     return array
 
 
+@named
 @entrance
 def optimization_barrier(operand: Any) -> Any:
     """The same values, of which the compiler is kept from knowing anything: it moves no operation past the barrier.

@@ -15,7 +15,7 @@ from typing import Any
 
 from pullback.core.config import config
 from pullback.core.errors import UnexpectedTracerError
-from pullback.core.trace import EVAL, Primitive, Trace, Tracer, state
+from pullback.core.trace import Primitive, Trace, Tracer, bottom, state
 from pullback.transforms import arguments
 
 # Computing while tracing -------------------------------------------------------------------------------------------
@@ -26,10 +26,11 @@ class _AtOnce(Trace):
 
     __slots__ = ()
     transformation = "ensure_compile_time_eval"
+    eager = True
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         current = state.trace  # not always this one: a trace above may hand an operation down without leaving
-        state.trace = self.parent if any(isinstance(x, Tracer) for x in args) else EVAL
+        state.trace = self.parent if any(isinstance(x, Tracer) for x in args) else bottom()
         try:
             return state.trace.process(primitive, args, params)
         finally:
@@ -54,7 +55,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
     """
     outer = state.trace
     trace = _AtOnce(outer)
-    trace.eager = True
+    trace.quick = bottom().quick
     state.trace = trace
     try:
         yield
@@ -87,7 +88,7 @@ def _watch(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         out = call(*args, **kwargs)
     finally:
         _depth.value -= 1
-    if _depth.value == 0 and state.trace is EVAL:
+    if _depth.value == 0 and state.trace.is_bottom:
         check()
     return out
 
@@ -127,10 +128,7 @@ def _remember() -> None:
     _known.update((id(x), weakref.ref(x)) for x in _ended())
 
 
-def switch(begins: bool) -> None:
-    """Look for leaks from now on, or no more."""
-    if begins:
-        _remember()
-        arguments.watching.append(_watch)
-    else:
-        arguments.watching.pop()
+def switch_on() -> None:
+    """What ``check_tracer_leaks`` does when it is put on: calls are watched, where it is on, from then on."""
+    _remember()
+    arguments.watching[:] = [_watch]

@@ -14,6 +14,7 @@ from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, TangentMismatchError
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
+from pullback.primitives.checked import array_operand
 from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.arguments import flatten_one, name_of, out_leaf, unflatten_one
 from pullback.transforms.custom_calls import Backward
@@ -68,8 +69,7 @@ def zero_from_primal(value: Any, symbolic_zeros: bool = False) -> Any:
     >>> zero_from_primal(1.0, symbolic_zeros=True)
     SymbolicZero(f32[])
     """
-    aval = typeof(value)
-    return zero_tangent(aval, symbolic_zeros)
+    return zero_tangent(typeof(array_operand("zero_from_primal", value)), symbolic_zeros)
 
 
 def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:

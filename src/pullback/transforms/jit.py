@@ -292,15 +292,23 @@ def jit(
     check_callable(fun, "jit")
     static = numbers_and_names(fun, static_argnums, static_argnames, "static")
     donated = numbers_and_names(fun, donate_argnums, donate_argnames, "donate")
+    _check_disjoint(fun, static, donated)
+    where = _place(fun, device, backend)
+    return JitFunction(fun, Options(static, donated, inline, keep_unused, where, _options(compiler_options)))
+
+
+def _check_disjoint(fun: Any, static: Any, donated: Any) -> None:
     both = set(static[0]) & set(donated[0]) | set(static[1]) & set(donated[1])
     if both:
-        raise ArgumentError(
-            f"jit of {name_of(fun)}: arguments cannot be both static and donated: {sorted(both, key=str)}"
-        )
+        shown = sorted(both, key=str)
+        raise ArgumentError(f"jit of {name_of(fun)}: arguments cannot be both static and donated: {shown}")
+
+
+def _place(fun: Any, device: Any, backend: Any) -> Any:
+    """Where to run, by one of two names."""
     if device is not None and backend is not None:
         raise ArgumentError(f"jit of {name_of(fun)}: give device or backend, not both; got {device!r} and {backend!r}")
-    where = backend if device is None else device
-    return JitFunction(fun, Options(static, donated, inline, keep_unused, where, _options(compiler_options)))
+    return backend if device is None else device
 
 
 def _options(given: Any) -> tuple[tuple[str, Any], ...]:

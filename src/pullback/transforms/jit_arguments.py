@@ -110,16 +110,17 @@ class Call:
             from pullback.backends import transfers
 
             transfers.check("host_to_device", as_array(x).aval)
-        if (
-            type(x) is np.ndarray
-            and state.trace.is_bottom
-            and x.dtype.isnative
-            and canonicalize_dtype(x.dtype) is x.dtype
-        ):
-            from pullback.backends.programs import snapshot
-
-            return snapshot(x)
         try:
+            if (
+                type(x) is np.ndarray
+                and state.trace.is_bottom
+                and x.dtype.isnative
+                and x.dtype.kind != "O"
+                and canonicalize_dtype(x.dtype) is x.dtype
+            ):
+                from pullback.backends.programs import snapshot
+
+                return snapshot(x)
             return as_array(x)
         except OperandError as error:
             raise self._refusal(i, error) from None

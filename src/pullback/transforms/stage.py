@@ -10,7 +10,7 @@ from typing import Any
 from pullback.core import dtypes, source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, refuse_masked, typeof
 from pullback.core.config import config
-from pullback.core.errors import ArgumentError, OperandError
+from pullback.core.errors import ArgumentError, DtypeError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, check_jaxpr, infer, is_literal
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, staging, state
 from pullback.core.types import Shape, ShapedArray
@@ -277,7 +277,11 @@ def abstractify(x: Any) -> ShapedArray:
     """The type of an array, a number, or anything that has a shape and a dtype."""
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, Array):
         refuse_masked(x)
-        return ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype), getattr(x, "weak_type", False))
+        try:
+            dtype = dtypes.canonicalize_dtype(x.dtype)
+        except DtypeError as error:
+            raise OperandError(f"expected an array of numbers, got {x!r} of type {type(x).__name__}: {error}") from None
+        return ShapedArray(tuple(x.shape), dtype, getattr(x, "weak_type", False))
     return typeof(x)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from pullback.backends.devices import Device, SingleDeviceSharding, default_device, device
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, ArrayImpl, DeviceArray, as_array, delete, fresh, shared, signature, signature_of
-from pullback.core.errors import BackendError
+from pullback.core.errors import BackendError, OperandError
 from pullback.transforms.arguments import entrance
 
 
@@ -37,7 +37,10 @@ def _destination(place: Any) -> Device | None:
 
 
 def _put_leaf(x: Any, destination: Device | None, donate: bool, may_alias: bool | None) -> Any:
-    array = as_array(x)
+    try:
+        array = as_array(x)
+    except OperandError as error:
+        raise type(error)(f"device_put: {error}") from None
     if not isinstance(array, ArrayImpl):
         return array  # traced: where it will be is decided for the whole program
     from pullback.backends import client, transfers

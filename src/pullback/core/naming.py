@@ -1,0 +1,27 @@
+"""Errors about operands name the public function that was called, also where it hands them on to others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from pullback.core.errors import DtypeError, OperandError, ShapeError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def named(function: F) -> F:
+    """A function that hands its operands on to others, whose errors then name this one too."""
+    name = function.__name__
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (OperandError, DtypeError, ShapeError) as error:
+            if name in str(error):
+                raise
+            raise type(error)(f"{name}: {error}") from None
+
+    return call  # type: ignore[return-value]

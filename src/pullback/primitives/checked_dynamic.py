@@ -1,0 +1,167 @@
+"""Checked slices at computed places, which may be traced: the ``dynamic_`` functions of ``pullback.lax``."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import Array, ArrayImpl
+from pullback.core.errors import ShapeError
+from pullback.core.naming import named
+from pullback.primitives import elementwise as ops
+from pullback.primitives import indexing
+from pullback.primitives.checked import array_operand, bind
+from pullback.primitives.checked_shapes import axis_position, expand_dims, ints, slice_in_dim, squeeze
+
+
+def _starts(name: str, x: Any, start_indices: Any, from_the_end: bool | Sequence[bool]) -> list[Any]:
+    """One scalar start an axis, where negative ones count from the end, if they may."""
+    if isinstance(start_indices, Array) or not isinstance(start_indices, (list, tuple)):
+        vector = array_operand(name, start_indices)
+        start_indices = [
+            squeeze(slice_in_dim(vector, i, i + 1), (0,)) for i in range(len(vector.shape) and vector.shape[0])
+        ]
+    if len(start_indices) != len(x.shape):
+        raise ShapeError(
+            f"lax.{name} of an array of shape {x.shape} needs {len(x.shape)} start indices, got {len(start_indices)}"
+        )
+    may = [from_the_end] * len(x.shape) if isinstance(from_the_end, (bool, np.bool_)) else list(from_the_end)
+    if len(may) != len(x.shape):
+        raise ShapeError(f"lax.{name}: allow_negative_indices must be a bool, or one an axis, got {from_the_end!r}")
+    return [_from_the_end(name, i, n, wrap) for i, n, wrap in zip(start_indices, x.shape, may, strict=True)]
+
+
+def _from_the_end(name: str, i: Any, n: int, may: bool) -> Any:
+    if not isinstance(i, Array) or isinstance(i, ArrayImpl):
+        try:
+            index = operator.index(array_operand(name, i)._value)
+        except TypeError:
+            raise ShapeError(f"lax.{name}: a start index must be an integer scalar, got {i!r}") from None
+        if index < 0 and not may:
+            raise ShapeError(f"lax.{name}: the index {index} is negative, but allow_negative_indices is False")
+        return ArrayImpl(np.int32(index + n if index < 0 else index))
+    if not may:
+        return i
+    return ops.where(ops.lt(i, 0), ops.add(i, n), i) if not dtypes.issubdtype(i.dtype, np.unsignedinteger) else i
+
+
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """A block of fixed size from a place that may be traced; it is moved inside where it is not.
+
+    Args:
+      operand: an array.
+      start_indices: one integer scalar an axis, or all as a vector; negative ones count from the end.
+      slice_sizes: the shape of the block.
+      allow_negative_indices: whether negative starts count from the end, for all axes or one for each; otherwise known
+        ones are refused, and traced ones moved to the beginning.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.dynamic_slice(pnp.arange(6), (2,), (3,)))
+    [2 3 4]
+    """
+    x = array_operand("dynamic_slice", operand)
+    starts = _starts("dynamic_slice", x, start_indices, allow_negative_indices)
+    return bind(indexing.dynamic_slice_p, x, *starts, slice_sizes=ints(slice_sizes))
+
+
+@named
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Any:
+    """A block of fixed size along one axis.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.dynamic_slice_in_dim(pnp.arange(6), 4, 3))
+    [3 4 5]
+    """
+    x = array_operand("dynamic_slice_in_dim", operand)
+    axis = axis_position("dynamic_slice_in_dim", axis, len(x.shape))
+    starts, sizes = [0] * len(x.shape), list(x.shape)
+    starts[axis], sizes[axis] = start_index, operator.index(slice_size)
+    return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
+
+
+@named
+def dynamic_index_in_dim(
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Any:
+    """The part of the array at one position, which may be traced, of an axis.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.dynamic_index_in_dim(pnp.arange(6), 2, keepdims=False))
+    2
+    """
+    part = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    return part if keepdims else squeeze(part, (axis,))
+
+
+def dynamic_update_slice(
+    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Any:
+    """The array with a block, from a place that may be traced, replaced; it is moved inside where it is not.
+
+    Args:
+      operand: an array.
+      update: the block, of the same dtype.
+      start_indices: one integer scalar an axis, or all as a vector; negative ones count from the end.
+      allow_negative_indices: as for :func:`dynamic_slice`.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.dynamic_update_slice(pnp.zeros(4), pnp.ones(2), (1,)))
+    [0. 1. 1. 0.]
+    """
+    x, block = array_operand("dynamic_update_slice", operand), array_operand("dynamic_update_slice", update)
+    starts = _starts("dynamic_update_slice", x, start_indices, allow_negative_indices)
+    return bind(indexing.dynamic_update_slice_p, x, block, *starts)
+
+
+@named
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
+    """The array with a block along one axis replaced.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.dynamic_update_slice_in_dim(pnp.zeros(4), pnp.ones(2), 1, axis=0))
+    [0. 1. 1. 0.]
+    """
+    x = array_operand("dynamic_update_slice_in_dim", operand)
+    starts: list[Any] = [0] * len(x.shape)
+    starts[axis_position("dynamic_update_slice_in_dim", axis, len(x.shape))] = start_index
+    return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
+
+
+@named
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
+    """The array with the part at one position of an axis replaced; ``update`` may lack that axis.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.dynamic_update_index_in_dim(pnp.zeros(3), 7.0, 1, axis=0))
+    [0. 7. 0.]
+    """
+    x, part = (
+        array_operand("dynamic_update_index_in_dim", operand),
+        array_operand("dynamic_update_index_in_dim", update),
+    )
+    axis = axis_position("dynamic_update_index_in_dim", axis, len(x.shape))
+    if len(part.shape) != len(x.shape):
+        part = expand_dims(part, (axis,))
+    return dynamic_update_slice_in_dim(x, part, index, axis, allow_negative_indices=allow_negative_indices)
