@@ -37,6 +37,7 @@ PullbackError
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
 ├── MissingLibraryError (ImportError)        an option that needs a library which is not installed
 ├── RendererError (RuntimeError)             a drawing without a renderer, or one that fails
+├── IndexRangeError (OverflowError, ValueError)     positions that do not fit the dtype of indices
 ├── AllocationError (MemoryError, RuntimeError)   an array too large for memory, or a program that runs out of it
 ├── CallbackError (ValueError, NotImplementedError)   a call of a Python function that cannot be done so
 ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where debug_nans or debug_infs asks for it
@@ -184,6 +185,10 @@ class TransferGuardError(PullbackError, RuntimeError):
 
 class DeletedArrayError(PullbackError, RuntimeError):
     """An array was used after its memory had been given away or deleted."""
+
+
+class IndexRangeError(PullbackError, OverflowError, ValueError):
+    """An axis so long that positions in it do not fit the dtype of the indices."""
 
 
 class StaticArgumentError(PullbackError, TypeError, ValueError):

@@ -26,6 +26,7 @@ from pullback.core.trace import Tracer
 from pullback.core.types import Shape
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, shapes, slicing
+from pullback.primitives.declare import wide_enough
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
 from pullback.primitives.scatter import ScatterDimensionNumbers
 
@@ -372,11 +373,13 @@ def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
     if not isinstance(positions, Array):
         positions = np.asarray(positions)
         if positions.dtype.kind == "i" and wrap:
+            positions = positions.astype(np.int64, copy=False)
             positions = np.where(positions < 0, positions + size, positions)
         return np.asarray(np.clip(positions, -1, size))
     kind, width = positions.dtype.kind, positions.dtype.itemsize
     if width < 4 or kind == "u":
         positions = ops.convert_element_type(positions, _INT64 if width == 8 else _INT32)
+    positions = wide_enough(positions, size)
     return (
         positions if kind == "u" or not wrap else ops.where(ops.lt(positions, 0), ops.add(positions, size), positions)
     )
@@ -385,11 +388,12 @@ def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
 def _vectors(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
     """Index vectors with the given components, each with the number of batch axes after which its axes end."""
     if all(isinstance(c, np.ndarray) for c, _ in columns):
-        out = np.empty((*batch, len(columns)), np.int32)
+        large = any(c.max(initial=0) >= 2**31 for c, _ in columns)
+        out = np.empty((*batch, len(columns)), np.int64 if large else np.int32)
         for k, (c, end) in enumerate(columns):
             out[..., k] = c.reshape(c.shape + (1,) * (len(batch) - end)) if c.ndim else c
         return ArrayImpl(out)
-    wide = any(isinstance(c, Array) and c.dtype.itemsize == 8 for c, _ in columns)
+    wide = any(c.dtype.itemsize == 8 if isinstance(c, Array) else c.max(initial=0) >= 2**31 for c, _ in columns)
     dtype = _INT64 if wide else _INT32
     parts = []
     for c, end in columns:
@@ -453,7 +457,8 @@ def _read_parts(x: Any, positions: Any, sorted_: bool, unique: bool) -> Any:
     """``x[positions]`` for one array of known integers."""
     size = x.shape[0]
     if (positions < 0).any():
-        positions = np.where(positions < 0, positions + size, positions)
+        wide = positions.astype(np.int64) if size >= 2**31 else positions
+        positions = np.where(wide < 0, wide + size, wide)
     indices = ArrayImpl(positions.reshape(*positions.shape, 1))
     others = x.shape[1:]
     rank = positions.ndim

@@ -27,6 +27,7 @@ from pullback.numpy.index_lowering import position, read, write
 from pullback.numpy.promotion import another, axis_index, listed, named, operand, promote_all, sequence
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing
+from pullback.primitives.declare import wide_enough
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
 from pullback.primitives.scatter import ScatterDimensionNumbers, scatter
 
@@ -178,6 +179,7 @@ def _wrapped(name: str, positions: Any, size: int, mode: Any) -> tuple[Any, Gath
     if mode == "wrap":
         if size == 0:
             raise IndexingError(f"{name}: an empty axis has no positions to wrap to")
+        positions = wide_enough(positions, size)
         size_ = shapes.full((), size, positions.dtype)
         rest = ops.rem_p.bind(positions, size_)
         return ops.where(ops.lt(rest, 0), ops.add(rest, size_), rest), GatherScatterMode.PROMISE_IN_BOUNDS
@@ -269,10 +271,10 @@ def _numbers_along(rank: int, axis: int) -> tuple[Any, ...]:
 
 
 def _index_vectors(positions: Any, size: int, wrap: bool = True) -> Any:
-    size_ = shapes.full((), size, positions.dtype) if positions.dtype.itemsize >= 4 else None
-    if size_ is None:
+    if positions.dtype.itemsize < 4:
         positions = ops.convert_element_type(positions, _INT32)
-        size_ = shapes.full((), size, _INT32)
+    positions = wide_enough(positions, size)
+    size_ = shapes.full((), size, positions.dtype)
     if positions.dtype.kind == "i" and wrap:
         positions = ops.where(ops.lt(positions, 0), ops.add(positions, size_), positions)
     return shapes.reshape(positions, (*positions.shape, 1))

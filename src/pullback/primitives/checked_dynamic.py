@@ -16,6 +16,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing
 from pullback.primitives.checked import array_operand, bind
 from pullback.primitives.checked_shapes import axis_position, expand_dims, ints, slice_in_dim, squeeze
+from pullback.primitives.declare import wide_enough
 
 
 def _starts(name: str, x: Any, start_indices: Any, from_the_end: bool | Sequence[bool]) -> list[Any]:
@@ -38,14 +39,16 @@ def _starts(name: str, x: Any, start_indices: Any, from_the_end: bool | Sequence
 def _from_the_end(name: str, i: Any, n: int, may: bool) -> Any:
     if not isinstance(i, Array) or isinstance(i, ArrayImpl):
         try:
-            index = operator.index(array_operand(name, i)._value)
+            index = i if type(i) is int else operator.index(array_operand(name, i)._value)
         except TypeError:
             raise ShapeError(f"lax.{name}: a start index must be an integer scalar, got {i!r}") from None
         if index < 0 and not may:
             raise ShapeError(f"lax.{name}: the index {index} is negative, but allow_negative_indices is False")
-        return ArrayImpl(np.int32(index + n if index < 0 else index))
+        index = index + n if index < 0 else index
+        return ArrayImpl(np.int32(index) if -(2**31) <= index < 2**31 else np.int64(index))
     if not may:
         return i
+    i = wide_enough(i, n)
     return ops.where(ops.lt(i, 0), ops.add(i, n), i) if not dtypes.issubdtype(i.dtype, np.unsignedinteger) else i
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, shape_of
-from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.errors import DtypeError, IndexRangeError, ShapeError
 from pullback.core.linear import Linear
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
@@ -84,6 +84,26 @@ def same_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
     return dtype
 
 
+def check_positions(name: str, size: int, dtype: np.dtype[Any]) -> None:
+    """Refuse a dtype of indices that cannot hold all positions in an axis, or the number of them.
+
+    Raises:
+      IndexRangeError: it cannot (an OverflowError and a ValueError).
+    """
+    if size > int(dtypes.iinfo(dtype).max):
+        raise IndexRangeError(
+            f"{name}: positions in an axis of size {size} do not fit {dtypes.short_name(dtype)}, the dtype of the "
+            "indices; enable 64-bit types, or split the axis"
+        )
+
+
+def wide_enough(positions: Any, size: int) -> Any:
+    """Positions in an axis in a dtype that holds its size, which those that count from the end are added to."""
+    if size <= int(dtypes.iinfo(positions.dtype).max):
+        return positions
+    return ops.convert_element_type(positions, np.dtype(np.int32 if size < 2**31 else np.int64))
+
+
 def broadcast_shape(name: str, shapes_: Sequence[Shape]) -> Shape:
     """The shape to which all shapes broadcast, as NumPy has it."""
     first = shapes_[0]
@@ -155,8 +175,8 @@ def elementwise(
 def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:
     """Declare an operation on elements that is a formula of others, with a derivative that is not that of the formula.
 
-    It is for derivatives whose formula has guards, such as a factor that is put in the place of an infinite one: a
-    guard is right where it is, and its derivative is wrong. So each order of derivative is said by its own formula.
+    It is for derivatives whose formula has guards, such as a factor that stands in for an infinite one: a guard is
+    right where it is, and its derivative is wrong. So each order of derivative is said by its own formula.
 
     Args:
       name: the name in jaxprs and errors.

@@ -301,7 +301,7 @@ def _product_with_zeros(x: Any, y: Any) -> Any:
     return where(or_p.bind(eq(x, 0), eq(y, 0)), 0, mul(x, y))
 
 
-pow_derivative_p = by_formula(
+pow_derivative_p: Primitive = by_formula(
     "pow_derivative", of=INEXACT, formula=_pow_derivative,
     jvp=(
         lambda t, x, y, by_x, by_y: mul(t, pow_derivative_p.bind(x, y, by_x=by_x + 1, by_y=by_y)),
@@ -403,7 +403,7 @@ def _inverse_by_y(t: Any, x: Any, y: Any) -> Any:
 
 
 # The real part of 1 / (x + iy).
-inverse_p = by_formula("inverse", of=FLOAT, formula=_inverse, jvp=(_inverse_by_x, _inverse_by_y))
+inverse_p: Primitive = by_formula("inverse", of=FLOAT, formula=_inverse, jvp=(_inverse_by_x, _inverse_by_y))
 
 
 def _root_of_one_minus_square(x: Any) -> Any:

@@ -28,6 +28,7 @@ from pullback.primitives.declare import (
     Of,
     broadcast_shape,
     check_dtype,
+    check_positions,
     jvp_linear,
     jvp_zero,
     same_dtype,
@@ -326,6 +327,7 @@ def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) ->
         if len(axes) != 1:
             raise ShapeError(f"{name} takes one axis, got {axes}")
         out = reduced_shape(name, x.shape, axes)
+        check_positions(name, x.shape[axes[0]] - 1, index_dtype)
         if x.shape[axes[0]] == 0:
             raise ShapeError(f"{name}: axis {axes[0]} of an array of shape {x.shape} is empty")
         return ShapedArray(out, index_dtype)

@@ -389,8 +389,7 @@ def _product_of_others(x: Any, indices: Any, updates: Any, params: dict[str, Any
 
     A product without one factor is a quotient, unless that factor is zero. So zeros are left out, and the result is
     multiplied by the product of the other zeros, which has derivatives: it is 1 of none, their sum of one, and
-    (sum² - sum of squares) / 2 of two. Of more than two it is taken for constant: its first and second derivatives are
-    0.
+    (sum² - sum of squares) / 2 of two. Of more it is taken for constant, as its first and second derivatives are 0.
     """
     zero = ops.eq(updates, 0)
     factors, left_out = ops.where(zero, 1, updates), ops.where(zero, updates, 0)

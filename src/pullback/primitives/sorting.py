@@ -20,6 +20,7 @@ from pullback.primitives.declare import (
     ORDERED,
     broadcast_shape,
     check_dtype,
+    check_positions,
     jvp_zero,
     same_dtype,
     sum_to,
@@ -38,6 +39,7 @@ def sort(operands: Sequence[Any], dimension: int, is_stable: bool = True, num_ke
 
 def argsort(keys: Sequence[Any], axis: int, index_dtype: Any) -> list[Any]:
     """The keys in order along an axis, the first most significant, and at last the positions where they were."""
+    check_positions("argsort", keys[0].shape[axis] - 1, np.dtype(index_dtype))
     positions = iota(index_dtype, keys[0].shape, axis)
     return sort([*keys, positions], axis, num_keys=len(keys))
 
@@ -62,7 +64,8 @@ def _sort_jvp(primals: Any, tangents: Any, *, dimension: int, is_stable: bool, n
     if all(t is ZERO for t in tangents):
         outs = sort(primals, dimension, is_stable, num_keys)
         return outs, [ZERO] * len(outs)
-    *outs, order = sort([*primals, iota(np.int32, primals[0].shape, dimension)], dimension, is_stable, num_keys)
+    positions = np.int32 if primals[0].shape[dimension] <= 2**31 else np.int64
+    *outs, order = sort([*primals, iota(positions, primals[0].shape, dimension)], dimension, is_stable, num_keys)
     return outs, [t if t is ZERO else take_along_axis(t, order, dimension, unique=True) for t in tangents]
 
 
@@ -106,6 +109,7 @@ def _top_k_shape(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
         raise ShapeError(f"top_k: axis {axis} is out of bounds for an array of shape {x.shape}")
     if not 0 <= k <= x.shape[axis]:
         raise ShapeError(f"top_k: k={k} must be from 0 to {x.shape[axis]}, the size of axis {axis} of shape {x.shape}")
+    check_positions("top_k", x.shape[axis] - 1, np.dtype(np.int32))
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return [ShapedArray(shape, x.dtype), ShapedArray(shape, np.dtype(np.int32))]
 
@@ -158,6 +162,7 @@ def _searchsorted_shape(x: ShapedArray, values: ShapedArray, *, side: str, index
     same_dtype("searchsorted", [x, values])
     if x.ndim < 1 or values.ndim != x.ndim or x.shape[:-1] != values.shape[:-1]:
         raise ShapeError(f"searchsorted: the rows of shapes {x.shape} and {values.shape} do not correspond")
+    check_positions("searchsorted", x.shape[-1], index_dtype)
     return ShapedArray(values.shape, index_dtype)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from pullback.backends import host
 from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, DtypeError
+from pullback.core.trace import Primitive
 from pullback.nn import normalized
 from pullback.nn.normalized import logsumexp
 from pullback.numpy.declare import inexact_pair
@@ -209,7 +210,7 @@ def _quotient(x: Any, y: Any, *, power: int) -> Any:
     return ops.where(ops.eq(x, 0), 0, ops.div(x, ops.integer_pow(y, power)))
 
 
-quotient_p = by_formula(
+quotient_p: Primitive = by_formula(
     "quotient", of=INEXACT, formula=_quotient,
     jvp=(
         lambda t, x, y, power: ops.mul(t, ops.integer_pow(y, -power)),
