@@ -167,7 +167,7 @@ def visualize(fun: Callable[..., Any]) -> Callable[..., Drawing]:
         title = getattr(fun, "__name__", None) or name_of(fun)
         return Drawing(closed, title, input_names(fun, args, kwargs), result_names(out))
 
-    return transformed(fun, drawing_of)
+    return transformed(fun, drawing_of, visualize)
 
 
 def input_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> list[str]:

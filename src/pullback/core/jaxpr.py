@@ -105,6 +105,10 @@ class Eqn:
         self.made_at = made_at
         self.scope = scope
 
+    def __reduce__(self) -> Any:
+        # Without the place, which is a code object: Python does not pickle these.
+        return Eqn, (self.primitive, self.invars, self.params, self.outvars, None, self.scope)
+
     def __repr__(self) -> str:
         return "\n".join(_show_eqn(self, _Names(), "", ""))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextvars
+import importlib
 import re
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -161,6 +163,24 @@ class Primitive:
 
     def __repr__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> Any:
+        """By reference, as functions are pickled: rules and tables know a primitive by its identity."""
+        for module, contents in list(sys.modules.items()):
+            for name, value in list(getattr(contents, "__dict__", {}).items()):
+                if value is self:
+                    return _attribute, (module, name)
+        raise TypeError(f"the primitive {self.name!r} cannot be pickled, for no module has it as an attribute")
+
+    def __copy__(self) -> Primitive:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Primitive:
+        return self
+
+
+def _attribute(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
 
 
 def missing_rule(primitive: Primitive, rule: str, need: str) -> MissingRuleError:

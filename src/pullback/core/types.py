@@ -87,5 +87,8 @@ class SymbolicZero:
     def __repr__(self) -> str:
         return "ZERO"
 
+    def __reduce__(self) -> str:
+        return "ZERO"
+
 
 ZERO: Final = SymbolicZero()

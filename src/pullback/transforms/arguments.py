@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import sys
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -34,27 +35,75 @@ watching: list[Callable[..., Any]] = []
 # Entrances ---------------------------------------------------------------------------------------------------------
 
 
-def transformed(fun: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
-    """The function that a transformation returns: ``call(args, kwargs)``, with the name and signature of the original.
+class Transformed:
+    """What a transformation returns: a function with the name and signature of the original.
 
-    Errors leave it without Pullback's own frames.
+    It can be pickled where the original can: by reference if it is found under its own name, as decorated functions
+    are, and else by the transformation and what that was given.
     """
 
-    def transformed(*args: Any, **kwargs: Any) -> Any:
+    def __init__(
+        self, fun: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], again: tuple[Any, ...]
+    ) -> None:
+        self._call = call
+        self._again = again
+        copy_name(self, fun)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return call(args, kwargs) if not watching else watching[-1](call, (args, kwargs), {})
+            return self._call(args, kwargs) if not watching else watching[-1](self._call, (args, kwargs), {})
         except Exception as error:
             source.hide_internal_frames(error)
             raise
 
-    name = getattr(fun, "__name__", None)
-    if name is not None:
-        transformed.__name__ = name
-    transformed.__wrapped__ = fun  # type: ignore[attr-defined]
-    doc = getattr(fun, "__doc__", None)
-    if doc is not None:
-        transformed.__doc__ = doc
-    return transformed
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        return qualified_name(self) or self._again
+
+    def __repr__(self) -> str:
+        return f"<transformed {name_of(self.__wrapped__)}>"  # type: ignore[attr-defined]
+
+
+tree.register_leaf_type(Transformed)
+
+
+def transformed(
+    fun: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], maker: Any = None, *options: Any
+) -> Callable[..., Any]:
+    """The function that a transformation returns: ``call(args, kwargs)``, with the name and signature of the original.
+
+    Errors leave it without Pullback's own frames.
+
+    Args:
+      fun: the original.
+      call: what to do.
+      maker: the transformation; ``maker(fun, *options)`` makes an equal function, from a pickle of this one. None if
+        the function is for one use.
+      options: see ``maker``.
+    """
+    return Transformed(fun, call, (maker, (fun, *options)))
+
+
+def copy_name(target: Any, fun: Any) -> None:
+    """Give an object the name, the module and the docstring of a function."""
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        value = getattr(fun, name, None)
+        if value is not None:
+            setattr(target, name, value)
+    target.__wrapped__ = fun
+
+
+def qualified_name(x: Any) -> str | None:
+    """The name under which an object is found in its module, by which ``pickle`` refers to it; None if it is not."""
+    name = getattr(x, "__qualname__", None)
+    found: Any = sys.modules.get(x.__module__)
+    if name is None or found is None:
+        return None
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return name if found is x else None
 
 
 def entrance(function: Callable[P, R]) -> Callable[P, R]:

@@ -91,7 +91,11 @@ def checkpoint(
         raise ArgumentError(f"checkpoint of {name_of(fun)}: prevent_cse must be True or False, got {prevent_cse!r}")
     static = _static(fun, static_argnums, static_argnames)
     options = Options(policy, prevent_cse, False)
-    return transformed(fun, lambda args, kwargs: _results(fun, static, options, args, kwargs))
+    maker = functools.partial(
+        checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
+        static_argnames=static_argnames,
+    )  # fmt: skip
+    return transformed(fun, lambda args, kwargs: _results(fun, static, options, args, kwargs), maker)
 
 
 _Static = tuple[tuple[int, ...], tuple[str, ...]]

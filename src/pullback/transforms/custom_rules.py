@@ -26,6 +26,7 @@ from pullback.primitives.checked import stop_gradient
 from pullback.transforms.arguments import (
     check_callable,
     name_of,
+    qualified_name,
     to_arrays,
     unflatten_one,
 )
@@ -62,6 +63,9 @@ class CustomFunction(OwnsPrograms):
         self.symbolic_cotangents = False
         self._fewest, self._most = _arity(fun)
         self._staged = False
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return qualified_name(self) or super().__reduce_ex__(protocol)
 
     # Rules
 

@@ -23,6 +23,7 @@ from pullback.transforms.arguments import (
     flatten_one,
     name_of,
     out_leaf,
+    qualified_name,
     to_arrays,
     unflatten_one,
 )
@@ -241,6 +242,9 @@ class custom_vmap(OwnsPrograms):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return qualified_name(self) or super().__reduce_ex__(protocol)
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Give the rule.

@@ -81,7 +81,7 @@ def grad(
         _, aux, result = _value_aux_grad(fun, options, args, kwargs)
         return (result, aux) if has_aux else result
 
-    return transformed(fun, gradient)
+    return transformed(fun, gradient, grad, argnums, has_aux, holomorphic, allow_int)
 
 
 def value_and_grad(
@@ -109,7 +109,7 @@ def value_and_grad(
         value, aux, result = _value_aux_grad(fun, options, args, kwargs)
         return ((value, aux) if has_aux else value), result
 
-    return transformed(fun, both)
+    return transformed(fun, both, value_and_grad, argnums, has_aux, holomorphic, allow_int)
 
 
 def _no_reduce_axes(reduce_axes: Any, transformation: str) -> None:
@@ -233,8 +233,17 @@ class LinearFunction:
         outs = self.program.run(ts)
         return tree.unflatten(self.out_tree, [dense(t, a) for t, a in zip(outs, self.out_avals, strict=True)])
 
+    def __reduce__(self) -> Any:
+        # The operations by their numbers: a chain of them is as deep as it is long.
+        rest = (self.in_tree, self.out_tree, self.in_avals, self.out_avals, self.name)
+        return _rebuilt, (type(self), *self.program.split(), rest)
+
     def __repr__(self) -> str:
         return f"<derivative of {self.name}: {_types(self.in_avals)} -> {_types(self.out_avals)}>"
+
+
+def _rebuilt(kind: Any, residuals: Sequence[Any], structure: Any, rest: tuple[Any, ...]) -> LinearFunction:
+    return kind(LinearProgram.join(structure, residuals), *rest)  # type: ignore[no-any-return]
 
 
 class VJPFunction(LinearFunction):

@@ -126,7 +126,7 @@ def _jacfwd(fun: Callable[..., Any], options: _Options, chunk_size: int | None) 
         rows = [unflatten_one(point.in_tree, _split(c, avals, c.shape[:-1], last=True)) for c in columns]
         return point.result(unflatten_one(point.out_tree, rows), outs)
 
-    return transformed(fun, jacobian_of)
+    return transformed(fun, jacobian_of, _jacfwd, options, chunk_size)
 
 
 def jacrev(
@@ -195,7 +195,7 @@ def _jacrev(fun: Callable[..., Any], options: _Options, chunk_size: int | None) 
         jacobian = [unflatten_one(point.in_tree, leaf) for leaf in leaves]
         return point.result(unflatten_one(point.out_tree, jacobian), outs)
 
-    return transformed(fun, jacobian_of)
+    return transformed(fun, jacobian_of, _jacrev, options, chunk_size)
 
 
 jacobian = jacrev

@@ -16,7 +16,7 @@ from pullback.core.config import config
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.trace import EVAL, Tracer, state
-from pullback.transforms.arguments import check_callable, name_of, out_leaf, watching
+from pullback.transforms.arguments import check_callable, name_of, out_leaf, qualified_name, watching
 from pullback.transforms.call import jit_p
 from pullback.transforms.dispatch import Entry, Traced, all_caches, buffers_of, caches_of, from_buffer, keep, lower, run
 from pullback.transforms.jit_arguments import Call, Options, numbers_and_names
@@ -199,7 +199,7 @@ class JitFunction:
         return f"<compiled {name_of(self._fun)}>"
 
     def __reduce__(self) -> Any:
-        return _rebuilt, (self._fun, self._options.key())
+        return qualified_name(self) or (_rebuilt, (self._fun, self._options.key()))
 
 
 def _rebuilt(fun: Any, key: tuple[Any, ...]) -> JitFunction:

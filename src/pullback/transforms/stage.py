@@ -339,7 +339,7 @@ def make_jaxpr(
             return closed
         return closed, tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
 
-    return transformed(fun, jaxpr_of)
+    return transformed(fun, jaxpr_of, make_jaxpr, static_argnums, return_shape)
 
 
 def _named_axes(axis_env: Any) -> dict[Any, int]:

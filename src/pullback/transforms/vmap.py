@@ -85,7 +85,7 @@ def vmap(
         results = _in_chunks(rows, arrays, dims, size, chunk_size)
         return unflatten_one(out_tree, results)
 
-    return transformed(fun, mapped)
+    return transformed(fun, mapped, vmap, in_axes, out_axes, axis_name, axis_size, spmd_axis_name, chunk_size)
 
 
 def _in_chunks(
