@@ -141,7 +141,7 @@ def _same(a: Any, b: Any) -> None:
 def test_functions(name: str, again: Callable[[Any], Any]) -> None:
     function = FUNCTIONS[name]
     x = jnp.asarray(2.0) if name in SCALAR else X.reshape(1, 3) if name == "mapped" else X
-    for known in (function, again(function)):  # before it is called, and afterwards
+    for known in (function, again(function)):
         _same(again(known)(x), function(x))
     _same(again({"f": [function]})["f"][0](x), function(x))
 
@@ -249,3 +249,25 @@ def test_a_transformed_function_is_like_a_function() -> None:
     assert float(Model.slope(3.0)) == 6.0
     assert isinstance(Model().step, type(Model().slope))
     assert {h: 1}[h] == 1
+
+
+def test_arrays_of_every_dtype_in_another_process(tmp_path: Path) -> None:
+    names = ("float32", "bfloat16", "int32", "bool", "complex64", "int4", "float8_e4m3fn")
+    write = f"""
+import pickle, pullback, pullback.numpy as jnp
+arrays = [jnp.ones(2, d) for d in {names}]
+pickle.dump([*arrays, pullback.random.key(0), jnp.asarray(2.0)], open("arrays", "wb"))
+"""
+    read = """
+import pickle, pullback, pullback.numpy as jnp
+arrays = pickle.load(open("arrays", "rb"))
+for x in arrays[:-2]:
+    other = jnp.ones(2, x.dtype.name)
+    assert x.dtype is other.dtype
+    assert (x == other).all()
+print(pullback.grad(lambda x: x.sum())(arrays[0]), pullback.random.uniform(arrays[-2]).shape, arrays[-1].weak_type)
+"""
+    for program in (write, read):
+        done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[1. 1.] () True"

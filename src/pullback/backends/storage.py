@@ -26,7 +26,7 @@ def stored_dtype(dtype: DType) -> DType:
         return _WORD
     if dtype == dtypes.float0:
         return _BOOL
-    if dtype.isbuiltin == 1:
+    if dtype.isbuiltin != 2:  # not of ml_dtypes
         return dtype
     if dtypes.is_integer(dtype):
         return _BYTE if dtypes.dtype_name(dtype).startswith("u") else _SIGNED_BYTE

@@ -292,8 +292,9 @@ for _kind in (ArrayImpl, DeviceArray, DeletedArray):
 
 
 def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> ArrayImpl:
-    # A copy: out-of-band buffers of pickles are the user's memory.
-    return ArrayImpl(np.array(value)[()] if value.ndim == 0 else np.array(value), weak_type)
+    # A copy, for out-of-band buffers of pickles are the user's memory; in the dtype that NumPy has one object for.
+    copied = np.array(value).view(dtypes.interned(value.dtype))
+    return ArrayImpl(copied if copied.ndim else copied[()], weak_type)
 
 
 def fresh(x: ArrayImpl) -> ArrayImpl:

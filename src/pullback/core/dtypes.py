@@ -85,11 +85,19 @@ def _kind(dtype: DType) -> str:
         return "0"
     if dtype == key_dtype:
         return "k"
-    if not dtype.isnative:
+    if dtype.isbuiltin == 0 and dtype.names is None:  # in another byte order, or read from a pickle
         return _kind(np.dtype(dtype.type))
     # ml_dtypes reports kinds of its own accord (V for most, f for float8_e5m2): its names are reliable.
     name = dtype.name
     return name.removeprefix("b")[0] if name in _EXTENDED else ""
+
+
+def interned(dtype: DType) -> DType:
+    """The one object for a dtype in native byte order, where NumPy may have made another: pickles do."""
+    for known in (float0, key_dtype):
+        if dtype == known:
+            return known
+    return np.dtype(dtype.type)
 
 
 _kinds = _ByDtype(_kind)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pullback.core.dtypes import short_name
+from pullback.core.dtypes import interned, short_name
 
 Shape = tuple[int, ...]
 _NOWHERE: Final[frozenset[Any]] = frozenset()
@@ -55,6 +55,9 @@ class ShapedArray:
     def _key(self) -> tuple[Any, ...]:
         return (self.shape, self.dtype, self.weak_type, self.varying)
 
+    def __reduce__(self) -> Any:
+        return _unpickled, self._key()
+
     def __eq__(self, other: object) -> bool:
         return type(other) is ShapedArray and self._key() == other._key()
 
@@ -67,6 +70,10 @@ class ShapedArray:
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self}{weak})"
+
+
+def _unpickled(shape: Shape, dtype: np.dtype[Any], weak_type: bool, varying: frozenset[Any]) -> ShapedArray:
+    return ShapedArray(shape, interned(dtype), weak_type, varying)
 
 
 class MappedAxis:

@@ -71,7 +71,7 @@ def _dot_host(x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
 
 def _wide(dtype: np.dtype[Any]) -> Any:
     """The dtype to compute in, if not the operands' own."""
-    if dtype == np.float16 or dtype.isbuiltin != 1:
+    if dtype == np.float16 or dtype.isbuiltin == 2:
         return np.int32 if dtypes.is_integer(dtype) else np.float32
     return None
 

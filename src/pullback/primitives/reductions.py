@@ -137,7 +137,7 @@ def reduce_or(x: Any, axes: Sequence[int]) -> Any:
 
 def _reduce_bits(ufunc: np.ufunc) -> Callable[..., Any]:
     def rule(x: Any, *, axes: Shape) -> Any:
-        if x.dtype.isbuiltin != 1:  # NumPy has no such operation on integers of less than a byte
+        if x.dtype.isbuiltin == 2:  # NumPy has no such operation on integers of less than a byte
             return ufunc.reduce(x.astype(np.int8), axes, np.int8).astype(x.dtype)
         return ufunc.reduce(x, axes, x.dtype)
 
