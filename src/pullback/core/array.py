@@ -192,7 +192,7 @@ class ArrayImpl(Array):
         """Read-only memory, for ``memoryview`` and others that use the buffer protocol (Python 3.12 and later)."""
         if flags & _WRITABLE:
             raise BufferError("arrays are immutable: their memory cannot be written to")
-        return memoryview(read_only(self._value))
+        return memoryview(read_only(self._value))  # type: ignore[arg-type]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (read_only(self._value), self.weak_type)
@@ -297,6 +297,9 @@ def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> ArrayImpl:
     return ArrayImpl(copied if copied.ndim else copied[()], weak_type)
 
 
+_new = object.__new__
+
+
 def fresh(x: ArrayImpl) -> ArrayImpl:
     """Another array of the same elements, which are shared: donating or deleting one array leaves the other alone.
 
@@ -304,13 +307,17 @@ def fresh(x: ArrayImpl) -> ArrayImpl:
     marked as such: a donated array takes a copy of it first (see ``transforms/dispatch``).
     """
     if type(x) is ArrayImpl:
-        out = ArrayImpl(x._value, x.weak_type)
-        with suppress(AttributeError):
-            out._signature = x._signature
-        with suppress(AttributeError):
-            out._buffer = shared(x._buffer)
+        out = _new(ArrayImpl)
+        out._value = x._value
+        out.weak_type = x.weak_type
+        known = getattr(x, "_signature", None)
+        if known is not None:
+            out._signature = known
+        buffer = getattr(x, "_buffer", None)
+        if buffer is not None:
+            out._buffer = shared(buffer)
         return out
-    device_array = object.__new__(DeviceArray)
+    device_array = _new(DeviceArray)
     device_array._buffer = shared(x._buffer)
     device_array._signature = x._signature
     return device_array

@@ -36,7 +36,7 @@ Dims = Sequence[int | None]
 
 optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True, keeps_weak_type=False)
 optimization_barrier_p.shape(lambda *avals: list(avals))
-evaluators[optimization_barrier_p] = lambda args, params: [fresh(concrete(x)) for x in args]
+evaluators[optimization_barrier_p] = lambda args, params: [fresh(concrete(x)) for x in args]  # type: ignore[arg-type]
 
 
 def concrete(x: Any) -> Array:

@@ -105,7 +105,7 @@ def run(entry: Entry, leaves: Sequence[Any]) -> Any:
         for i in entry.donated:  # an operand twice: what is donated is a copy
             position = i if kept is None else kept.index(i)
             buffers[position] = _client.copied(buffers[position])
-    outs = list(map(from_buffer, entry.run(buffers), entry.kinds))
+    outs: list[ArrayImpl] = list(map(from_buffer, entry.run(buffers), entry.kinds))
     places = entry.places
     if places is not None:
         outs = [outs[p] if p >= 0 else fresh(given[~p]) for p in places]
