@@ -121,6 +121,16 @@ def test_one_branch_returns_a_number(compiled: Function) -> None:
 
 
 @COMPILED
+def test_mapped_branches_that_return_numbers(compiled: Function) -> None:
+    def weak(f: Function) -> list[Any]:
+        return [compiled(vmap(f))(XS).weak_type, vmap(compiled(f))(XS).weak_type]
+
+    assert weak(lambda x: lax.cond(x > 1, lambda: 2.0, lambda: 3.0)) == [True, True]
+    assert weak(lambda x: lax.switch(jnp.asarray(x > 1).astype(int), [lambda: 2, lambda: 3])) == [True, True]
+    assert weak(lambda x: lax.cond(x > 1, lambda: 2.0, lambda: jnp.float32(3.0))) == [False, False]
+
+
+@COMPILED
 def test_branches_are_given_arrays(compiled: Function) -> None:
     def f(flag: Any) -> Any:
         return lax.cond(

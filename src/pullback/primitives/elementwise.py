@@ -18,7 +18,7 @@ import numpy as np
 
 from pullback.backends import host, host_narrow
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, shape_of
+from pullback.core.array import SCALARS, shape_of, typeof
 from pullback.core.errors import DtypeError
 from pullback.core.linear import Linear
 from pullback.core.trace import Primitive, Rule
@@ -622,6 +622,8 @@ def where(which: Any, x: Any, y: Any) -> Any:
 
 def select_n(which: Any, *cases: Any) -> Any:
     """For each element that of the case which ``which``, booleans or int32, selects."""
+    if which.dtype.kind != "b" and all(typeof(x).weak_type for x in cases):
+        which = convert_element_type(which, which.dtype, True)  # which has no say in the type of the result
     return select_n_p.bind(which, *cases)
 
 
