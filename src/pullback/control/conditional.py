@@ -50,14 +50,7 @@ from pullback.primitives.elementwise import (
 )
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
-from pullback.transforms.arguments import (
-    check_callable,
-    entrance,
-    flatten_one,
-    name_of,
-    out_leaf,
-    unflatten_one,
-)
+from pullback.transforms.arguments import check_callable, entrance, name_of, out_leaf
 from pullback.transforms.call import evaluators, run_compiled
 from pullback.transforms.dce import dce_closed_jaxpr, dce_rules
 from pullback.transforms.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr, staged_zeros
@@ -211,9 +204,11 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
 
 def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) -> Any:
     """The result of a branch that is run as ordinary Python: it takes and gives arrays, as one that is traced does."""
-    leaves, in_tree = leaves_of(operands, what, "operands")
-    outs, out_tree = flatten_one(function(*tree.unflatten(in_tree, leaves)))
-    return unflatten_one(out_tree, [out_leaf(x, function) for x in outs])
+    if not all(isinstance(x, Array) for x in operands):
+        leaves, in_tree = leaves_of(operands, what, "operands")
+        operands = tree.unflatten(in_tree, leaves)
+    out = function(*operands)
+    return out if isinstance(out, Array) else tree.tree_map(lambda x: out_leaf(x, function), out)
 
 
 def _agreeing(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[ClosedJaxpr]:
