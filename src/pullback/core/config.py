@@ -211,16 +211,16 @@ def override(name: str, value: Any) -> Any:
 def _overridden(key: str, value: Any) -> Iterator[None]:
     local = vars(config)
     before = dict(local)
-    local[key] = value
-    local["meaning"] = _meaning({**vars(Config), **local})
-    _tell(key, False)
-    try:
+    try:  # an interrupt may come after any call
+        local[key] = value
+        local["meaning"] = _meaning({**vars(Config), **local})
+        _tell(key, False)
         yield
     finally:
         for changed in (key, "meaning"):
             if changed in before:
                 local[changed] = before[changed]
-            else:
+            elif changed in local:
                 del local[changed]
         _tell(key, False)
 

@@ -157,6 +157,8 @@ _BUILTIN_NODES = frozenset((tuple, list, dict, OrderedDict, defaultdict, deque, 
 _nodes: dict[type, _Node] = {}
 _registry_lock = threading.RLock()
 renewed(globals(), "_registry_lock", threading.RLock)
+_loading = threading.Lock()
+renewed(globals(), "_loading", threading.Lock)
 when_registered: list[Callable[[type, _Node], None]] = []
 """Functions that are told of each class that is registered."""
 _module: Any = None
@@ -183,7 +185,9 @@ def optree() -> Any:
 
 def _load() -> None:
     global _module
-    if _module is None:
+    with _loading:  # a signal handler of the user's may come here while the module is loaded
+        if _module is not None:
+            return
         module = imported("optree")
         for cls in _nodes:
             _register_in(module, cls)

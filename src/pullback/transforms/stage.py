@@ -171,17 +171,18 @@ def stage_flat(
     trace.name_input = name_input
     trace.literals = literals
     place, scope = state.place, state.scope
-    state.place = state.scope = None
-    state.trace = trace
-    staging.append(trace)
-    try:
+    try:  # an interrupt may come after any call
+        state.place = state.scope = None
+        state.trace = trace
+        staging.append(trace)
         results = run(*[StageTracer(trace, v, None) for v in invars])
         outvars = [trace.atom(x) for x in results]
     finally:
         state.place, state.scope = place, scope
         state.trace = trace.parent
         trace.live = False
-        staging.remove(trace)
+        if trace in staging:
+            staging.remove(trace)
     jaxpr = Jaxpr(list(trace.constvars.values()), invars, trace.eqns, outvars)
     if config.enable_checks:
         check_jaxpr(jaxpr)
