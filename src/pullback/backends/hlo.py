@@ -8,6 +8,7 @@ is one string. The operations are those of the StableHLO specification, and of i
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -19,7 +20,7 @@ import numpy as np
 from pullback.backends.storage import stored_dtype
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl
-from pullback.core.errors import DtypeError
+from pullback.core.errors import AllocationError, DtypeError
 from pullback.core.source import Location, line_number
 from pullback.core.types import Shape, ShapedArray
 
@@ -54,8 +55,17 @@ def element_type(dtype: DType) -> str:
 
 @lru_cache(maxsize=65536)
 def tensor_type(shape: Shape, dtype: DType) -> str:
-    """The type of a tensor, such as ``tensor<3x4xf32>``."""
+    """The type of a tensor, such as ``tensor<3x4xf32>``.
+
+    Raises:
+      AllocationError: the compiler, which counts bytes in 64 bits, would end the process (a MemoryError, RuntimeError).
+    """
     element = element_type(dtype)
+    if math.prod(shape) * max(1, dtype.itemsize) >= 2**63:
+        raise AllocationError(
+            f"no memory for an array of shape {shape} and dtype {dtypes.dtype_name(dtype)} in a compiled program: it "
+            f"has {math.prod(shape):.3g} elements"
+        )
     return f"tensor<{'x'.join(map(str, shape))}x{element}>" if shape else f"tensor<{element}>"
 
 
@@ -674,4 +684,6 @@ def _identifier(name: str) -> str:
 
 
 def _escape(text: str) -> str:
+    """A text within a program; what UTF-8 does not have, as in names of files that are not UTF-8, as its number."""
+    text = text.encode("utf-8", "backslashreplace").decode()
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A")
