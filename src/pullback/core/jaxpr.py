@@ -139,8 +139,9 @@ class Jaxpr:
     Treat it as immutable: transformations of jaxprs are cached by the jaxpr that they were given.
     """
 
-    __slots__ = ("__weakref__", "_effect", "constvars", "eqns", "invars", "outvars")
+    __slots__ = ("__weakref__", "_checked", "_effect", "constvars", "eqns", "invars", "outvars")
 
+    _checked: bool
     _effect: bool
 
     def __init__(
@@ -400,20 +401,24 @@ def _typing_errors(eqn: Eqn) -> Iterator[str]:
             yield f"binds a variable of type {var.aval} to a result of type {aval}"
 
 
-def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
+def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *, anew: bool = True) -> None:
     """Check that every variable is bound once, before it is used, and has the type that its equation gives it.
+
+    Args:
+      jaxpr: the program.
+      anew: whether programs within it that were checked before are checked again.
 
     Raises:
       JaxprError: naming the equation and the rule that it breaks.
     """
-    _check(jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr, set())
+    _check(jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr, set(), anew)
 
 
-def _check(jaxpr: Jaxpr, checked: set[Jaxpr]) -> None:
-    """Check a program, and those within it that were not checked yet: one may be in many equations."""
-    if jaxpr in checked:
+def _check(jaxpr: Jaxpr, seen: set[Jaxpr], anew: bool) -> None:
+    """Check a program, and each of those within it once, however many equations it is in."""
+    if jaxpr in seen or (not anew and hasattr(jaxpr, "_checked")):
         return
-    checked.add(jaxpr)
+    seen.add(jaxpr)
     bound: set[Var] = set()
 
     def bind(variables: Sequence[Var], what: Callable[[], str]) -> None:
@@ -436,8 +441,9 @@ def _check(jaxpr: Jaxpr, checked: set[Jaxpr]) -> None:
             raise JaxprError(f"{what()} {message}")
         bind(eqn.outvars, what)
         for inner in subjaxprs(eqn):
-            _check(inner, checked)
+            _check(inner, seen, anew)
     use(jaxpr.outvars, lambda: "the list of results")
+    jaxpr._checked = True
 
 
 def _called(eqn: Eqn) -> str:

@@ -185,7 +185,7 @@ def stage_flat(
             staging.remove(trace)
     jaxpr = Jaxpr(list(trace.constvars.values()), invars, trace.eqns, outvars)
     if config.enable_checks:
-        check_jaxpr(jaxpr)
+        check_jaxpr(jaxpr, anew=False)
     return ClosedJaxpr(jaxpr, trace.consts)
 
 
