@@ -185,12 +185,16 @@ PASSES: dict[str, Any] = {
     "grad(jit)": gradient(jit),
     "grad(checkpoint)": gradient(checkpoint),
     "grad(checkpoint, dots)": gradient(lambda f: checkpoint(jit(f), policy=dots_saveable)),
-    "saved residuals": lambda shape, n: lambda: pullback.ad_checkpoint.saved_residuals(
-        lambda *xs: jnp.sum(jnp.stack(pullback.tree.leaves(shape(n)[0](*xs)))), *shape(n)[1]
+    "saved residuals": lambda shape, n: (
+        lambda: pullback.ad_checkpoint.saved_residuals(
+            lambda *xs: jnp.sum(jnp.stack(pullback.tree.leaves(shape(n)[0](*xs)))), *shape(n)[1]
+        )
     ),
-    "eager grad": lambda shape, n: lambda: grad(
-        lambda *xs: sum(pullback.tree.leaves(shape(n)[0](*xs))), tuple(range(len(shape(n)[1])))
-    )(*shape(n)[1]),
+    "eager grad": lambda shape, n: (
+        lambda: grad(lambda *xs: sum(pullback.tree.leaves(shape(n)[0](*xs))), tuple(range(len(shape(n)[1]))))(
+            *shape(n)[1]
+        )
+    ),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ X, ROWS = jnp.arange(3.0) + 0.5, jnp.arange(12.0).reshape(4, 3) + 0.5
 
 
 def in_threads(*functions: Callable[[], Any]) -> list[Any]:
-    """What functions return that run at the same time, each in a thread of its own; what one of them raises is raised."""
+    """What functions return that run at the same time, each in a thread of its own; an error of one is raised here."""
     results: list[Any] = [None] * len(functions)
     errors: list[BaseException] = []
     start = threading.Barrier(len(functions))
@@ -161,6 +162,7 @@ def test_threads_fetch_an_array_at_the_same_time() -> None:
     double = jit(lambda x: x * 2.0)
     for _ in range(20):
         x = double(X)
-        for found in in_threads(*[lambda: np.asarray(x), lambda: x + 1.0 - 1.0, lambda: x._value, lambda: x.sum() / 8] * 2):
+        readers: list[Callable[[Any], Any]] = [np.asarray, lambda x: x + 1.0, lambda x: x._value, lambda x: x.sum()]
+        for found in in_threads(*[partial(read, x) for read in readers * 2]):
             assert np.shape(found) in ((3,), ())
         np.testing.assert_allclose(np.asarray(x), 2.0 * np.asarray(X))

@@ -227,7 +227,7 @@ class Trace:
         """
         return self.parent.eager
 
-    def is_same(self, other: Trace) -> bool:
+    def is_same(self, other: object) -> bool:
         """Whether another trace's tracers are this one's too."""
         return self is other
 

@@ -84,7 +84,7 @@ class BatchTrace(Trace):
         self.axis = axis
         self.mapping = Mapping() if mapping is None else mapping
 
-    def is_same(self, other: Trace) -> bool:
+    def is_same(self, other: object) -> bool:
         return isinstance(other, BatchTrace) and other.mapping is self.mapping
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

@@ -627,7 +627,7 @@ def linear_operation(name: str, linear_in: Any = None) -> Primitive:
             outs = called.bind(*args, backward=backward)
             return outs, [None] * len(outs)
         except UnexpectedTracerError as error:
-            if error.trace is None or not trace.is_same(error.trace):
+            if not trace.is_same(error.trace):
                 raise
         pairs = [trace.value_of(x) for x in trace.run(partial(_derivative, backward=backward), args, dims)]
         return [x for x, _ in pairs], [d for _, d in pairs]

@@ -336,7 +336,7 @@ def _caches_by_options(fun: Any) -> dict[Any, Pair]:
     found = attributes.get(_ATTRIBUTE)
     if found is None or found.owner is None or found.owner() is not fun:
         found = attributes[_ATTRIBUTE] = _Kept(fun)
-    return found.caches  # type: ignore[no-any-return]
+    return found.caches
 
 
 def caches_of(fun: Any, options: Options) -> Pair:
