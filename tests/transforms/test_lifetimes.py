@@ -98,9 +98,7 @@ def called_by_its_own_program(i: int) -> None:
 
     compiled = jit(f)
     compiled(1.0)
-    jit(vmap(lambda x: pullback.pure_callback(lambda v: (v, compiled)[0], x, x, vmap_method="sequential")))(
-        jnp.ones(2)
-    )
+    jit(vmap(lambda x: pullback.pure_callback(lambda v: (v, compiled)[0], x, x, vmap_method="sequential")))(jnp.ones(2))
 
 
 def linear(i: int) -> None:
