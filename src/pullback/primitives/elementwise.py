@@ -10,7 +10,6 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -254,51 +253,9 @@ pow_p = elementwise(
 
 
 def _pow_derivative(x: Any, y: Any, *, by_x: int, by_y: int) -> Any:
-    """A derivative of any order of x**y: x**(y - by_x) times a polynomial in log x, whose coefficients are those of y.
+    from pullback.primitives.compositions import pow_derivative
 
-    The coefficient of log(x)**j is binomial(by_y, j) times the derivative of order by_y - j of y (y - 1) ... . Where a
-    factor is zero so is the product, even if the other is infinite. At x = y = 0 a derivative by y alone is 0, as x**y
-    is constant for y > 0.
-    """
-    dtype = x.dtype
-    narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
-    if narrow:
-        x, y = (convert_element_type(v, np.dtype(np.float32)) for v in (x, y))
-    factor: Any = y if by_x else 1  # exactly zero where y is 0, 1, ..., by_x - 1
-    for k in range(1, by_x):
-        factor = mul(factor, sub(y, k))
-    if by_y:
-        zero = eq(x, 0)
-        removed = zero if dtypes.is_complex(dtype) else and_p.bind(zero, eq(y, 0)) if by_x == 0 else None
-        logarithm = log(x) if removed is None else where(removed, 0, log(where(removed, 1, x)))
-        slopes = _falling_coefficients(by_x)
-        for j in range(1, by_y + 1):
-            slopes = [c * (len(slopes) - 1 - i) for i, c in enumerate(slopes[:-1])]
-            factor = logarithm if type(factor) is int else _product_with_zeros(factor, logarithm)
-            if slopes:
-                factor = add(factor, _polynomial(y, [math.comb(by_y, j) * c for c in slopes]))
-    out = _product_with_zeros(factor, pow(x, sub(y, by_x) if by_x else y))
-    return convert_element_type(out, dtype, out.weak_type) if narrow else out
-
-
-def _falling_coefficients(count: int) -> list[int]:
-    """Of y (y - 1) ... (y - count + 1) as a polynomial, that of the highest power first."""
-    out = [1]
-    for k in range(count):
-        out = [a - k * b for a, b in zip([*out, 0], [0, *out], strict=True)]
-    return out
-
-
-def _polynomial(y: Any, coefficients: Sequence[int]) -> Any:
-    value: Any = coefficients[0]
-    for c in coefficients[1:]:
-        value = add(mul(value, y), c)
-    return value
-
-
-def _product_with_zeros(x: Any, y: Any) -> Any:
-    """``x y``, and zero where a factor is zero, even if the other one is infinite."""
-    return where(or_p.bind(eq(x, 0), eq(y, 0)), 0, mul(x, y))
+    return pow_derivative(x, y, by_x=by_x, by_y=by_y)
 
 
 pow_derivative_p: Primitive = by_formula(
