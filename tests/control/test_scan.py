@@ -329,7 +329,7 @@ def test_bodies_of_one_line_that_differ_in_the_sign_of_a_zero() -> None:
         assert [float(wrap(f(factor))(1.0)) for factor in (0.0, -0.0, 0.0)] == [np.inf, -np.inf, np.inf]
 
 
-def test_bodies_of_one_line_whose_rules_differ_in_an_argument_that_is_not_differentiated() -> None:
+def test_bodies_of_one_line_whose_rules_differ_in_a_fixed_argument() -> None:
     scaled = custom_jvp(lambda k, x: x, nondiff_argnums=(0,))
     scaled.defjvp(lambda k, primals, tangents: (*primals, k * tangents[0]))
 
