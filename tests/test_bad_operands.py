@@ -91,7 +91,7 @@ VALID: dict[str, tuple[Any, ...]] = {
     "lax.broadcast_in_dim": (V, (2, 3), (1,)),
     "lax.collapse": (M, 0),
     "lax.broadcast_shapes": (),
-    "lax.cond": (True, same, same, V),
+    "lax.cond": (),  # not compiled, it hands its operands to a function as they are
     "lax.dot_general": (V, V, (((0,), (0,)), ((), ()))),
     "lax.dynamic_index_in_dim": (V, I[0]),
     "lax.dynamic_slice_in_dim": (V, I[0], 1),
@@ -121,7 +121,7 @@ VALID: dict[str, tuple[Any, ...]] = {
     "lax.select_n": (B, V, V),
     "lax.slice_in_dim": (V, 0, 1),
     "lax.squeeze": (V[None], (0,)),
-    "lax.switch": (I[0], [same, same], V),
+    "lax.switch": (),
     "lax.while_loop": (lambda x: False, same, V),
     "lax.linalg.lu_pivots_to_permutation": (I, 3),
     "scipy.linalg.cho_solve": ((M, True), M),
@@ -142,8 +142,7 @@ NOT_OF_ARRAYS = """
 VALID |= {f"numpy.{name}": () for name in NOT_OF_ARRAYS.split()}
 TREES = {
     "device_put", "lax.stop_gradient", "lax.optimization_barrier", "lax.map", "lax.scan", "lax.fori_loop",
-    "lax.while_loop", "lax.associative_scan", "lax.cond",
-    "lax.switch", "flatten_util.ravel_pytree", "experimental.ode.odeint",
+    "lax.while_loop", "lax.associative_scan", "flatten_util.ravel_pytree", "experimental.ode.odeint",
     "ad_checkpoint.checkpoint_name", "custom_derivatives.clip_gradient", "custom_derivatives.clip_gradient_norm",
     "custom_derivatives.reverse_gradient", "custom_derivatives.safe_where", "custom_derivatives.scale_gradient",
     "random.key_data", "custom_derivatives.zero_from_primal",

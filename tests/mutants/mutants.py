@@ -43,200 +43,228 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = (
-    # `jit` deletes what it returned.
+    # A compiled function deletes what it returns.
     Mutant(
-        "donated results are deleted", "transforms/dispatch.py",
+        "donated results are deleted",
+        "transforms/dispatch.py",
         "if not flags[leaf] or leaf in forwarded:",
         "if not flags[leaf]:",
         ["tests/transforms/test_jit.py::test_a_donated_array_that_is_handed_through_stays"],
-    ),  # fmt: skip
+    ),
     # The wrong array is deleted.
     Mutant(
-        "donated keywords in the order of the call", "transforms/jit_arguments.py",
+        "donated keywords in the order of the call",
+        "transforms/jit_arguments.py",
         "for name in sorted(self.kwargs):",
         "for name in self.kwargs:",
         ["tests/transforms/test_jit.py::test_donated_keywords_in_any_order"],
-    ),  # fmt: skip
+    ),
     # Immutable arrays change with the user's.
     Mutant(
-        "arrays share NumPy's memory", "core/array.py",
+        "arrays share NumPy's memory",
+        "core/array.py",
         'np.array(x, dtype=dtype, order="C", subok=False)',
         'np.asarray(x, dtype=dtype, order="C")',
         ["tests/numpy/test_interop.py::test_a_read_only_view_of_memory_that_may_change_is_copied"],
-    ),  # fmt: skip
+    ),
     # A callback prints once instead of once a step.
     Mutant(
-        "effects that all steps share happen once", "control/scan_primitive.py",
+        "effects that all steps share happen once",
+        "control/scan_primitive.py",
         "operands <= fixed and not grows and not eqn.effect:",
         "operands <= fixed and not grows:",
         ["tests/control/test_scan.py::test_effects_that_all_steps_share_happen_in_each"],
-    ),  # fmt: skip
+    ),
     # A callback prints twice.
     Mutant(
-        "effects of divided loops happen twice", "control/loops.py",
+        "effects of divided loops happen twice",
+        "control/loops.py",
         "{name: without_effects(params[name]) for name in",
         "{name: params[name] for name in",
         ["tests/control/test_loops.py::test_effects_of_a_loop_of_which_only_a_part_is_differentiated_happen_once"],
-    ),  # fmt: skip
+    ),
     # A callback of a branch is lost.
     Mutant(
-        "effects of branches without results are lost", "control/conditional.py",
+        "effects of branches without results are lost",
+        "control/conditional.py",
         "return [made] if outs or made.effect else []",
         "return [made] if outs else []",
         ["tests/control/test_conditional.py::test_effects_of_branches_without_results"],
-    ),  # fmt: skip
+    ),
     # A callback prints once more for each step that is computed again.
     Mutant(
-        "effects of recomputed steps happen again", "control/checkpointed_scan.py",
+        "effects of recomputed steps happen again",
+        "control/checkpointed_scan.py",
         "= _adjoint(without_effects(scan.jaxpr),",
         "= _adjoint(scan.jaxpr,",
         ["tests/control/test_checkpointing.py::test_effects_of_steps_that_are_computed_again_happen_once"],
-    ),  # fmt: skip
+    ),
     # Callbacks of other threads are lost.
     Mutant(
-        "effects are left out in all threads", "transforms/callbacks.py",
+        "effects are left out in all threads",
+        "transforms/callbacks.py",
         "class _Repeating(threading.local):",
         "class _Repeating:",
         ["tests/transforms/test_callbacks.py::test_effects_that_are_left_out_in_one_thread_happen_in_another"],
-    ),  # fmt: skip
+    ),
     # A callback writes in vain, without an error.
     Mutant(
-        "callbacks may write to their operands", "transforms/callbacks.py",
+        "callbacks may write to their operands",
+        "transforms/callbacks.py",
         "return read_only(value)",
         "return value",
         ["tests/transforms/test_callbacks.py::test_operands_are_read_only_and_stay"],
-    ),  # fmt: skip
+    ),
     # A tangent of integers is taken, and a number comes out.
     Mutant(
-        "jvp takes integers as tangents", "transforms/forward.py",
+        "jvp takes integers as tangents",
+        "transforms/forward.py",
         "        if not dtypes.is_inexact(x.dtype):\n            break",
         "        if dtypes.is_bool(x.dtype):\n            break",
         ["tests/transforms/test_bad_input.py::test_tangents_and_cotangents"],
-    ),  # fmt: skip
-    # Float16 becomes float32 after `where`.
+    ),
+    # After `where` float16 becomes float32.
     Mutant(
-        "a condition makes results strong, eager", "core/trace.py",
+        "a condition makes results strong, eager",
+        "core/trace.py",
         'if weak and not x.weak_type and x._value.dtype.kind != "b":',
         "if weak and not x.weak_type:",
         ["tests/test_lax.py::test_booleans_have_no_say_in_whether_a_result_is_weakly_typed"],
-    ),  # fmt: skip
+    ),
     # The same, compiled.
     Mutant(
-        "a condition makes results strong, staged", "core/jaxpr.py",
+        "a condition makes results strong, staged",
+        "core/jaxpr.py",
         'elif a.dtype.kind != "b":  # booleans',
         "else:  # booleans",
         ["tests/test_lax.py::test_booleans_have_no_say_in_whether_a_result_is_weakly_typed"],
-    ),  # fmt: skip
-    # Float32 becomes float16 in the next operation.
+    ),
+    # In the next operation float32 becomes float16.
     Mutant(
-        "operators ask the first operand alone", "numpy/operators.py",
+        "operators ask the first operand alone",
+        "numpy/operators.py",
         "result.weak_type = self.weak_type and other.weak_type",
         "result.weak_type = self.weak_type",
         ["tests/numpy/test_operators.py::test_results_are_weakly_typed_where_both_operands_are"],
-    ),  # fmt: skip
+    ),
     # Gradients of Python numbers turn float16 into float32.
     Mutant(
-        "gradients are strong", "transforms/grad.py",
+        "gradients are strong",
+        "transforms/grad.py",
         "return ArrayImpl(elements.dtype.type(1), value.weak_type)",
         "return ArrayImpl(elements.dtype.type(1))",
         ["tests/transforms/test_grad.py::test_gradients_have_the_dtype_and_shape_of_their_arguments"],
-    ),  # fmt: skip
+    ),
     # A loop runs with a zero of the other sign.
     Mutant(
-        "programs with 0.0 and -0.0 are equal", "control/common.py",
+        "programs with 0.0 and -0.0 are equal",
+        "control/common.py",
         "repr(value) if type(value) in SCALARS",
         "value if type(value) in SCALARS",
         ["tests/control/test_scan.py::test_bodies_of_one_line_that_differ_in_the_sign_of_a_zero"],
-    ),  # fmt: skip
+    ),
     # A loop is differentiated by another call's rule.
     Mutant(
-        "rules are equal whatever their fixed arguments", "transforms/custom_rules.py",
+        "rules are equal whatever their fixed arguments",
+        "transforms/custom_rules.py",
         "call.key = (self, nondiff, in_tree)",
         "call.key = (self, in_tree)",
-        ["tests/control/test_scan.py::test_bodies_of_one_line_whose_rules_differ_in_an_argument_that_is_not_differentiated"],
-    ),  # fmt: skip
+        ["tests/control/test_scan.py::test_bodies_of_one_line_whose_rules_differ_in_a_fixed_argument"],
+    ),
     # Compiled functions keep the old rule.
     Mutant(
-        "rules that are replaced stay", "transforms/custom_rules.py",
+        "rules that are replaced stay",
+        "transforms/custom_rules.py",
         "        if self._staged:",
         "        if False:",
-        ["tests/transforms/test_custom_definitions.py::test_rules_that_are_replaced_are_replaced_in_compiled_functions"],
-    ),  # fmt: skip
-    # F(x, 2) and f(x, 2.0) share a program.
+        ["tests/transforms/test_custom_definitions.py::test_rules_are_replaced_in_compiled_functions_too"],
+    ),
+    # Calls with 2 and with 2.0 share a program.
     Mutant(
-        "static arguments are equal across types", "transforms/jit_arguments.py",
+        "static arguments are equal across types",
+        "transforms/jit_arguments.py",
         "tuple((k, type(v), v) for k, v in self.static.items())",
         "tuple((k, v) for k, v in self.static.items())",
         ["tests/transforms/test_jit.py::test_static_arguments_by_position_name_and_default"],
-    ),  # fmt: skip
+    ),
     # Strict promotion is not heeded by what was compiled before.
     Mutant(
-        "promotion is not part of the key", "core/config.py",
+        "promotion is not part of the key",
+        "core/config.py",
         '"numpy_rank_promotion", "numpy_dtype_promotion", "default_device",',
         '"numpy_rank_promotion", "default_device",',
         ["tests/transforms/test_jit.py::test_configuration_is_part_of_the_key"],
-    ),  # fmt: skip
+    ),
     # A loop runs on the device that was the default before.
     Mutant(
-        "the device is not part of the key", "backends/one_operation.py",
+        "the device is not part of the key",
+        "backends/one_operation.py",
         "tuple(avals), device)",
         "tuple(avals))",
         ["tests/backends/test_client.py::test_loops_that_are_compiled_by_themselves_run_on_the_default_device"],
-    ),  # fmt: skip
+    ),
     # A full cache drops what is in use.
     Mutant(
-        "the cache drops any program", "backends/disk_cache.py",
+        "the cache drops any program",
+        "backends/disk_cache.py",
         "for _, length, path in sorted(programs):",
         "for _, length, path in programs:",
         ["tests/backends/test_disk_cache.py::test_what_has_not_been_used_for_longest_goes_first"],
-    ),  # fmt: skip
+    ),
     # Compiled, everything is computed again.
     Mutant(
-        "policies are forgotten within jit", "transforms/checkpoint_primitive.py",
+        "policies are forgotten within jit",
+        "transforms/checkpoint_primitive.py",
         'tuple(unknown), False, eqn.params["policy"])',
         "tuple(unknown), False, None)",
         ["tests/transforms/test_checkpoint.py::test_policies_reach_into_compiled_functions_and_loops"],
-    ),  # fmt: skip
+    ),
     # Zero times infinity: gradients are NaN where another branch was taken.
     Mutant(
-        "branches run on what they cannot take", "control/guard.py",
+        "branches run on what they cannot take",
+        "control/guard.py",
         "if m and dtypes.is_inexact(x.dtype):",
         "if m and dtypes.is_complex(x.dtype):",
         ["tests/control/test_conditional.py::test_gradients_stay_finite_where_a_branch_that_is_not_taken_is_singular"],
-    ),  # fmt: skip
+    ),
     # Chunks are joined along the wrong axis.
     Mutant(
-        "out_axes=-1 of chunks is 0", "transforms/vmap.py",
+        "out_axes=-1 of chunks is 0",
+        "transforms/vmap.py",
         "concatenate(parts, e % len(parts[0].shape))",
         "concatenate(parts, max(e, 0))",
         ["tests/transforms/test_vmap.py::test_chunks"],
-    ),  # fmt: skip
+    ),
     # Gradients of updates that were moved inside are zero.
     Mutant(
-        "updates that are moved inside have no derivative", "primitives/scatter.py",
+        "updates that are moved inside have no derivative",
+        "primitives/scatter.py",
         "mode=GatherScatterMode.CLIP if clip else GatherScatterMode.FILL_OR_DROP",
         "mode=GatherScatterMode.FILL_OR_DROP",
         ["tests/numpy/test_indexing.py::test_derivatives_by_updates_that_are_moved_inside"],
-    ),  # fmt: skip
+    ),
     # A bound is drawn, where log(high - x) is -inf.
     Mutant(
-        "truncated normals reach their bound", "random/continuous.py",
+        "truncated normals reach their bound",
+        "random/continuous.py",
         "return ops.min_p.bind(inside, ops.nextafter_p.bind(high, -math.inf))",
         "return inside",
         ["tests/random/test_random.py::test_truncated_normals_never_are_their_bounds"],
-    ),  # fmt: skip
+    ),
     # A sample depends on whether it is traced.
     Mutant(
-        "an odd number of words ends otherwise", "primitives/random_bits.py",
+        "an odd number of words ends otherwise",
+        "primitives/random_bits.py",
         "upper = ops.where(ops.eq(upper, count), 0, upper) if count % 2 else upper",
         "upper = ops.where(ops.eq(upper, count), 0, upper) if count < 2 else upper",
         ["tests/random/test_random.py::test_large_and_small_draws_have_the_same_layout"],
-    ),  # fmt: skip
+    ),
     # Overflow in float32 is not found.
     Mutant(
-        "check_grads looks in float64 alone", "test_util.py",
+        "check_grads looks in float64 alone",
+        "test_util.py",
         "if given.rounding < 1e-10:",
         "if given.rounding < 1:",
         ["tests/test_test_util.py::TestWhatIsWrong::test_only_in_the_dtype_of_the_arguments"],
-    ),  # fmt: skip
+    ),
 )

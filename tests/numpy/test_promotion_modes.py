@@ -11,7 +11,7 @@ import pytest
 
 import pullback
 import pullback.numpy as pnp
-from pullback import grad, jit, nn, numpy_dtype_promotion, numpy_rank_promotion, vmap
+from pullback import grad, jit, numpy_dtype_promotion, numpy_rank_promotion, vmap
 from pullback.errors import ShapeError, TypePromotionError
 
 VECTOR, MATRIX = pnp.ones(3), pnp.ones((2, 3))
@@ -118,24 +118,3 @@ def test_strict_promotion_refuses_mixed_arrays():
             assert add(ones, 1).dtype == np.float32
             assert add(twos, 0.5).dtype == np.float16
             assert pnp.add(1, 0.5).dtype == np.float32
-
-
-OURS = {
-    "odeint": lambda: grad(lambda y: odeint(lambda y, t: -y, y, pnp.array([0.0, 1.0, 2.0])).sum())(pnp.ones(2)),
-    "var": lambda: pnp.var(pnp.array([1j, 2.0])),
-    "nanvar": lambda: pnp.nanvar(pnp.array([1j, 2.0])),
-    "dot": lambda: pnp.dot(pnp.ones(3, pnp.float16), pnp.ones(3, pnp.float16), preferred_element_type=pnp.float32),
-    "einsum": lambda: pnp.einsum("i,i", *[pnp.ones(3, pnp.int8)] * 2, preferred_element_type=pnp.int32),
-    "trapezoid": lambda: pnp.trapezoid(pnp.arange(4), pnp.arange(4)),
-    "logsumexp": lambda: nn.logsumexp(pnp.ones(3), b=0),
-    "standardize": lambda: nn.standardize(pnp.ones((2, 3), pnp.float16)),
-}
-
-
-@pytest.mark.parametrize("name", OURS)
-@pytest.mark.parametrize("how", [lambda f: f, jit], ids=["eager", "jit"])
-def test_our_own_code_promotes_nothing(how, name):
-    wanted = np.asarray(OURS[name]())
-    for mode in (numpy_dtype_promotion("strict"), numpy_rank_promotion("raise")):
-        with mode:
-            np.testing.assert_allclose(np.asarray(how(OURS[name])()), wanted, rtol=1e-5)

@@ -328,7 +328,8 @@ def cov(
       dtype: of the result, floats or complex numbers.
 
     Raises:
-      ArgumentError, ShapeError: the dtype is another; too many axes, or weights do not fit (ValueErrors).
+      ArgumentError: the dtype is another (a ValueError).
+      ShapeError: the arrays have too many axes, or weights do not fit (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.cov(pnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])))

@@ -279,8 +279,8 @@ def power(x: Any, y: Any, /) -> Any:
     >>> print(pnp.power(2.0, 3), pnp.power(9.0, 0.5))
     8.0 3.0
     """
-    if type(y) is int or type(y) is bool:
-        x, y = numeric("power", x), int(y)
+    if type(y) is int:
+        x = numeric("power", x)
         if y < 0 and not dtypes.is_inexact(x.dtype):
             raise DtypeError(f"integers cannot be raised to negative powers: got {x.aval} and {y}; use floats")
         return state.trace.process(ops.integer_pow_p, (x,), {"y": y})

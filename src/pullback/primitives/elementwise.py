@@ -65,13 +65,7 @@ neg_p = elementwise("neg", of=NUMBER, host=operator.neg, hlo="negate")
 neg_p.jvp_rule = jvp_linear(neg_p)
 neg_p.transpose(lambda ct, x: (neg(ct),))
 
-
-def _add_xla(hlo: Any, x: Any, y: Any) -> Any:
-    """Of booleans their disjunction, by name: constants the compiler adds modulo 2."""
-    return hlo.same("stablehlo.or" if dtypes.is_bool(x.dtype) else "stablehlo.add", x, y)
-
-
-add_p = elementwise("add", of=VALUE, arity=2, host=operator.add, hlo=_add_xla)
+add_p = elementwise("add", of=VALUE, arity=2, host=operator.add, hlo="add")
 sub_p = elementwise("sub", of=NUMBER, arity=2, host=operator.sub, hlo="subtract")
 mul_p = elementwise("mul", of=VALUE, arity=2, host=operator.mul, hlo="multiply")
 div_p = elementwise("div", of=NUMBER, arity=2, host=host.div)
