@@ -147,12 +147,12 @@ MUTANTS = (
         "result.weak_type = self.weak_type",
         ["tests/numpy/test_operators.py::test_results_are_weakly_typed_where_both_operands_are"],
     ),
-    # Gradients of Python numbers turn float16 into float32.
+    # The gradient by a Python number turns float16 into float32.
     Mutant(
-        "gradients are strong",
+        "gradients have the weak type of the result",
         "transforms/grad.py",
-        "return ArrayImpl(elements.dtype.type(1), value.weak_type)",
-        "return ArrayImpl(elements.dtype.type(1))",
+        "if ct is ZERO or ct.weak_type != x.weak_type:",
+        "if ct is ZERO:",
         ["tests/transforms/test_grad.py::test_gradients_have_the_dtype_and_shape_of_their_arguments"],
     ),
     # A loop runs with a zero of the other sign.

@@ -135,6 +135,8 @@ def test_gradients_have_the_dtype_and_shape_of_their_arguments() -> None:
     g16, g32 = grad(lambda x, y: jnp.sum(x * y), (0, 1))(x3.astype("float16"), x3)
     assert (g16.dtype, g32.dtype) == (np.float16, np.float32)
     assert grad(lambda x: x * 2)(1.0).weak_type
+    assert grad(lambda x: x * jnp.float32(2))(1.0).weak_type
+    assert not grad(lambda x: x * 2)(jnp.float32(1)).weak_type
 
 
 def test_integers_and_booleans() -> None:
