@@ -7,6 +7,7 @@ that is written as a new closure in each call too.
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -20,6 +21,7 @@ from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value,
 from pullback.core.errors import ControlFlowError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, infer, subjaxprs
 from pullback.core.linear import LinearTrace, LinearTracer, dependences, dividers
+from pullback.core.locks import renewed
 from pullback.core.trace import Primitive, Tracer, bottom, is_at_work, leaked, state
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
@@ -320,12 +322,30 @@ def stage_step(
 
 _programs: WeakValueDictionary[Any, ClosedJaxpr] = WeakValueDictionary()
 """The programs that others were found to be equal to, as long as somebody has them, such as a program around them."""
-_lately: dict[ClosedJaxpr, None] = {}
+_lately: dict[ClosedJaxpr, int] = {}
+"""Programs that ran eagerly, which are kept although nobody has them: the next call, of a body that is another closure
+with the same code, may need them again. Beside each is the full collection before which it was asked for."""
 LARGEST = 256
-"""How many programs that ran eagerly are kept when nobody has them: the next call, of a body that is another closure
-with the same code, may need them again. That which was longest not asked for is dropped for a new one."""
+"""How many of these are kept; that which was longest not asked for is dropped for a new one."""
+_collections = 0
 _keeping = threading.Lock()
+renewed(globals(), "_keeping", threading.Lock)
 caches.extend((_programs, _lately))
+
+
+def _drop_idle(phase: str, info: dict[str, int]) -> None:
+    """At each full collection, let go of the programs that nobody asked for since the one before."""
+    global _collections
+    if phase == "start" and info["generation"] == 2 and _keeping.acquire(blocking=False):
+        try:
+            _collections += 1
+            for program in [p for p, asked in _lately.items() if asked < _collections - 1]:
+                del _lately[program]
+        finally:
+            _keeping.release()
+
+
+gc.callbacks.append(_drop_idle)
 
 
 def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -345,7 +365,7 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
     if not is_staged():
         with _keeping:
             _lately.pop(found, None)
-            _lately[found] = None
+            _lately[found] = _collections
             while len(_lately) > LARGEST:
                 del _lately[next(iter(_lately))]
     return found

@@ -15,6 +15,7 @@ import numpy as np
 from pullback.core import dtypes, source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar, typeof
 from pullback.core.errors import ArgumentError, NotDifferentiableError, OperandError, TangentMismatchError
+from pullback.core.registry import OwnsPrograms
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
@@ -35,7 +36,7 @@ watching: list[Callable[..., Any]] = []
 # Entrances ---------------------------------------------------------------------------------------------------------
 
 
-class Transformed:
+class Transformed(OwnsPrograms):
     """What a transformation returns: a function with the name and signature of the original.
 
     It can be pickled where the original can: by reference if it is found under its own name, as decorated functions

@@ -15,6 +15,7 @@ from pullback.core.array import DeviceArray, signature_of, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import eval_jaxpr
+from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, Tracer, state
 from pullback.transforms.arguments import check_callable, name_of, out_leaf, qualified_name, watching
 from pullback.transforms.call import jit_p
@@ -30,7 +31,7 @@ _frees = itertools.cycle([False] * 1023 + [True])
 """Whether a call goes the general way although it need not, which frees what the runtime keeps of the others."""
 
 
-class JitFunction:
+class JitFunction(OwnsPrograms):
     """A compiled function: what ``jit`` returns.
 
     It is called like the function that it was made from. ``trace``, ``lower``, ``eval_shape`` and ``clear_cache`` look
