@@ -211,6 +211,9 @@ class ClosedJaxpr:
         self.jaxpr = jaxpr
         self.consts = list(consts)
 
+    def __reduce__(self) -> Any:  # a copy begins anew
+        return ClosedJaxpr, (self.jaxpr, self.consts)
+
     @property
     def in_avals(self) -> list[ShapedArray]:
         return [v.aval for v in self.jaxpr.invars]
