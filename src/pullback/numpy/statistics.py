@@ -345,12 +345,7 @@ def cov(
     for what, p in zip("my", parts, strict=False):
         if len(p.shape) > 2:
             raise ShapeError(f"cov: {what} must have at most two axes, got shape {p.shape}")
-    tables = [
-        shapes.transpose(p, (1, 0)) if len(p.shape) == 2 and not rowvar
-        else shapes.reshape(p, (1, p.size)) if len(p.shape) < 2 else p
-        for p in parts
-    ]  # fmt: skip
-    x = concatenate(tables, 0)
+    x = concatenate([_variables_in_rows(p, rowvar) for p in parts], 0)
     n = x.shape[1]
     w = _observation_weights(n, fweights, aweights, x.dtype)
     if ddof is None:
@@ -372,6 +367,12 @@ def cov(
     weighted = off if w is None else ops.mul(off, w)
     result = ops.div(dot_general(weighted, ops.conj(off), (((1,), (1,)), ((), ()))), freedom)
     return shapes.reshape(result, ()) if result.shape == (1, 1) else strong(result)
+
+
+def _variables_in_rows(x: Any, rowvar: bool) -> Any:
+    if len(x.shape) == 2:
+        return x if rowvar else shapes.transpose(x, (1, 0))
+    return shapes.reshape(x, (1, x.size))
 
 
 def _observation_weights(n: int, fweights: Any, aweights: Any, dtype: np.dtype[Any]) -> Any:
