@@ -23,7 +23,7 @@ import pullback.numpy as jnp
 import pullback.primitives
 from pullback import jacfwd, jacrev, jvp, make_jaxpr, nn, vjp, vmap
 from pullback.core import dtypes, tree
-from pullback.core.array import as_array, typeof
+from pullback.core.array import as_array, host_value, typeof
 from pullback.core.config import enable_x64
 from pullback.core.jaxpr import check_jaxpr, jaxpr_as_fun
 from pullback.core.trace import Primitive
@@ -69,7 +69,7 @@ def assert_same(got: Any, expected: Any, tolerance: float = 0) -> None:
     assert len(got) == len(expected)
     for a, b in zip(got, expected, strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        a, b = np.asarray(a), np.asarray(b)
+        a, b = host_value(a), host_value(b)
         if a.dtype.kind == "V" and a.dtype != LETTERS["b"]:
             assert a.tobytes() == b.tobytes()
         elif tolerance == 0:
@@ -276,13 +276,13 @@ def test_derivatives_are_mapped_and_staged(spec: Spec, letter: str) -> None:
         if not point or not g(*point):
             return
         other = arrays([spec.point(letter, 1)[i] for i in where])
-        batch = [as_array(np.stack([np.asarray(a), np.asarray(b)])) for a, b in zip(point, other, strict=True)]
+        batch = [as_array(np.stack([host_value(a), host_value(b)])) for a, b in zip(point, other, strict=True)]
         v = [random_like(x, i) for i, x in enumerate(point)]
         u = [random_like(x, i) for i, x in enumerate(g(*point))]
         for derivative in (lambda *xs: jvp(g, xs, v), lambda *xs: vjp(g, *xs)[1](u)):
             mapped = vmap(derivative)(*batch)
             loop = [leaves(derivative(*xs)) for xs in (point, other)]
-            rows = [as_array(np.stack([np.asarray(a) for a in column])) for column in zip(*loop, strict=True)]
+            rows = [as_array(np.stack([host_value(a) for a in column])) for column in zip(*loop, strict=True)]
             assert_same(mapped, rows, 1e-9)
             closed = make_jaxpr(derivative)(*point)
             check_jaxpr(closed)
@@ -311,13 +311,13 @@ def test_vmap_is_a_loop(spec: Spec, record_property: Record) -> None:
     record_property("checks", len(combinations))
     for axes in combinations:
         batch = [
-            a if axis is None else as_array(np.stack([np.asarray(a), np.asarray(b)], axis))
+            a if axis is None else as_array(np.stack([host_value(a), host_value(b)], axis))
             for a, b, axis in zip(first, second, axes, strict=True)
         ]
         mapped = leaves(vmap(spec.function, in_axes=axes)(*batch))
         examples = [first, [a if axis is None else b for a, b, axis in zip(first, second, axes, strict=True)]]
         rows = [leaves(spec.function(*xs)) for xs in examples]
-        expected = [np.stack([np.asarray(a) for a in column]) for column in zip(*rows, strict=True)]
+        expected = [np.stack([host_value(a) for a in column]) for column in zip(*rows, strict=True)]
         assert_same(mapped, expected, tolerance_of(mapped))
 
 
@@ -355,6 +355,6 @@ def test_staging_keeps_weak_types(spec: Spec, record_property: Record) -> None:
 @table(lambda s: bool(s.samples))
 def test_a_mapped_program_is_staged(spec: Spec) -> None:
     first, second = (arrays(spec.point(spec.dtypes[0], k)) for k in (0, 1))
-    batch = [as_array(np.stack([np.asarray(a), np.asarray(b)])) for a, b in zip(first, second, strict=True)]
+    batch = [as_array(np.stack([host_value(a), host_value(b)])) for a, b in zip(first, second, strict=True)]
     with enable_x64(spec.dtypes[0] in "dD"):
         agree_with_staged(vmap(spec.function), batch)

@@ -16,12 +16,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pullback import make_jaxpr
+from pullback import jit, lax, make_jaxpr
 from pullback.backends import hlo_sorting, programs
 from pullback.backends.devices import default_device
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, host_value, typeof
 from pullback.core.config import enable_x64
+from pullback.core.errors import IndexRangeError
 from pullback.primitives import contraction, random_bits, shapes, slicing, sorting
 from pullback.primitives import reductions as red
 
@@ -197,9 +198,11 @@ def test_positions_of_extremes(dtype: Any) -> None:
         assert_compiled_is_host(f, ugly(dtype, 6, 5, seed=seed))
 
 
-def test_positions_in_byte_sized_indices_wrap() -> None:
+def test_positions_that_do_not_fit_byte_sized_indices_are_refused() -> None:
     x = ArrayImpl(np.arange(300.0))
-    assert_compiled_is_host(lambda x: [red.argmax(x, 0, np.int8)], x)
+    for f in (lambda x: lax.argmax(x, 0, np.int8), jit(lambda x: lax.argmax(x, 0, np.int8))):
+        with pytest.raises(IndexRangeError, match="argmax: positions up to 299 do not fit i8"):
+            f(x)
 
 
 # Cumulative operations ---------------------------------------------------------------------------------------------

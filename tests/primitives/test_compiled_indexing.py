@@ -302,9 +302,14 @@ OUTSIDE = as_array(np.array([[5], [0], [2]]))
             "fill",
             INSIDE,
             False,
-            ["gather", "bitcast_convert", "compare", "reshape", "broadcast_in_dim", "select"],
+            ["gather", "optimization_barrier", "bitcast_convert", "compare", "reshape", "broadcast_in_dim", "select"],
         ),
-        ("fill", OUTSIDE, True, ["gather", "bitcast_convert", "compare", "reshape", "broadcast_in_dim", "select"]),
+        (
+            "fill",
+            OUTSIDE,
+            True,
+            ["gather", "optimization_barrier", "bitcast_convert", "compare", "reshape", "broadcast_in_dim", "select"],
+        ),
     ],
 )
 def test_a_gather_masks_only_what_may_be_outside(mode: str, indices: Any, known: bool, expected: list[str]) -> None:

@@ -41,7 +41,9 @@ def _comparison(name: str, primitive: Primitive, sentence: str, example: str, re
     """A comparison. Integers are compared by their values, whether or not one dtype holds both."""
     ordering = primitive not in (ops.eq_p, ops.ne_p)
 
-    def function(x: Any, y: Any, /) -> Any:
+    def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
+        if out is not None or where is not None:
+            declare.refuse_options(name, out, where)
         a, b = promote(name, x, y)
         if a is not x or b is not y:
             first, second = operand(name, x), operand(name, y)
@@ -59,7 +61,7 @@ def _comparison(name: str, primitive: Primitive, sentence: str, example: str, re
         except OverflowError:  # beside floats it is as good as infinite
             return primitive.bind(*[n if type(n) is not int else math.inf if n > 0 else -math.inf for n in (a, b)])
 
-    return declare.document(function, name, sentence, example, result, __name__)  # type: ignore[no-any-return]
+    return declare.document(declare.positional(function), name, sentence, example, result, __name__)  # type: ignore[no-any-return]
 
 
 def _out_of_range(primitive: Primitive, a: Any, b: Any, array: Any) -> Any:

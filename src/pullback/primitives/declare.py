@@ -84,15 +84,15 @@ def same_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
     return dtype
 
 
-def check_positions(name: str, size: int, dtype: np.dtype[Any]) -> None:
-    """Refuse a dtype of indices that cannot hold all positions in an axis, or the number of them.
+def check_positions(name: str, last: int, dtype: np.dtype[Any]) -> None:
+    """Refuse a dtype of indices that cannot hold the last position.
 
     Raises:
       IndexRangeError: it cannot (an OverflowError and a ValueError).
     """
-    if size > int(dtypes.iinfo(dtype).max):
+    if last > int(dtypes.iinfo(dtype).max):
         raise IndexRangeError(
-            f"{name}: positions in an axis of size {size} do not fit {dtypes.short_name(dtype)}, the dtype of the "
+            f"{name}: positions up to {last} do not fit {dtypes.short_name(dtype)}, the dtype of the "
             "indices; enable 64-bit types, or split the axis"
         )
 
