@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, DeviceArray, as_array, fresh, from_scalar, signature, typeof
 from pullback.core.errors import ArgumentError, NotDifferentiableError, OperandError, TangentMismatchError
 from pullback.core.registry import OwnsPrograms
 from pullback.core.types import ZERO, ShapedArray
@@ -89,11 +89,18 @@ def transformed(
 
 def copy_name(target: Any, fun: Any) -> None:
     """Give an object the name, the module and the docstring of a function."""
-    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
-        value = getattr(fun, name, None)
-        if value is not None:
-            setattr(target, name, value)
-    target.__wrapped__ = fun
+    attributes = target.__dict__
+    if type(fun) is FunctionType:  # written out: transformations are often called in the place where they are used
+        attributes["__name__"] = fun.__name__
+        attributes["__qualname__"] = fun.__qualname__
+        attributes["__module__"] = fun.__module__
+        attributes["__doc__"] = fun.__doc__
+    else:
+        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            value = getattr(fun, name, None)
+            if value is not None:
+                attributes[name] = value
+    attributes["__wrapped__"] = fun
 
 
 def qualified_name(x: Any) -> str | None:
@@ -294,6 +301,11 @@ def as_weak(x: Any, weak_type: bool) -> Any:
     """An array whose type gives way to others, or does not."""
     if type(x) is ArrayImpl:
         return ArrayImpl(x._value, weak_type)
+    if type(x) is DeviceArray:  # which need not be computed yet
+        kind = x._signature
+        x = fresh(x)
+        x._signature = signature(kind.aval.shape, kind.aval.dtype, weak_type, kind.device)
+        return x
     return convert_element_type(x, x.dtype, weak_type)
 
 

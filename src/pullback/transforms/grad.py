@@ -74,7 +74,8 @@ def grad(
     0.070650816
     """
     check_callable(fun, "grad")
-    _no_reduce_axes(reduce_axes, "grad")
+    if reduce_axes:
+        raise _no_reduce_axes(reduce_axes, "grad")
     options = "grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
 
     def gradient(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -102,7 +103,8 @@ def value_and_grad(
     9.0 6.0
     """
     check_callable(fun, "value_and_grad")
-    _no_reduce_axes(reduce_axes, "value_and_grad")
+    if reduce_axes:
+        raise _no_reduce_axes(reduce_axes, "value_and_grad")
     options = "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
 
     def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -112,12 +114,11 @@ def value_and_grad(
     return transformed(fun, both, value_and_grad, argnums, has_aux, holomorphic, allow_int)
 
 
-def _no_reduce_axes(reduce_axes: Any, transformation: str) -> None:
-    if reduce_axes:
-        raise UnsupportedArgumentError(
-            f"{transformation}: reduce_axes must be empty, got {reduce_axes!r}: sum the gradients of a mapped function "
-            "over its mapped axis instead"
-        )
+def _no_reduce_axes(reduce_axes: Any, transformation: str) -> UnsupportedArgumentError:
+    return UnsupportedArgumentError(
+        f"{transformation}: reduce_axes must be empty, got {reduce_axes!r}: sum the gradients of a mapped function "
+        "over its mapped axis instead"
+    )
 
 
 _Options = tuple[str, int | tuple[int, ...], bool, bool, bool]
@@ -372,7 +373,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     >>> print(pull(pnp.ones(()))[0])
     1.0
     """
-    _no_reduce_axes(reduce_axes, "vjp")
+    if reduce_axes:
+        raise _no_reduce_axes(reduce_axes, "vjp")
     out, aux, program, in_tree, out_tree, in_avals, out_avals = _linearize(fun, primals, has_aux, "vjp")
     pull = VJPFunction(program, in_tree, out_tree, in_avals, out_avals, name_of(fun))
     return (unflatten_one(out_tree, out), pull, *aux)

@@ -312,7 +312,7 @@ def make_jaxpr(
     { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
     """
     check_callable(fun, "make_jaxpr")
-    axes = _named_axes(axis_env)
+    axes = _named_axes(axis_env) if axis_env else {}
     given = () if static_argnums is None or static_argnums == () else static_argnums
     nums = () if given == () else check_argnums(given, "make_jaxpr", "static_argnums")
     static = (nums,) if isinstance(nums, int) else nums

@@ -145,7 +145,9 @@ def _arguments(
     """
     leaves, in_tree = tree.flatten((args, kwargs))
     axes = _in_axes(fun, in_axes, args, kwargs, len(leaves))
-    fixed = {i: x for i, (x, axis) in enumerate(zip(leaves, axes, strict=True)) if axis is None and _is_opaque(x)}
+    fixed: dict[int, Any] = {}
+    if None in axes:
+        fixed = {i: x for i, (x, axis) in enumerate(zip(leaves, axes, strict=True)) if axis is None and _is_opaque(x)}
     given = [0 if i in fixed else x for i, x in enumerate(leaves)] if fixed else leaves
     arrays = to_arrays(given, "vmap", fun, args, None, kwargs)
 
