@@ -162,7 +162,10 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     if mask is not None:
         x = ops.where(mask, x, -math.inf)
     exponentials = ops.exp(_difference(x, _largest(x, axes)))
-    out = ops.div(exponentials, _sum(exponentials, axes))
+    total = _sum(exponentials, axes)
+    # It is at least 1, so that its reciprocal is safe where it is not subnormal; one quotient a row instead of many.
+    narrow = exponentials.dtype.itemsize < 4
+    out = ops.div(exponentials, total) if narrow else ops.mul(exponentials, ops.div(1, total))
     return out if mask is None else ops.where(mask, out, 0)
 
 

@@ -160,7 +160,7 @@ def _value_aux_grad(fun: Any, options: _Options, args: tuple[Any, ...], kwargs: 
     if has_aux:
         program.outputs = program.outputs[:1]
     cts = program.transpose((seed,), add_any, consume=True)
-    for i, (ct, x) in enumerate(zip(cts, primals, strict=True)):
+    for i, (ct, x) in enumerate(zip(cts, primals)):
         if ct is ZERO or ct.weak_type != x.weak_type:
             cts[i] = dense(ct, x)
     if not isinstance(value, Array):
