@@ -11,7 +11,7 @@ OTHER_PYTHONS ?= 3.12 3.13
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-all-pythons test-processors mutants lint bench clean
+.PHONY: help cookbook examples test coverage test-all-pythons test-processors mutants lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -22,7 +22,10 @@ cookbook: .venv/runtime.stamp ## run the main job: the autodiff cookbook, every 
 examples: .venv/runtime.stamp ## run every example
 	@set -e; for example in examples/*.py; do echo "== $$example"; .venv/bin/python "$$example"; done
 
-test: .venv/dev.stamp ## run the tests and doctests, with coverage (PYTEST_ARGS adds options)
+test: .venv/dev.stamp ## run the tests and doctests (PYTEST_ARGS adds options)
+	.venv/bin/python -m pytest -n 2 $(PYTEST_ARGS)
+
+coverage: .venv/dev.stamp ## the same, and which lines they reach
 	.venv/bin/python -m pytest -n 2 --cov --cov-report=term $(PYTEST_ARGS)
 
 test-all-pythons: test $(OTHER_PYTHONS:%=test-python-%) ## the tests on 3.12 and 3.13 too, where they are installed
