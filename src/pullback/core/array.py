@@ -192,6 +192,9 @@ class ArrayImpl(Array):
         """Read-only memory, for ``memoryview`` and others that use the buffer protocol (Python 3.12 and later)."""
         if flags & _WRITABLE:
             raise BufferError("arrays are immutable: their memory cannot be written to")
+        dtype = self._value.dtype
+        if dtype.isbuiltin != 1 or dtype.kind == "V":  # NumPy then asks for __array__
+            raise BufferError(f"elements of dtype {dtypes.dtype_name(dtype)} have no format in the buffer protocol")
         return memoryview(read_only(self._value))  # type: ignore[arg-type]
 
     def __reduce__(self) -> tuple[Any, ...]:
