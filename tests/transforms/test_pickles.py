@@ -204,7 +204,7 @@ def test_what_linearize_and_linear_transpose_return() -> None:
 
 def test_lambdas_give_the_error_of_pickle() -> None:
     for function in (grad(lambda x: x), jit(lambda x: x), vmap(lambda x: x)):
-        with pytest.raises((pickle.PicklingError, AttributeError), match=r"[Cc]an't pickle"):
+        with pytest.raises((pickle.PicklingError, AttributeError), match=r"[Cc]an't (pickle|get local object)"):
             pickle.dumps(function)
         copy.deepcopy(function)
 
