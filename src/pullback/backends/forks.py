@@ -2,7 +2,7 @@
 
 The threads of the compiler's runtime are not in the child, which has only the one that forked: a program would wait for
 them for ever, as would the compiler, whose locks are as they were in the parent. So in such a child functions are
-evaluated un-compiled, as within ``disable_jit``, with a warning; what needs the runtime all the same is refused. Arrays
+evaluated eagerly, as within ``disable_jit``, with a warning; what needs the runtime all the same is refused. Arrays
 that the parent had computed can be read. A child whose parent had not used the runtime yet uses it as any process does.
 """
 
@@ -47,14 +47,14 @@ def refusal(what: str) -> BackendError:
     )
 
 
-def warn_uncompiled() -> None:
-    """In such a child, warn once that functions are not compiled."""
+def warn_eager() -> None:
+    """In such a child, warn once that functions under ``jit`` run eagerly."""
     global _warned
     if in_child and not _warned:
         _warned = True
         source.warn(
             "this process was forked from one that had compiled programs, whose threads are not in it: functions under "
-            f"jit are evaluated un-compiled here, which is slower. {_ADVICE}",
+            f"jit are evaluated eagerly here, which is slower. {_ADVICE}",
             ForkWarning,
         )
 

@@ -271,11 +271,6 @@ def _fill(name: str, values: Any, found: Any, fill_value: Any, default: Any = No
     return ops.where(missing, values, fill)
 
 
-def _flat(name: str, x: Any) -> Any:
-    x = operand(name, x)
-    return shapes.reshape(x, (x.size,))
-
-
 def _flat_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     x, y = promote_all(name, (x, y))
     return shapes.reshape(x, (x.size,)), shapes.reshape(y, (y.size,))

@@ -85,7 +85,7 @@ class JitFunction(OwnsPrograms):
 
     def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
-            forks.warn_uncompiled()
+            forks.warn_eager()
             return self._fun(*args, **kwargs)
         call = Call(self._fun, self._options, args, kwargs)
         leaves = call.arrays()
