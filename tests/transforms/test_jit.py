@@ -586,3 +586,12 @@ assert "jaxlib" in sys.modules
 assert "jax" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_gradient_on_a_device_takes_the_weak_type_of_its_argument_where_it_is() -> None:
+    two = jnp.ones(()) * 2
+    gradient = grad(jit(lambda x: x * two))(3.0)
+    assert type(gradient) is DeviceArray  # it was not fetched
+    assert gradient.weak_type
+    assert float(gradient) == 2.0
+    assert not grad(jit(lambda x: x * two))(jnp.float32(3.0)).weak_type
