@@ -16,7 +16,7 @@ from pullback import checkpoint, grad, hessian, jit, jvp, lax, linearize, make_j
 from pullback.backends.client import Executable
 from pullback.control import common
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
-from pullback.core.linear import Linear
+from pullback.core.linear import Linear, LinearProgram
 from pullback.core.trace import Trace, Tracer
 from pullback.custom_batching import custom_vmap
 from pullback.custom_derivatives import linear_call
@@ -254,14 +254,27 @@ def test_many_programs_are_gone(name: str) -> None:
     assert not grows_by(simple.get(name, CASES[name]), 20)
 
 
-def test_equal_bodies_are_one_program_as_long_as_somebody_has_it() -> None:
+def test_equal_bodies_are_one_program_until_nobody_asks_for_it() -> None:
     first, second = make_jaxpr(scan(3))(1.0), make_jaxpr(scan(3))(1.0)
     assert first.eqns[-1].params["jaxpr"] is second.eqns[-1].params["jaxpr"]
-    assert not common._lately
     grad(scan(3))(1.0)
     size = len(common._lately)
     grad(scan(3))(1.0)
+    make_jaxpr(grad(scan(3)))(1.0)
     assert 0 < len(common._lately) == size
+    living()
+    assert not common._lately
+
+
+def test_what_was_made_of_a_program_serves_the_next_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_jaxpr(grad(scan(5)))(1.0)
+    transposed = []
+    original = LinearProgram.transpose
+    monkeypatch.setattr(
+        LinearProgram, "transpose", lambda self, *args, **kw: transposed.append(self) or original(self, *args, **kw)
+    )
+    make_jaxpr(grad(scan(5)))(1.0)
+    assert len(transposed) == 1  # the tape of the function; that of a step is at hand
 
 
 # What is kept with a function ----------------------------------------------------------------------------------------

@@ -127,11 +127,10 @@ class EmitTrace(Trace):
 
     __slots__ = ("hlo",)
     transformation = "compilation"
-    eager = False
 
     def __init__(self, parent: Trace, hlo: Builder) -> None:
         super().__init__(parent)
-        self.quick = False
+        self.eager = self.quick = False
         self.hlo = hlo
 
     def value(self, x: Any, args: Sequence[Any]) -> Value:

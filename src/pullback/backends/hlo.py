@@ -667,7 +667,7 @@ class Module:
         text = "\n".join(parts)
         if not locations:
             shown = [f' loc("{_escape(n)}")' if scopes and "/" in n else "" for _, _, n in self.places]
-            return _PLACE.sub((lambda place: shown[int(place[1])]) if any(shown) else "", text)
+            return re.sub(_PLACE, (lambda place: shown[int(place[1])]) if any(shown) else "", text)
         legend = []
         for (_, _, label), (number, location) in self.places.items():
             file, line = _escape(location[0].co_filename), line_number(location)
@@ -675,7 +675,7 @@ class Module:
         return text + "".join(legend)
 
 
-_PLACE = re.compile(r" loc\(#loc(\d+)\)$", re.MULTILINE)
+_PLACE = r"(?m) loc\(#loc(\d+)\)$"
 
 
 def _identifier(name: str) -> str:

@@ -176,11 +176,11 @@ def _compile(lowered: Lowered, overrides: Sequence[tuple[str, Any]], whole: bool
 
 def _refusal(message: str, module: Module, text: str) -> str:
     """What the compiler says of a program, with the operation and the user's line, as far as it tells the place."""
-    found = _DIAGNOSTIC.match(message)
+    found = re.match(_DIAGNOSTIC, message)
     if found is None:
         return f"the compiler refuses the program {module.name}: {message}"
     file, line, said = found[1], int(found[2]), found[3]
-    legend = {number: (name, where, int(at)) for number, name, where, at in _LEGEND.findall(text)}
+    legend = {number: (name, where, int(at)) for number, name, where, at in re.findall(_LEGEND, text)}
     if file == "-":  # a place in the text of the program
         written = text.splitlines()[line - 1].strip()
         number = written.rpartition(" loc(#loc")[2].rstrip(")")
@@ -193,5 +193,5 @@ def _refusal(message: str, module: Module, text: str) -> str:
     return f"the compiler refuses {operation} of the program {module.name}:{place}\n{said}"
 
 
-_DIAGNOSTIC = re.compile(r"(?:[A-Z_]+: )?(.*?):(\d+):\d+: error: (.*)")
-_LEGEND = re.compile(r'^#loc(\d+) = loc\("(.*)"\("(.*)":(\d+):0\)\)$', re.MULTILINE)
+_DIAGNOSTIC = r"(?:[A-Z_]+: )?(.*?):(\d+):\d+: error: (.*)"
+_LEGEND = r'(?m)^#loc(\d+) = loc\("(.*)"\("(.*)":(\d+):0\)\)$'

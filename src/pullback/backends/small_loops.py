@@ -31,17 +31,19 @@ LARGEST = 1024
 TWO_PARTS = 200
 """Programs of so many equations are worth being compiled in two parts at the same time."""
 
-_OPERATION = re.compile(r"(?:stablehlo|chlo)\.\w+")
-_SHAPE = re.compile(r"tensor<((?:\d+x)+)")
+_OPERATION = r"(?:stablehlo|chlo)\.\w+"
+_SHAPE = r"tensor<((?:\d+x)+)"
 _LOOP = "stablehlo.while"
-_ALLOWED = re.compile(
-    r"""abs|add|and|atan2|bitcast_convert|broadcast_in_dim|case|cbrt|ceil|clamp|compare|complex|concatenate|constant|convert
-    |cosine|count_leading_zeros|divide|dynamic_slice|dynamic_update_slice|exponential|exponential_minus_one|floor|gather
-    |if|imag|iota|is_finite|log|log_plus_one|logistic|maximum|minimum|multiply|negate|not|optimization_barrier|or|pad|popcnt|power|real|reduce
-    |reduce_precision|remainder|reshape|return|round_nearest_afz|round_nearest_even|rsqrt|select|shift_left
-    |shift_right_arithmetic|shift_right_logical|sign|sine|slice|sqrt|subtract|tan|tanh|transpose|while|xor""",
-    re.VERBOSE,
-)
+_ALLOWED = {
+    "abs", "add", "and", "atan2", "bitcast_convert", "broadcast_in_dim", "case", "cbrt", "ceil", "clamp", "compare",
+    "complex", "concatenate", "constant", "convert", "cosine", "count_leading_zeros", "divide", "dynamic_slice",
+    "dynamic_update_slice", "exponential", "exponential_minus_one", "floor", "gather", "if", "imag", "iota",
+    "is_finite", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not",
+    "optimization_barrier", "or", "pad", "popcnt", "power", "real", "reduce", "reduce_precision", "remainder",
+    "reshape", "return", "round_nearest_afz", "round_nearest_even", "rsqrt", "select", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "sign", "sine", "slice", "sqrt", "subtract", "tan", "tanh",
+    "transpose", "while", "xor",
+}  # fmt: skip
 """Operations of StableHLO that are compiled well within a function of this kind. Products are not, which the library of
 the runtime does better; nor are functions of the runtime; nor reversals, a chain of which takes time exponential in its
 length."""
@@ -50,18 +52,18 @@ length."""
 def is_small_loop(lines: Iterable[str]) -> bool:
     """Whether the lines of a program, in StableHLO, are of a loop over small arrays, and nothing else."""
     text = "\n".join(lines)
-    return _LOOP in text and largest(text) <= LARGEST and all(map(_is_allowed, set(_OPERATION.findall(text))))
+    return _LOOP in text and largest(text) <= LARGEST and all(map(_is_allowed, set(re.findall(_OPERATION, text))))
 
 
 def _is_allowed(operation: str) -> bool:
     dialect, _, name = operation.partition(".")
     # All of chlo but that one is elementwise.
-    return bool(_ALLOWED.fullmatch(name)) if dialect == "stablehlo" else name != "top_k"
+    return name in _ALLOWED if dialect == "stablehlo" else name != "top_k"
 
 
 def largest(text: str) -> int:
     """The number of elements of the largest array in a program."""
-    return max((math.prod(map(int, shape[:-1].split("x"))) for shape in set(_SHAPE.findall(text))), default=1)
+    return max((math.prod(map(int, shape[:-1].split("x"))) for shape in set(re.findall(_SHAPE, text))), default=1)
 
 
 def halves(jaxpr: Jaxpr) -> list[Jaxpr]:

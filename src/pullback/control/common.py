@@ -323,8 +323,8 @@ def stage_step(
 _programs: WeakValueDictionary[Any, ClosedJaxpr] = WeakValueDictionary()
 """The programs that others were found to be equal to, as long as somebody has them, such as a program around them."""
 _lately: dict[ClosedJaxpr, int] = {}
-"""Programs that ran eagerly, which are kept although nobody has them: the next call, of a body that is another closure
-with the same code, may need them again. Beside each is the full collection before which it was asked for."""
+"""Programs that are kept although nobody has them: the next call, of a body that is another closure with the same code,
+may need them again. Beside each is the full collection before which it was asked for."""
 LARGEST = 256
 """How many of these are kept; that which was longest not asked for is dropped for a new one."""
 _collections = 0
@@ -362,12 +362,11 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
         found = _programs.setdefault(_key_of(closed), closed)
     except TypeError:  # a parameter that has no hash, or none by its value
         return closed
-    if not is_staged():
-        with _keeping:
-            _lately.pop(found, None)
-            _lately[found] = _collections
-            while len(_lately) > LARGEST:
-                del _lately[next(iter(_lately))]
+    with _keeping:
+        _lately.pop(found, None)
+        _lately[found] = _collections
+        while len(_lately) > LARGEST:
+            del _lately[next(iter(_lately))]
     return found
 
 

@@ -196,36 +196,32 @@ class Trace:
 
     Attributes:
       parent: the trace that was current when this one was made; it takes what is not this one's own.
+      eager: whether operations on concrete arrays are computed at once, here and in all parents, so that Python may
+        look at their values. They need not be ``quick``: of a thread that looks for NaNs they are not.
       quick: whether the result of an operation on concrete arrays may be had without asking the trace: nothing records
         it and nothing looks at it, here and in all parents.
       live: whether the transformation that made the trace is still running.
       is_bottom: whether it evaluates, and hands nothing on.
     """
 
-    __slots__ = ("function", "live", "parent", "quick")
+    __slots__ = ("eager", "function", "live", "parent", "quick")
     transformation = "a transformation"
     is_bottom = False
 
     parent: Trace
+    eager: bool
     quick: bool
 
     def __init__(self, parent: Trace | None, function: Any = None) -> None:
         if parent is None:
             self.parent = self
-            self.quick = True
+            self.eager = self.quick = True
         else:
             self.parent = parent
+            self.eager = parent.eager
             self.quick = parent.quick
         self.function = function
         self.live = True
-
-    @property
-    def eager(self) -> bool:
-        """Whether operations on concrete arrays are computed at once, here and in all parents.
-
-        So Python may look at their values. They need not be ``quick``: of a thread that looks for NaNs they are not.
-        """
-        return self.parent.eager
 
     def is_same(self, other: object) -> bool:
         """Whether another trace's tracers are this one's too."""
@@ -403,7 +399,6 @@ class EvalTrace(Trace):
 
     __slots__ = ()
     transformation = "evaluation"
-    eager = True
     is_bottom = True
 
     without_host_rule: Rule
@@ -506,7 +501,7 @@ def explain(error: Exception, primitive: Primitive, args: Sequence[Any], params:
         return error
     if primitive.host_rule is None:
         return missing_rule(primitive, "host", "evaluation")
-    if isinstance(error, MemoryError) or (isinstance(error, ValueError) and _TOO_LARGE.search(str(error))):
+    if isinstance(error, MemoryError) or (isinstance(error, ValueError) and re.search(_TOO_LARGE, str(error))):
         avals = ", ".join(str(typeof(x)) for x in args)
         shown = ", ".join(f"{k}={v}" for k, v in params.items())
         return AllocationError(f"no memory for the result of {primitive.name}({avals}) [{shown}]: {error}")
@@ -518,7 +513,7 @@ def explain(error: Exception, primitive: Primitive, args: Sequence[Any], params:
     return error
 
 
-_TOO_LARGE = re.compile("(array|iterator) is too (big|large)|[Mm]aximum (allowed|supported) dimension")
+_TOO_LARGE = "(array|iterator) is too (big|large)|[Mm]aximum (allowed|supported) dimension"
 """What NumPy says of shapes whose sizes overflow, in a ValueError."""
 
 

@@ -82,7 +82,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
 # Vectorisation -----------------------------------------------------------------------------------------------------
 
 _NAMES = r"\((?:\w+(?:,\w+)*)?\)"
-_SIGNATURE = re.compile(f"^({_NAMES}(?:,{_NAMES})*)?->{_NAMES}(?:,{_NAMES})*$")
+_SIGNATURE = f"^({_NAMES}(?:,{_NAMES})*)?->{_NAMES}(?:,{_NAMES})*$"
 Core = tuple[str, ...]
 
 
@@ -150,7 +150,7 @@ def _without_nones(cores: list[Core], args: Any, excluded: Any, signature: str |
 
 def _parse(signature: str) -> tuple[list[Core], list[Core]]:
     text = signature.replace(" ", "")
-    if not _SIGNATURE.match(text):
+    if not re.match(_SIGNATURE, text):
         raise ArgumentError(f"vectorize: a signature is such as '(m,n),(n)->(m)', got {signature!r}")
     sides = [[tuple(re.findall(r"\w+", part)) for part in re.findall(_NAMES, side)] for side in text.split("->")]
     return sides[0], sides[1]

@@ -48,7 +48,14 @@ class Transformed(OwnsPrograms):
     ) -> None:
         self._call = call
         self._again = again
-        copy_name(self, fun)
+        if type(fun) is FunctionType:  # written out: transformations are often called in the place where they are used
+            self.__name__ = fun.__name__
+            self.__qualname__ = fun.__qualname__
+            self.__module__ = fun.__module__
+            self.__doc__ = fun.__doc__
+            self.__wrapped__ = fun
+        else:
+            copy_name(self, fun)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -64,7 +71,7 @@ class Transformed(OwnsPrograms):
         return qualified_name(self) or self._again
 
     def __repr__(self) -> str:
-        return f"<transformed {name_of(self.__wrapped__)}>"  # type: ignore[attr-defined]
+        return f"<transformed {name_of(self.__wrapped__)}>"
 
 
 tree.register_leaf_type(Transformed)
@@ -90,16 +97,10 @@ def transformed(
 def copy_name(target: Any, fun: Any) -> None:
     """Give an object the name, the module and the docstring of a function."""
     attributes = target.__dict__
-    if type(fun) is FunctionType:  # written out: transformations are often called in the place where they are used
-        attributes["__name__"] = fun.__name__
-        attributes["__qualname__"] = fun.__qualname__
-        attributes["__module__"] = fun.__module__
-        attributes["__doc__"] = fun.__doc__
-    else:
-        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
-            value = getattr(fun, name, None)
-            if value is not None:
-                attributes[name] = value
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        value = getattr(fun, name, None)
+        if value is not None:
+            attributes[name] = value
     attributes["__wrapped__"] = fun
 
 

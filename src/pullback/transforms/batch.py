@@ -62,10 +62,7 @@ class Mapping:
       has_uniform: whether there is a value of which the mapped axis is at a ``Uniform`` position.
     """
 
-    __slots__ = ("has_uniform",)
-
-    def __init__(self) -> None:
-        self.has_uniform = False
+    has_uniform = False
 
 
 class BatchTrace(Trace):
@@ -93,7 +90,7 @@ class BatchTrace(Trace):
         constant = True
         mapping = self.mapping
         for x in args:
-            if type(x) is BatchTracer and x._trace.mapping is mapping:
+            if type(x) is BatchTracer and (x._trace is self or x._trace.mapping is mapping):
                 constant = False
                 values.append(x.value)
                 dims.append(x.dim)

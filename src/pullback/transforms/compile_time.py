@@ -26,7 +26,10 @@ class _AtOnce(Trace):
 
     __slots__ = ()
     transformation = "ensure_compile_time_eval"
-    eager = True
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__(parent)
+        self.eager, self.quick = True, bottom().quick
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         current = state.trace  # not always this one: a trace above may hand an operation down without leaving
@@ -54,9 +57,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
     6.0
     """
     outer = state.trace
-    trace = _AtOnce(outer)
-    trace.quick = bottom().quick
-    state.trace = trace
+    state.trace = trace = _AtOnce(outer)
     try:
         yield
     finally:

@@ -475,7 +475,7 @@ _UNTRACED = frozenset((Linear, ArrayImpl, float, int))
 
 def _is_below(trace: Trace, other: Trace) -> bool:
     """Whether a trace is another one, or one that the other hands operations to."""
-    while not other.is_same(trace):
+    while other is not trace and not other.is_same(trace):
         if other is other.parent:
             return False
         other = other.parent

@@ -299,12 +299,12 @@ class _Moment:
                 state.trace = current
             return
         with _lending_as(self.lent, self.fields):
-            before = trace.parent, trace.rules, trace.quick, trace.live
-            trace.parent, trace.quick, trace.live = current, current.quick, True
+            before = trace.parent, trace.rules, trace.eager, trace.quick, trace.live
+            trace.parent, trace.eager, trace.quick, trace.live = current, current.eager, current.quick, True
             if type(trace) is JVPTrace:
                 trace.rules = current
             try:
                 yield
             finally:
                 state.trace = current
-                trace.parent, trace.rules, trace.quick, trace.live = before
+                trace.parent, trace.rules, trace.eager, trace.quick, trace.live = before

@@ -127,11 +127,7 @@ class _RecordTrace(StageTrace):
 
     def __init__(self, parent: Any, function: Any, transformation: str) -> None:
         super().__init__(parent, function, transformation)
-        self.quick = parent.quick
-
-    @property
-    def eager(self) -> bool:  # type: ignore[override]
-        return self.parent.eager
+        self.eager, self.quick = parent.eager, parent.quick
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         out = super().process(primitive, args, params)

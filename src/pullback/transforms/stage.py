@@ -76,7 +76,6 @@ class StageTrace(Trace):
     """
 
     __slots__ = ("consts", "constvars", "eqns", "invars", "literals", "name_input", "transformation")
-    eager = False
 
     def __init__(self, parent: Trace, function: Any, transformation: str) -> None:
         super().__init__(parent, function)
@@ -84,7 +83,7 @@ class StageTrace(Trace):
         self.invars: list[Var] = []
         self.name_input: Callable[[int], str] | None = None
         self.literals = True
-        self.quick = False
+        self.eager = self.quick = False
         self.eqns: list[Eqn] = []
         self.consts: list[Any] = []
         self.constvars: dict[int, Var] = {}
@@ -140,10 +139,13 @@ class StageTrace(Trace):
 def _settle_literals(atoms: list[Any], args: Sequence[Any]) -> None:
     """Give Python numbers among the operands their dtype; an integer that it does not hold is an OverflowError."""
     dtype = number_dtype([x if type(x) in SCALARS else a.aval for a, x in zip(atoms, args, strict=True)])
+    integer = dtypes.is_integer(dtype)
     for atom, x in zip(atoms, args, strict=True):
-        if type(x) is int and dtypes.is_integer(dtype) and not dtypes.holds(dtype, x):
+        if type(x) not in SCALARS:
+            continue
+        if integer and type(x) is int and not dtypes.holds(dtype, x):
             raise OverflowError(f"Python integer {x} out of bounds for {dtype.name}")
-        if type(x) in SCALARS and atom.aval.dtype != dtype:
+        if atom.aval.dtype != dtype:
             atom.aval = ShapedArray((), dtype, dtype.kind != "b")
             atom.val = ArrayImpl(dtype.type(x), dtype.kind != "b")
 

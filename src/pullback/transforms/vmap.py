@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.array import SCALARS, Array, as_array
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError, OperandError
 from pullback.core.types import MappedAxis
 from pullback.primitives import shapes
@@ -145,15 +146,18 @@ def _arguments(
     """
     leaves, in_tree = tree.flatten((args, kwargs))
     axes = _in_axes(fun, in_axes, args, kwargs, len(leaves))
+    build: Callable[[Sequence[Any]], Any] = partial(tree.unflatten, in_tree)
     fixed: dict[int, Any] = {}
-    if None in axes:
-        fixed = {i: x for i, (x, axis) in enumerate(zip(leaves, axes, strict=True)) if axis is None and _is_opaque(x)}
-    given = [0 if i in fixed else x for i, x in enumerate(leaves)] if fixed else leaves
-    arrays = to_arrays(given, "vmap", fun, args, None, kwargs)
+    for i, axis in enumerate(axes):
+        if axis is None and type(leaves[i]) is not ArrayImpl and _is_opaque(leaves[i]):
+            fixed[i] = leaves[i]
+            leaves[i] = 0
+    if fixed:
 
-    def build(values: Sequence[Any]) -> Any:
-        return tree.unflatten(in_tree, [fixed.get(i, x) for i, x in enumerate(values)] if fixed else values)
+        def build(values: Sequence[Any]) -> Any:
+            return tree.unflatten(in_tree, [fixed.get(i, x) for i, x in enumerate(values)])
 
+    arrays = to_arrays(leaves, "vmap", fun, args, None, kwargs)
     return arrays, _in_dims(fun, in_axes, axes, args, kwargs, arrays), build
 
 
@@ -177,7 +181,9 @@ def _in_axes(fun: Any, in_axes: Any, args: Any, kwargs: Any, count: int) -> list
         )
     axes: list[Any]
     if isinstance(in_axes, int) or in_axes is None:
-        axes = [in_axes] * (count - (len(tree.leaves(kwargs)) if kwargs else 0))
+        if not kwargs:
+            return [in_axes] * count
+        axes = [in_axes] * (count - len(tree.leaves(kwargs)))
     else:
         try:
             axes = tree.broadcast_prefix(in_axes, args, is_leaf=_is_none)
