@@ -97,11 +97,15 @@ def transformed(
 def copy_name(target: Any, fun: Any) -> None:
     """Give an object the name, the module and the docstring of a function."""
     attributes = target.__dict__
-    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
-        value = getattr(fun, name, None)
+    attributes["__wrapped__"] = fun
+    own = getattr(fun, "__dict__", attributes)
+    for name in _NAMES:
+        value = own[name] if name in own else getattr(fun, name, None)
         if value is not None:
             attributes[name] = value
-    attributes["__wrapped__"] = fun
+
+
+_NAMES = "__name__", "__qualname__", "__module__", "__doc__"
 
 
 def qualified_name(x: Any) -> str | None:
