@@ -50,30 +50,30 @@ from pullback.core.config import transfer_guard_device_to_device as transfer_gua
 from pullback.core.config import transfer_guard_device_to_host as transfer_guard_device_to_host
 from pullback.core.config import transfer_guard_host_to_device as transfer_guard_host_to_device
 from pullback.core.dtypes import float0 as float0
-from pullback.transforms.callbacks import effects_barrier as effects_barrier
-from pullback.transforms.callbacks import pure_callback as pure_callback
-from pullback.transforms.forward import jvp as jvp
-from pullback.transforms.grad import grad as grad
-from pullback.transforms.grad import linear_transpose as linear_transpose
-from pullback.transforms.grad import linearize as linearize
-from pullback.transforms.grad import value_and_grad as value_and_grad
-from pullback.transforms.grad import vjp as vjp
-from pullback.transforms.jacobian import hessian as hessian
-from pullback.transforms.jacobian import jacfwd as jacfwd
-from pullback.transforms.jacobian import jacobian as jacobian
-from pullback.transforms.jacobian import jacrev as jacrev
-from pullback.transforms.jit import clear_caches as clear_caches
-from pullback.transforms.jit import jit as jit
-from pullback.transforms.scopes import named_call as named_call
-from pullback.transforms.scopes import named_scope as named_scope
-from pullback.transforms.stage import ShapeDtypeStruct as ShapeDtypeStruct
-from pullback.transforms.stage import eval_shape as eval_shape
-from pullback.transforms.stage import make_jaxpr as make_jaxpr
-from pullback.transforms.transfer import block_until_ready as block_until_ready
-from pullback.transforms.transfer import copy_to_host_async as copy_to_host_async
-from pullback.transforms.transfer import device_get as device_get
-from pullback.transforms.transfer import device_put as device_put
-from pullback.transforms.vmap import vmap as vmap
+from pullback.transforms.derivatives.grad import grad as grad
+from pullback.transforms.derivatives.grad import linear_transpose as linear_transpose
+from pullback.transforms.derivatives.grad import linearize as linearize
+from pullback.transforms.derivatives.grad import value_and_grad as value_and_grad
+from pullback.transforms.derivatives.grad import vjp as vjp
+from pullback.transforms.derivatives.jacobian import hessian as hessian
+from pullback.transforms.derivatives.jacobian import jacfwd as jacfwd
+from pullback.transforms.derivatives.jacobian import jacobian as jacobian
+from pullback.transforms.derivatives.jacobian import jacrev as jacrev
+from pullback.transforms.derivatives.vmap import vmap as vmap
+from pullback.transforms.interpreters.forward import jvp as jvp
+from pullback.transforms.interpreters.scopes import named_call as named_call
+from pullback.transforms.interpreters.scopes import named_scope as named_scope
+from pullback.transforms.interpreters.stage import ShapeDtypeStruct as ShapeDtypeStruct
+from pullback.transforms.interpreters.stage import eval_shape as eval_shape
+from pullback.transforms.interpreters.stage import make_jaxpr as make_jaxpr
+from pullback.transforms.jit.jit import clear_caches as clear_caches
+from pullback.transforms.jit.jit import jit as jit
+from pullback.transforms.programs.callbacks import effects_barrier as effects_barrier
+from pullback.transforms.programs.callbacks import pure_callback as pure_callback
+from pullback.transforms.programs.transfer import block_until_ready as block_until_ready
+from pullback.transforms.programs.transfer import copy_to_host_async as copy_to_host_async
+from pullback.transforms.programs.transfer import device_get as device_get
+from pullback.transforms.programs.transfer import device_put as device_put
 
 __version__ = "0.1.0"
 
@@ -101,14 +101,14 @@ if TYPE_CHECKING:
     from pullback import tree_util as tree_util
     from pullback import typing as typing
     from pullback.drawing import visualize as visualize
-    from pullback.transforms.checkpoint import checkpoint as checkpoint
-    from pullback.transforms.checkpoint import checkpoint as remat
-    from pullback.transforms.checkpoint_policies import checkpoint_policies as checkpoint_policies
-    from pullback.transforms.closure import closure_convert as closure_convert
-    from pullback.transforms.closure import custom_gradient as custom_gradient
-    from pullback.transforms.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
-    from pullback.transforms.custom_rules import custom_jvp as custom_jvp
-    from pullback.transforms.custom_rules import custom_vjp as custom_vjp
+    from pullback.transforms.checkpoint.checkpoint import checkpoint as checkpoint
+    from pullback.transforms.checkpoint.checkpoint import checkpoint as remat
+    from pullback.transforms.checkpoint.checkpoint_policies import checkpoint_policies as checkpoint_policies
+    from pullback.transforms.custom.closure import closure_convert as closure_convert
+    from pullback.transforms.custom.closure import custom_gradient as custom_gradient
+    from pullback.transforms.custom.custom_rules import custom_jvp as custom_jvp
+    from pullback.transforms.custom.custom_rules import custom_vjp as custom_vjp
+    from pullback.transforms.debugging.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 
 _MODULES = frozenset(
     (
@@ -120,14 +120,14 @@ _MODULES = frozenset(
 
 
 _NAMES = {
-    "checkpoint": ("transforms.checkpoint", "checkpoint"),
-    "checkpoint_policies": ("transforms.checkpoint_policies", "checkpoint_policies"),
-    "closure_convert": ("transforms.closure", "closure_convert"),
-    "ensure_compile_time_eval": ("transforms.compile_time", "ensure_compile_time_eval"),
-    "custom_gradient": ("transforms.closure", "custom_gradient"),
-    "custom_jvp": ("transforms.custom_rules", "custom_jvp"),
-    "custom_vjp": ("transforms.custom_rules", "custom_vjp"),
-    "remat": ("transforms.checkpoint", "checkpoint"),
+    "checkpoint": ("transforms.checkpoint.checkpoint", "checkpoint"),
+    "checkpoint_policies": ("transforms.checkpoint.checkpoint_policies", "checkpoint_policies"),
+    "closure_convert": ("transforms.custom.closure", "closure_convert"),
+    "ensure_compile_time_eval": ("transforms.debugging.compile_time", "ensure_compile_time_eval"),
+    "custom_gradient": ("transforms.custom.closure", "custom_gradient"),
+    "custom_jvp": ("transforms.custom.custom_rules", "custom_jvp"),
+    "custom_vjp": ("transforms.custom.custom_rules", "custom_vjp"),
+    "remat": ("transforms.checkpoint.checkpoint", "checkpoint"),
     "visualize": ("drawing", "visualize"),
 }  # and so are these
 
@@ -154,7 +154,7 @@ _observe("check_custom_rules", _check_custom_rules)
 
 def _check_tracer_leaks(everywhere: bool) -> None:
     if config.check_tracer_leaks:
-        from pullback.transforms.compile_time import switch_on
+        from pullback.transforms.debugging.compile_time import switch_on
 
         switch_on()
 

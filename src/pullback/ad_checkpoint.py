@@ -1,8 +1,8 @@
 """Checkpointing in reverse mode: what is kept for the backward pass, and what is computed again."""
 
-from pullback.transforms.checkpoint import checkpoint
-from pullback.transforms.checkpoint_policies import checkpoint_name, checkpoint_policies
-from pullback.transforms.saved_residuals import print_saved_residuals, saved_residuals
+from pullback.transforms.checkpoint.checkpoint import checkpoint
+from pullback.transforms.checkpoint.checkpoint_policies import checkpoint_name, checkpoint_policies
+from pullback.transforms.checkpoint.saved_residuals import print_saved_residuals, saved_residuals
 
 remat = checkpoint
 

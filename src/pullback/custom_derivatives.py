@@ -13,10 +13,10 @@ from pullback.gradient_helpers import (
     straight_through,
 )
 from pullback.test_util import check_rule
-from pullback.transforms.closure import closure_convert, custom_gradient
-from pullback.transforms.custom_application import CustomVJPPrimal, SymbolicZero, zero_from_primal
-from pullback.transforms.custom_linear import custom_transpose, linear_call
-from pullback.transforms.custom_rules import custom_jvp, custom_jvp_call_p, custom_vjp, custom_vjp_call_p
+from pullback.transforms.custom.closure import closure_convert, custom_gradient
+from pullback.transforms.custom.custom_linear import custom_transpose, linear_call
+from pullback.transforms.custom.custom_rules import custom_jvp, custom_jvp_call_p, custom_vjp, custom_vjp_call_p
+from pullback.transforms.custom.rule_adapter import CustomVJPPrimal, SymbolicZero, zero_from_primal
 
 __all__ = [
     "CustomVJPPrimal",

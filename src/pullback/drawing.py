@@ -40,8 +40,8 @@ from pullback.core.jaxpr import (
     _show_param,
     _used_variables,
 )
-from pullback.transforms.arguments import check_callable, name_of, transformed
-from pullback.transforms.stage import _stage_tree
+from pullback.transforms.functions.arguments import check_callable, name_of, transformed
+from pullback.transforms.interpreters.stage import _stage_tree
 
 _WIDEST = 44  # characters of a line in a node
 _MOST_RESULTS = 4  # lines of an operation that has more results

@@ -19,11 +19,11 @@ from pullback.core.naming import named
 from pullback.core.trace import Tracer
 from pullback.primitives.checked import stop_gradient
 from pullback.primitives.elementwise import complex as make_complex
-from pullback.transforms.arguments import check_callable, entrance, is_float0, name_of
-from pullback.transforms.custom_rules import CustomFunction, custom_jvp, custom_vjp
-from pullback.transforms.forward import jvp
-from pullback.transforms.grad import vjp
-from pullback.transforms.vmap import vmap
+from pullback.transforms.custom.custom_rules import CustomFunction, custom_jvp, custom_vjp
+from pullback.transforms.derivatives.grad import vjp
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.arguments import check_callable, entrance, is_float0, name_of
+from pullback.transforms.interpreters.forward import jvp
 
 __all__ = [
     "clip_gradient",

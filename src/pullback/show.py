@@ -23,11 +23,11 @@ from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, BackendError, RendererError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.drawing import Drawing, input_names, result_names
-from pullback.transforms.arguments import transformed
-from pullback.transforms.forward import jvp
-from pullback.transforms.grad import linearize, vjp
-from pullback.transforms.stage import ShapeDtypeStruct, abstractify, eval_shape, make_jaxpr
-from pullback.transforms.vmap import vmap
+from pullback.transforms.derivatives.grad import linearize, vjp
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.arguments import transformed
+from pullback.transforms.interpreters.forward import jvp
+from pullback.transforms.interpreters.stage import ShapeDtypeStruct, abstractify, eval_shape, make_jaxpr
 
 FORMS = ("jaxpr", "hlo", "svg", "dot")
 

@@ -27,8 +27,8 @@ from pullback.testing.differences import (
     random_vector,
 )
 from pullback.testing.rules import check_rule
-from pullback.transforms.forward import jvp
-from pullback.transforms.grad import vjp
+from pullback.transforms.derivatives.grad import vjp
+from pullback.transforms.interpreters.forward import jvp
 
 __all__ = ["check_grads", "check_jvp", "check_rule", "check_vjp"]
 

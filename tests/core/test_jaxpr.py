@@ -25,7 +25,7 @@ from pullback.core.types import ShapedArray
 from pullback.primitives.elementwise import add, add_p, convert_element_type, mul, sin, sin_p
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.shapes import broadcast_in_dim
-from pullback.transforms.stage import make_jaxpr
+from pullback.transforms.interpreters.stage import make_jaxpr
 
 F32 = ShapedArray((), np.dtype(np.float32))
 VECTOR = ShapedArray((3,), np.dtype(np.float32))

@@ -46,7 +46,7 @@ MUTANTS = (
     # A compiled function deletes what it returns.
     Mutant(
         "donated results are deleted",
-        "transforms/dispatch.py",
+        "transforms/jit/dispatch.py",
         "if not flags[leaf] or leaf in forwarded:",
         "if not flags[leaf]:",
         ["tests/transforms/test_jit.py::test_a_donated_array_that_is_handed_through_stays"],
@@ -54,7 +54,7 @@ MUTANTS = (
     # The wrong array is deleted.
     Mutant(
         "donated keywords in the order of the call",
-        "transforms/jit_arguments.py",
+        "transforms/jit/jit_arguments.py",
         "for name in sorted(self.kwargs):",
         "for name in self.kwargs:",
         ["tests/transforms/test_jit.py::test_donated_keywords_in_any_order"],
@@ -102,7 +102,7 @@ MUTANTS = (
     # Callbacks of other threads are lost.
     Mutant(
         "effects are left out in all threads",
-        "transforms/callbacks.py",
+        "transforms/programs/callbacks.py",
         "class _Repeating(threading.local):",
         "class _Repeating:",
         ["tests/transforms/test_callbacks.py::test_effects_that_are_left_out_in_one_thread_happen_in_another"],
@@ -110,7 +110,7 @@ MUTANTS = (
     # A callback writes in vain, without an error.
     Mutant(
         "callbacks may write to their operands",
-        "transforms/callbacks.py",
+        "transforms/programs/callbacks.py",
         "return read_only(value)",
         "return value",
         ["tests/transforms/test_callbacks.py::test_operands_are_read_only_and_stay"],
@@ -118,7 +118,7 @@ MUTANTS = (
     # A tangent of integers is taken, and a number comes out.
     Mutant(
         "jvp takes integers as tangents",
-        "transforms/forward.py",
+        "transforms/interpreters/forward.py",
         "        if not dtypes.is_inexact(x.dtype):\n            break",
         "        if dtypes.is_bool(x.dtype):\n            break",
         ["tests/transforms/test_bad_input.py::test_tangents_and_cotangents"],
@@ -150,7 +150,7 @@ MUTANTS = (
     # The gradient by a Python number turns float16 into float32.
     Mutant(
         "gradients have the weak type of the result",
-        "transforms/grad.py",
+        "transforms/derivatives/grad.py",
         "if ct is ZERO or ct.weak_type != x.weak_type:",
         "if ct is ZERO:",
         ["tests/transforms/test_grad.py::test_gradients_have_the_dtype_and_shape_of_their_arguments"],
@@ -166,7 +166,7 @@ MUTANTS = (
     # A loop is differentiated by another call's rule.
     Mutant(
         "rules are equal whatever their fixed arguments",
-        "transforms/custom_rules.py",
+        "transforms/custom/custom_rules.py",
         "call.key = (self, nondiff, in_tree)",
         "call.key = (self, in_tree)",
         ["tests/control/test_scan.py::test_bodies_of_one_line_whose_rules_differ_in_a_fixed_argument"],
@@ -174,7 +174,7 @@ MUTANTS = (
     # Compiled functions keep the old rule.
     Mutant(
         "rules that are replaced stay",
-        "transforms/custom_rules.py",
+        "transforms/custom/custom_rules.py",
         "        if self._staged:",
         "        if False:",
         ["tests/transforms/test_custom_definitions.py::test_rules_are_replaced_in_compiled_functions_too"],
@@ -182,7 +182,7 @@ MUTANTS = (
     # Calls with 2 and with 2.0 share a program.
     Mutant(
         "static arguments are equal across types",
-        "transforms/jit_arguments.py",
+        "transforms/jit/jit_arguments.py",
         "tuple((k, type(v), v) for k, v in self.static.items())",
         "tuple((k, v) for k, v in self.static.items())",
         ["tests/transforms/test_jit.py::test_static_arguments_by_position_name_and_default"],
@@ -214,7 +214,7 @@ MUTANTS = (
     # Compiled, everything is computed again.
     Mutant(
         "policies are forgotten within jit",
-        "transforms/checkpoint_primitive.py",
+        "transforms/checkpoint/checkpoint_primitive.py",
         'tuple(unknown), False, eqn.params["policy"])',
         "tuple(unknown), False, None)",
         ["tests/transforms/test_checkpoint.py::test_policies_reach_into_compiled_functions_and_loops"],
@@ -230,7 +230,7 @@ MUTANTS = (
     # Chunks are joined along the wrong axis.
     Mutant(
         "out_axes=-1 of chunks is 0",
-        "transforms/vmap.py",
+        "transforms/derivatives/vmap.py",
         "concatenate(parts, e % len(parts[0].shape))",
         "concatenate(parts, max(e, 0))",
         ["tests/transforms/test_vmap.py::test_chunks"],

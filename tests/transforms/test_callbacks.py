@@ -32,10 +32,10 @@ from pullback import (
 )
 from pullback.core.trace import state
 from pullback.experimental import io_callback
-from pullback.transforms.callbacks import VMAP_METHODS, without_effects
-from pullback.transforms.dce import dce_closed_jaxpr
-from pullback.transforms.jaxprs import linearize_jaxpr
-from pullback.transforms.partial_eval import partial_eval_jaxpr
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr
+from pullback.transforms.interpreters.jaxprs import linearize_jaxpr
+from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
+from pullback.transforms.programs.callbacks import VMAP_METHODS, without_effects
 
 SCALAR = ShapeDtypeStruct((), "float32")
 BOTH = pytest.mark.parametrize("way", [lambda f: f, jit], ids=["un-compiled", "jit"])

@@ -61,8 +61,8 @@ from pullback.core.errors import (
 )
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, check_jaxpr, jaxpr_as_fun, subjaxprs
 from pullback.core.trace import EVAL, state
-from pullback.transforms import checkpoint_policies
-from pullback.transforms.checkpoint_primitive import optimization_barrier
+from pullback.transforms.checkpoint import checkpoint_policies
+from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier
 
 Function = Callable[..., Any]
 Wrap = Callable[[Function], Function]

@@ -26,7 +26,7 @@ from pullback.errors import (
     TangentMismatchError,
     UnexpectedTracerError,
 )
-from pullback.transforms.custom_application import SymbolicZero
+from pullback.transforms.custom.rule_adapter import SymbolicZero
 
 Function = Callable[..., Any]
 

@@ -7,7 +7,7 @@ import pullback
 import pullback.numpy as pnp
 from pullback import closure_convert, custom_gradient, grad, hessian, jit, jvp, linear_transpose, vjp, vmap
 from pullback.core.errors import ArgumentError, CustomRuleError, MissingCustomRuleError, NotLinearError
-from pullback.transforms.custom_linear import custom_transpose, linear_call
+from pullback.transforms.custom.custom_linear import custom_transpose, linear_call
 
 XS = pnp.arange(3.0)
 

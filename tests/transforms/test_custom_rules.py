@@ -43,7 +43,7 @@ from pullback import (
 )
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.errors import UnexpectedTracerError
-from pullback.transforms.custom_application import CustomVJPPrimal, SymbolicZero
+from pullback.transforms.custom.rule_adapter import CustomVJPPrimal, SymbolicZero
 
 Function = Callable[..., Any]
 

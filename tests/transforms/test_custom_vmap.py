@@ -7,7 +7,7 @@ import pullback.numpy as pnp
 from pullback import grad, hessian, jacfwd, jacrev, jit, jvp, linearize, make_jaxpr, tree, vmap
 from pullback.core.errors import CustomRuleError, MissingCustomRuleError
 from pullback.core.jaxpr import eval_jaxpr
-from pullback.transforms.custom_vmap import custom_vmap
+from pullback.transforms.custom.custom_vmap import custom_vmap
 
 XS = pnp.arange(3.0)
 YS = pnp.array([2.0, -1.0])

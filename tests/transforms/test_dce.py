@@ -16,8 +16,8 @@ from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import Eqn, check_jaxpr, eval_jaxpr
 from pullback.core.trace import Primitive
 from pullback.primitives.elementwise import add, cos, mul, sin
-from pullback.transforms.dce import dce_closed_jaxpr, dce_jaxpr, dce_rules
-from pullback.transforms.stage import make_jaxpr
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr, dce_jaxpr, dce_rules
+from pullback.transforms.interpreters.stage import make_jaxpr
 
 CONSTANT = as_array(np.arange(3.0, dtype=np.float32))
 

@@ -17,11 +17,11 @@ from pullback.core.config import enable_x64
 from pullback.core.errors import NotLinearError
 from pullback.core.jaxpr import ClosedJaxpr, check_jaxpr, eval_jaxpr
 from pullback.primitives.elementwise import mul, sin
-from pullback.transforms.forward import jvp
-from pullback.transforms.grad import vjp
-from pullback.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
-from pullback.transforms.stage import make_jaxpr
-from pullback.transforms.vmap import vmap
+from pullback.transforms.derivatives.grad import vjp
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.interpreters.forward import jvp
+from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
+from pullback.transforms.interpreters.stage import make_jaxpr
 
 
 def run(closed: ClosedJaxpr, *args: Any) -> list[Any]:

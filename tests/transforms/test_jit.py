@@ -494,7 +494,7 @@ def test_caches_keep_nothing_alive() -> None:
 
 
 def test_the_cache_of_a_function_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pullback.transforms import dispatch as module
+    from pullback.transforms.jit import dispatch as module
 
     monkeypatch.setattr(module, "LARGEST", 8)
     compiled = jit(lambda x: x + 1.0)

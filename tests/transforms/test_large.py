@@ -13,7 +13,7 @@ from pullback import config, grad, lax
 from pullback.backends import one_operation
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
-from pullback.transforms.large import INTEGER_PRODUCTS, LARGE
+from pullback.transforms.programs.offload_thresholds import INTEGER_PRODUCTS, LARGE
 
 
 def programs() -> set[str]:

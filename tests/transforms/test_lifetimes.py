@@ -21,9 +21,9 @@ from pullback.core.trace import Trace, Tracer
 from pullback.custom_batching import custom_vmap
 from pullback.custom_derivatives import linear_call
 from pullback.experimental.ode import odeint
-from pullback.transforms.checkpoint_policies import dots_saveable
-from pullback.transforms.custom_calls import Backward, CustomCall
-from pullback.transforms.dispatch import Entry, Traced
+from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable
+from pullback.transforms.custom.custom_calls import Backward, CustomCall
+from pullback.transforms.jit.dispatch import Entry, Traced
 
 KINDS = (ClosedJaxpr, Jaxpr, Trace, Tracer, Executable, Entry, Traced, CustomCall, Backward, Linear)
 

@@ -13,8 +13,8 @@ from pullback import errors, grad, jit, jvp, make_jaxpr, named_call, named_scope
 from pullback.core.linear import LinearTrace
 from pullback.core.source import BACKWARD, TANGENT, Scope
 from pullback.core.trace import state
-from pullback.transforms.forward import JVPTrace
-from pullback.transforms.jaxprs import transpose_jaxpr
+from pullback.transforms.interpreters.forward import JVPTrace
+from pullback.transforms.interpreters.jaxprs import transpose_jaxpr
 
 
 def model(x: Any) -> Any:

@@ -16,9 +16,9 @@ from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, check_jaxpr, eval_jaxpr
 from pullback.core.trace import Primitive
 from pullback.primitives.elementwise import add, cos, mul, sin
-from pullback.transforms.dce import live_equations
-from pullback.transforms.partial_eval import PartialEvaluation, partial_eval_jaxpr, partial_eval_rules
-from pullback.transforms.stage import make_jaxpr
+from pullback.transforms.interpreters.dce import live_equations
+from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr, partial_eval_rules
+from pullback.transforms.interpreters.stage import make_jaxpr
 
 
 def names(closed: ClosedJaxpr) -> list[str]:

@@ -11,7 +11,7 @@ from pullback.core.array import typeof
 from pullback.core.errors import ControlFlowError
 from pullback.primitives.shapes import reshape
 from pullback.primitives.slicing import concatenate, rev, slice_in_dim
-from pullback.transforms.arguments import check_callable, entrance, name_of, out_leaf
+from pullback.transforms.functions.arguments import check_callable, entrance, name_of, out_leaf
 
 Leaves = list[Any]
 

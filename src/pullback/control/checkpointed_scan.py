@@ -16,10 +16,10 @@ from pullback.core.types import ZERO
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import add, sub
 from pullback.primitives.indexing import zeros
-from pullback.transforms.custom_calls import Backward, DerivativeCall, bind, equation
-from pullback.transforms.dce import dce_closed_jaxpr
-from pullback.transforms.forward import jvp_flat
-from pullback.transforms.jaxprs import cached_by_jaxpr, linearize_jaxpr, transpose_jaxpr
+from pullback.transforms.custom.custom_calls import Backward, DerivativeCall, bind, equation
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr
+from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, linearize_jaxpr, transpose_jaxpr
 
 checkpointed_scan_p = equation("checkpointed_scan")
 

@@ -26,13 +26,13 @@ from pullback.core.trace import Primitive, Tracer, bottom, is_at_work, leaked, s
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
-from pullback.transforms.arguments import name_of, out_leaf
-from pullback.transforms.call import jit_p
-from pullback.transforms.custom_calls import CustomCall
-from pullback.transforms.dce import dce_closed_jaxpr
-from pullback.transforms.jaxprs import cached_by_jaxpr, caches, staged_zeros, transpose_jaxpr
-from pullback.transforms.partial_eval import partial_eval_rules
-from pullback.transforms.stage import StageTrace, stage_flat
+from pullback.transforms.custom.custom_calls import CustomCall
+from pullback.transforms.functions.arguments import name_of, out_leaf
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr
+from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, caches, staged_zeros, transpose_jaxpr
+from pullback.transforms.interpreters.partial_eval import partial_eval_rules
+from pullback.transforms.interpreters.stage import StageTrace, stage_flat
+from pullback.transforms.programs.jit_primitive import jit_p
 
 # Values --------------------------------------------------------------------------------------------------------------
 
@@ -353,7 +353,7 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
 
     What was made of a program is kept in it, so that nothing has to be made again for an equal one.
 
-    >>> from pullback.transforms.stage import make_jaxpr
+    >>> from pullback.transforms.interpreters.stage import make_jaxpr
     >>> one, other = (make_jaxpr(lambda x: x * 2)(1.0) for _ in range(2))
     >>> one is other, interned(one) is interned(other)
     (False, True)

@@ -50,13 +50,13 @@ from pullback.primitives.elementwise import (
 )
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
-from pullback.transforms.arguments import check_callable, entrance, name_of, out_leaf
-from pullback.transforms.call import evaluators, run_compiled
-from pullback.transforms.dce import dce_closed_jaxpr, dce_rules
-from pullback.transforms.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr, staged_zeros
-from pullback.transforms.nonfinite import checking
-from pullback.transforms.partial_eval import partial_eval_jaxpr, partial_eval_rules
-from pullback.transforms.stage import stage_flat
+from pullback.transforms.debugging.debug_nans import checking
+from pullback.transforms.functions.arguments import check_callable, entrance, name_of, out_leaf
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr, dce_rules
+from pullback.transforms.interpreters.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr, staged_zeros
+from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr, partial_eval_rules
+from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.programs.jit_primitive import evaluators, run_compiled
 
 Branches = tuple[ClosedJaxpr, ...]
 _int32 = np.dtype(np.int32)

@@ -23,9 +23,9 @@ from pullback.primitives.elementwise import where
 from pullback.primitives.indexing import dynamic_slice
 from pullback.primitives.reductions import argmax, reduce_or
 from pullback.primitives.shapes import front_aligned
-from pullback.transforms.batch import batch_flat
-from pullback.transforms.dce import dce_rules
-from pullback.transforms.partial_eval import partial_eval_rules
+from pullback.transforms.interpreters.batch import batch_flat
+from pullback.transforms.interpreters.dce import dce_rules
+from pullback.transforms.interpreters.partial_eval import partial_eval_rules
 
 Mapped = tuple[bool, ...]
 _int32 = np.dtype(np.int32)

@@ -49,13 +49,13 @@ from pullback.primitives.elementwise import add, convert_element_type, lt_p, sub
 from pullback.primitives.reductions import reduce_or
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
-from pullback.transforms.arguments import check_callable, entrance, name_of
-from pullback.transforms.call import evaluators
-from pullback.transforms.dce import dce_closed_jaxpr, dce_rules
-from pullback.transforms.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr
-from pullback.transforms.nonfinite import checking
-from pullback.transforms.partial_eval import partial_eval_jaxpr, partial_eval_rules
-from pullback.transforms.stage import stage_flat
+from pullback.transforms.debugging.debug_nans import checking
+from pullback.transforms.functions.arguments import check_callable, entrance, name_of
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr, dce_rules
+from pullback.transforms.interpreters.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr
+from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr, partial_eval_rules
+from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.programs.jit_primitive import evaluators
 
 Flags = Sequence[bool]
 Dims = Sequence[int | None]

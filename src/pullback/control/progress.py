@@ -12,8 +12,8 @@ from pullback.core.array import ArrayImpl
 from pullback.core.errors import ControlFlowError, MissingLibraryError
 from pullback.primitives import elementwise as ops
 from pullback.primitives.reductions import reduce_max
-from pullback.transforms.callbacks import debug_callback
-from pullback.transforms.custom_vmap import custom_vmap
+from pullback.transforms.custom.custom_vmap import custom_vmap
+from pullback.transforms.programs.callbacks import debug_callback
 
 UPDATES = 20
 """So often, at most, a bar moves: a loop calls Python that many times, however many steps it has."""

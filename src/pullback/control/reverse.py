@@ -28,15 +28,15 @@ from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import instantiate, zeros_of
 from pullback.primitives.elementwise import add, add_any
 from pullback.primitives.slicing import front
-from pullback.transforms.batch import batch_flat
-from pullback.transforms.call import jit_p
-from pullback.transforms.custom_calls import Backward, Dims
-from pullback.transforms.dce import dce_closed_jaxpr
-from pullback.transforms.forward import jvp_flat
-from pullback.transforms.jaxprs import cached_by_jaxpr, transpose_jaxpr
-from pullback.transforms.linearize import linearize_flat
-from pullback.transforms.partial_eval import partial_eval_jaxpr
-from pullback.transforms.stage import stage_flat
+from pullback.transforms.custom.custom_calls import Backward, Dims
+from pullback.transforms.interpreters.batch import batch_flat
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr
+from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, transpose_jaxpr
+from pullback.transforms.interpreters.linearize import linearize_flat
+from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
+from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.programs.jit_primitive import jit_p
 
 Flags = Sequence[bool]
 

@@ -27,9 +27,9 @@ from pullback.core.types import ShapedArray
 from pullback.primitives.elementwise import add
 from pullback.primitives.shapes import reshape
 from pullback.primitives.slicing import concatenate, slice_in_dim, stack
-from pullback.transforms.arguments import check_callable, entrance, name_of, out_leaf
-from pullback.transforms.custom_vmap import custom_vmap
-from pullback.transforms.vmap import vmap
+from pullback.transforms.custom.custom_vmap import custom_vmap
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.arguments import check_callable, entrance, name_of, out_leaf
 
 
 @entrance

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from pullback.control.common import chosen
 from pullback.control.scan_primitive import scan_p
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, appended, positions
-from pullback.transforms.checkpoint_policies import Policy
-from pullback.transforms.checkpoint_primitive import Halves, again_rules, halves_of
-from pullback.transforms.dce import close, live_equations
-from pullback.transforms.jaxprs import cached_by_jaxpr
+from pullback.transforms.checkpoint.checkpoint_policies import Policy
+from pullback.transforms.checkpoint.checkpoint_primitive import Halves, again_rules, halves_of
+from pullback.transforms.interpreters.dce import close, live_equations
+from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr
 
 Flags = Sequence[bool]
 

@@ -39,12 +39,12 @@ from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.shapes import moveaxis
 from pullback.primitives.slicing import front
-from pullback.transforms.call import evaluators
-from pullback.transforms.dce import close, dce_closed_jaxpr, dce_rules, live_equations
-from pullback.transforms.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr
-from pullback.transforms.nonfinite import checking
-from pullback.transforms.partial_eval import partial_eval_jaxpr, partial_eval_rules
-from pullback.transforms.stage import stage_flat
+from pullback.transforms.debugging.debug_nans import checking
+from pullback.transforms.interpreters.dce import close, dce_closed_jaxpr, dce_rules, live_equations
+from pullback.transforms.interpreters.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr
+from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr, partial_eval_rules
+from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.programs.jit_primitive import evaluators
 
 scan_p = Primitive("scan", multiple_results=True, keeps_weak_type=False)
 

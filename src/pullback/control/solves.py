@@ -17,15 +17,15 @@ from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.trace import state
 from pullback.primitives.checked import stop_gradient
 from pullback.primitives.elementwise import neg, sub
-from pullback.transforms.arguments import check_callable, entrance, name_of, out_leaf, split_aux
-from pullback.transforms.closure import closure_convert
-from pullback.transforms.custom_application import zero_from_primal
-from pullback.transforms.custom_linear import LinearCall, bind_linear_call, is_traced_ahead
-from pullback.transforms.custom_rules import custom_jvp
-from pullback.transforms.forward import jvp
-from pullback.transforms.grad import linear_transpose
-from pullback.transforms.stage import hoisted, stage_flat
-from pullback.transforms.stopped import stopped
+from pullback.transforms.custom.closure import closure_convert
+from pullback.transforms.custom.custom_linear import LinearCall, bind_linear_call, is_traced_ahead
+from pullback.transforms.custom.custom_rules import custom_jvp
+from pullback.transforms.custom.rule_adapter import zero_from_primal
+from pullback.transforms.derivatives.grad import linear_transpose
+from pullback.transforms.derivatives.stopped import stopped
+from pullback.transforms.functions.arguments import check_callable, entrance, name_of, out_leaf, split_aux
+from pullback.transforms.interpreters.forward import jvp
+from pullback.transforms.interpreters.stage import hoisted, stage_flat
 
 
 @entrance

@@ -1,5 +1,5 @@
 """What JAX keeps under this name."""
 
-from pullback.transforms.callbacks import io_callback
+from pullback.transforms.programs.callbacks import io_callback
 
 __all__ = ["io_callback"]

@@ -21,9 +21,9 @@ from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.types import ShapedArray
 from pullback.primitives.checked_dynamic import dynamic_update_index_in_dim
 from pullback.primitives.slicing import concatenate, stack
-from pullback.transforms.call import jit_p
-from pullback.transforms.jaxprs import cached_by_jaxpr
-from pullback.transforms.stage import stage_flat
+from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr
+from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.programs.jit_primitive import jit_p
 
 NODES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
 """When the second to the seventh stage is, as a part of the step."""

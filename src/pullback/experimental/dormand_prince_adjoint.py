@@ -41,7 +41,7 @@ from pullback.primitives.elementwise import population_count_p
 from pullback.primitives.indexing import zeros
 from pullback.primitives.reductions import argmax
 from pullback.primitives.slicing import stack
-from pullback.transforms.grad import vjp
+from pullback.transforms.derivatives.grad import vjp
 
 BLOCK = 64
 """How many steps are gone through at a time."""

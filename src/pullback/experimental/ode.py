@@ -40,15 +40,15 @@ from pullback.experimental.dormand_prince_adjoint import adjoint
 from pullback.numpy.promotion import listed
 from pullback.primitives.checked import stop_gradient
 from pullback.primitives.slicing import concatenate
-from pullback.transforms.arguments import check_callable, entrance, name_of, out_leaf
-from pullback.transforms.custom_application import SymbolicZero
-from pullback.transforms.custom_rules import custom_vjp
-from pullback.transforms.forward import jvp
-from pullback.transforms.grad import vjp
-from pullback.transforms.jaxprs import cached_by_jaxpr, jvp_jaxpr
-from pullback.transforms.partial_eval import PartialEvaluation, partial_eval_jaxpr
-from pullback.transforms.stage import stage_flat
-from pullback.transforms.vmap import vmap
+from pullback.transforms.custom.custom_rules import custom_vjp
+from pullback.transforms.custom.rule_adapter import SymbolicZero
+from pullback.transforms.derivatives.grad import vjp
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.arguments import check_callable, entrance, name_of, out_leaf
+from pullback.transforms.interpreters.forward import jvp
+from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, jvp_jaxpr
+from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
+from pullback.transforms.interpreters.stage import stage_flat
 
 __all__ = ["odeint"]
 

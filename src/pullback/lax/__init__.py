@@ -235,4 +235,4 @@ from pullback.primitives.scatter import scatter_add_p, scatter_max_p, scatter_mi
 from pullback.primitives.shapes import broadcast_in_dim_p, reshape_p, squeeze_p, transpose_p
 from pullback.primitives.slicing import concatenate_p, iota_p, pad_p, rev_p, slice_p
 from pullback.primitives.sorting import sort_p, top_k_p
-from pullback.transforms.checkpoint_primitive import optimization_barrier
+from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier

@@ -28,7 +28,7 @@ from pullback.primitives.checked import bind
 from pullback.primitives.determinants import det_p, slogdet_p
 from pullback.primitives.linalg import adjoint
 from pullback.primitives.reductions import norm as root_of_squares
-from pullback.transforms.vmap import vmap
+from pullback.transforms.derivatives.vmap import vmap
 
 _INF = float("inf")
 

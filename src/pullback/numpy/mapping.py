@@ -19,7 +19,7 @@ from pullback.primitives import shapes, slicing
 from pullback.primitives.declare import broadcast_shape
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.reductions import reduce_sum
-from pullback.transforms.vmap import vmap
+from pullback.transforms.derivatives.vmap import vmap
 
 __all__ = ["apply_along_axis", "apply_over_axes", "packbits", "piecewise", "unpackbits", "vectorize"]
 

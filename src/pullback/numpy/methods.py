@@ -22,7 +22,7 @@ from pullback.core.array import (
 )
 from pullback.core.errors import ConcretizationTypeError
 from pullback.numpy import operators
-from pullback.transforms import transfer
+from pullback.transforms.programs import transfer
 
 __all__: list[str] = []
 

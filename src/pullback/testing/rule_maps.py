@@ -11,9 +11,9 @@ import numpy as np
 from pullback.core import dtypes, tree
 from pullback.core.types import ZERO
 from pullback.testing.differences import Point, Space, Vector, random_vector
-from pullback.transforms.arguments import argument_name, flatten_one, name_of, to_arrays
-from pullback.transforms.custom_application import Application
-from pullback.transforms.custom_rules import CustomFunction
+from pullback.transforms.custom.custom_rules import CustomFunction
+from pullback.transforms.custom.rule_adapter import Application
+from pullback.transforms.functions.arguments import argument_name, flatten_one, name_of, to_arrays
 
 
 class Subject:

@@ -1,0 +1,1 @@
+"""Functions of which reverse mode keeps little."""

@@ -1,0 +1,235 @@
+"""``checkpoint``: functions of which the backward pass keeps little, and computes the rest again.
+
+Un-compiled, a checkpointed function is ordinary Python: its values are computed, its arguments are kept, and in the
+backward pass it is called again, to be linearised there. What it closes over is found by running it. Where it is staged
+or mapped, or a policy says what else is kept, it is an equation that holds its program.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from pullback.core import tree
+from pullback.core.array import Array, typeof
+from pullback.core.errors import ArgumentError, ConcretizationTypeError, StaticArgumentError
+from pullback.core.trace import Tracer, state
+from pullback.transforms.checkpoint.checkpoint_policies import (
+    Policy,
+    check_policy,
+    everything_saveable,
+    nothing_saveable,
+)
+from pullback.transforms.checkpoint.checkpoint_primitive import Options, bind
+from pullback.transforms.checkpoint.eager_remat import keeps, rerun
+from pullback.transforms.custom.custom_linear import is_traced_ahead
+from pullback.transforms.functions.arguments import (
+    argument_name,
+    check_argnums,
+    check_callable,
+    flatten_one,
+    name_of,
+    out_leaf,
+    to_arrays,
+    transformed,
+    unflatten_one,
+)
+from pullback.transforms.interpreters.stage import hoisted, stage_flat
+
+# The public function -------------------------------------------------------------------------------------------------
+
+
+def checkpoint(
+    fun: Callable[..., Any] | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Callable[..., Any]:
+    """A function whose derivatives in reverse mode keep less memory, and compute more.
+
+    Reverse mode keeps what the backward pass needs of each operation. Of a checkpointed function it keeps the arguments
+    alone, or what a policy says, and runs the function again when the backward pass comes to it. Values and derivatives
+    are the same, to any order. Un-compiled and without a policy the function stays ordinary Python: it may branch on
+    values, print, and be stepped through, in the backward pass too. Effects are done as often as it is run.
+
+    Args:
+      fun: takes and returns trees of arrays. Without it, the result is a decorator.
+      prevent_cse: whether the compiler is kept from merging what is computed again with what was computed before, which
+        would undo the checkpoint; in the body of a loop there is nothing to merge, and False is a little faster.
+      policy: ``policy(primitive, *avals, **params) -> bool`` says of an operation whether its results may be kept, such
+        as the members of ``checkpoint_policies``; None keeps nothing. It goes for the operations within functions under
+        ``jit`` and within the steps of ``scan`` too; a checkpointed function within keeps what its own policy says.
+      static_argnums, static_argnames: arguments that are passed to ``fun`` as they are, by position and by name.
+
+    Returns:
+      A function of the same arguments.
+
+    Raises:
+      ArgumentError: the policy cannot be called, or the static arguments do not fit (a TypeError and ValueError).
+      StaticArgumentError: from a call, for a static argument that is traced (a TypeError and ValueError).
+      OperandError: from a call, for an argument or a result that is no array (a TypeError).
+
+    Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, chapter 12.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import grad
+    >>> @checkpoint
+    ... def f(x):
+    ...     return pnp.sin(pnp.sin(x)) if x > 0 else x
+    >>> print(grad(f)(2.0))
+    -0.2556391
+    """
+    if fun is None:
+        return functools.partial(
+            checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
+            static_argnames=static_argnames,
+        )  # fmt: skip
+    check_callable(fun, "checkpoint")
+    if policy is not None:
+        check_policy(policy, f"checkpoint of {name_of(fun)}")
+        policy = policy if isinstance(policy, Hashable) else functools.partial(policy)
+    if type(prevent_cse) is not bool:
+        raise ArgumentError(f"checkpoint of {name_of(fun)}: prevent_cse must be True or False, got {prevent_cse!r}")
+    static = _static(fun, static_argnums, static_argnames)
+    options = Options(policy, prevent_cse, False)
+    maker = functools.partial(
+        checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
+        static_argnames=static_argnames,
+    )  # fmt: skip
+    return transformed(fun, lambda args, kwargs: _results(fun, static, options, args, kwargs), maker)
+
+
+_Static = tuple[tuple[int, ...], tuple[str, ...]]
+"""Positions and names of arguments."""
+
+
+def _static(fun: Any, argnums: Any, argnames: Any) -> _Static:
+    """Static arguments by position and by name, each completed from the other by the function's signature."""
+    nums: Any = () if argnums is None or argnums == () else check_argnums(argnums, "checkpoint", "static_argnums")
+    nums = (nums,) if isinstance(nums, int) else nums
+    names = (argnames,) if isinstance(argnames, str) else tuple(argnames or ())
+    for name in names:
+        if not isinstance(name, str):
+            raise ArgumentError(f"checkpoint: static_argnames must be a str or a tuple of strs, got {argnames!r}")
+    if not nums and not names:
+        return (), ()
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return nums, names
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    known = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        for i in nums:
+            if not -len(positional) <= i < len(positional):
+                raise ArgumentError(
+                    f"checkpoint: static_argnums={argnums} is not a position of an argument of {name_of(fun)}, which "
+                    f"has {len(positional)} positional parameters: {', '.join(positional)}"
+                )
+        nums = tuple([i % len(positional) for i in nums])
+    for name in names:
+        if name not in known and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            raise ArgumentError(
+                f"checkpoint: static_argnames={argnames!r} is not the name of an argument of {name_of(fun)}, whose "
+                f"parameters are {', '.join(p.name for p in parameters)}"
+            )
+    by_position = [positional[i] for i in nums if 0 <= i < len(positional) and positional[i] in known]
+    by_name = [positional.index(n) for n in names if n in positional]
+    return tuple(sorted({*nums, *by_name})), tuple(sorted({*names, *by_position}))
+
+
+class _Call:
+    """How to run a checkpointed function on the leaves of its arguments. It holds nothing that is traced.
+
+    Attributes:
+      fun: the function.
+      fixed: the static arguments, by position and by name.
+      where: the positions of the others.
+      in_tree: the tree of the others, as a list of those given by position and a dict of those given by name.
+      out_tree: the tree of the result, or None for a single array; known once the function ran.
+    """
+
+    def __init__(
+        self, fun: Callable[..., Any], fixed: dict[int | str, Any], where: Sequence[int], in_tree: Any
+    ) -> None:
+        self.fun = fun
+        self.fixed = fixed
+        self.where = where
+        self.in_tree = in_tree
+        self.out_tree: Any = None
+
+    def run(self, *leaves: Any) -> list[Any]:
+        """The results for some leaves, flat."""
+        given, kwargs = tree.unflatten(self.in_tree, leaves)
+        if self.fixed:
+            by_position: dict[int | str, Any] = {**self.fixed}
+            by_position.update(zip(self.where, given, strict=True))
+            given = [by_position[i] for i in range(len(given) + sum(type(k) is int for k in self.fixed))]
+            kwargs = {**kwargs, **{k: x for k, x in self.fixed.items() if type(k) is str}}
+        out_leaves, self.out_tree = flatten_one(self.fun(*given, **kwargs))
+        return [x if isinstance(x, Array) else out_leaf(x, self.fun) for x in out_leaves]
+
+
+def _results(fun: Any, static: _Static, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a call of a checkpointed function, under the current trace."""
+    nums, names = static
+    fixed: dict[int | str, Any] = {i % len(args): args[i] for i in nums if -len(args) <= i < len(args)}
+    where = [i for i in range(len(args)) if i not in fixed]
+    fixed.update({k: kwargs[k] for k in names if k in kwargs})
+    kwargs = {k: x for k, x in kwargs.items() if k not in fixed}
+    for what, value in fixed.items():
+        _check_static(fun, what, value)
+    leaves, in_tree = tree.flatten(([args[i] for i in where], kwargs))
+    arrays = to_arrays(leaves, "checkpoint", fun, args, where, kwargs)
+    call = _Call(fun, fixed, where, in_tree)
+    outs = _outs(
+        call, options, arrays, functools.partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
+    )
+    return unflatten_one(call.out_tree, outs)
+
+
+def _outs(call: _Call, options: Options, arrays: Sequence[Any], name_input: Callable[[int], str]) -> list[Any]:
+    """The results of a call, flat: by running the function again, or by a program."""
+    keeps_nothing = options.policy is None or options.policy is nothing_saveable
+    if not is_traced_ahead(state.trace):
+        if keeps_nothing:
+            return rerun(call.fun, call.run, arrays)
+        if options.policy is everything_saveable or not keeps(state.trace):
+            return call.run(*arrays)
+    try:
+        closed, captured = hoisted(stage_flat(call.fun, call.run, [typeof(x) for x in arrays], _STAGING, name_input))
+    except ConcretizationTypeError as error:
+        trace: Any = error.trace
+        if getattr(trace, "transformation", None) != _STAGING or trace.function is not call.fun:
+            raise
+        if not (keeps_nothing and state.trace.eager):
+            raise _explained(error) from None
+        return rerun(call.fun, call.run, arrays)  # under vmap the values that are not mapped are known
+    return bind(closed, options, [*arrays, *captured])
+
+
+_STAGING = "checkpoint"
+
+
+def _explained(error: ConcretizationTypeError) -> ConcretizationTypeError:
+    """The error for an argument whose value a function asks for."""
+    better = type(error)(
+        f"{error}\nThe arguments of a checkpointed function are traced where it is compiled or mapped, or has a "
+        "policy, even if they have values outside of it; static_argnums passes an argument on as it is."
+    )
+    better.trace = error.trace
+    return better
+
+
+def _check_static(fun: Any, what: int | str, value: Any) -> None:
+    for x in tree.leaves(value):
+        if isinstance(x, Tracer):
+            raise StaticArgumentError(
+                f"checkpoint of {name_of(fun)}: the static argument {what!r} is passed on as it is, so it must be a "
+                f"value, but it is traced: {x!r}. Do not declare it static, or give it a value that is not traced. It "
+                f"comes from {x.origin()}"
+            )

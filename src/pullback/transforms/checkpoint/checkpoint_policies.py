@@ -1,0 +1,234 @@
+"""Policies of ``checkpoint``: which values are kept for the backward pass; and names for values, by which they go.
+
+A policy is a function ``policy(primitive, *avals, **params) -> bool`` of an operation, the types of its operands and
+its parameters: it says whether the results may be kept. What is needed backwards and is not kept is computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core import tree
+from pullback.core.array import Array, as_array
+from pullback.core.errors import ArgumentError, OperandError
+from pullback.core.trace import Primitive
+from pullback.core.types import MappedAxis, ShapedArray
+from pullback.primitives.contraction import dot_general_p
+from pullback.transforms.functions.arguments import entrance
+
+Policy = Callable[..., bool]
+
+# Names ---------------------------------------------------------------------------------------------------------------
+
+name_p = Primitive("name")
+name_p.host(lambda x, *, name: x)
+
+
+@name_p.shape
+def _shape(x: ShapedArray, *, name: str) -> ShapedArray:
+    return ShapedArray(x.shape, x.dtype)
+
+
+@name_p.jvp
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> tuple[Any, Any]:
+    return name_p.bind(primals[0], name=name), tangents[0]
+
+
+@name_p.batch
+def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, name: str) -> tuple[Any, int | None]:
+    return name_p.bind(args[0], name=name), dims[0]
+
+
+name_p.xla(lambda hlo, x, *, name: x)
+
+
+@entrance
+def checkpoint_name(x: Any, name: str) -> Any:
+    """A value with a name, by which the policies of ``checkpoint`` know it.
+
+    Args:
+      x: a tree of arrays.
+      name: its name; several values may have the same.
+
+    Returns:
+      The same tree of arrays.
+
+    Raises:
+      ArgumentError: the name is no text (a TypeError and ValueError).
+      OperandError: a leaf is no array (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import checkpoint, grad
+    >>> f = lambda x: pnp.sin(checkpoint_name(pnp.exp(x), "power"))
+    >>> print(grad(checkpoint(f, policy=save_only_these_names("power")))(0.0))
+    0.5403023
+    """
+    if not isinstance(name, str):
+        raise ArgumentError(f"checkpoint_name takes a name, a text, got {name!r} of type {type(name).__name__}")
+    return tree.tree_map(lambda leaf: name_p.bind(_array(leaf, name), name=name), x)
+
+
+def _array(x: Any, name: str) -> Array:
+    try:
+        return x if isinstance(x, Array) else as_array(x)
+    except OperandError as error:
+        raise type(error)(f"checkpoint_name takes a tree of arrays, for the name {name!r} too: {error}") from None
+
+
+# Policies ------------------------------------------------------------------------------------------------------------
+
+
+def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+    """Keep everything that the backward pass needs, as if there were no checkpoint.
+
+    >>> everything_saveable(dot_general_p)
+    True
+    """
+    return True
+
+
+def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+    """Keep the arguments alone, as a checkpoint without a policy does.
+
+    >>> nothing_saveable(dot_general_p)
+    False
+    """
+    return False
+
+
+def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+    """Keep the results of matrix products, which are the dearest to compute again.
+
+    >>> dots_saveable(dot_general_p), dots_saveable(name_p)
+    (True, False)
+    """
+    return primitive is dot_general_p
+
+
+def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+    """Keep the results of matrix products that have no batch axes: those of dense layers, not those of attention.
+
+    >>> dots_with_no_batch_dims_saveable(dot_general_p, dimension_numbers=(((1,), (0,)), ((), ())))
+    True
+    """
+    if primitive is not dot_general_p:
+        return False
+    _, (batch, _) = params["dimension_numbers"]
+    return not batch
+
+
+def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
+    """A policy that keeps the values of some names, as :func:`checkpoint_name` gave them.
+
+    >>> save_only_these_names("a")(name_p, name="a"), save_only_these_names("a")(name_p, name="b")
+    (True, False)
+    """
+    names = _names("save_only_these_names", names_which_can_be_saved)
+    return _described(
+        f"save_only_these_names{names_which_can_be_saved}",
+        lambda primitive, *avals, **params: primitive is name_p and params["name"] in names,
+    )
+
+
+def save_any_names_but_these(*names_not_to_save: str) -> Policy:
+    """A policy that keeps all values that have names, but for some names.
+
+    >>> save_any_names_but_these("a")(name_p, name="a"), save_any_names_but_these("a")(name_p, name="b")
+    (False, True)
+    """
+    names = _names("save_any_names_but_these", names_not_to_save)
+    return _described(
+        f"save_any_names_but_these{names_not_to_save}",
+        lambda primitive, *avals, **params: primitive is name_p and params["name"] not in names,
+    )
+
+
+def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
+    """A policy that keeps everything, with names or without, but for some names.
+
+    What a value is computed from may be kept, and it is computed again from that.
+
+    >>> policy = save_anything_except_these_names("a")
+    >>> policy(name_p, name="a"), policy(name_p, name="b"), policy(dot_general_p)
+    (False, True, True)
+    """
+    names = _names("save_anything_except_these_names", names_not_to_save)
+    return _described(
+        f"save_anything_except_these_names{names_not_to_save}",
+        lambda primitive, *avals, **params: primitive is not name_p or params["name"] not in names,
+    )
+
+
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+    """A policy that keeps what the one or the other keeps.
+
+    Raises:
+      ArgumentError: one of them cannot be called (a TypeError and ValueError).
+
+    >>> policy = save_from_both_policies(dots_saveable, save_only_these_names("a"))
+    >>> policy(name_p, name="a"), policy(dot_general_p), policy(name_p, name="b")
+    (True, True, False)
+    """
+    for policy in (policy_1, policy_2):
+        check_policy(policy, "save_from_both_policies")
+    return _described(
+        f"save_from_both_policies({_name(policy_1)}, {_name(policy_2)})",
+        lambda primitive, *avals, **params: bool(
+            policy_1(primitive, *avals, **params) or policy_2(primitive, *avals, **params)
+        ),
+    )
+
+
+def check_policy(policy: Any, who: str) -> None:
+    """Refuse what cannot be called, and what makes a policy instead of being one."""
+    if any(policy is maker for maker in _MAKERS):
+        raise ArgumentError(f"{who}: {policy.__name__} makes a policy: call it, as in {policy.__name__}(...)")
+    if not callable(policy):
+        raise ArgumentError(
+            f"{who} takes a policy, a function policy(primitive, *avals, **params) -> bool, such as "
+            f"checkpoint_policies.dots_saveable, got {policy!r} of type {type(policy).__name__}"
+        )
+
+
+def _name(policy: Policy) -> str:
+    return getattr(policy, "__name__", repr(policy))
+
+
+def _described(name: str, policy: Policy) -> Policy:
+    """A policy under the name by which it was made, which jaxprs show."""
+    policy.__name__ = policy.__qualname__ = name.replace(",)", ")")
+    return policy
+
+
+def _names(who: str, names: tuple[Any, ...]) -> frozenset[str]:
+    for name in names:
+        if not isinstance(name, str):
+            raise ArgumentError(
+                f"{who} takes names, each a text and an argument of its own, got {name!r} of type {type(name).__name__}"
+            )
+    return frozenset(names)
+
+
+_MAKERS: tuple[Any, ...] = (
+    save_only_these_names, save_any_names_but_these, save_anything_except_these_names, save_from_both_policies,
+)  # fmt: skip
+
+
+class checkpoint_policies:
+    """The policies, in one place: ``checkpoint(f, policy=checkpoint_policies.dots_saveable)``.
+
+    >>> checkpoint_policies.checkpoint_dots is checkpoint_policies.dots_saveable
+    True
+    """
+
+    everything_saveable = staticmethod(everything_saveable)
+    nothing_saveable = staticmethod(nothing_saveable)
+    dots_saveable = staticmethod(dots_saveable)
+    checkpoint_dots = dots_saveable
+    dots_with_no_batch_dims_saveable = staticmethod(dots_with_no_batch_dims_saveable)
+    checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
+    save_only_these_names = staticmethod(save_only_these_names)
+    save_any_names_but_these = staticmethod(save_any_names_but_these)
+    save_anything_except_these_names = staticmethod(save_anything_except_these_names)
+    save_from_both_policies = staticmethod(save_from_both_policies)

@@ -1,0 +1,189 @@
+"""What a function keeps for its backward pass: ``saved_residuals``, and ``print_saved_residuals``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from pullback.core import dtypes, source, tree
+from pullback.core.errors import ConcretizationTypeError
+from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, positions, subjaxprs
+from pullback.core.trace import Primitive, state
+from pullback.core.types import ShapedArray
+from pullback.transforms.checkpoint.checkpoint_policies import name_p
+from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
+from pullback.transforms.functions.arguments import argument_name, check_callable, entrance, out_leaf, to_arrays
+from pullback.transforms.interpreters.jaxprs import linearize_jaxpr
+from pullback.transforms.interpreters.linearize import linearize_flat
+from pullback.transforms.interpreters.stage import ShapeDtypeStruct, StageTrace, StageTracer, abstractify, stage_flat
+from pullback.transforms.programs.jit_primitive import jit_p
+
+
+@entrance
+def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[ShapedArray, str]]:
+    """What reverse mode keeps between the forward and the backward pass of a function.
+
+    Args:
+      fun: takes and returns trees of arrays; it is traced. One that branches on values is run instead, and what is
+        kept is what the un-compiled backward pass keeps.
+      args, kwargs: trees of arrays, numbers, or anything with ``shape`` and ``dtype``.
+
+    Returns:
+      A list of pairs: the type of an array that is kept; and what it is: an argument, a named value
+      (``checkpoint_name``), the result of an operation with the user's line, or a constant.
+
+    Raises:
+      ConcretizationTypeError: ``fun`` branches on values, and was given types instead of values (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import checkpoint
+    >>> [(aval, what)] = saved_residuals(checkpoint(lambda x: pnp.sin(pnp.sin(x))), 1.0)
+    >>> print(aval, what)
+    f32[] argument 0 (x)
+    """
+    check_callable(fun, "saved_residuals")
+    leaves, in_tree = tree.flatten((args, kwargs))
+    name_input = partial(argument_name, fun=fun, args=args, kwargs=kwargs)
+
+    def run(*values: Any) -> list[Any]:
+        given, named = tree.unflatten(in_tree, values)
+        return [out_leaf(x, fun) for x in tree.leaves(fun(*given, **named))]
+
+    try:
+        closed = stage_flat(fun, run, [abstractify(x) for x in leaves], "saved_residuals", name_input)
+        program, residuals = _of_program(closed)
+    except ConcretizationTypeError:
+        if not state.trace.is_bottom or any(isinstance(x, ShapeDtypeStruct) for x in leaves):
+            raise
+        program, residuals = _of_run(fun, run, to_arrays(leaves, "saved_residuals", fun, args, None, kwargs))
+    found = {v: None for v in residuals if isinstance(v, Var)}
+    binders = _Binders()
+    return [(v.aval, _describe(binders, program, v, name_input)) for v in found]
+
+
+@entrance
+def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print what reverse mode keeps of a function: types, sizes, and what each array is; see :func:`saved_residuals`.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import checkpoint
+    >>> print_saved_residuals(checkpoint(lambda x: pnp.sin(pnp.sin(x))), pnp.ones((3, 4)))
+    f32[3,4]  48 bytes  argument 0 (x)
+    total: 1 array, 48 bytes
+    """
+    found = saved_residuals(fun, *args, **kwargs)
+    sizes = [aval.size * aval.dtype.itemsize for aval, _ in found]
+    rows = [(str(aval), f"{size:,}", what) for (aval, what), size in zip(found, sizes, strict=True)]
+    types, numbers = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
+    for kind, number, what in rows:
+        print(f"{kind:<{types}}  {number:>{numbers}} bytes  {what}")
+    print(f"total: {len(rows)} array{'s' * (len(rows) != 1)}, {sum(sizes):,} bytes")
+
+
+# Which values are kept -----------------------------------------------------------------------------------------------
+
+
+def _of_program(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
+    """The forward pass of a program, and the variables in it that are kept."""
+    parts = linearize_jaxpr(closed, [dtypes.is_inexact(a.dtype) for a in closed.in_avals])
+    jaxpr = parts.primal.jaxpr
+    values = [*jaxpr.invars, *jaxpr.outvars]
+    return jaxpr, [*[values[i] for i in parts.residual_sources], *parts.linear.jaxpr.constvars]
+
+
+def _of_run(fun: Any, run: Callable[..., list[Any]], arrays: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+    """The forward pass as it is run un-compiled, and the variables in it that are kept."""
+    trace = _RecordTrace(state.trace, fun, "saved_residuals")
+    inputs = [_RecordTracer(trace, Var(abstractify(x)), None, x) for x in arrays]
+    trace.invars = [x.var for x in inputs]
+    state.trace = trace
+    try:
+        _, program = linearize_flat(fun, run, inputs)
+    finally:
+        state.trace = trace.parent
+        trace.live = False
+    residuals = [trace.atom(x) for x in program.split()[0]]
+    return Jaxpr(list(trace.constvars.values()), trace.invars, trace.eqns, residuals), residuals
+
+
+class _RecordTracer(StageTracer):
+    """A variable of a program that is recorded while it runs, and its value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, trace: StageTrace, var: Var, made_at: source.Location | None, value: Any) -> None:
+        super().__init__(trace, var, made_at)
+        self.value = value
+
+    def concrete(self) -> Any:
+        return self.value
+
+
+class _RecordTrace(StageTrace):
+    """Computes at once, and records every operation."""
+
+    __slots__ = ()
+
+    def __init__(self, parent: Any, function: Any, transformation: str) -> None:
+        super().__init__(parent, function, transformation)
+        self.eager, self.quick = parent.eager, parent.quick
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        out = super().process(primitive, args, params)
+        tracers = out if primitive.multiple_results else [out]
+        if all(type(x) is _RecordTracer for x in tracers) and tracers:
+            return out  # an operation that is recorded in its own way
+        values = [x.value if type(x) is _RecordTracer else x for x in args]
+        result = self.parent.process(primitive, tuple(values), params)
+        results = result if primitive.multiple_results else [result]
+        known = [_RecordTracer(self, x.var, x.made_at, y) for x, y in zip(tracers, results, strict=True)]
+        return known if primitive.multiple_results else known[0]
+
+    def atom(self, x: Any) -> Any:
+        return x.var if type(x) is _RecordTracer and x._trace is self else super().atom(x)
+
+
+# What they are -------------------------------------------------------------------------------------------------------
+
+
+def _describe(binders: _Binders, jaxpr: Jaxpr, var: Var, name_input: Callable[[int], str]) -> str:
+    found = _origin(binders, jaxpr, var)
+    if isinstance(found, int):
+        return name_input(found)
+    return "a constant that the function captured" if found is None else found
+
+
+class _Binders:
+    """Where the variables of programs are bound, so that finding one is a look-up."""
+
+    def __init__(self) -> None:
+        self._of: dict[Jaxpr, dict[Atom, int | tuple[Eqn, int]]] = {}
+
+    def __call__(self, jaxpr: Jaxpr, atom: Atom) -> int | tuple[Eqn, int] | None:
+        """The position of the input that a variable is, or an equation and which of its results it is."""
+        found = self._of.get(jaxpr)
+        if found is None:
+            found = self._of[jaxpr] = dict(positions(jaxpr.invars))
+            found.update((v, (eqn, i)) for eqn in jaxpr.eqns for i, v in enumerate(eqn.outvars))
+        return found.get(atom)
+
+
+def _origin(binders: _Binders, jaxpr: Jaxpr, atom: Atom) -> int | str | None:
+    """The position of the input that a variable is, or what gives it; None for constants."""
+    bound = binders(jaxpr, atom)
+    if not isinstance(bound, tuple):
+        return bound
+    eqn, place = bound
+    inner = list(subjaxprs(eqn))
+    if len(inner) == 1 and len(inner[0].outvars) == len(eqn.outvars):
+        found = _origin(binders, inner[0], inner[0].outvars[place])
+        if eqn.primitive is jit_p or eqn.primitive is checkpoint_p:
+            return _origin(binders, jaxpr, eqn.invars[found]) if isinstance(found, int) else found
+        if isinstance(found, str):
+            return f"{found}, within {eqn.primitive}"
+    return f"{_what(eqn)}, at {source.describe(eqn.made_at)}"
+
+
+def _what(eqn: Eqn) -> str:
+    return f"named {eqn.params['name']!r}" if eqn.primitive is name_p else f"output of {eqn.primitive}"

@@ -1,0 +1,283 @@
+"""``linear_call`` and ``custom_transpose``: linear functions whose transposes are given."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core import tree
+from pullback.core.array import Array, typeof
+from pullback.core.errors import CustomRuleError, MissingCustomRuleError, UnexpectedTracerError
+from pullback.core.jaxpr import jaxpr_as_fun
+from pullback.core.registry import OwnsPrograms
+from pullback.core.trace import Trace, state
+from pullback.core.types import ZERO, ShapedArray
+from pullback.core.zeros import zeros_of
+from pullback.transforms.custom.custom_calls import Backward, closed_over, linear_operation
+from pullback.transforms.functions.arguments import (
+    check_callable,
+    entrance,
+    flatten_one,
+    name_of,
+    out_leaf,
+    to_arrays,
+    unflatten_one,
+)
+from pullback.transforms.interpreters.batch import BatchTrace
+from pullback.transforms.interpreters.stage import abstractify, hoisted, stage_flat
+
+linear_call_p = linear_operation("linear_call")
+
+Flat = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+"""A function of flat residuals and flat linear arguments."""
+
+
+class LinearCall:
+    """A call of a linear function: the trees and types of its arguments and of its result.
+
+    Attributes:
+      function, rule: the user's function and what is given for its transpose.
+      residuals, values: the leaves of the arguments, as arrays.
+      residual_tree, linear_tree: their trees.
+      out_tree: the tree of the result, or None for a single array; known once the types of the result are.
+    """
+
+    def __init__(self, who: str, function: Any, rule: Any, residual_args: Any, linear_args: Any) -> None:
+        check_callable(function, who)
+        check_callable(rule, who)
+        self.function = function
+        self.rule = rule
+        residuals, self.residual_tree = tree.flatten(residual_args)
+        values, self.linear_tree = tree.flatten(linear_args)
+        arrays = to_arrays(residuals + values, who, function, (residual_args, linear_args))
+        self.residuals, self.values = arrays[: len(residuals)], arrays[len(residuals) :]
+        self.residual_avals = [typeof(x) for x in self.residuals]
+        self.linear_avals = [typeof(x) for x in self.values]
+        self.out_tree: Any = None
+        self._out_avals: list[ShapedArray] | None = None
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of the results: those that it gave, or else found by tracing it."""
+        if self._out_avals is None:
+            self.staged(self.run, self.linear_avals)
+        assert self._out_avals is not None
+        return self._out_avals
+
+    def result_like(self, out: Any) -> None:
+        """Say of what tree and types the result is, so that nothing need be traced to know it."""
+        leaves, self.out_tree = flatten_one(out)
+        self._out_avals = [typeof(x) for x in leaves]
+
+    def run(self, residuals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+        """The function, flat."""
+        out = self.function(tree.unflatten(self.residual_tree, residuals), tree.unflatten(self.linear_tree, values))
+        leaves, self.out_tree = flatten_one(out)
+        outs = [x if isinstance(x, Array) else out_leaf(x, self.function) for x in leaves]
+        self._out_avals = [typeof(x) for x in outs]
+        return outs
+
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """The rule, flat, and checked."""
+        given = tree.unflatten(self.residual_tree, residuals), unflatten_one(self.out_tree, cts)
+        leaves, treedef = tree.flatten(self.rule(*given))
+        who = f"the transpose rule {name_of(self.rule)} of {name_of(self.function)}"
+        if treedef != self.linear_tree:
+            raise CustomRuleError(
+                f"{who} must give cotangents of the same tree as the linear arguments, {self.linear_tree}, but it gave "
+                f"{treedef}"
+            )
+        results = [out_leaf(x, self.rule) for x in leaves]
+        for i, (ct, aval) in enumerate(zip(results, self.linear_avals, strict=True)):
+            if ct.shape != aval.shape or ct.dtype != aval.dtype:
+                raise CustomRuleError(
+                    f"{who} must give cotangents of the types of the linear arguments, but leaf {i} of these "
+                    f"is {aval}, and its cotangent {typeof(ct)}"
+                )
+        return results
+
+    def staged(self, run: Flat, avals: Sequence[ShapedArray]) -> tuple[Callable[..., list[Any]], list[Any]]:
+        """One of the two as a program, and the traced values that it closes over, which are its last operands."""
+        count = len(self.residual_avals)
+        closed = stage_flat(self.function, lambda *xs: run(xs[:count], xs[count:]), [*self.residual_avals, *avals])
+        closed, captured = hoisted(closed)
+        return jaxpr_as_fun(closed), captured
+
+
+class CoupledRule(Backward):
+    """A linear function and its transpose, which have each other for transposes.
+
+    Attributes:
+      run, back: the function and its transpose, flat.
+      call: the types of the one, and of the other.
+      turned: whether ``run`` is the transpose of the call's function.
+    """
+
+    def __init__(self, call: LinearCall, run: Flat, back: Flat, count: int, turned: bool = False) -> None:
+        self.call = call
+        self.function = call.rule if turned else call.function
+        self.run = run
+        self.back = back
+        self.count = count
+        self.turned = turned
+
+    @property
+    def out_avals(self) -> Sequence[ShapedArray]:  # type: ignore[override]
+        return self.call.linear_avals if self.turned else self.call.out_avals
+
+    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        return self.run(residuals, tangents)
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        dense = [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
+        other = CoupledRule(self.call, self.back, self.run, self.count, not self.turned)
+        return linear_call_p.bind(*residuals, *dense, backward=other)  # type: ignore[no-any-return]
+
+
+def is_traced_ahead(trace: Trace) -> bool:
+    """Whether functions must be traced at their call, since they may close over mapped or staged values."""
+    while not trace.is_bottom:
+        if isinstance(trace, BatchTrace):
+            return True
+        trace = trace.parent
+    return not state.trace.eager
+
+
+@entrance
+def linear_call(
+    fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
+) -> Any:
+    """Call a function that is linear in some of its arguments, and whose transpose is given.
+
+    Args:
+      fun: ``fun(residual_args, linear_args) -> out``, linear in its second argument.
+      fun_transpose: ``fun_transpose(residual_args, ct) -> cts``, from a cotangent of ``out`` to one of ``linear_args``.
+      residual_args, linear_args: trees of arrays.
+
+    Returns:
+      What ``fun`` gives. Its transpose is ``linear_call`` with the two functions exchanged, so that transposing twice
+      gives the original again. That they are transposes of each other is not checked.
+
+    Raises:
+      CustomRuleError: ``fun_transpose`` gives another tree, shape or dtype than that of ``linear_args`` (a TypeError).
+
+    >>> from pullback import linear_transpose
+    >>> def divide(r, x):
+    ...     return x / r
+    >>> def divide_add(x, r):
+    ...     return x + linear_call(divide, divide, r, x)
+    >>> print(divide_add(9.0, 3.0), linear_transpose(lambda x: divide_add(x, 3.0), 1.0)(18.0)[0])
+    12.0 24.0
+    """
+    return bind_linear_call(LinearCall("linear_call", fun, fun_transpose, residual_args, linear_args))
+
+
+def bind_linear_call(call: LinearCall, transposable: bool = True) -> Any:
+    """The result of a call, under the current trace.
+
+    Args:
+      call: the function and its arguments.
+      transposable: whether there is a rule for its transpose; otherwise what stands for it raises the error.
+    """
+    run: Flat = call.run
+    back: Flat = call.transpose
+    residuals = call.residuals
+    if is_traced_ahead(state.trace):
+        first, captured = call.staged(call.run, call.linear_avals)
+        second, more = call.staged(call.transpose, call.out_avals) if transposable else (None, [])
+        count = len(residuals)
+        end = count + len(captured)
+        residuals = [*residuals, *captured, *more]
+
+        def run(rs: Sequence[Any], xs: Sequence[Any]) -> list[Any]:
+            return first(*rs[:count], *xs, *rs[count:end])
+
+        if second is not None:
+
+            def back(rs: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+                return second(*rs[:count], *cts, *rs[end:])
+
+    rule = CoupledRule(call, run, back, len(residuals))
+    try:
+        outs = linear_call_p.bind(*residuals, *call.values, backward=rule)
+    except UnexpectedTracerError as error:
+        raise closed_over(call.function, error) or error from None
+    return unflatten_one(call.out_tree, outs)
+
+
+class TransposeRule(Backward):
+    """A linear function whose transpose is a rule, of which nothing more is known."""
+
+    def __init__(self, call: LinearCall, out_avals: Sequence[ShapedArray]) -> None:
+        self.call = call
+        self.function = call.function
+        self.count = len(call.residuals)
+        self.out_avals = out_avals
+
+    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        return self.call.run(residuals, tangents)
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        return self.call.transpose(
+            residuals, [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
+        )
+
+
+class custom_transpose(OwnsPrograms):
+    """A linear function with a rule for its transpose.
+
+    Args:
+      fun: ``fun(residual_args, linear_args) -> out``, linear in its second argument.
+
+    It is called as ``f(out_types, residual_args, linear_args)``, where ``out_types`` is a tree like the result, of
+    arrays or anything with ``shape`` and ``dtype``. The method ``def_transpose`` gives the rule.
+
+    Raises:
+      MissingCustomRuleError: from a call before there is a rule (an AttributeError).
+      CustomRuleError: the rule gives another tree, shape or dtype than that of the linear arguments (a TypeError).
+
+    >>> from pullback import ShapeDtypeStruct, linear_transpose
+    >>> @custom_transpose
+    ... def divide(r, x):
+    ...     return x / r
+    >>> @divide.def_transpose
+    ... def divide_transpose(r, ct):
+    ...     return ct / r
+    >>> scalar = ShapeDtypeStruct((), "float32")
+    >>> print(linear_transpose(lambda x: divide(scalar, 3.0, x), 1.0)(18.0)[0])
+    6.0
+    """
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        check_callable(fun, "custom_transpose")
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.transpose: Callable[..., Any] | None = None
+
+    def def_transpose(self, transpose: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the rule ``transpose(residual_args, ct) -> cts``; it is returned, so that this can be a decorator."""
+        check_callable(transpose, f"def_transpose of {name_of(self.fun)}")
+        self.transpose = transpose
+        return transpose
+
+    @entrance
+    def __call__(self, out_types: Any, residual_args: Any, linear_args: Any) -> Any:
+        if self.transpose is None:
+            raise MissingCustomRuleError(
+                f"{name_of(self.fun)} was called, but it is a custom_transpose function without a rule; give it "
+                "one with def_transpose"
+            )
+        call = LinearCall("custom_transpose", self.fun, self.transpose, residual_args, linear_args)
+        types, call.out_tree = flatten_one(out_types)
+        avals = [abstractify(x) for x in types]
+        operands = [*call.residuals, *call.values]
+        outs = custom_transpose_p.bind(*operands, backward=TransposeRule(call, avals))
+        return unflatten_one(call.out_tree, outs)
+
+    def __repr__(self) -> str:
+        return f"<custom_transpose function {name_of(self.fun)}>"
+
+
+custom_transpose_p = linear_operation("custom_transpose_call")
+tree.register_leaf_type(custom_transpose)

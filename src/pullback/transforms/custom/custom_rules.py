@@ -1,0 +1,412 @@
+"""``custom_jvp`` and ``custom_vjp``: functions whose derivatives are given by rules of the user's."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from pullback.core import source, tree
+from pullback.core.array import typeof
+from pullback.core.config import config
+from pullback.core.errors import (
+    ArgumentError,
+    ClosedOverError,
+    CustomRuleError,
+    MissingCustomRuleError,
+)
+from pullback.core.registry import OwnsPrograms
+from pullback.core.trace import Tracer, state
+from pullback.primitives.checked import stop_gradient
+from pullback.transforms.custom.custom_calls import DerivativeCall, bind, equation
+from pullback.transforms.custom.rule_adapter import Application, SymbolicZero, running, zero_tangent
+from pullback.transforms.functions.arguments import (
+    check_callable,
+    name_of,
+    qualified_name,
+    to_arrays,
+    unflatten_one,
+)
+
+custom_jvp_call_p = equation("custom_jvp_call")
+custom_vjp_call_p = equation("custom_vjp_call")
+
+
+# The functions with rules -------------------------------------------------------------------------------------------
+
+
+class CustomFunction(OwnsPrograms):
+    """A function with derivative rules: what ``custom_jvp`` and ``custom_vjp`` have in common."""
+
+    _transformation = "custom_jvp"
+    _equation = custom_jvp_call_p
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        check_callable(fun, self._transformation)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = _nondiff(fun, nondiff_argnums, nondiff_argnames, self._transformation)
+        self.jvp: Callable[..., Any] | None = None
+        self.fwd: Callable[..., Any] | None = None
+        self.bwd: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+        self.symbolic_cotangents = False
+        self._fewest, self._most = _arity(fun)
+        self._staged = False
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return qualified_name(self) or super().__reduce_ex__(protocol)
+
+    # Rules
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Give the rule of forward mode.
+
+        Args:
+          jvp: ``rule(*nondiff_args, primals, tangents) -> (out, tangent_out)``, linear in the tangents; primals
+            and tangents are tuples with an entry for each of the other arguments.
+          symbolic_zeros: whether the rule is given ``SymbolicZero`` for tangents that are known to be zero, instead of
+            arrays of zeros; it may return them too.
+
+        Returns:
+          The rule, so that this can be used as a decorator.
+
+        >>> import pullback.numpy as pnp
+        >>> from pullback import custom_jvp, grad
+        >>> @custom_jvp
+        ... def log1pexp(x):
+        ...     return pnp.log(1.0 + pnp.exp(x))
+        >>> @log1pexp.defjvp
+        ... def log1pexp_jvp(primals, tangents):
+        ...     (x,), (t,) = primals, tangents
+        ...     return log1pexp(x), (1 - 1 / (1 + pnp.exp(x))) * t
+        >>> print(grad(log1pexp)(100.0))
+        1.0
+        """
+        check_callable(jvp, f"defjvp of {self.described}")
+        self._forget_programs()
+        self.jvp = jvp
+        self.symbolic_zeros = symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Give a rule for each argument: ``rule(tangent, out, *primals) -> tangent_out``, or None where it is zero.
+
+        Raises:
+          ArgumentError: the function has arguments that are not differentiated (a TypeError).
+
+        >>> import pullback.numpy as pnp
+        >>> from pullback import custom_jvp, grad
+        >>> f = custom_jvp(lambda x, y: pnp.sin(x) * y)
+        >>> f.defjvps(lambda t, ans, x, y: pnp.cos(x) * t * y, lambda t, ans, x, y: pnp.sin(x) * t)
+        >>> print(grad(f)(2.0, 3.0))
+        -1.2484405
+        """
+        if self.nondiff_argnums:
+            raise ArgumentError(
+                f"defjvps of {self.described} takes a rule for each argument, which does not go with nondiff_argnums="
+                f"{self.nondiff_argnums}; use defjvp"
+            )
+        for rule in jvps:
+            if rule is not None:
+                check_callable(rule, f"defjvps of {self.described}")
+
+        def jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+            if len(primals) != len(jvps):
+                raise CustomRuleError(
+                    f"defjvps of {self.described} was given {len(jvps)} rules, but the function was called with "
+                    f"{len(primals)} arguments; give one for each, None where the derivative is zero"
+                )
+            out = self(*primals)
+            total = None
+            for rule, t in zip(jvps, tangents, strict=True):
+                if rule is None or isinstance(t, SymbolicZero):
+                    continue
+                part = rule(t, out, *primals)
+                total = part if total is None else tree.tree_map(lambda a, b: a + b, total, part)
+            return out, tree.tree_map(lambda x: zero_tangent(typeof(x), True), out) if total is None else total
+
+        self.defjvp(jvp, symbolic_zeros=True)
+
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Give the rule of reverse mode, in two halves.
+
+        Args:
+          fwd: ``fwd(*args) -> (out, residuals)``, where ``residuals`` is any tree of what the backward rule needs.
+          bwd: ``bwd(*nondiff_args, residuals, ct) -> cts``, a tuple (or list) of one cotangent for each of the other
+            arguments, of the same tree and shapes; real numbers of another dtype are converted. None, in the place of a
+            cotangent or of a whole tree of them, is zero. Under ``vmap`` it gives those of one example, which are added
+            up for an argument that is not mapped; a call of which no argument is mapped is made once, and ``bwd`` is
+            given the sum of the cotangents of all examples.
+          symbolic_zeros: whether ``fwd`` is given a ``CustomVJPPrimal`` for each array, which tells whether derivatives
+            with respect to it are wanted, and ``bwd`` a ``SymbolicZero`` for each cotangent that is known to be zero.
+          optimize_remat: accepted for compatibility.
+
+        >>> import pullback.numpy as pnp
+        >>> from pullback import custom_vjp, grad
+        >>> @custom_vjp
+        ... def clip_gradient(x):
+        ...     return x
+        >>> clip_gradient.defvjp(lambda x: (x, None), lambda _, ct: (pnp.clip(ct, -1.0, 1.0),))
+        >>> print(grad(lambda x: 10.0 * clip_gradient(x))(3.0))
+        1.0
+        """
+        check_callable(fwd, f"defvjp of {self.described}")
+        check_callable(bwd, f"defvjp of {self.described}")
+        self._forget_programs()
+        self.fwd = fwd
+        self.bwd = bwd
+        self.symbolic_cotangents = symbolic_zeros
+
+    def _forget_programs(self) -> None:
+        """Drop all programs, if some may hold rules that are now replaced."""
+        if self._staged:
+            from pullback.transforms.jit.jit import clear_caches
+
+            clear_caches()
+            self._staged = False
+
+    def _missing(self) -> str | None:
+        """What has to be given before the function can be called."""
+        raise NotImplementedError
+
+    def _check_nondiff(self, i: int, value: Any) -> Any:
+        """What the rules are given for an argument that is not differentiated."""
+        raise NotImplementedError
+
+    # Calling
+
+    @property
+    def described(self) -> str:
+        """Its name and place, for error messages."""
+        return name_of(self.fun)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._call(args, kwargs)
+        except Exception as error:
+            source.hide_internal_frames(error)
+            raise
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._missing():
+            raise MissingCustomRuleError(
+                f"{self.described} was called, but it is a {self._transformation} function without a rule; give it "
+                f"one with {self._missing()}"
+            )
+        if kwargs or not self._fewest <= len(args) <= self._most:
+            args = by_position(self.fun, self._transformation, args, kwargs)
+        nondiff: tuple[tuple[int, Any], ...] = ()
+        given = args
+        if self.nondiff_argnums:
+            chosen = {i % len(args) for i in self.nondiff_argnums if -len(args) <= i < len(args)}
+            nondiff = tuple((i, self._check_nondiff(i, args[i])) for i in sorted(chosen))
+            given = tuple([x for i, x in enumerate(args) if i not in chosen])
+        leaves, in_tree = tree.flatten(given)
+        arrays = to_arrays(leaves, self._transformation, self.fun, given)
+        application = Application(self, nondiff, in_tree)
+        if config.check_custom_rules and checker is not None:
+            checker(self, args)
+        if state.trace.is_bottom:
+            outs = application.run(*arrays)
+        else:
+            if not state.trace.eager:
+                self._staged = True
+            jvp = None if self.jvp is None else application.jvp
+            forward = None if self.fwd is None else application.forward
+            call = DerivativeCall(self._equation, self.fun, application.run, jvp, forward)
+            call.by_itself = self in running.owners
+            call.key = (self, nondiff, in_tree)
+            outs = bind(call, arrays)
+        return unflatten_one(application.out_tree, outs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{self._transformation} function {self.described}>"
+
+    def __reduce__(self) -> Any:
+        found: Any = inspect.getmodule(self.fun)
+        for part in getattr(self, "__qualname__", "").split("."):
+            found = getattr(found, part, None)
+        if found is self:  # a decorated function, which is found by its name
+            return self.__qualname__
+        rules = self.jvp, self.fwd, self.bwd, self.symbolic_zeros, self.symbolic_cotangents
+        return _rebuilt, (type(self), self.fun, self.nondiff_argnums, rules)
+
+
+def _rebuilt(kind: type[CustomFunction], fun: Any, nondiff_argnums: Any, rules: tuple[Any, ...]) -> CustomFunction:
+    function = kind(fun, nondiff_argnums)
+    function.jvp, function.fwd, function.bwd, function.symbolic_zeros, function.symbolic_cotangents = rules
+    return function
+
+
+tree.register_leaf_type(CustomFunction)
+checker: Callable[[CustomFunction, tuple[Any, ...]], None] | None = None
+"""What the switch ``check_custom_rules`` does with each call; the floor above sets it."""
+
+
+class custom_jvp(CustomFunction):
+    """A function with a derivative rule for forward mode, which reverse mode uses too, by transposing it.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      nondiff_argnums, nondiff_argnames: arguments that are not differentiated, by position and by name; they may be
+        anything, functions for example, and the rule is given them before the others.
+
+    The rule is given by the method ``defjvp``, or ``defjvps`` for one argument at a time. With ``defvjp`` a rule for
+    reverse mode can be given as well; each mode then uses its own.
+
+    Raises:
+      MissingCustomRuleError: from a call before there is a rule (an AttributeError).
+      CustomRuleError: a rule gives something else than it must; the message names it (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import custom_jvp, grad
+    >>> @custom_jvp
+    ... def f(x, y):
+    ...     return pnp.sin(x) * y
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     x, y = primals
+    ...     x_dot, y_dot = tangents
+    ...     return f(x, y), pnp.cos(x) * x_dot * y + pnp.sin(x) * y_dot
+    >>> print(grad(f)(2.0, 3.0))
+    -1.2484405
+    """
+
+    def _missing(self) -> str | None:
+        return None if self.jvp is not None else "defjvp"
+
+    def _check_nondiff(self, i: int, value: Any) -> Any:
+        return tree.tree_map(lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, value)
+
+
+class custom_vjp(CustomFunction):
+    """A function with a derivative rule for reverse mode.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      nondiff_argnums, nondiff_argnames: arguments that are not differentiated, by position and by name; they may be
+        anything but traced arrays, and the backward rule is given them before the residuals.
+
+    The rule is given by the method ``defvjp``. Forward mode (``jvp``, ``jacfwd``, ``hessian``) transposes the backward
+    rule, if it is linear in the cotangent; for one that is not, ``defjvp`` gives a rule for forward mode as well, and
+    each mode then uses its own.
+
+    Raises:
+      MissingCustomRuleError: from a call before there is a rule (an AttributeError).
+      CustomRuleError: a rule gives something else than it must; the message names it (a TypeError).
+      NotLinearError: forward mode needs the transpose of a backward rule that is not linear (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import custom_vjp, grad
+    >>> @custom_vjp
+    ... def f(x, y):
+    ...     return pnp.sin(x) * y
+    >>> def f_fwd(x, y):
+    ...     return f(x, y), (pnp.cos(x), pnp.sin(x), y)
+    >>> def f_bwd(residuals, ct):
+    ...     cos_x, sin_x, y = residuals
+    ...     return cos_x * ct * y, sin_x * ct
+    >>> f.defvjp(f_fwd, f_bwd)
+    >>> print(grad(f)(2.0, 3.0))
+    -1.2484405
+    """
+
+    _transformation = "custom_vjp"
+    _equation = custom_vjp_call_p
+
+    def _missing(self) -> str | None:
+        return None if self.fwd is not None else "defvjp"
+
+    def _check_nondiff(self, i: int, value: Any) -> Any:
+        for x in tree.leaves(value):
+            if isinstance(x, Tracer):
+                raise ClosedOverError(
+                    f"argument {i} of {self.described} is one of nondiff_argnums, but the value that it was given is "
+                    f"traced: {x!r}. Pass an array that may be traced as an ordinary argument, for which the "
+                    "backward rule may give None; nondiff_argnums is for functions, strings and the like. The value "
+                    f"comes from {x.origin()}"
+                )
+        return value
+
+
+def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments of a call by position, as rules take them, with defaults filled in."""
+    try:
+        signature = _signature(fun)
+    except (TypeError, ValueError):
+        if kwargs:
+            raise ArgumentError(
+                f"{name_of(fun)} was called with arguments by keyword ({', '.join(kwargs)}), but has no signature "
+                f"by which they could be brought to positions, as rules of {who} need it"
+            ) from None
+        return args
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise ArgumentError(f"{name_of(fun)}: {error}") from None
+    bound.apply_defaults()
+    by_keyword = [name for name in bound.kwargs if name in kwargs]
+    if by_keyword:  # others have the values that the function has by itself, those of a partial for example
+        raise ArgumentError(
+            f"{name_of(fun)}: the arguments {', '.join(by_keyword)} can be given by keyword only, but the rules of a "
+            f"{who} function take all arguments by position; make them positional"
+        )
+    return bound.args
+
+
+def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:
+    """The positions of arguments that are not differentiated."""
+    found = list(nums) if isinstance(nums, Sequence) else [nums]
+    names = (names,) if isinstance(names, str) else tuple(names)
+    if any(type(i) is not int for i in found):
+        raise ArgumentError(f"{who} of {name_of(fun)}: nondiff_argnums must be ints, got {nums!r}")
+    fewest, most = _arity(fun) if found else (0, 0)
+    if fewest <= most and any(not -most <= i < most for i in found):
+        raise ArgumentError(f"{who} of {name_of(fun)}, which takes {most} arguments: nondiff_argnums is {nums!r}")
+    if names:
+        parameters = list(inspect.signature(fun).parameters)
+        for name in names:
+            if name not in parameters:
+                raise ArgumentError(f"{who}: {name_of(fun)} has no argument {name!r}, which nondiff_argnames names")
+            found.append(parameters.index(name))
+    return tuple(dict.fromkeys(found))
+
+
+def _signature(fun: Any) -> inspect.Signature:
+    """The parameters of a function; rules know nothing of those that all ufuncs have for NumPy's own use."""
+    if isinstance(fun, np.ufunc):
+        raise ValueError("a ufunc")
+    return inspect.signature(fun)
+
+
+def _arity(fun: Any) -> tuple[int, int]:
+    """The least and the greatest number of arguments that a function takes by position and without more ado."""
+    try:
+        parameters = _signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return 0, sys.maxsize
+    count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    others = {p.kind for p in parameters if p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)}
+    if not others:
+        return count, count
+    return (count, sys.maxsize) if others == {inspect.Parameter.VAR_POSITIONAL} else (1, 0)

@@ -1,0 +1,321 @@
+"""``custom_vmap``: functions whose batching is given by a rule of the user's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core import tree
+from pullback.core.array import Array, typeof
+from pullback.core.dtypes import is_inexact
+from pullback.core.errors import CustomRuleError, MissingCustomRuleError
+from pullback.core.linear import LinearTracer
+from pullback.core.registry import OwnsPrograms
+from pullback.core.trace import state
+from pullback.core.types import ZERO
+from pullback.core.zeros import instantiate, zeros_of
+from pullback.primitives.elementwise import add_any
+from pullback.primitives.shapes import broadcast_in_dim, moveaxis
+from pullback.transforms.custom.custom_calls import (
+    Backward,
+    CustomCall,
+    Dims,
+    Places,
+    bind,
+    call_p,
+    equation,
+    linear_operation,
+)
+from pullback.transforms.custom.custom_linear import is_traced_ahead
+from pullback.transforms.custom.custom_rules import by_position
+from pullback.transforms.functions.arguments import (
+    check_callable,
+    entrance,
+    flatten_one,
+    name_of,
+    out_leaf,
+    qualified_name,
+    to_arrays,
+    unflatten_one,
+)
+from pullback.transforms.interpreters.batch import BatchTrace
+from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.interpreters.linearize import linearize_flat
+
+custom_vmap_call_p = equation("custom_vmap_call")
+custom_vmap_linear_p = linear_operation("custom_vmap_linear")
+
+Run = Callable[..., list[Any]]
+Rule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool]]]
+"""From the size of the mapped axis, which operands have it in front, and these, to the results and which have it."""
+
+
+class VmapCall(CustomCall):
+    """A call with a batching rule.
+
+    Differentiation makes of it calls of the same kind: of its derivative, and of the transpose of that, whose batching
+    rules are the derivative of the user's rule and its transpose. So the rule is kept in both modes and to any order.
+    What is kept for the backward pass are the operands, from which the function's values are computed once more.
+
+    Attributes:
+      rule: the user's, flat.
+      linear: how many operands at the end are tangents or cotangents, of which the user's rule knows nothing. Where
+        these alone are mapped, as ``jacfwd`` and ``jacrev`` do, the function is not, and its derivative is mapped
+        without the rule.
+    """
+
+    equation = custom_vmap_call_p
+
+    def __init__(self, function: Any, run: Run, rule: Rule, linear: int = 0) -> None:
+        self.function = function
+        self.run = run
+        self.rule = rule
+        self.linear = linear
+
+    def batch(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
+        own_dims = self.own(dims)
+        if all(d is None for d in own_dims[: len(own_dims) - self.linear]):
+            return self._batch_without_rule(trace, args, dims)
+        values = [x if d is None else moveaxis(x, d, 0) for x, d in zip(self.own(args), own_dims, strict=True)]
+        outs, mapped = self.rule(trace.axis.size, [d is not None for d in own_dims], values)
+        return outs, [0 if m else None for m in mapped]
+
+    def _batch_without_rule(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
+        """The results where no argument of the user's function is mapped; the rule is there for other axes."""
+        places = Places(trace, dims)
+        own_dims = self.own(dims)
+
+        def run(*operands: Any) -> list[Any]:
+            outs = trace.run(self.run, operands, dims)
+            places.settle(outs)
+            return places.put(outs)
+
+        def rule(size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+            flags: list[bool] = []
+
+            def inner(*operands: Any) -> list[Any]:
+                outs, flags[:] = self.rule(size, mapped, operands)
+                return outs
+
+            outs = trace.run(
+                inner, operands, [d if d is None else d + m for d, m in zip(own_dims, mapped, strict=True)]
+            )
+            places.settle(outs)
+            assert places.dims is not None
+            return places.put(outs, [d if d is None else d + m for d, m in zip(places.dims, flags, strict=True)]), flags
+
+        call = VmapCall(self.function, run, rule, self.linear)
+        call.captured, call.recorded = self.captured, self.recorded
+        outs = call_p.bind(*args, call=call)
+        assert places.dims is not None
+        return outs, places.dims
+
+    def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        if not is_traced_ahead(state.trace):  # nothing is mapped, so that no rule is needed
+            return jvp_flat(self.function, self.run, primals, tangents)
+        primals, tangents = self.own_pairs(primals, tangents)
+        active = [t is not ZERO for t in tangents]
+        given = [t for t in tangents if t is not ZERO]
+        if any(type(t) is LinearTracer for t in given) or not state.trace.eager:  # a part of its own for the tangents
+            outs = call_p.bind(*primals, call=self)
+            found = custom_vmap_linear_p.bind(*primals, *given, backward=VmapBackward(self, active, outs))
+        else:
+            derivative, count = _derivative(self, active)
+            results = call_p.bind(*primals, *given, call=derivative)
+            outs, found = results[: count[0]], results[count[0] :]
+        rest = iter(found)
+        return outs, [next(rest) if is_inexact(x.dtype) else ZERO for x in outs]
+
+
+def _derivative(call: VmapCall, active: Sequence[bool]) -> tuple[VmapCall, list[int]]:
+    """The derivative of a call, and how many results the call has, which is known once one of its functions ran.
+
+    It goes from operands, and the tangents of the active ones, to results, and the tangents of the inexact ones.
+    """
+    count = [0]
+
+    def both(run: Run, operands: Sequence[Any]) -> list[Any]:
+        given = iter(operands[len(active) :])
+        tangents = [next(given) if a else ZERO for a in active]
+        outs, ts = jvp_flat(call.function, run, operands[: len(active)], tangents)
+        count[0] = len(outs)
+        return [*outs, *[instantiate(t, x) for x, t in zip(outs, ts, strict=True) if is_inexact(x.dtype)]]
+
+    def rule(size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        flags = iter(mapped[len(active) :])
+        together = [m | (a and next(flags)) for m, a in zip(mapped, active, strict=False)]
+        wanted = [*together, *[m for m, a in zip(together, active, strict=True) if a]]
+        which: list[bool] = []
+
+        def run(*primals: Any) -> list[Any]:
+            outs, which[:] = call.rule(size, together, primals)
+            return outs
+
+        results = both(run, _mapped(size, operands, mapped, wanted))
+        inexact = [w for w, x in zip(which, results, strict=False) if is_inexact(x.dtype)]
+        return results, [*which, *inexact]
+
+    return VmapCall(call.function, lambda *operands: both(call.run, operands), rule, call.linear + sum(active)), count
+
+
+def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall:
+    """The transpose of the derivative of a call: from the operands, and the cotangents of so many inexact results, to
+    those of the active operands."""
+
+    def back(run: Run, operands: Sequence[Any]) -> list[Any]:
+        outs, program = linearize_flat(call.function, run, operands[: len(active)], active)
+        given = iter(operands[len(active) :])
+        cts = [next(given) if is_inexact(x.dtype) else ZERO for x in outs]
+        found = program.transpose(cts, add_any, consume=True)
+        return [zeros_of(v.aval) if ct is ZERO else ct for ct, v in zip(found, program.inputs, strict=True)]
+
+    def rule(size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        # Each example has a cotangent of its own for each active operand and result, so that all of these are mapped.
+        wanted = [m or a for m, a in zip(mapped, active, strict=False)]
+        every = [*wanted, *[True] * (len(mapped) - len(active))]
+
+        def run(*primals: Any) -> list[Any]:
+            outs, which = call.rule(size, wanted, primals)
+            return _mapped(size, outs, which, [True] * len(outs))
+
+        results = back(run, _mapped(size, operands, mapped, every))
+        return results, [True] * len(results)
+
+    return VmapCall(call.function, lambda *operands: back(call.run, operands), rule, call.linear + inexact)
+
+
+def _mapped(size: int, values: Sequence[Any], mapped: Sequence[bool], wanted: Sequence[bool]) -> list[Any]:
+    """Some values, with a mapped axis in front where it is wanted."""
+    return [
+        broadcast_in_dim(x, (size, *x.shape), range(1, len(x.shape) + 1)) if w and not m else x
+        for x, m, w in zip(values, mapped, wanted, strict=True)
+    ]
+
+
+class VmapBackward(Backward):
+    """The derivative of a call with a batching rule, and its transpose; the residuals are the operands."""
+
+    def __init__(self, call: VmapCall, active: Sequence[bool], outs: Sequence[Any]) -> None:
+        self.call = call
+        self.function = call.function
+        self.active = active
+        self.count = len(active)
+        self.out_avals = [typeof(x) for x in outs if is_inexact(x.dtype)]
+
+    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        derivative, count = _derivative(self.call, self.active)
+        return call_p.bind(*residuals, *tangents, call=derivative)[count[0] :]  # type: ignore[no-any-return]
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        dense = [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
+        return call_p.bind(*residuals, *dense, call=_transpose(self.call, self.active, len(dense)))  # type: ignore[no-any-return]
+
+
+class custom_vmap(OwnsPrograms):
+    """A function with a batching rule of its own.
+
+    Args:
+      fun: takes and returns trees of arrays.
+
+    The rule is given by the method ``def_vmap``. It is kept by differentiation, in both modes and to any order: the
+    derivative of a mapped call is that of the rule. In reverse mode the function's values are computed a second time.
+
+    Raises:
+      MissingCustomRuleError: from a call before there is a rule (an AttributeError).
+      CustomRuleError: the rule gives something else than it must (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import grad, vmap
+    >>> @custom_vmap
+    ... def f(x, y):
+    ...     return x * y
+    >>> @f.def_vmap
+    ... def f_vmap(axis_size, in_batched, x, y):
+    ...     return 10.0 * x * y, True
+    >>> print(f(2.0, 3.0), vmap(f)(pnp.ones(2), pnp.ones(2)), vmap(grad(f))(pnp.ones(2), pnp.ones(2)))
+    6.0 [10. 10.] [10. 10.]
+    """
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        check_callable(fun, "custom_vmap")
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.vmap_rule: Callable[..., Any] | None = None
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return qualified_name(self) or super().__reduce_ex__(protocol)
+
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the rule.
+
+        Args:
+          vmap_rule: ``rule(axis_size, in_batched, *args) -> (out, out_batched)``. ``in_batched`` is a list of trees of
+            booleans like the arguments, which tell where there is a mapped axis; it is in front. ``out_batched`` is
+            such a tree like ``out``.
+
+        Returns:
+          The rule, so that this can be used as a decorator.
+        """
+        check_callable(vmap_rule, f"def_vmap of {name_of(self.fun)}")
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    @entrance
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.vmap_rule is None:
+            raise MissingCustomRuleError(
+                f"{name_of(self.fun)} was called, but it is a custom_vmap function without a rule; give it one with "
+                "def_vmap"
+            )
+        args = by_position(self.fun, "custom_vmap", args, kwargs)
+        leaves, in_tree = tree.flatten(args)
+        arrays = to_arrays(leaves, "custom_vmap", self.fun, args)
+        out_tree: Any = None
+
+        def run(*values: Any) -> list[Any]:
+            nonlocal out_tree
+            out_leaves, out_tree = flatten_one(self.fun(*tree.unflatten(in_tree, values)))
+            return [x if isinstance(x, Array) else out_leaf(x, self.fun) for x in out_leaves]
+
+        def rule(size: int, mapped: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+            nonlocal out_tree
+            outs, out_tree, flags = self._batched(size, in_tree, mapped, values)
+            return outs, flags
+
+        outs = run(*arrays) if state.trace.is_bottom else bind(VmapCall(self.fun, run, rule), arrays)
+        return unflatten_one(out_tree, outs)
+
+    def _batched(
+        self, size: int, in_tree: Any, mapped: Sequence[bool], values: Sequence[Any]
+    ) -> tuple[list[Any], Any, list[bool]]:
+        """The results of the rule, flat, their tree, and which of them are mapped."""
+        rule = self.vmap_rule
+        assert rule is not None
+        pair = rule(size, list(tree.unflatten(in_tree, mapped)), *tree.unflatten(in_tree, values))
+        who = f"the batching rule {name_of(rule)} of {name_of(self.fun)}"
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
+            raise CustomRuleError(f"{who} must give a pair (out, out_batched), but it gave {pair!r}")
+        leaves, out_tree = flatten_one(pair[0])
+        flags, flags_tree = tree.flatten(pair[1])
+        if flags_tree != (tree.structure(0) if out_tree is None else out_tree) or any(
+            type(f) is not bool for f in flags
+        ):
+            raise CustomRuleError(
+                f"{who} must give out_batched as a tree of booleans like out, which is "
+                f"{'one array' if out_tree is None else out_tree}, but it gave {pair[1]!r}"
+            )
+        outs = [x if isinstance(x, Array) else out_leaf(x, rule) for x in leaves]
+        for i, (x, flag) in enumerate(zip(outs, flags, strict=True)):
+            if flag and (not x.shape or x.shape[0] != size):
+                raise CustomRuleError(
+                    f"{who} says that result {i} is mapped, so its first axis must have size {size}, but it is "
+                    f"{typeof(x)}"
+                )
+        return outs, out_tree, flags
+
+    def __repr__(self) -> str:
+        return f"<custom_vmap function {name_of(self.fun)}>"
+
+
+tree.register_leaf_type(custom_vmap)

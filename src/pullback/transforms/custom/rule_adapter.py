@@ -1,0 +1,435 @@
+"""One call of a function with derivative rules: the rules on flat lists of arrays, and checks of what they give."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core import dtypes, tree
+from pullback.core.array import Array, as_array, typeof
+from pullback.core.dtypes import is_inexact
+from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, TangentMismatchError
+from pullback.core.types import ZERO, ShapedArray
+from pullback.core.zeros import zeros_of
+from pullback.primitives.checked import array_operand
+from pullback.primitives.elementwise import convert_element_type
+from pullback.transforms.custom.custom_calls import Backward
+from pullback.transforms.functions.arguments import flatten_one, name_of, out_leaf, unflatten_one
+from pullback.transforms.interpreters.linearize import Tape
+
+if TYPE_CHECKING:
+    from pullback.transforms.custom.custom_rules import CustomFunction
+
+
+class SymbolicZero:
+    """A tangent or cotangent that is zero, for rules that ask for ``symbolic_zeros``.
+
+    Attributes:
+      aval: the type that it has.
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval})"
+
+
+class CustomVJPPrimal:
+    """An argument of a forward rule that asks for ``symbolic_zeros``.
+
+    Attributes:
+      value: the argument.
+      perturbed: whether derivatives with respect to it are wanted.
+    """
+
+    __slots__ = ("perturbed", "value")
+
+    def __init__(self, value: Any, perturbed: bool) -> None:
+        self.value = value
+        self.perturbed = perturbed
+
+    def __repr__(self) -> str:
+        return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
+
+
+def zero_from_primal(value: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of a value, dense or symbolic.
+
+    >>> zero_from_primal(1.0, symbolic_zeros=True)
+    SymbolicZero(f32[])
+    """
+    return zero_tangent(typeof(array_operand("zero_from_primal", value)), symbolic_zeros)
+
+
+def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:
+    """The zero tangent of a value of some type, as rules are given it."""
+    dtype = dtypes.tangent_dtype(aval.dtype)
+    if symbolic:
+        return SymbolicZero(aval.update(dtype=dtype))
+    return np.zeros(aval.shape, dtype) if dtype == dtypes.float0 else zeros_of(aval.update(dtype=dtype))
+
+
+class _Running(threading.local):
+    """The functions whose backward rules run in this thread."""
+
+    owners: tuple[CustomFunction, ...] = ()
+
+
+running = _Running()
+
+
+class Application:
+    """A call of a function with rules: its arguments' structure, and the rules on flat lists of arrays.
+
+    Attributes:
+      owner: the function.
+      nondiff: the positions and values of the arguments that are not differentiated.
+      in_tree: the tree of the tuple of the others.
+      out_tree: the tree of the result, or None for a single array; known once the function or a rule ran.
+    """
+
+    __slots__ = ("in_tree", "nondiff", "out_tree", "owner")
+
+    def __init__(self, owner: CustomFunction, nondiff: tuple[tuple[int, Any], ...], in_tree: Any) -> None:
+        self.owner = owner
+        self.nondiff = nondiff
+        self.in_tree = in_tree
+        self.out_tree: Any = _UNKNOWN
+
+    def _arguments(self, leaves: Sequence[Any]) -> Any:
+        """All arguments, in the order in which the function takes them."""
+        args = tree.unflatten(self.in_tree, leaves)
+        if self.nondiff:
+            args = list(args)
+            for i, x in self.nondiff:
+                args.insert(i, x)
+        return args
+
+    @property
+    def _fixed(self) -> list[Any]:
+        return [x for _, x in self.nondiff]
+
+    def run(self, *leaves: Any) -> list[Any]:
+        """The results of the function itself."""
+        fun = self.owner.fun
+        out_leaves, self.out_tree = flatten_one(fun(*self._arguments(leaves)))
+        return [x if isinstance(x, Array) else out_leaf(x, fun) for x in out_leaves]
+
+    # Forward mode
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The results and their tangents by the rule; tangents are ZERO where they are zero."""
+        rule = self.owner.jvp
+        assert rule is not None
+        symbolic = self.owner.symbolic_zeros
+        given = [zero_tangent(typeof(x), symbolic) if t is ZERO else t for x, t in zip(primals, tangents, strict=True)]
+        unflatten = tree.unflatten
+        try:
+            pair = rule(*self._fixed, unflatten(self.in_tree, primals), unflatten(self.in_tree, given))
+        except PullbackError as error:
+            if isinstance(error.trace, Tape):
+                raise self._not_linear(rule, error) from None
+            raise
+        out, tangent_out = _pair(pair, "the jvp rule", rule, self.owner, "(out, tangent_out)")
+        outs, out_tree = flatten_one(out)
+        outs = [x if isinstance(x, Array) else out_leaf(x, rule) for x in outs]
+        self._check_out_tree(out_tree, "jvp rule", rule)
+        ts, tangent_tree = flatten_one(tangent_out)
+        if tangent_tree != out_tree:
+            self._check_tangent_tree(out_tree, tangent_tree, rule)
+        wrong = False
+        for i, (x, t) in enumerate(zip(outs, ts, strict=True)):
+            if isinstance(t, Array) and t.shape == x.shape and t.dtype is x.dtype and is_inexact(t.dtype):
+                continue
+            ts[i] = t = _tangent_leaf(t, rule)
+            aval = typeof(x)
+            dtype = dtypes.tangent_dtype(aval.dtype)
+            if t.shape != aval.shape or t.dtype != dtype:
+                wrong = True
+            elif dtype == dtypes.float0 or isinstance(t, SymbolicZero):
+                ts[i] = ZERO
+        if wrong:
+            raise self._wrong_tangents(rule, out_tree, outs, ts)
+        return outs, ts
+
+    def _not_linear(self, rule: Any, error: PullbackError) -> NotLinearError:
+        return NotLinearError(
+            f"the jvp rule {name_of(rule)} of {self.owner.described} must give a tangent that is linear in those that "
+            f"it is given, since reverse mode transposes it, but it does not: {error}"
+        )
+
+    def _check_out_tree(self, out_tree: Any, what: str, rule: Any) -> None:
+        """The rule must give a result of the same tree as the function, as far as that is known."""
+        if self.out_tree is _UNKNOWN:
+            self.out_tree = out_tree
+        elif self.out_tree != out_tree:
+            raise CustomRuleError(
+                f"the {what} {name_of(rule)} of {self.owner.described} must give a result of the same tree as the "
+                f"function, {_show(self.out_tree)}, but gave {_show(out_tree)}"
+            )
+
+    def _check_tangent_tree(self, out_tree: Any, tangent_tree: Any, rule: Any) -> None:
+        leaf = tree.structure(0)
+        if (leaf if tangent_tree is None else tangent_tree) != (leaf if out_tree is None else out_tree):
+            raise CustomRuleError(
+                f"the jvp rule {name_of(rule)} of {self.owner.described} must give a result and a tangent of the same "
+                f"tree, but the result has {_show(out_tree)}, and the tangent {_show(tangent_tree)}"
+            )
+
+    def _wrong_tangents(self, rule: Any, out_tree: Any, outs: Sequence[Any], ts: Sequence[Any]) -> TangentMismatchError:
+        lines = []
+        for path, x, t in zip(_paths(out_tree), outs, ts, strict=True):
+            aval = typeof(x)
+            wanted = aval.update(dtype=dtypes.tangent_dtype(aval.dtype))
+            if t is ZERO or (t.shape == wanted.shape and t.dtype == wanted.dtype):
+                continue
+            got = wanted.update(shape=t.shape, dtype=t.dtype)
+            lines.append(f"  out{path} is {aval}, so its tangent must be {wanted}, but it is {got}")
+        return TangentMismatchError(
+            f"the jvp rule {name_of(rule)} of {self.owner.described} must give tangents of the shapes and "
+            "dtypes of its results, but\n" + "\n".join(lines)
+        )
+
+    # Reverse mode
+
+    def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Backward]:
+        """The results and the residuals by the forward rule, and the backward rule for them."""
+        owner = self.owner
+        rule = owner.fwd
+        assert rule is not None
+        given: Sequence[Any] = primals
+        if owner.symbolic_cotangents:
+            given = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
+        pair = rule(*self._arguments(given))
+        out, residuals = _pair(pair, "the forward rule", rule, owner, "(out, residuals)")
+        outs, out_tree = flatten_one(out)
+        outs = [x if isinstance(x, Array) else out_leaf(x, rule) for x in outs]
+        self._check_out_tree(out_tree, "forward rule", rule)
+        residual_leaves, residual_tree = tree.flatten(residuals)
+        arrays = []
+        fixed: list[Any] = []
+        for x in residual_leaves:
+            if isinstance(x, (Array, np.ndarray, np.generic)) and not _is_object(x):
+                arrays.append(x if isinstance(x, Array) else as_array(x))
+                fixed.append(AN_ARRAY)
+            else:
+                fixed.append(x)
+        return outs, arrays, UserBackward(self, primals, perturbed, outs, residual_tree, fixed)
+
+
+class UserBackward(Backward):
+    """A backward rule of the user's, on flat lists of arrays.
+
+    Attributes:
+      owner, nondiff, in_tree: see :class:`Application`.
+      in_avals: the types of the arguments.
+      perturbed: which of these have a tangent.
+      out_tree, result_avals: the tree and the types of the results.
+      residual_tree: the tree of the residuals.
+      fixed: the residuals that are not arrays.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        primals: Sequence[Any],
+        perturbed: Sequence[bool],
+        outs: Sequence[Any],
+        residual_tree: Any,
+        fixed: Sequence[Any],
+    ) -> None:
+        self.owner = owner = application.owner
+        self.function = owner.fun
+        self.nondiff = application.nondiff
+        self.in_tree = application.in_tree
+        self.out_tree = application.out_tree
+        self.in_avals = tuple([typeof(x) for x in primals])
+        self.perturbed = tuple(perturbed)
+        self.result_avals = tuple([typeof(x) for x in outs])
+        self.out_avals = [a for a in self.result_avals if is_inexact(a.dtype)]
+        self.residual_tree = residual_tree
+        self.fixed = tuple(fixed)
+        self.count = sum([x is AN_ARRAY for x in fixed])
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            self.owner, self.nondiff, self.in_tree, self.out_tree, self.in_avals, self.perturbed, self.result_avals,
+            self.residual_tree, self.fixed,
+        )  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        """Equal rules at points of the same types are equal, so that a program that holds one serves for the other."""
+        if self is other:
+            return True
+        return isinstance(other, UserBackward) and hash(self) == hash(other) and bool(self._key == other._key)
+
+    def __hash__(self) -> int:
+        try:
+            return hash(self._key)
+        except TypeError:  # an argument that is not differentiated, or a residual, without a hash
+            return id(self)
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """The cotangents of the perturbed arguments, by the user's rule."""
+        rule = self.owner.bwd
+        assert rule is not None
+        arrays, given = iter(residuals), iter(cts)
+        values = tree.unflatten(self.residual_tree, [next(arrays) if x is AN_ARRAY else x for x in self.fixed])
+        dense = []
+        for aval in self.result_avals:
+            ct = next(given) if is_inexact(aval.dtype) else ZERO
+            dense.append(zero_tangent(aval, self.owner.symbolic_cotangents) if ct is ZERO else ct)
+        outer, running.owners = running.owners, (*running.owners, self.owner)
+        try:
+            results = rule(*[x for _, x in self.nondiff], values, unflatten_one(self.out_tree, dense))
+        finally:
+            running.owners = outer
+        leaves = self._flat_cotangents(results)
+        wrong = False
+        for i, (ct, aval) in enumerate(zip(leaves, self.in_avals, strict=True)):
+            if ct is ZERO:
+                continue
+            if not is_inexact(aval.dtype):  # whatever the rule gives, there is one cotangent only
+                leaves[i] = ZERO
+                continue
+            if isinstance(ct, Array) and ct.shape == aval.shape and ct.dtype is aval.dtype:
+                continue
+            leaves[i] = ct = _tangent_leaf(ct, rule)
+            if ct.shape != aval.shape:
+                wrong = True
+            elif isinstance(ct, Array) and _is_convertible(ct.dtype, aval.dtype):
+                # A Python number is of the argument's type, and rules that compute in a wider one need not convert.
+                leaves[i] = convert_element_type(ct, aval.dtype, aval.weak_type)
+            elif ct.dtype != aval.dtype:
+                wrong = True
+            elif isinstance(ct, SymbolicZero):
+                leaves[i] = ZERO
+        if wrong:
+            raise self._wrong_cotangents(leaves)
+        return [ct for ct, p in zip(leaves, self.perturbed, strict=True) if p]
+
+    def _flat_cotangents(self, results: Any) -> list[Any]:
+        """The cotangents of all arguments, flat; ZERO where the rule gave None."""
+        rule = self.owner.bwd
+        who = f"the backward rule {name_of(rule)} of {self.owner.described}"
+        count = len(tree.treedef_children(self.in_tree))
+        if type(results) is list:
+            results = tuple(results)
+        if type(results) is not tuple:
+            hint = f"; write ({', '.join(['...'] * count)}{',' * (count == 1)})"
+            raise CustomRuleError(
+                f"{who} must give a tuple of {count} cotangents, one for each argument that is differentiated, but it "
+                f"gave {_short(results)} of type {type(results).__name__}{hint}"
+            )
+        if len(results) != count:
+            raise CustomRuleError(
+                f"{who} must give a tuple of {count} cotangents, one for each argument that is differentiated, but it "
+                f"gave {len(results)}: {_short(results)}"
+            )
+        leaves, treedef = tree.flatten(results)
+        if treedef == self.in_tree:
+            return leaves
+        outline = tree.unflatten(self.in_tree, range(self.in_tree.num_leaves))
+        where = [path for path, _ in tree.leaves_with_path(outline)]
+        given = tree.leaves_with_path(results, is_leaf=_is_none)
+        wrong = [
+            f"\n  {_short(ct)} is at {tree.keystr(path)}, where the arguments have no array"
+            for path, ct in given if ct is not None and path not in where
+        ] + [
+            f"\n  nothing is at {tree.keystr(path)}, where the arguments have an array"
+            for path in where if not any(path[: len(p)] == p for p, _ in given)
+        ]  # fmt: skip
+        if not wrong:
+            try:
+                spread = tree.broadcast_prefix(results, outline, is_leaf=_is_none)
+                return [ZERO if ct is None else ct for ct in spread]
+            except ValueError:  # lists for tuples, for example
+                pass
+        raise CustomRuleError(
+            f"{who} must give cotangents of the same trees as the arguments, {_show(self.in_tree)}, None for what "
+            f"is zero, but it gave {_show(treedef)}{''.join(wrong)}"
+        )
+
+    def _wrong_cotangents(self, leaves: Sequence[Any]) -> TangentMismatchError:
+        outline = tree.unflatten(self.in_tree, range(len(leaves)))
+        paths = [path for path, _ in tree.leaves_with_path(outline)]
+        lines = []
+        for path, ct, aval in zip(paths, leaves, self.in_avals, strict=True):
+            if ct is ZERO or (ct.shape == aval.shape and ct.dtype == aval.dtype):
+                continue
+            got = aval.update(shape=ct.shape, dtype=ct.dtype)
+            position = path[0].idx
+            for i, _ in self.nondiff:
+                position += i <= position
+            lines.append(f"  argument {position}{tree.keystr(path[1:])} is {aval}, but its cotangent is {got}")
+        return TangentMismatchError(
+            f"the backward rule {name_of(self.owner.bwd)} of {self.owner.described} must give cotangents of the "
+            "shapes and dtypes of the arguments, but\n" + "\n".join(lines)
+        )
+
+
+_UNKNOWN: Any = object()
+
+
+class _AnArray:
+    def __repr__(self) -> str:
+        return "an array"
+
+
+AN_ARRAY = _AnArray()
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether numbers of one type are numbers of the other, but for their precision."""
+    is_real = dtypes.is_float(dtype) or dtypes.is_integer(dtype) or dtypes.is_bool(dtype)
+    return is_real or (dtypes.is_complex(dtype) and dtypes.is_complex(wanted))
+
+
+def _is_object(x: Any) -> bool:
+    return not isinstance(x, Array) and x.dtype.kind in "OSUMm"
+
+
+def _short(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def _show(treedef: Any) -> str:
+    return "that of one array" if treedef is None else str(treedef)
+
+
+def _paths(treedef: Any) -> list[str]:
+    outline = unflatten_one(treedef, list(range(1 if treedef is None else treedef.num_leaves)))
+    return [tree.keystr(path) for path, _ in tree.leaves_with_path(outline)]
+
+
+def _pair(pair: Any, what: str, rule: Any, owner: CustomFunction, form: str) -> Any:
+    if isinstance(pair, (tuple, list)) and len(pair) == 2:
+        return pair
+    many = isinstance(pair, (tuple, list))
+    kind = type(pair).__name__
+    came = f"a {kind} of {len(pair)}, {_short(pair)}" if many else f"{_short(pair)} of type {kind}"
+    raise CustomRuleError(f"{what} {name_of(rule)} of {owner.described} must give a pair {form}, but it gave {came}")
+
+
+def _tangent_leaf(t: Any, rule: Any) -> Any:
+    """A tangent that a rule gave, as something with a shape and a dtype."""
+    if isinstance(t, (Array, SymbolicZero)) or getattr(t, "dtype", None) == dtypes.float0:
+        return t
+    return out_leaf(t, rule)

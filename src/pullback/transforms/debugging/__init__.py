@@ -1,0 +1,1 @@
+"""What users turn on to find a fault."""

@@ -1,0 +1,169 @@
+"""``debug_nans`` and ``debug_infs``: the first operation that gives a NaN, or an infinity, raises an error.
+
+While a thread has one of the switches on, the trace at the bottom of its own is one that looks at each result; it is
+not ``quick``, so that operators ask it too. Of a compiled program the results are looked at; if one is not finite, the
+program is run again, operation by operation, on the same inputs. So nothing is paid for while the switches are off, and
+other threads compute as they did.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes, source
+from pullback.core import trace as trace_module
+from pullback.core.array import ArrayImpl, as_array, host_value, signature, typeof
+from pullback.core.config import Config, config, observe, override
+from pullback.core.errors import NonFiniteError
+from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from pullback.core.locks import renewed
+from pullback.core.trace import EVAL, EvalTrace, Primitive, bottom, staging, state, threads
+from pullback.transforms.interpreters.scopes import look_for_marks
+from pullback.transforms.programs.callbacks import NotRepeatable, without_effects
+
+_PASSES = {
+    source.FORWARD: "in the forward pass",
+    source.TANGENT: "in the computation of tangents",
+    source.BACKWARD: "in the backward pass (transposition)",
+}
+_KINDS = {"NaN": np.isnan, "an infinity": np.isinf}
+
+
+def checking() -> bool:
+    """Whether this thread looks for NaNs or infinities."""
+    return config.debug_nans or config.debug_infs
+
+
+def _found(value: Any) -> tuple[str, int] | None:
+    """What an array has that is looked for, and in how many elements."""
+    if dtypes.is_inexact(value.dtype):
+        for wanted, (name, test) in zip((config.debug_nans, config.debug_infs), _KINDS.items(), strict=True):
+            count = int(np.count_nonzero(test(value))) if wanted else 0
+            if count:
+                return name, count
+    return None
+
+
+def _error(primitive: Primitive, args: Sequence[Any], i: int, out: Any, name: str, count: int) -> NonFiniteError:
+    aval = typeof(out)
+    which = f"result {i}" if primitive.multiple_results else "its result"
+    elements = f", in {count} of {aval.size} elements," if aval.shape else ""
+    phase = _PASSES[state.scope.phase if state.scope else source.FORWARD]
+    place = source.format_location(state.place or source.here())
+    given = [f"operand {k} had {what}" for k, x in enumerate(args) for what in _not_finite(host_value(as_array(x)))]
+    operands = f"Already its {', '.join(given)}." if given else "Its operands were finite."
+    what = f"{primitive.name} gave {name} in {which} of type {aval}{elements} {phase}"
+    return NonFiniteError(f"{what}, at\n{place}\n{operands}")
+
+
+def _not_finite(value: Any) -> list[str]:
+    """What is not finite in an array."""
+    return [name for name, test in _KINDS.items() if dtypes.is_inexact(value.dtype) and test(value).any()]
+
+
+# Un-compiled ---------------------------------------------------------------------------------------------------------
+
+
+class CheckedEvalTrace(EvalTrace):
+    """Evaluates, and raises an error for a result that has what is looked for."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.quick = False
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        out = super().process(primitive, args, params)
+        for i, x in enumerate(out if primitive.multiple_results else (out,)):
+            found = _found(x._value)
+            if found is not None:
+                closed = params.get("jaxpr") if "name" in params else None  # which a compiled function has
+                if isinstance(closed, ClosedJaxpr):
+                    raise _run_again(closed, args, str(params.get("name", primitive.name)), found[0])
+                raise _error(primitive, args, i, x, *found)
+        return out
+
+
+trace_module.CHECKED = CHECKED = CheckedEvalTrace()
+_lock = threading.Lock()
+renewed(globals(), "_lock", threading.Lock)
+_any = False
+
+
+def _switched(everywhere: bool) -> None:
+    """Put the trace at the bottom that the switches ask for: of this thread, or of all that go by the process."""
+    global _any
+    with _lock:
+        own = vars(config)
+        state.thread.checks = checking() if "debug_nans" in own or "debug_infs" in own else None
+        living = threads.living()
+        for thread in living if everywhere else (state.thread,):
+            checks = _by_process() if thread.checks is None else thread.checks
+            thread.evaluate_by(CHECKED if checks else EVAL)
+        wanted = _by_process() or any(thread.checks for thread in living)
+        if wanted is not _any:
+            _any = wanted
+            (staging.append if wanted else staging.remove)(CHECKED)
+            look_for_marks(wanted)
+
+
+def _by_process() -> bool:
+    return Config.debug_nans or Config.debug_infs
+
+
+observe("debug_nans", _switched)
+observe("debug_infs", _switched)
+
+
+# Compiled ------------------------------------------------------------------------------------------------------------
+
+
+def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
+    """What runs a compiled program and looks at its results.
+
+    Args:
+      program: it must not take the memory of its inputs, which may be needed again.
+    """
+    from pullback.backends.client import fetch
+    from pullback.backends.programs import from_buffer
+
+    closed: ClosedJaxpr = program.lowered.closed
+    name = program.lowered.module.name.removeprefix("jit_")
+
+    def run(buffers: list[Any]) -> list[Any]:
+        outs: list[Any] = program.run(buffers)
+        for buffer, aval in zip(outs, closed.out_avals, strict=True):
+            found = _found(fetch(buffer, aval.dtype)) if dtypes.is_inexact(aval.dtype) else None
+            if found is not None:
+                kinds = [signature(a.shape, a.dtype, bool(a.weak_type)) for a in closed.in_avals]
+                raise _run_again(closed, list(map(from_buffer, buffers, kinds)), name, found[0])
+        return outs
+
+    return run
+
+
+def _run_again(closed: ClosedJaxpr, args: Sequence[ArrayImpl], name: str, what: str) -> NonFiniteError:
+    """The error for a compiled program that gave a NaN or an infinity: its operations run one by one."""
+    gave = f"the compiled function {name} gave {what}"
+    trace, state.trace = state.trace, bottom()
+    try:
+        with override("disable_jit", True), without_effects():
+            eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    except NonFiniteError as error:
+        return NonFiniteError(f"{error}\nThis is an operation of the compiled function {name}, run again un-compiled.")
+    except NotRepeatable:
+        return NonFiniteError(
+            f"{gave}. It calls io_callback, so that it cannot be run again to find the operation: call it within "
+            "disable_jit() to find it."
+        )
+    finally:
+        state.trace = trace
+    return NonFiniteError(
+        f"{gave}, but none of its operations does when they are run one by one, un-compiled, on the same inputs: the "
+        "compiler rounds otherwise. debug.print shows values within the compiled function."
+    )

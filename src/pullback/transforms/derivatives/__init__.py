@@ -1,0 +1,1 @@
+"""Derivatives and batches of functions."""

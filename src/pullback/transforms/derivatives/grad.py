@@ -1,0 +1,505 @@
+"""Reverse mode: gradients, vector-Jacobian products, and linearisation as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from pullback.core import dtypes, source, tree
+from pullback.core.array import SCALARS, Array, ArrayImpl, host_value, typeof
+from pullback.core.errors import NotDifferentiableError, NotLinearError, TangentMismatchError, UnsupportedArgumentError
+from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer, dependences, is_linear
+from pullback.core.trace import Primitive, Trace, Tracer, check_result, state
+from pullback.core.types import ZERO, ShapedArray
+from pullback.core.zeros import zeros_of
+from pullback.primitives.elementwise import add_any
+from pullback.primitives.shapes import full
+from pullback.transforms.functions.arguments import (
+    Argnums,
+    argument_name,
+    check_argnums,
+    check_callable,
+    check_differentiable,
+    dense,
+    entrance,
+    flatten_one,
+    name_of,
+    out_leaf,
+    positions,
+    split_aux,
+    to_arrays,
+    to_tangent,
+    transformed,
+    unflatten_one,
+)
+from pullback.transforms.interpreters.linearize import linearize_flat
+from pullback.transforms.interpreters.stage import abstractify
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """The gradient of a function with a scalar result.
+
+    Args:
+      fun: takes arrays, numbers or trees of them, and returns a scalar (shape ``()``), or with ``has_aux`` a pair
+        of a scalar and anything.
+      argnums: which positional arguments to differentiate with respect to; a tuple gives a tuple of gradients.
+        Arguments given by keyword pass through undifferentiated.
+      has_aux: whether ``fun`` returns a pair, whose second part is returned beside the gradient.
+      holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex, and the result
+        is its complex derivative.
+      allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
+      reduce_axes: must be empty; accepted for compatibility.
+
+    Returns:
+      A function of the same arguments that gives the gradient, with the shapes and dtypes of the arguments chosen
+      by ``argnums``. For a real function of complex arguments it is the transpose of the real derivative, without
+      conjugation: its conjugate is the direction of steepest ascent.
+
+    Raises:
+      NotDifferentiableError: the result is not a real scalar, or an input is neither real nor complex (a TypeError).
+      ArgumentError: ``argnums`` does not fit the arguments (a TypeError).
+
+    Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, chapter 3.
+
+    >>> import pullback.numpy as pnp
+    >>> print(grad(pnp.tanh)(2.0))
+    0.070650816
+    """
+    check_callable(fun, "grad")
+    if reduce_axes:
+        raise _no_reduce_axes(reduce_axes, "grad")
+    options = "grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
+
+    def gradient(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        _, aux, result = _value_aux_grad(fun, options, args, kwargs)
+        return (result, aux) if has_aux else result
+
+    return transformed(fun, gradient, grad, argnums, has_aux, holomorphic, allow_int)
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """A function's value and its gradient, computed together. See :func:`grad` for the arguments.
+
+    Returns:
+      A function that gives ``(value, gradient)``, or ``((value, aux), gradient)`` with ``has_aux``.
+
+    >>> value, gradient = value_and_grad(lambda x: x**2)(3.0)
+    >>> print(value, gradient)
+    9.0 6.0
+    """
+    check_callable(fun, "value_and_grad")
+    if reduce_axes:
+        raise _no_reduce_axes(reduce_axes, "value_and_grad")
+    options = "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
+
+    def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        value, aux, result = _value_aux_grad(fun, options, args, kwargs)
+        return ((value, aux) if has_aux else value), result
+
+    return transformed(fun, both, value_and_grad, argnums, has_aux, holomorphic, allow_int)
+
+
+def _no_reduce_axes(reduce_axes: Any, transformation: str) -> UnsupportedArgumentError:
+    return UnsupportedArgumentError(
+        f"{transformation}: reduce_axes must be empty, got {reduce_axes!r}: sum the gradients of a mapped function "
+        "over its mapped axis instead"
+    )
+
+
+_Options = tuple[str, int | tuple[int, ...], bool, bool, bool]
+"""The name of the transformation, and the arguments of ``grad`` after ``fun``."""
+
+
+def _value_aux_grad(fun: Any, options: _Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """The value of a function, its auxiliary output (or None) and its gradient."""
+    name, argnums, has_aux, holomorphic, allow_int = options
+    where = positions(argnums, len(args), name, fun)
+    single = isinstance(argnums, int)
+    leaves, treedef = flatten_one(args[where[0]] if single else tuple(args[i] for i in where))
+    primals = to_arrays(leaves, name, fun, args, where)
+    for i, x in enumerate(primals):
+        if holomorphic or not dtypes.is_inexact(x.dtype):
+            place = partial(argument_name, i, fun, args, where)
+            check_differentiable(typeof(x), name, fun, holomorphic, allow_int, place)
+    aux_tree: Any = None
+
+    def run(*tracers: Any) -> Any:
+        nonlocal aux_tree
+        inner = list(args)
+        chosen = tracers[0] if treedef is None else tree.unflatten(treedef, tracers)
+        if single:
+            inner[where[0]] = chosen
+        else:
+            for i, x in zip(where, chosen, strict=True):
+                inner[i] = x
+        out = fun(*inner, **kwargs)
+        if not has_aux:
+            return (out,)
+        out, aux = split_aux(out, fun)
+        aux_leaves, aux_tree = tree.flatten(aux)
+        return [out, *aux_leaves]
+
+    outs, program = linearize_flat(fun, run, primals)
+    value = outs[0]
+    seed = _seed(value, name, fun, holomorphic)
+    if has_aux:
+        program.outputs = program.outputs[:1]
+    cts = program.transpose((seed,), add_any, consume=True)
+    for i, (ct, x) in enumerate(zip(cts, primals)):
+        if ct is ZERO or ct.weak_type != x.weak_type:
+            cts[i] = dense(ct, x)
+    if not isinstance(value, Array):
+        value = out_leaf(value, fun)
+    aux = tree.unflatten(aux_tree, outs[1:]) if has_aux else None
+    return value, aux, cts[0] if treedef is None else tree.unflatten(treedef, cts)
+
+
+def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
+    """The cotangent of a scalar result: one, in its dtype."""
+    if type(value) is ArrayImpl and not holomorphic:
+        elements = value._value
+        if elements.shape == () and elements.dtype.kind == "f":
+            return ArrayImpl(elements.dtype.type(1), value.weak_type)
+    if not isinstance(value, Array):
+        if not tree.all_leaves([value]):
+            raise NotDifferentiableError(
+                f"{transformation} needs a function with a scalar output, but {name_of(fun)} returned {value!r}. "
+                "Return one scalar; with has_aux=True more can be returned beside it."
+            )
+        value = out_leaf(value, fun)
+    dtype = value.dtype
+    if value.shape != ():
+        raise NotDifferentiableError(
+            f"gradients are for scalar outputs, but {name_of(fun)} gave an output of shape {value.shape}. Sum it, "
+            "or use jacrev, jacfwd or vjp."
+        )
+    if holomorphic:
+        if not dtypes.is_complex(dtype):
+            raise NotDifferentiableError(
+                f"{transformation} with holomorphic=True needs a complex output, but {name_of(fun)} gave "
+                f"{typeof(value)}. Leave holomorphic out for the gradient of a real function."
+            )
+    elif dtypes.is_complex(dtype):
+        raise NotDifferentiableError(
+            f"{transformation} needs a real output, but {name_of(fun)} gave {typeof(value)}. If the function is "
+            "holomorphic, say so with holomorphic=True; otherwise use vjp, or take the real part."
+        )
+    elif not dtypes.is_float(dtype):
+        raise NotDifferentiableError(
+            f"{transformation} needs a real output, but {name_of(fun)} gave {typeof(value)}. Convert it to a float."
+        )
+    return ArrayImpl(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
+
+
+class LinearFunction:
+    """The derivative of a function at a point, as ``linearize`` gives it: a pytree whose leaves are its residuals."""
+
+    __slots__ = ("in_avals", "in_tree", "name", "out_avals", "out_tree", "program")
+
+    def __init__(
+        self,
+        program: LinearProgram,
+        in_tree: Any,
+        out_tree: Any,
+        in_avals: Sequence[ShapedArray],
+        out_avals: Sequence[ShapedArray],
+        name: str,
+    ) -> None:
+        self.program = program
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.in_avals = in_avals
+        self.out_avals = out_avals
+        self.name = name
+
+    @entrance
+    def __call__(self, *tangents: Any) -> Any:
+        leaves, treedef = tree.flatten(tangents)
+        ts = _checked(leaves, treedef, self.in_tree, self.in_avals, "tangent", self.name)
+        outs = self.program.run(ts)
+        return tree.unflatten(self.out_tree, [dense(t, a) for t, a in zip(outs, self.out_avals, strict=True)])
+
+    def __reduce__(self) -> Any:
+        # The operations by their numbers: a chain of them is as deep as it is long.
+        rest = (self.in_tree, self.out_tree, self.in_avals, self.out_avals, self.name)
+        return _rebuilt, (type(self), *self.program.split(), rest)
+
+    def __repr__(self) -> str:
+        return f"<derivative of {self.name}: {_types(self.in_avals)} -> {_types(self.out_avals)}>"
+
+
+def _rebuilt(kind: Any, residuals: Sequence[Any], structure: Any, rest: tuple[Any, ...]) -> LinearFunction:
+    return kind(LinearProgram.join(structure, residuals), *rest)  # type: ignore[no-any-return]
+
+
+class VJPFunction(LinearFunction):
+    """The pullback of a function at a point, as ``vjp`` gives it: a pytree whose leaves are its residuals."""
+
+    __slots__ = ()
+
+    @entrance
+    def __call__(self, *cotangents: Any) -> Any:
+        if len(cotangents) != 1:
+            raise TangentMismatchError(
+                f"the function returned by vjp takes one argument, the cotangent of the output of {self.name}, "
+                f"got {len(cotangents)}"
+            )
+        ct = cotangents[0]
+        if self.out_tree is None and isinstance(ct, Array):
+            leaves, treedef = [ct], None
+        else:
+            leaves, treedef = tree.flatten(ct)
+        cts = _checked(leaves, treedef, self.out_tree, self.out_avals, "cotangent", self.name)
+        outs = self.program.transpose(cts, add_any)
+        return tree.unflatten(self.in_tree, [dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
+
+    def __repr__(self) -> str:
+        return f"<pullback of {self.name}: {_types(self.out_avals)} -> {_types(self.in_avals)}>"
+
+
+def _types(avals: Sequence[ShapedArray]) -> str:
+    return f"({', '.join(map(str, avals))})"
+
+
+def _checked(
+    leaves: Sequence[Any], treedef: Any, expected: Any, avals: Sequence[ShapedArray], what: str, name: str
+) -> list[Any]:
+    """Tangents or cotangents as arrays, checked against the types of the values that they belong to."""
+    if treedef != expected and not (expected is None and len(leaves) == 1 and treedef == tree.structure(0)):
+        whole = tree.structure(0) if expected is None else expected
+        owner = "arguments" if what == "tangent" else "output"
+        raise TangentMismatchError(
+            f"the {what} given to {_WHO[what]} {name} must have the tree of its {owner}, {whole}, but it has {treedef}"
+        )
+    return [
+        t
+        if type(t) is ArrayImpl and t._value.shape == a.shape and t._value.dtype is a.dtype
+        else to_tangent(t, a, what, partial(_place, i, expected, what, name))
+        for i, (t, a) in enumerate(zip(leaves, avals, strict=True))
+    ]
+
+
+_WHO = {"tangent": "the linearised", "cotangent": "the vjp function of"}
+
+
+def _place(index: int, treedef: Any, what: str, name: str) -> str:
+    """Where leaf ``index`` of the tangents or cotangents is."""
+    count = 1 if treedef is None else treedef.num_leaves
+    path, _ = tree.leaves_with_path(unflatten_one(treedef, list(range(count))))[index]
+    place = f"argument {path[0].idx}{tree.keystr(path[1:])}" if what == "tangent" else f"output{tree.keystr(path)}"
+    return f"{_WHO[what]} {name}, {place}"
+
+
+def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
+    residuals, structure = f.program.split()
+    return residuals, (structure, f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name)
+
+
+def _linear_function_unflatten(kind: type[LinearFunction], aux: Any, residuals: Sequence[Any]) -> LinearFunction:
+    structure, in_tree, out_tree, in_avals, out_avals, name = aux
+    program = LinearProgram.join(structure, residuals)
+    return kind(program, in_tree, out_tree, in_avals, out_avals, name)
+
+
+for _kind in (LinearFunction, VJPFunction):
+    tree.register_pytree_node(_kind, _linear_function_flatten, partial(_linear_function_unflatten, _kind))
+
+
+def _linearize(
+    fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str
+) -> tuple[Any, ...]:
+    """The output (and aux) of a function, and what is needed to make a linear function of its derivative."""
+    check_callable(fun, transformation)
+    leaves, in_tree = tree.flatten(primals)
+    arrays = to_arrays(leaves, transformation, fun, primals)
+    out_tree: Any = None
+    aux_tree: Any = None
+    count = 0
+
+    def run(*tracers: Any) -> list[Any]:
+        nonlocal out_tree, aux_tree, count
+        out = fun(*tree.unflatten(in_tree, tracers))
+        aux_leaves: list[Any] = []
+        if has_aux:
+            out, aux = split_aux(out, fun)
+            aux_leaves, aux_tree = tree.flatten(aux)
+        out_leaves, out_tree = flatten_one(out)
+        count = len(out_leaves)
+        return [out_leaf(x, fun) for x in out_leaves] + aux_leaves
+
+    outs, program = linearize_flat(fun, run, arrays)
+    out, aux_leaves = outs[:count], outs[count:]
+    program.outputs = program.outputs[:count]
+    aux = (tree.unflatten(aux_tree, aux_leaves),) if has_aux else ()
+    return out, aux, program, in_tree, out_tree, [typeof(x) for x in arrays], [typeof(x) for x in out]
+
+
+@entrance
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
+    """The value of a function, and the function that maps cotangents of its output to cotangents of its inputs.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      primals: the point: one tree for each argument.
+      has_aux: whether ``fun`` returns a pair of an output and anything else.
+      reduce_axes: must be empty; accepted for compatibility.
+
+    Returns:
+      ``(out, vjp_fun)``, or ``(out, vjp_fun, aux)``. ``vjp_fun(ct)`` takes a tree like ``out`` and gives a tuple of
+      one cotangent for each argument. It may be called many times, and is a pytree: it passes through the other
+      transformations as an argument or a result.
+
+    Raises:
+      TangentMismatchError: from ``vjp_fun``, for a cotangent of another tree, shape or dtype (a TypeError and a
+        ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> out, pull = vjp(pnp.sin, 0.0)
+    >>> print(pull(pnp.ones(()))[0])
+    1.0
+    """
+    if reduce_axes:
+        raise _no_reduce_axes(reduce_axes, "vjp")
+    out, aux, program, in_tree, out_tree, in_avals, out_avals = _linearize(fun, primals, has_aux, "vjp")
+    pull = VJPFunction(program, in_tree, out_tree, in_avals, out_avals, name_of(fun))
+    return (unflatten_one(out_tree, out), pull, *aux)
+
+
+@entrance
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of a function at a point, and its derivative there as a function of tangents.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      primals: the point: one tree for each argument.
+      has_aux: whether ``fun`` returns a pair of an output and anything else.
+
+    Returns:
+      ``(out, f_jvp)``, or ``(out, f_jvp, aux)``. ``f_jvp(*tangents)`` takes trees like the arguments and gives the
+      tangent of the output without evaluating ``fun`` again. It is a pytree, and may be called many times.
+
+    Raises:
+      TangentMismatchError: from ``f_jvp``, for a tangent of another tree, shape or dtype (a TypeError and ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> out, f_jvp = linearize(lambda x: 3.0 * pnp.sin(x), 0.0)
+    >>> print(out, f_jvp(2.0))
+    0.0 6.0
+    """
+    out, aux, program, in_tree, out_tree, in_avals, out_avals = _linearize(fun, primals, has_aux, "linearize")
+    whole = tree.structure(0) if out_tree is None else out_tree
+    derivative = LinearFunction(program, in_tree, whole, in_avals, out_avals, name_of(fun))
+    return (unflatten_one(out_tree, out), derivative, *aux)
+
+
+@entrance
+def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """The transpose of a function that is linear.
+
+    Args:
+      fun: linear in all of its arguments together.
+      primals: arrays, or anything with ``shape`` and ``dtype``, that show the types of the arguments.
+
+    Returns:
+      A function that takes a cotangent like the output of ``fun`` and gives a tuple of one cotangent for each argument.
+
+    Raises:
+      NotLinearError: ``fun`` is not linear; the message names the operation and its line (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(linear_transpose(lambda x: 3.0 * x, pnp.ones(2))(pnp.ones(2))[0])
+    [3. 3.]
+    """
+    check_callable(fun, "linear_transpose")
+    leaves, in_tree = tree.flatten(primals)
+    avals = [abstractify(x) for x in leaves]
+    for i, aval in enumerate(avals):
+        check_differentiable(aval, "linear_transpose", fun, False, False, partial(argument_name, i, fun, primals))
+    trace = CheckedLinearTrace(state.trace, fun)
+    inputs = [trace.input(a) for a in avals]
+    state.trace = trace
+    try:
+        out_leaves, out_tree = flatten_one(fun(*tree.unflatten(in_tree, inputs)))
+    finally:
+        state.trace = trace.parent
+        trace.live = False
+    ends = [trace.end(x) for x in out_leaves]
+    out_avals = [typeof(x) if e is ZERO else e.aval for e, x in zip(ends, out_leaves, strict=True)]
+    program = LinearProgram(trace.nodes, [t.var for t in inputs], ends, trace.count)
+    return VJPFunction(program, in_tree, out_tree, avals, out_avals, name_of(fun))
+
+
+def _is_nonzero(x: Any) -> bool:
+    """Whether a value is not zero, as far as it is known."""
+    check_result(x)
+    value = x.concrete() if isinstance(x, Tracer) else x
+    return value is not None and bool(host_value(value).any())
+
+
+def is_affine(node: Linear, trace: Trace) -> bool:
+    """Whether an operation on a tape adds a constant, as far as its values are known; ``trace`` computes."""
+    primitive, operands = node.primitive, node.args
+    if primitive is None or primitive.linear_in is not None or all(map(is_linear, operands)):
+        return False
+    if not any(_may_be_nonzero(x) for x in operands if not is_linear(x)):
+        return False
+    at_zero = tuple([zeros_of(x.aval) if is_linear(x) else x for x in operands])
+    results = trace.process(primitive, at_zero, node.params)
+    if not primitive.multiple_results:
+        return _is_nonzero(results)
+    dependence = dependences.get(primitive)  # a loop computes values beside what is linear
+    linear = [True] * len(results) if dependence is None else dependence(list(map(is_linear, operands)), **node.params)
+    return any(depends and _is_nonzero(x) for x, depends in zip(results, linear, strict=True))
+
+
+def _may_be_nonzero(x: Any) -> bool:
+    """Whether a constant operand can make the result of a linear operation other than zero."""
+    if type(x) in SCALARS:
+        return bool(x)
+    return dtypes.is_inexact(x.dtype) and (type(x) is not ArrayImpl or bool(host_value(x).any()))
+
+
+class CheckedLinearTrace(LinearTrace):
+    """Refuses what is affine, and remembers the user's lines."""
+
+    __slots__ = ()
+
+    def end(self, x: Any) -> Any:
+        """The variable of a result, or ZERO for one that does not depend on the inputs (which must then be zero)."""
+        if x is ZERO:
+            return ZERO
+        if type(x) is LinearTracer and x._trace is self:
+            return x.var
+        if _is_nonzero(out_leaf(x, self.function)):
+            raise NotLinearError(
+                f"{name_of(self.function)} is not linear: it returned {x!r}, which does not depend on its arguments, "
+                "and is not zero"
+            )
+        return ZERO
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        before = len(self.nodes)
+        out = super().process(primitive, args, params)
+        if len(self.nodes) > before and self.nodes[-1].primitive is primitive:
+            if self.parent.eager and is_affine(self.nodes[-1], self.parent):
+                raise self.not_linear(primitive, "with a constant that is not zero is affine, not linear")
+            made_at = source.here()
+            for tracer in out if primitive.multiple_results else [out]:
+                if type(tracer) is LinearTracer:
+                    tracer.made_at = made_at
+        return out

@@ -1,0 +1,249 @@
+"""Forward mode: values and tangents together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from pullback.core import dtypes, source, tree
+from pullback.core.array import Array, typeof
+from pullback.core.errors import ArgumentError, TangentMismatchError
+from pullback.core.trace import Primitive, Trace, Tracer, check_result, missing_rule, state
+from pullback.core.types import ZERO, ShapedArray
+from pullback.transforms.functions.arguments import (
+    argument_name,
+    check_callable,
+    dense,
+    entrance,
+    flatten_one,
+    name_of,
+    out_leaf,
+    split_aux,
+    to_arrays,
+    to_tangent,
+    unflatten_one,
+)
+
+
+class JVPTracer(Tracer):
+    """A value with its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: Trace, primal: Any, tangent: Any, made_at: source.Location | None) -> None:
+        self._trace = trace
+        self.primal = primal
+        self.tangent = tangent
+        self.made_at = made_at
+
+    @property
+    def aval(self) -> ShapedArray:
+        return typeof(self.primal)
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The size of each axis."""
+        return self.primal.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:  # type: ignore[override]
+        """The type of an element."""
+        return self.primal.dtype
+
+    @property
+    def weak_type(self) -> bool:  # type: ignore[override]
+        """Whether the type gives way to that of other operands."""
+        return self.primal.weak_type  # type: ignore[no-any-return]
+
+    def concrete(self) -> Any:
+        primal = self.primal
+        return primal.concrete() if isinstance(primal, Tracer) else primal
+
+    def abstract_part(self) -> Tracer:
+        return self.primal.abstract_part() if isinstance(self.primal, Tracer) else self
+
+
+class JVPTrace(Trace):
+    """Applies each primitive's derivative rule to values and tangents.
+
+    Attributes:
+      rules: the trace that is current while a rule runs: the parent, or in linearisation the tape above it.
+    """
+
+    __slots__ = ("rules",)
+    transformation = "forward differentiation (jvp)"
+
+    rules: Trace
+
+    def __init__(self, parent: Trace, function: Any) -> None:
+        Trace.__init__(self, parent, function)
+        self.rules = parent
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        # One and two operands, which most operations have, are written out.
+        primals: tuple[Any, ...]
+        tangents: tuple[Any, ...]
+        if len(args) == 1:
+            (x,) = args
+            if type(x) is not JVPTracer or x._trace is not self:
+                return self.parent.process(primitive, args, params)
+            primals, tangents = (x.primal,), (x.tangent,)
+        elif len(args) == 2:
+            x, y = args
+            x_is_own = type(x) is JVPTracer and x._trace is self
+            y_is_own = type(y) is JVPTracer and y._trace is self
+            if not (x_is_own or y_is_own):
+                return self.parent.process(primitive, args, params)
+            primals = x.primal if x_is_own else x, y.primal if y_is_own else y
+            tangents = x.tangent if x_is_own else ZERO, y.tangent if y_is_own else ZERO
+        else:
+            own = [type(x) is JVPTracer and x._trace is self for x in args]
+            if True not in own:
+                return self.parent.process(primitive, args, params)
+            primals = tuple([x.primal if mine else x for x, mine in zip(args, own, strict=True)])
+            tangents = tuple([x.tangent if mine else ZERO for x, mine in zip(args, own, strict=True)])
+        previous = state.trace
+        try:
+            rule = primitive.tangent_rule
+            if rule is not None:
+                out = self.parent.process(primitive, primals, params)
+                state.trace = self.rules
+                tangent = rule(out, primals, tangents)
+            else:
+                rule = primitive.jvp_rule
+                if rule is None:
+                    raise missing_rule(primitive, "jvp", "differentiation")
+                state.trace = self.rules
+                out, tangent = rule(primals, tangents, **params)
+        finally:
+            state.trace = previous
+        made_at = source.here() if previous is self else None
+        if primitive.multiple_results:
+            return [self.with_tangent(o, t, primitive, made_at) for o, t in zip(out, tangent, strict=True)]
+        return self.with_tangent(out, tangent, primitive, made_at)
+
+    def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
+        """A result as a tracer, or as it is if its tangent is zero."""
+        return located(out, made_at) if tangent is ZERO else JVPTracer(self, out, tangent, made_at)
+
+
+def located(out: Any, made_at: source.Location | None) -> Any:
+    """A result without a tangent; if an outer trace made it within a rule, it learns the user's line."""
+    if isinstance(out, Tracer) and out.made_at is None:
+        out.made_at = made_at
+    return out
+
+
+def jvp_flat(
+    function: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """The values of ``run(*primals)`` and their tangents, ``ZERO`` where a value does not depend on the inputs.
+
+    Args:
+      function: the user's function, for error messages.
+      run: takes and returns flat sequences of arrays.
+      primals: the point, as arrays.
+      tangents: one for each primal; ``ZERO`` is allowed.
+    """
+    trace = JVPTrace(state.trace, function)
+    args = [x if t is ZERO else JVPTracer(trace, x, t, None) for x, t in zip(primals, tangents, strict=True)]
+    state.trace = trace
+    try:
+        results = run(*args)
+    finally:
+        state.trace = trace.parent
+        trace.live = False
+    outs: list[Any] = []
+    out_tangents: list[Any] = []
+    for x in results:
+        if type(x) is JVPTracer and x._trace is trace:
+            outs.append(x.primal)
+            out_tangents.append(x.tangent)
+        else:
+            check_result(x)
+            outs.append(x)
+            out_tangents.append(ZERO)
+    return outs, out_tangents
+
+
+@entrance
+def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+    """The value of a function and the tangent of its output.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      primals: a tuple or list of the arguments.
+      tangents: a tuple or list of their tangents: the same trees, shapes and dtypes (``float0`` for integers and
+        booleans).
+      has_aux: whether ``fun`` returns a pair of an output and anything else.
+
+    Returns:
+      ``(out, tangent_out)``, or ``(out, tangent_out, aux)``.
+
+    Raises:
+      TangentMismatchError: a tangent of another tree, shape or dtype; the message names the argument (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> out, tangent = jvp(pnp.sin, (0.0,), (1.0,))
+    >>> print(out, tangent)
+    0.0 1.0
+    """
+    check_callable(fun, "jvp")
+    arrays, ts, in_tree = _pairs(fun, primals, tangents)
+    out_tree: Any = None
+    aux_tree: Any = None
+    count = 0
+
+    def run(*tracers: Any) -> list[Any]:
+        nonlocal out_tree, aux_tree, count
+        out = fun(*(tracers if in_tree is None else tree.unflatten(in_tree, tracers)))
+        aux_leaves: list[Any] = []
+        if has_aux:
+            out, aux = split_aux(out, fun)
+            aux_leaves, aux_tree = tree.flatten(aux)
+        out_leaves, out_tree = flatten_one(out)
+        count = len(out_leaves)
+        return [out_leaf(x, fun) for x in out_leaves] + aux_leaves
+
+    outs, out_ts = jvp_flat(fun, run, arrays, ts)
+    dense_ts = [dense(t, x) for t, x in zip(out_ts[:count], outs[:count], strict=True)]
+    aux = (tree.unflatten(aux_tree, outs[count:]),) if has_aux else ()
+    return (unflatten_one(out_tree, outs[:count]), unflatten_one(out_tree, dense_ts), *aux)
+
+
+def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
+    """The leaves of the arguments and of their tangents, checked; the tree is None if each argument is a leaf."""
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise ArgumentError(
+                f"jvp takes {what} as a tuple or list, one entry for each argument of {name_of(fun)}, "
+                f"got {given!r} of type {type(given).__name__}"
+            )
+    for x, t in zip(primals, tangents):  # The hot path: arrays that match need no trees.
+        if not (isinstance(x, Array) and isinstance(t, Array) and x.shape == t.shape and x.dtype is t.dtype):
+            break
+        if not dtypes.is_inexact(x.dtype):
+            break
+    else:
+        if len(primals) == len(tangents):
+            return list(primals), list(tangents), None
+    return _flat_pairs(fun, primals, tangents)
+
+
+def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
+    leaves, in_tree = tree.flatten(tuple(primals))
+    t_leaves, t_tree = tree.flatten(tuple(tangents))
+    if in_tree != t_tree:
+        raise TangentMismatchError(
+            f"jvp of {name_of(fun)}: primals and tangents must be of one tree, got primals {in_tree} and "
+            f"tangents {t_tree}"
+        )
+    arrays = to_arrays(leaves, "jvp", fun, primals)
+
+    def place(index: int) -> str:
+        return f"jvp of {name_of(fun)}, {argument_name(index, fun, primals)}"
+
+    pairs = enumerate(zip(arrays, t_leaves, strict=True))
+    ts = [to_tangent(t, typeof(x), "tangent", partial(place, i)) for i, (x, t) in pairs]
+    return arrays, ts, in_tree

@@ -1,0 +1,282 @@
+"""Transformations of jaxprs to jaxprs, for operations that hold programs.
+
+Each runs a jaxpr through the interpreter of the transformation while it is being staged. The results are
+kept as long as the jaxpr that was given lives.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, MutableMapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+from pullback.core.array import typeof
+from pullback.core.config import config
+from pullback.core.dtypes import tangent_dtype
+from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
+from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer
+from pullback.core.registry import Registry
+from pullback.core.trace import state
+from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.zeros import zeros_of
+from pullback.primitives.elementwise import add
+from pullback.primitives.shapes import broadcast_in_dim, moveaxis
+from pullback.transforms.interpreters.batch import batch_flat
+from pullback.transforms.interpreters.dce import flags
+from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
+from pullback.transforms.interpreters.scopes import marking_for
+from pullback.transforms.interpreters.stage import stage_flat
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def cached_by_jaxpr(
+    transform: Callable[Concatenate[ClosedJaxpr, P], R],
+) -> Callable[Concatenate[ClosedJaxpr, P], R]:
+    """Keep the results of a transformation of jaxprs, as long as the jaxpr that it was given lives.
+
+    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> count = cached_by_jaxpr(lambda closed: [len(closed.eqns)])
+    >>> closed = make_jaxpr(lambda x: x)(1.0)
+    >>> count(closed) is count(closed)
+    True
+    """
+
+    @wraps(transform)
+    def cached(closed: ClosedJaxpr, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        key = (
+            transform, _hashable(args), _hashable(tuple(sorted(kwargs.items()))), config.meaning,
+            tuple(state.axes.items()),
+        )  # fmt: skip
+        try:
+            results = closed._derived
+        except AttributeError:
+            results = _begin(closed)
+        try:
+            return results[key]  # type: ignore[no-any-return]
+        except KeyError:
+            pass
+        # Of threads that make it at the same time, all go on with the result of the first that is ready.
+        return results.setdefault(key, transform(closed, *args, **kwargs))  # type: ignore[no-any-return]
+
+    return cached
+
+
+_transformed: Registry[ClosedJaxpr] = Registry()
+_beginning = threading.Lock()
+caches: list[MutableMapping[Any, Any]] = []
+"""What is kept of programs elsewhere than in them, which ``clear_caches`` empties too."""
+
+
+def _begin(closed: ClosedJaxpr) -> dict[Any, Any]:
+    """The results that are kept of a program of which none were."""
+    with _beginning:
+        if not hasattr(closed, "_derived"):
+            closed._derived = {}
+    _transformed.add(closed)
+    return closed._derived
+
+
+def forget() -> None:
+    """Drop all results that were kept."""
+    for cache in caches:
+        cache.clear()
+    for closed in _transformed.living():
+        closed._derived.clear()
+
+
+def _hashable(x: Any) -> Any:
+    return tuple(map(_hashable, x)) if isinstance(x, (list, tuple)) else x
+
+
+@cached_by_jaxpr
+def jvp_jaxpr(
+    closed: ClosedJaxpr, nonzero_tangents: Sequence[bool], instantiate: Sequence[bool] | bool = False
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program of a program's values and tangents.
+
+    Args:
+      closed: the program.
+      nonzero_tangents: for each input, whether it has a tangent.
+      instantiate: which results get a tangent even if it is zero; one flag for all, or one for each.
+
+    Returns:
+      A jaxpr from the inputs, and then the tangents of those that have one, to the results, and then the
+      tangents of those that have one; and for each result whether it has.
+
+    >>> from pullback.primitives.elementwise import sin
+    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> jvp_jaxpr(make_jaxpr(sin)(1.0), [True])
+    ({ lambda ; a:f32[] b:f32[]. let
+        c:f32[] = sin a
+        d:f32[] = cos a
+        e:f32[] = mul b d
+      in (c, e) }, [True])
+    """
+    nonzero = flags(nonzero_tangents, len(closed.in_avals), "inputs")
+    forced = flags(instantiate, len(closed.out_avals), "results")
+    tangents = [_tangent_aval(a) for a, n in zip(closed.in_avals, nonzero, strict=True) if n]
+    nonzero_out: list[bool] = []
+
+    def run(*values: Any) -> list[Any]:
+        primals, given = values[: len(nonzero)], iter(values[len(nonzero) :])
+        ts = [next(given) if n else ZERO for n in nonzero]
+        outs, out_ts = jvp_flat(closed, jaxpr_as_fun(closed), primals, ts)
+        nonzero_out[:] = [f or t is not ZERO for f, t in zip(forced, out_ts, strict=True)]
+        return outs + [
+            staged_zeros(_tangent_aval(typeof(x))) if t is ZERO else t
+            for x, t, n in zip(outs, out_ts, nonzero_out, strict=True) if n
+        ]  # fmt: skip
+
+    with marking_for(closed):
+        return stage_flat(closed, run, closed.in_avals + tangents), nonzero_out
+
+
+def _tangent_aval(aval: ShapedArray) -> ShapedArray:
+    return aval.update(dtype=tangent_dtype(aval.dtype))
+
+
+def staged_zeros(aval: ShapedArray) -> Any:
+    """Zeros within a program, which are computed there instead of being kept with it."""
+    zero = zeros_of(aval.update(shape=()))
+    return broadcast_in_dim(zero, aval.shape, ()) if aval.shape else zero
+
+
+@cached_by_jaxpr
+def batch_jaxpr(
+    closed: ClosedJaxpr,
+    axis_size: int,
+    in_dims: Sequence[int | None],
+    axis_name: Any = None,
+    instantiate: Sequence[bool] | bool = False,
+) -> tuple[ClosedJaxpr, list[int | None]]:
+    """The program of a program mapped over an axis.
+
+    Args:
+      closed: the program.
+      axis_size: the size of the axis.
+      in_dims: for each input the position of the mapped axis, or None.
+      axis_name: the name of the axis, for collective operations.
+      instantiate: which results get the mapped axis even if they do not depend on it.
+
+    Returns:
+      A jaxpr of the batched inputs; and for each result the position of the mapped axis: 0, or None.
+
+    >>> from pullback.primitives.elementwise import sin
+    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> batch_jaxpr(make_jaxpr(sin)(1.0), 3, [0])
+    ({ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }, [0])
+    """
+    avals = [_batched_aval(a, d, axis_size) for a, d in zip(closed.in_avals, in_dims, strict=True)]
+    forced = flags(instantiate, len(closed.out_avals), "results")
+    out_dims: list[int | None] = []
+
+    def run(*values: Any) -> list[Any]:
+        axis = MappedAxis(axis_name, axis_size)
+        outs, dims = batch_flat(closed, jaxpr_as_fun(closed), axis, values, in_dims)
+        out_dims[:] = [0 if f or d is not None else None for f, d in zip(forced, dims, strict=True)]
+        return [_at_front(x, d, f, axis_size) for x, d, f in zip(outs, dims, forced, strict=True)]
+
+    return stage_flat(closed, run, avals), out_dims
+
+
+def _batched_aval(aval: ShapedArray, dim: int | None, size: int) -> ShapedArray:
+    return aval if dim is None else aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
+
+
+def _at_front(x: Any, dim: int | None, forced: bool, size: int) -> Any:
+    """A result with its mapped axis first; it gets one if it is forced to have one."""
+    if dim is not None:
+        return moveaxis(x, dim, 0)
+    return broadcast_in_dim(x, (size, *x.shape), range(1, len(x.shape) + 1)) if forced else x
+
+
+class LinearizedJaxpr(NamedTuple):
+    """A program, and its derivative as a program that is linear in the tangents.
+
+    Attributes:
+      primal: from the inputs to the results, and then those residuals that it has to compute.
+      linear: from the residuals, and then the tangents of the inputs that have one, to the tangents of the
+        results that have one.
+      nonzero_tangents: for each result, whether it has a tangent.
+      residual_sources: where each residual is found in the list of the inputs followed by the results of
+        ``primal``.
+    """
+
+    primal: ClosedJaxpr
+    linear: ClosedJaxpr
+    nonzero_tangents: list[bool]
+    residual_sources: list[int]
+
+
+@cached_by_jaxpr
+def linearize_jaxpr(
+    closed: ClosedJaxpr, nonzero_tangents: Sequence[bool], instantiate: Sequence[bool] | bool = False
+) -> LinearizedJaxpr:
+    """Cut the derivative of a program into its values with residuals, and a linear program of the tangents.
+
+    Args:
+      closed: the program.
+      nonzero_tangents: for each input, whether it has a tangent.
+      instantiate: which results get a tangent even if it is zero.
+
+    Returns:
+      Both programs and how they fit together.
+
+    >>> from pullback.primitives.elementwise import sin
+    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> linearize_jaxpr(make_jaxpr(sin)(1.0), [True]).linear
+    { lambda ; a:f32[] b:f32[]. let c:f32[] = mul b a in (c,) }
+    """
+    both, nonzero_out = jvp_jaxpr(closed, nonzero_tangents, instantiate)
+    primals, results = len(closed.in_avals), len(closed.out_avals)
+    unknown = [i >= primals for i in range(len(both.in_avals))]
+    forced = [i >= results for i in range(len(both.out_avals))]
+    parts = partial_eval_jaxpr(both, unknown, forced)
+    return LinearizedJaxpr(parts.known, parts.unknown, nonzero_out, parts.residual_sources)
+
+
+@cached_by_jaxpr
+def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> ClosedJaxpr:
+    """The transpose of a program that is linear in some of its inputs.
+
+    Args:
+      closed: the program.
+      linear_inputs: for each input, whether the program is linear in it (in all of these jointly).
+
+    Returns:
+      A jaxpr from the other inputs, and then the cotangents of the results, to the cotangents of the linear
+      inputs.
+
+    Raises:
+      NotLinearError: the program is not linear in these inputs; it names the operation (a TypeError).
+
+    >>> from pullback.primitives.elementwise import mul
+    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> transpose_jaxpr(make_jaxpr(mul)(1.0, 2.0), [False, True])
+    { lambda ; a:f32[] b:f32[]. let c:f32[] = mul a b in (c,) }
+    """
+    linear = flags(linear_inputs, len(closed.in_avals), "inputs")
+    fixed_avals = [a for a, n in zip(closed.in_avals, linear, strict=True) if not n]
+    ct_avals = [_tangent_aval(a) for a in closed.out_avals]
+
+    def run(*values: Any) -> list[Any]:
+        fixed, cts = iter(values[: len(fixed_avals)]), values[len(fixed_avals) :]
+        trace = LinearTrace(state.trace, closed)
+        args = [trace.input(a) if n else next(fixed) for a, n in zip(closed.in_avals, linear, strict=True)]
+        inputs = [x.var for x, n in zip(args, linear, strict=True) if n]
+        state.trace = trace
+        try:
+            outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        finally:
+            state.trace = trace.parent
+            trace.live = False
+        ends = [x.var if type(x) is LinearTracer and x._trace is trace else ZERO for x in outs]
+        back = LinearProgram(trace.nodes, inputs, ends, trace.count).transpose(cts, add)
+        return [staged_zeros(v.aval) if ct is ZERO else ct for ct, v in zip(back, inputs, strict=True)]
+
+    with marking_for(closed):
+        return stage_flat(closed, run, fixed_avals + ct_avals)

@@ -1,0 +1,113 @@
+"""Linearisation: a function's value at a point, and its derivative there as a linear program.
+
+Each primitive's derivative rule runs with the values of the function as primals and with linear tracers as
+tangents; what it does to the tangents is the program. Nothing is evaluated twice, and there is no second set
+of rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core import dtypes, source
+from pullback.core.array import Array, ArrayImpl, host_value, typeof
+from pullback.core.errors import NotLinearError, PullbackError
+from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer
+from pullback.core.trace import Primitive, Trace, check_result, missing_rule, state
+from pullback.core.types import ZERO
+from pullback.transforms.interpreters.forward import JVPTrace, JVPTracer, located
+
+
+class Tape(LinearTrace):
+    """Records what derivative rules do to tangents."""
+
+    __slots__ = ()
+
+    def not_linear(self, primitive: Primitive, how: str = "") -> PullbackError:
+        error: PullbackError
+        if primitive.transpose_rule is None:
+            error = missing_rule(primitive, "transpose", "reverse-mode differentiation (linearize, vjp or grad)")
+        else:
+            error = NotLinearError(
+                f"a jvp rule applied {primitive.name} to tangents in which it is not linear, in the derivative of "
+                f"{source.describe_function(self.function)}, at {source.describe(source.here())}; a tangent must be "
+                "linear in the tangents that the rule is given"
+            )
+        error.trace = self
+        return error
+
+
+class LinearizeTrace(JVPTrace):
+    """Forward differentiation whose tangents are variables of a linear program."""
+
+    __slots__ = ()
+    transformation = "differentiation (linearize, vjp or grad)"
+
+    rules: LinearTrace
+
+    def __init__(self, parent: Trace, function: Any) -> None:
+        Trace.__init__(self, parent, function)
+        self.rules = Tape(parent, function)
+
+    def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
+        if type(tangent) is LinearTracer:
+            tangent.var._shape = out.shape
+            return JVPTracer(self, out, tangent, made_at)
+        if tangent is not ZERO and type(tangent) is ArrayImpl and host_value(tangent).any():
+            raise NotLinearError(
+                f"the jvp rule of {primitive.name} gave the tangent {tangent!r}, which does not depend on the tangents "
+                "that the rule was given, and is not zero: a tangent must be linear in them"
+            )
+        return located(out, made_at)
+
+
+def linearize_flat(
+    function: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Array], active: Sequence[bool] | None = None
+) -> tuple[list[Any], LinearProgram]:
+    """The values of ``run(*primals)`` and its derivative as a linear program.
+
+    Args:
+      function: the user's function, for error messages.
+      run: takes and returns flat sequences of arrays.
+      primals: the point, as arrays.
+      active: which primals to differentiate with respect to; all inexact ones by default. The program has one
+        input for each active primal.
+
+    Returns:
+      The list of results, and the program; its outputs are ``ZERO`` where a result does not depend on the inputs.
+    """
+    trace = LinearizeTrace(state.trace, function)
+    tape = trace.rules
+    inputs: list[Linear] = []
+    args: list[Any] = []
+    for i, x in enumerate(primals):
+        if active is not None and not active[i]:
+            args.append(x)
+            continue
+        aval = typeof(x)
+        if dtypes.is_inexact(aval.dtype):
+            t = tape.input(aval)
+            args.append(JVPTracer(trace, x, t, None))
+        else:
+            t = tape.input(aval.update(dtype=dtypes.float0))
+            args.append(x)
+        inputs.append(t.var)
+    state.trace = trace
+    try:
+        results = run(*args)
+    finally:
+        state.trace = trace.parent
+        trace.live = tape.live = False
+    outs: list[Any] = []
+    ends: list[Any] = []
+    for x in results:
+        if type(x) is JVPTracer and x._trace is trace:
+            outs.append(x.primal)
+            ends.append(x.tangent.var)
+        else:
+            check_result(x)
+            outs.append(x)
+            ends.append(ZERO)
+    nodes, tape.nodes = tape.nodes, []  # a rule among them may hold a value of this trace, and that the tape
+    return outs, LinearProgram(nodes, inputs, ends, tape.count)

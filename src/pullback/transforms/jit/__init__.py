@@ -1,0 +1,1 @@
+"""Functions that are traced once, compiled, and run."""

@@ -1,0 +1,334 @@
+"""``jit``: a function is traced once for each kind of arguments, compiled, and run."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from types import MethodType
+from typing import Any
+
+from pullback.backends import forks
+from pullback.core import source, tree
+from pullback.core.array import DeviceArray, signature_of, typeof
+from pullback.core.config import config
+from pullback.core.errors import ArgumentError
+from pullback.core.jaxpr import eval_jaxpr
+from pullback.core.registry import OwnsPrograms
+from pullback.core.trace import EVAL, Tracer, state
+from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf, qualified_name, watching
+from pullback.transforms.interpreters.stage import hoisted, stage_flat
+from pullback.transforms.jit.dispatch import (
+    Entry,
+    Traced,
+    all_caches,
+    buffers_of,
+    caches_of,
+    from_buffer,
+    keep,
+    lower,
+    run,
+)
+from pullback.transforms.jit.jit_arguments import Call, Options, numbers_and_names
+from pullback.transforms.programs.jit_primitive import jit_p
+
+_signatures = attrgetter("_signature")
+_new = object.__new__
+
+
+_frees = itertools.cycle([False] * 1023 + [True])
+"""Whether a call goes the general way although it need not, which frees what the runtime keeps of the others."""
+
+
+class JitFunction(OwnsPrograms):
+    """A compiled function: what ``jit`` returns.
+
+    It is called like the function that it was made from. ``trace``, ``lower``, ``eval_shape`` and ``clear_cache`` look
+    inside.
+    """
+
+    def __init__(self, fun: Callable[..., Any], options: Options) -> None:
+        functools.update_wrapper(self, fun)
+        self._fun = fun
+        self._options = options
+        self._plain = not (options.static_nums or options.static_names)
+        self._nested = False
+        self._flatten: Any = None
+        self._compiled, self._traced = caches_of(fun, options)
+
+    # Calling
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # The quick way, for arguments that are arrays, or trees of them, of a kind that was compiled before.
+        try:
+            if state.trace is EVAL and self._plain:
+                entry = None
+                leaves: Any = args
+                try:
+                    if kwargs or self._nested:
+                        leaves, treedef = self._flatten((args, kwargs))
+                        entry = self._compiled[(config.meaning, treedef, *map(_signatures, leaves))]
+                    else:
+                        entry = self._compiled[(config.meaning, *map(_signatures, args))]
+                except (AttributeError, KeyError, TypeError, ValueError):
+                    pass
+                if entry is not None:
+                    if not entry.simple or next(_frees):
+                        return run(entry, leaves)
+                    try:
+                        buffers = list(map(buffers_of, leaves))
+                    except AttributeError:
+                        return run(entry, leaves)
+                    outs = entry.execute(buffers).consume_with_handlers(entry.handlers)
+                    unflatten = entry.unflatten
+                    if unflatten is None:
+                        x = _new(DeviceArray)
+                        x._buffer = outs[0]
+                        x._signature = entry.kinds[0]
+                        return x
+                    return unflatten(list(map(from_buffer, outs, entry.kinds)))
+            return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})
+        except Exception as error:
+            source.hide_internal_frames(error)
+            raise
+
+    def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if config.disable_jit:
+            forks.warn_eager()
+            return self._fun(*args, **kwargs)
+        call = Call(self._fun, self._options, args, kwargs)
+        leaves = call.arrays()
+        if state.trace.is_bottom and not any(isinstance(x, Tracer) for x in leaves):
+            if self._plain and not kwargs:
+                self._nested = call.nested
+            key = self._key(call, leaves)
+            entry = self._compiled.get(key)
+            if entry is None:
+                entry = self._compile(call, leaves)
+                keep(self._compiled, key, entry)
+            return run(entry, leaves)
+        if self._options.compiler_options:
+            raise ArgumentError(
+                f"jit of {name_of(self._fun)}: compiler_options={dict(self._options.compiler_options)} are for a "
+                "function that is compiled by itself, but it was called within a transformation "
+                f"({state.trace.describe()}). Give them to the outermost jit."
+            )
+        traced = self._trace(call, list(map(typeof, leaves)))
+        operands = [*leaves, *traced.captured]
+        if self._options.inline:
+            outs = eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *operands)
+        else:
+            outs = jit_p.bind(*operands, jaxpr=traced.closed, name=self._name)
+        return tree.unflatten(traced.out_tree, outs)
+
+    def _key(self, call: Call, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """The key of a compiled entry, which the quick way builds too."""
+        kinds = map(signature_of, leaves)
+        if not self._plain:
+            return (config.meaning, call.treedef, *kinds)
+        if not (call.nested or call.kwargs):
+            return (config.meaning, *kinds)
+        if self._flatten is None:
+            from pullback.backends import trees
+
+            self._flatten = trees.flattener()
+        try:
+            treedef = self._flatten((call.args, call.kwargs))[1]
+        except (TypeError, ValueError):
+            treedef = call.treedef
+        return (config.meaning, treedef, *kinds)
+
+    @property
+    def _name(self) -> str:
+        return getattr(self._fun, "__name__", None) or type(self._fun).__name__
+
+    # Tracing and compiling
+
+    def _trace(self, call: Call, avals: Sequence[Any]) -> Traced:
+        """The program for some arguments: the one that was traced before, or a new one."""
+        key = (config.meaning, call.treedef, tuple(avals), tuple(state.axes.items()))
+        found: Traced | None = self._traced.get(key)
+        if found is not None:
+            return found
+        if config.explain_cache_misses:
+            from pullback.transforms.debugging.explain_cache_misses import explain
+
+            explain(self, call, avals, list(self._traced))
+        traced = _trace(self._fun, call, avals)
+        if not traced.captured:
+            keep(self._traced, key, traced)
+        return traced
+
+    def _compile(self, call: Call, leaves: Sequence[Any]) -> Entry:
+        avals = [signature_of(x).aval for x in leaves]
+        traced = self._trace(call, avals)
+        return lower(self._options, self._name, traced, leaves, call).compile(self._options.compiler_options)
+
+    # Looking inside
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """The program for some arguments (arrays, or anything with ``shape`` and ``dtype``), which is not run.
+
+        >>> import pullback.numpy as pnp
+        >>> jit(pnp.sin).trace(1.0).jaxpr
+        { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+        """
+        from pullback.transforms.jit import stages
+
+        try:
+            return stages.trace(self, args, kwargs)
+        except Exception as error:
+            source.hide_internal_frames(error)
+            raise
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """The program for some arguments as text for the compiler.
+
+        >>> import pullback.numpy as pnp
+        >>> "stablehlo.sine" in jit(pnp.sin).lower(1.0).as_text()
+        True
+        """
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The types of the results for some arguments, as a tree of ``ShapeDtypeStruct``."""
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled for this function."""
+        self._compiled.clear()
+        self._traced.clear()
+
+    def _cache_size(self) -> int:
+        return len(self._compiled)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<compiled {name_of(self._fun)}>"
+
+    def __reduce__(self) -> Any:
+        return qualified_name(self) or (_rebuilt, (self._fun, self._options.key()))
+
+
+def _rebuilt(fun: Any, key: tuple[Any, ...]) -> JitFunction:
+    options = object.__new__(Options)
+    for name, value in zip(Options.__slots__, key, strict=True):
+        setattr(options, name, value)
+    return JitFunction(fun, options)
+
+
+tree.register_leaf_type(JitFunction)
+
+
+def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
+    out_tree: Any = None
+
+    def run(*tracers: Any) -> list[Any]:
+        nonlocal out_tree
+        out_leaves, out_tree = tree.flatten(call.call(tracers))
+        return [out_leaf(x, fun) for x in out_leaves]
+
+    closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.place))
+    return Traced(closed, out_tree, captured)
+
+
+def clear_caches() -> None:
+    """Forget everything that was traced and compiled in this process (the cache on disk stays).
+
+    >>> clear_caches()
+    """
+    from pullback.transforms.interpreters.jaxprs import forget
+
+    for cache in all_caches.living():
+        cache.clear()
+    forget()
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Compile a function: it is traced once for each kind of arguments, and runs as one program from then on.
+
+    Args:
+      fun: takes and returns trees of arrays. Without it, a decorator is returned.
+      static_argnums, static_argnames: arguments that are passed as they are, by position and by name; they must be
+        hashable, and a program is compiled for each of their values. Where the signature of ``fun`` is known, each of
+        the two is completed from the other.
+      donate_argnums, donate_argnames: arguments whose memory the results may take; they cannot be used afterwards.
+      keep_unused: whether arguments that ``fun`` does not use are arguments of the program all the same.
+      inline: whether, within another traced function, the operations of ``fun`` appear directly instead of as one
+        equation.
+      device: where to run: a device or the name of a platform. By default where the arguments are.
+      backend: where to run, the name of a platform; the same as ``device``, under JAX's name.
+      compiler_options: options of XLA by name, such as ``{"xla_cpu_enable_fast_math": True}``; for a function that is
+        not called within another compiled one.
+
+    Returns:
+      A function of the same arguments, with the methods ``trace``, ``lower``, ``eval_shape`` and ``clear_cache``.
+
+    Raises:
+      StaticArgumentError: a static argument is not hashable (a TypeError and ValueError).
+      ConcretizationTypeError: ``fun`` asks for the value of a traced argument, in ``if`` for example (a TypeError).
+      CompilationError: the compiler refuses the program (a RuntimeError).
+      DeletedArrayError: an argument was donated before (a RuntimeError).
+
+    >>> import pullback.numpy as pnp
+    >>> @jit
+    ... def selu(x):
+    ...     return 1.05 * pnp.where(x > 0, x, 1.67 * pnp.exp(x) - 1.67)
+    >>> print(selu(pnp.array([1.0, -1.0])))
+    [ 1.05       -1.1084...]
+    """
+    given = {
+        "static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums,
+        "donate_argnames": donate_argnames, "keep_unused": keep_unused, "inline": inline, "device": device,
+        "backend": backend, "compiler_options": compiler_options,
+    }  # fmt: skip
+    if fun is None:
+        return functools.partial(jit, **given)
+    check_callable(fun, "jit")
+    static = numbers_and_names(fun, static_argnums, static_argnames, "static")
+    donated = numbers_and_names(fun, donate_argnums, donate_argnames, "donate")
+    _check_disjoint(fun, static, donated)
+    where = _place(fun, device, backend)
+    return JitFunction(fun, Options(static, donated, inline, keep_unused, where, _options(compiler_options)))
+
+
+def _check_disjoint(fun: Any, static: Any, donated: Any) -> None:
+    both = set(static[0]) & set(donated[0]) | set(static[1]) & set(donated[1])
+    if both:
+        shown = sorted(both, key=str)
+        raise ArgumentError(f"jit of {name_of(fun)}: arguments cannot be both static and donated: {shown}")
+
+
+def _place(fun: Any, device: Any, backend: Any) -> Any:
+    """Where to run, by one of two names."""
+    if device is not None and backend is not None:
+        raise ArgumentError(f"jit of {name_of(fun)}: give device or backend, not both; got {device!r} and {backend!r}")
+    return backend if device is None else device
+
+
+def _options(given: Any) -> tuple[tuple[str, Any], ...]:
+    """Options of the compiler as something hashable."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ArgumentError(f"jit: compiler_options must be a dict of options by name, got {given!r}")
+    for name, value in given.items():
+        if not isinstance(value, (bool, int, float, str)):
+            raise ArgumentError(f"jit: the option {name} must be a bool, an int, a float or a str, got {value!r}")
+    return tuple(sorted(given.items()))

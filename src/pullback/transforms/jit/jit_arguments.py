@@ -1,0 +1,201 @@
+"""The arguments of ``jit`` and of the functions that it makes: which are static, which donated, and what is traced."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import tree
+from pullback.core.array import Array, as_array
+from pullback.core.config import config
+from pullback.core.dtypes import canonicalize_dtype
+from pullback.core.errors import ArgumentError, OperandError, StaticArgumentError
+from pullback.core.trace import state
+from pullback.transforms.functions.arguments import argument_name, name_of
+from pullback.transforms.interpreters.stage import abstractify
+
+
+class Options:
+    """What ``jit`` was asked for, with static and donated arguments by position and by name."""
+
+    __slots__ = (
+        "compiler_options", "device", "donated_names", "donated_nums", "inline", "keep_unused", "static_names",
+        "static_nums",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        static: tuple[Any, Any],
+        donated: tuple[Any, Any],
+        inline: bool,
+        keep_unused: bool,
+        device: Any,
+        compiler_options: tuple[tuple[str, Any], ...] = (),
+    ) -> None:
+        self.compiler_options = compiler_options
+        self.static_nums, self.static_names = static
+        self.donated_nums, self.donated_names = donated
+        self.inline = inline
+        self.keep_unused = keep_unused
+        self.device = device
+
+    def key(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+
+class Call:
+    """The arguments of one call: leaves to trace, and all else as a key.
+
+    Attributes:
+      treedef: the tree of the traced arguments, with the static ones: hashable.
+      nested: whether the positional arguments are trees, not arrays.
+    """
+
+    __slots__ = ("args", "fun", "in_tree", "kwargs", "leaves", "nested", "options", "static", "treedef")
+
+    def __init__(
+        self, fun: Callable[..., Any], options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self.fun = fun
+        self.options = options
+        self.args, self.kwargs = args, kwargs
+        self.static: dict[Any, Any] = {}
+        if options.static_nums or options.static_names:
+            self._split(options)
+        self.leaves, self.in_tree = tree.flatten((self.args, self.kwargs))
+        self.nested = len(self.leaves) != len(args) or any(not tree.all_leaves([x]) for x in args)
+        self.treedef: Any = self.in_tree if self.nested or self.kwargs else len(args)
+        if self.static:
+            self.treedef = (self.treedef, tuple((k, type(v), v) for k, v in self.static.items()))
+
+    def _split(self, options: Options) -> None:
+        count = len(self.args)
+        wanted = {i % count for i in options.static_nums if -count <= i < count}
+        for i in sorted(wanted):
+            self.static[i] = self.args[i]
+        for name in options.static_names:
+            if name in self.kwargs:
+                self.static[name] = self.kwargs[name]
+        for where, value in self.static.items():
+            try:
+                hash(value)
+            except TypeError:
+                shown = f"argument {where}" if isinstance(where, int) else f"argument {where!r}"
+                raise StaticArgumentError(
+                    f"jit of {name_of(self.fun)}: the static {shown} must be hashable, since programs are kept by its "
+                    f"value, but got {value!r} of type {type(value).__name__}. Pass a tuple instead of a list, "
+                    "or do not declare the argument static."
+                ) from None
+        self.args = tuple(x for i, x in enumerate(self.args) if i not in self.static)
+        self.kwargs = {k: x for k, x in self.kwargs.items() if k not in self.static}
+
+    def call(self, leaves: Sequence[Any]) -> Any:
+        """Call the function with some leaves in the place of those given."""
+        args, kwargs = tree.unflatten(self.in_tree, leaves)
+        if self.static:
+            rest, count = iter(args), len(args) + sum(isinstance(k, int) for k in self.static)
+            args = [self.static[i] if i in self.static else next(rest) for i in range(count)]
+            kwargs = {**kwargs, **{k: v for k, v in self.static.items() if isinstance(k, str)}}
+        return self.fun(*args, **kwargs)
+
+    def arrays(self) -> list[Any]:
+        """The leaves as arrays."""
+        return [x if isinstance(x, Array) else self._array(i, x) for i, x in enumerate(self.leaves)]
+
+    def _array(self, i: int, x: Any) -> Array:
+        if config.transfer_guard_host_to_device is not None and state.trace.is_bottom:
+            from pullback.backends import transfers
+
+            transfers.check("host_to_device", as_array(x).aval)
+        try:
+            if (
+                type(x) is np.ndarray
+                and state.trace.is_bottom
+                and x.dtype.isnative
+                and x.dtype.kind != "O"
+                and canonicalize_dtype(x.dtype) is x.dtype
+            ):
+                from pullback.backends.programs import snapshot
+
+                return snapshot(x)
+            return as_array(x)
+        except OperandError as error:
+            raise self._refusal(i, error) from None
+
+    def avals(self) -> list[Any]:
+        """The types of the leaves, which may be anything that has a shape and a dtype."""
+        out = []
+        for i, x in enumerate(self.leaves):
+            try:
+                out.append(abstractify(x))
+            except OperandError as error:
+                raise self._refusal(i, error) from None
+        return out
+
+    def _refusal(self, i: int, error: OperandError) -> OperandError:
+        return type(error)(
+            f"jit of {name_of(self.fun)}, {self.place(i)}: {error} An argument that is no array must be declared "
+            "static: jit(f, static_argnums=...) or static_argnames=...; a program is compiled for each of its values."
+        )
+
+    def place(self, i: int) -> str:
+        """The name of leaf ``i``."""
+        positions = [k for k in range(len(self.args) + len(self.static)) if k not in self.static]
+        full = list(self.args)
+        for k in sorted(k for k in self.static if isinstance(k, int)):
+            full.insert(k, None)
+        return argument_name(i, self.fun, full, positions[: len(self.args)], self.kwargs)
+
+    def donated_leaves(self) -> list[bool]:
+        """For each leaf, whether its argument is donated."""
+        options, flags = self.options, []
+        positions = [k for k in range(len(self.args) + len(self.static)) if k not in self.static]
+        count = len(self.args) + sum(isinstance(k, int) for k in self.static)
+        wanted = {i % count for i in options.donated_nums if -count <= i < count} if count else set()
+        for k, x in zip(positions, self.args, strict=False):
+            flags += [k in wanted] * len(tree.leaves(x))
+        for name in sorted(self.kwargs):
+            flags += [name in options.donated_names] * len(tree.leaves(self.kwargs[name]))
+        return flags
+
+
+def numbers_and_names(fun: Any, argnums: Any, argnames: Any, what: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of arguments, each completed from the other by the function's signature."""
+    nums = (argnums,) if isinstance(argnums, int) else () if argnums is None else tuple(argnums)
+    names = (argnames,) if isinstance(argnames, str) else () if argnames is None else tuple(argnames)
+    for i in nums:
+        if type(i) is not int:
+            raise ArgumentError(f"jit: {what}_argnums must be an int or a tuple of ints, got {argnums!r}")
+    for n in names:
+        if not isinstance(n, str):
+            raise ArgumentError(f"jit: {what}_argnames must be a str or a tuple of strs, got {argnames!r}")
+    if not nums and not names:
+        return (), ()
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return nums, names
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    by_keyword = {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+    more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    for i in nums:
+        if not more and not -len(positional) <= i < len(positional):
+            raise ArgumentError(
+                f"jit: {what}_argnums={argnums} is not a position of an argument of {name_of(fun)}, which has "
+                f"{len(positional)} positional parameters: {', '.join(positional)}"
+            )
+    for n in names:
+        if not any_name and n not in by_keyword:
+            raise ArgumentError(
+                f"jit: {what}_argnames={argnames!r} is not the name of an argument of {name_of(fun)}, whose "
+                f"parameters are {', '.join(p.name for p in parameters)}"
+            )
+    if not more and nums:
+        nums = tuple(i % len(positional) for i in nums)
+    found = {positional[i] for i in nums if 0 <= i < len(positional)} & by_keyword
+    numbers = {positional.index(n) for n in names if n in positional}
+    return tuple(sorted({*nums, *numbers})), tuple(sorted({*names, *found}))

@@ -1,0 +1,1 @@
+"""Programs within programs, and operations that are evaluated as compiled programs."""

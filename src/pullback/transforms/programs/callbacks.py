@@ -1,0 +1,570 @@
+"""Calls of Python functions within transformed and compiled functions, and what is made of them.
+
+Three primitives call a function on NumPy arrays: ``pure_callback`` for its results alone, so that it may be left out,
+repeated and moved; ``io_callback`` for its results and effects; ``debug_callback`` for its effects alone, so that it
+can be differentiated. Mapped over an axis, a call stays one call, that loops over the examples on the host.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes, source, tree
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, read_only
+from pullback.core.config import config
+from pullback.core.errors import ArgumentError, CallbackError, ConcretizationTypeError, OperandError
+from pullback.core.trace import Primitive, bottom, state
+from pullback.core.types import MappedAxis, ShapedArray
+from pullback.primitives.shapes import broadcast_in_dim, expand_dims, moveaxis
+from pullback.transforms.functions.arguments import check_callable, entrance, name_of
+from pullback.transforms.interpreters.stage import StageTrace, abstractify
+from pullback.transforms.programs.jit_primitive import evaluators
+
+VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
+
+
+# Host functions ------------------------------------------------------------------------------------------------------
+
+
+class HostFunction:
+    """A Python function of trees, as one from flat NumPy arrays to checked, flat NumPy arrays.
+
+    Attributes:
+      avals: the types of its results.
+    """
+
+    __slots__ = ("__name__", "avals", "function", "in_tree", "settings", "who")
+
+    def __init__(self, who: str, function: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> None:
+        self.who = who
+        self.function = function
+        self.in_tree = in_tree
+        self.avals = list(avals)
+        self.settings = dict(vars(config))
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, *arrays: Any) -> list[np.ndarray[Any, Any]]:
+        args, kwargs = tree.unflatten(self.in_tree, arrays)
+        with _at_the_bottom(self.settings):
+            leaves = tree.leaves(self.function(*args, **kwargs))
+            if len(leaves) != len(self.avals):
+                raise CallbackError(
+                    f"{self.who} of {name_of(self.function)}: result_shape_dtypes has {len(self.avals)} arrays, but "
+                    f"the function returned {len(leaves)}"
+                )
+            return [self._checked(i, x, a) for i, (x, a) in enumerate(zip(leaves, self.avals, strict=True))]
+
+    def _checked(self, i: int, x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+        array = as_array(x)
+        if array.shape != aval.shape or array.dtype != aval.dtype:
+            raise CallbackError(
+                f"{self.who} of {name_of(self.function)}: result {i} is {aval} by result_shape_dtypes, but the "
+                f"function returned {array.aval}. Convert it there, or declare what it is."
+            )
+        return np.asarray(host_value(array))
+
+    def batched(self, size: int) -> HostFunction:
+        """The same function, which takes and gives whole batches, with the mapped axis first."""
+        other = HostFunction(self.who, self.function, self.in_tree, [_with_axis(a, size) for a in self.avals])
+        other.settings = self.settings
+        return other
+
+
+class Looped:
+    """A host function that calls another for each example of a batch, whose axis is the first.
+
+    Attributes:
+      avals: the types of its results.
+    """
+
+    __slots__ = ("__name__", "avals", "call", "mapped", "size")
+
+    def __init__(self, call: Any, mapped: Sequence[bool], size: int) -> None:
+        self.call = call
+        self.mapped = tuple(mapped)
+        self.size = size
+        self.avals = [_with_axis(a, size) for a in call.avals]
+        self.__name__ = call.__name__
+
+    def __call__(self, *arrays: Any) -> list[np.ndarray[Any, Any]]:
+        outs = [np.empty(a.shape, a.dtype) for a in self.avals]
+        for i in range(self.size):
+            example = [_example(x, i) if m else x for x, m in zip(arrays, self.mapped, strict=True)]
+            for out, value in zip(outs, self.call(*example), strict=True):
+                out[i] = value
+        return outs
+
+    def batched(self, size: int) -> Looped:
+        """The same for one more axis."""
+        return Looped(self, [True] * len(self.mapped), size)
+
+
+def _with_axis(aval: ShapedArray, size: int) -> ShapedArray:
+    return aval.update(shape=(size, *aval.shape))
+
+
+def _example(x: Any, i: int) -> Any:
+    """An example of a batch; of random keys, which NumPy does not know, as an array of ours again."""
+    return ArrayImpl(x._value[i]) if isinstance(x, ArrayImpl) else x[i, ...]
+
+
+@contextmanager
+def _at_the_bottom(settings: dict[str, Any]) -> Iterator[None]:
+    """Un-compiled evaluation and some switches, for a function of the user's, whoever calls it and on which thread."""
+    dynamic = state.trace, state.axes, state.place, state.scope
+    switches = vars(config)
+    before = dict(switches)
+    switches.clear()
+    switches.update(settings)
+    state.trace, state.axes, state.place, state.scope = bottom(), {}, None, None
+    try:
+        yield
+    finally:
+        switches.clear()
+        switches.update(before)
+        state.trace, state.axes, state.place, state.scope = dynamic
+
+
+def _given(value: np.ndarray[Any, Any]) -> Any:
+    """What a function of the user's is given for some elements: a read-only NumPy array; keys as an array of ours."""
+    if value.dtype == dtypes.key_dtype:
+        return ArrayImpl(value)
+    return read_only(value)
+
+
+# The primitives ------------------------------------------------------------------------------------------------------
+
+debug_callback_p = Primitive("debug_callback", multiple_results=True, keeps_weak_type=False, effect=True)
+pure_callback_p = Primitive("pure_callback", multiple_results=True, keeps_weak_type=False)
+io_callback_p = Primitive("io_callback", multiple_results=True, keeps_weak_type=False, effect=True)
+
+
+def _shape(*avals: ShapedArray, call: Any, **params: Any) -> list[ShapedArray]:
+    return call.avals  # type: ignore[no-any-return]
+
+
+class NotRepeatable(Exception):
+    """A program cannot be run again without its effects, since these give it values."""
+
+
+class _Repeating(threading.local):
+    """Whether this thread runs a program again, whose effects have happened before."""
+
+    on = False
+
+
+_repeating = _Repeating()
+
+
+@contextmanager
+def without_effects() -> Iterator[None]:
+    """A block in which un-compiled evaluation leaves out calls for effects, and refuses those that give values too.
+
+    Raises:
+      NotRepeatable: ``io_callback`` is called.
+    """
+    before, _repeating.on = _repeating.on, True
+    try:
+        yield
+    finally:
+        _repeating.on = before
+
+
+def _evaluate_once(args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
+    if not _repeating.on:
+        return _evaluate(args, params)
+    if params["call"].avals:
+        raise NotRepeatable
+    return []
+
+
+def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
+    arrays = [_given(host_value(as_array(x))) for x in args]
+    outs = params["call"](*arrays)
+    return [ArrayImpl(value[()] if value.ndim == 0 else value) for value in outs]
+
+
+def _compiled_call(call: Any, kinds: Sequence[np.dtype[Any]], in_order: bool, *operands: Any) -> tuple[Any, ...]:
+    """What a compiled program calls: its operands look into memory that is another's once this returns."""
+    if in_order:
+        first, *operands = operands  # type: ignore[assignment]
+    arrays = []
+    for x, dtype in zip(operands, kinds, strict=True):
+        copy = np.array(x)
+        arrays.append(_given(copy if copy.dtype == dtype else copy.view(dtype)))
+    outs = [x.view(np.uint64) if x.dtype == dtypes.key_dtype else x for x in call(*arrays)]
+    return (np.array(first), *outs) if in_order else tuple(outs)
+
+
+def _xla(primitive: Primitive) -> Callable[..., list[Any]]:
+    in_order = primitive.effect
+
+    def rule(hlo: Any, *operands: Any, call: Any, **params: Any) -> list[Any]:
+        from pullback.backends.host_calls import TARGET
+
+        calls = hlo.module.callbacks
+        index = f"index = {len(calls)} : ui64"
+        calls.append(partial(_compiled_call, call, [x.dtype for x in operands], in_order))
+        results = [(a.shape, a.dtype) for a in call.avals]
+        if in_order:
+            # The compiler keeps the order of calls of which each takes what the one before gave. So it is kept for
+            # those that are not ordered too, which costs nothing: they run one at a time anyway.
+            order = hlo.number(False, _BOOL) if hlo.order is None else hlo.order
+            operands, results = (order, *operands), [((), _BOOL), *results]
+        outs: list[Any] = hlo.custom_call(TARGET, operands, results, index, side_effect=in_order)
+        if in_order:
+            hlo.order, *outs = outs
+        return outs
+
+    return rule
+
+
+_BOOL = np.dtype(bool)
+
+for _primitive in (debug_callback_p, pure_callback_p, io_callback_p):
+    _primitive.shape(_shape)
+    _primitive.xla(_xla(_primitive))
+    evaluators[_primitive] = _evaluate_once if _primitive.effect else _evaluate
+
+
+# Differentiation
+
+
+@debug_callback_p.jvp
+def _debug_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+    return debug_callback_p.bind(*primals, **params), []
+
+
+def _no_derivative(primitive: Primitive) -> Callable[..., Any]:
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], *, call: Any, **params: Any) -> Any:
+        raise CallbackError(
+            f"{primitive.name} of {call.__name__} was differentiated, but the derivative of a Python function is not "
+            "known. Wrap the call in a function with a derivative of its own (custom_jvp, custom_vjp), or take its "
+            "operands out of the differentiated function."
+        )
+
+    return rule
+
+
+pure_callback_p.jvp(_no_derivative(pure_callback_p))
+io_callback_p.jvp(_no_derivative(io_callback_p))
+
+
+# Batching
+
+
+def _loop(
+    primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], call: Any, params: Any
+) -> tuple[list[Any], list[int | None]]:
+    """One call that loops over the examples."""
+    args = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    looped = Looped(call, [d is not None for d in dims], axis.size)
+    return primitive.bind(*args, call=looped, **params), [0] * len(call.avals)
+
+
+@debug_callback_p.batch
+def _debug_batch(axis: MappedAxis, args: Any, dims: Any, *, call: Any, **params: Any) -> Any:
+    return _loop(debug_callback_p, axis, args, dims, call, params)
+
+
+@io_callback_p.batch
+def _io_batch(axis: MappedAxis, args: Any, dims: Any, *, call: Any, ordered: bool) -> Any:
+    if ordered:
+        raise CallbackError(
+            f"io_callback of {call.__name__} with ordered=True cannot be mapped by vmap: the examples have no order. "
+            "Leave ordered out, or call it outside of the mapped function."
+        )
+    return _loop(io_callback_p, axis, args, dims, call, {"ordered": False})
+
+
+@pure_callback_p.batch
+def _pure_batch(axis: MappedAxis, args: Any, dims: Any, *, call: Any, vmap_method: str | None) -> Any:
+    size = axis.size
+    if vmap_method is None:
+        raise CallbackError(
+            f"pure_callback of {call.__name__} was mapped by vmap, but vmap_method does not say how. It must be one of "
+            f"{', '.join(map(repr, VMAP_METHODS))}: the first calls the function for each example."
+        )
+    if vmap_method.startswith("sequential"):
+        return _loop(pure_callback_p, axis, args, dims, call, {"vmap_method": vmap_method})
+    values = []
+    for x, d in zip(args, dims, strict=True):
+        if d is not None:
+            x = moveaxis(x, d, 0)
+        elif vmap_method == "expand_dims":
+            x = expand_dims(x, (0,))
+        elif vmap_method == "broadcast_all":
+            x = broadcast_in_dim(x, (size, *x.shape), range(1, len(x.shape) + 1))
+        values.append(x)
+    outs = pure_callback_p.bind(*values, call=call.batched(size), vmap_method=vmap_method)
+    return outs, [0] * len(outs)
+
+
+# The public functions ------------------------------------------------------------------------------------------------
+
+
+def _operands(who: str, function: Any, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
+    leaves, in_tree = tree.flatten((args, kwargs))
+    try:
+        return [x if isinstance(x, Array) else as_array(x) for x in leaves], in_tree
+    except OperandError as error:
+        raise type(error)(
+            f"{who} of {name_of(function)}: {error} What is no array must be bound to the function beforehand, with "
+            "functools.partial for example."
+        ) from None
+
+
+@entrance
+def pure_callback(
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, vmap_method: str | None = None, **kwargs: Any
+) -> Any:
+    """Call a Python function of arrays, also from transformed and compiled functions.
+
+    The function must depend on its arguments alone and have no effects: it may be called more than once, or not at all.
+
+    Args:
+      callback: takes and returns trees of NumPy arrays; those that it is given are read-only (random keys are given as
+        arrays of ours).
+      result_shape_dtypes: a tree of ``ShapeDtypeStruct``, or anything with ``shape`` and ``dtype``, as its results are.
+      args, kwargs: trees of arrays and numbers.
+      vmap_method: what ``vmap`` makes of it. ``"sequential"`` and ``"sequential_unrolled"``: it is called for each
+        example; ``"expand_dims"``: once, with the mapped axis first, of size 1 where an argument is not mapped;
+        ``"broadcast_all"``: the same, with arguments that are not mapped repeated; ``"legacy_vectorized"``: the same,
+        with these as they are. None: ``vmap`` is an error.
+
+    Returns:
+      A tree of arrays like ``result_shape_dtypes``.
+
+    Raises:
+      CallbackError: the results are of other types than declared; the call was differentiated; it was mapped and
+        ``vmap_method`` is None (a ValueError and NotImplementedError).
+      ArgumentError: no such ``vmap_method`` (a ValueError).
+
+    >>> import numpy as np
+    >>> import pullback.numpy as pnp
+    >>> from pullback import ShapeDtypeStruct, jit
+    >>> @jit
+    ... def f(x):
+    ...     return 1 + pure_callback(np.tanh, ShapeDtypeStruct(x.shape, x.dtype), x)
+    >>> print(f(pnp.zeros(2)))
+    [1. 1.]
+    """
+    check_callable(callback, "pure_callback")
+    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+        raise ArgumentError(
+            f"pure_callback: vmap_method must be None or one of {', '.join(map(repr, VMAP_METHODS))}, got "
+            f"{vmap_method!r}"
+        )
+    operands, in_tree = _operands("pure_callback", callback, args, kwargs)
+    avals, out_tree = _declared(result_shape_dtypes)
+    call = HostFunction("pure_callback", callback, in_tree, avals)
+    return tree.unflatten(out_tree, pure_callback_p.bind(*operands, call=call, vmap_method=vmap_method))
+
+
+def _declared(result_shape_dtypes: Any) -> tuple[list[ShapedArray], Any]:
+    leaves, out_tree = tree.flatten(result_shape_dtypes)
+    return [abstractify(x).update(weak_type=False) for x in leaves], out_tree
+
+
+@entrance
+def io_callback(
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, ordered: bool = False, **kwargs: Any
+) -> Any:
+    """Call a Python function that has effects, exactly once, also from compiled functions.
+
+    Args:
+      callback: takes and returns trees of NumPy arrays; those that it is given are read-only.
+      result_shape_dtypes: a tree of ``ShapeDtypeStruct``, or anything with ``shape`` and ``dtype``, as its results are;
+        None if it has none.
+      args, kwargs: trees of arrays and numbers.
+      ordered: whether ordered calls of one program happen in the order in which they were written. Under ``vmap`` there
+        is none; a call that is not ordered is made for each example.
+
+    Returns:
+      A tree of arrays like ``result_shape_dtypes``.
+
+    Raises:
+      CallbackError: the results are of other types than declared; the call was differentiated; it is ordered and was
+        mapped (a ValueError and NotImplementedError).
+
+    >>> from pullback import ShapeDtypeStruct, jit
+    >>> rows = iter([10, 20])
+    >>> next_row = jit(lambda: io_callback(lambda: next(rows), ShapeDtypeStruct((), "int32")))
+    >>> print(next_row(), next_row())
+    10 20
+    """
+    check_callable(callback, "io_callback")
+    operands, in_tree = _operands("io_callback", callback, args, kwargs)
+    avals, out_tree = _declared(result_shape_dtypes)
+    call = HostFunction("io_callback", callback, in_tree, avals)
+    return tree.unflatten(out_tree, io_callback_p.bind(*operands, call=call, ordered=bool(ordered)))
+
+
+class _Placeholder:
+    """Stands for the array with a number among the arguments of a call."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+tree.register_leaf_type(_Placeholder)
+
+
+def _call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool, numbers: bool) -> None:
+    """Call a function; what is no array (Python's numbers only if ``numbers``) is handed to it as it is."""
+    operands: list[Any] = []
+
+    def place(x: Any) -> Any:
+        if isinstance(x, (Array, np.ndarray, np.generic)) or (numbers and type(x) in SCALARS):
+            operands.append(as_array(x))
+            return _Placeholder(len(operands) - 1)
+        return x
+
+    outline = tree.tree_map(place, (args, kwargs))
+
+    def run(*arrays: Any) -> None:
+        full_args, full_kwargs = tree.tree_map(lambda x: arrays[x.index] if type(x) is _Placeholder else x, outline)
+        function(*full_args, **full_kwargs)
+
+    run.__name__ = getattr(function, "__name__", type(function).__name__)
+    run.__wrapped__ = function  # type: ignore[attr-defined]
+    _, in_tree = tree.flatten((tuple(operands), {}))
+    call = HostFunction("debug.callback", run, in_tree, [])
+    debug_callback_p.bind(*operands, call=call, ordered=bool(ordered))
+
+
+@entrance
+def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """Call a Python function for its effects, also from transformed and compiled functions, exactly once.
+
+    Differentiation calls it with the values; ``vmap`` calls it for each example if an argument is mapped.
+
+    Args:
+      callback: takes trees of NumPy arrays, which are read-only; what it returns is dropped.
+      args, kwargs: trees of arrays and numbers; anything else is handed to the function as it is.
+      ordered: whether ordered calls of one program happen in the order in which they were written.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import grad, jit
+    >>> seen = []
+    >>> def f(x):
+    ...     debug_callback(seen.append, x)
+    ...     return pnp.sin(x)
+    >>> print(jit(grad(f))(0.0), seen)
+    1.0 [array(0., dtype=float32)]
+    """
+    check_callable(callback, "debug.callback")
+    _call_for_effect(callback, args, kwargs, ordered, numbers=True)
+
+
+@entrance
+def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """Print values when they are known, also from transformed and compiled functions.
+
+    Differentiation prints the values, once; ``vmap`` prints each example if an argument is mapped.
+
+    Args:
+      fmt: text in the style of ``str.format``.
+      args, kwargs: what it refers to: arrays, or anything else.
+      ordered: whether ordered prints of one program come in the order in which they were written.
+
+    Raises:
+      ArgumentError: the text refers to an argument that was not given, or an argument is never referred to
+        (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import jit
+    >>> @jit
+    ... def f(x):
+    ...     debug_print("x = {}, y = {y:.2f}", x, y=x.sum())
+    ...     return x + 1
+    >>> out = f(pnp.arange(3.0))
+    x = [0. 1. 2.], y = 3.00
+    """
+    if not isinstance(fmt, str):
+        raise ArgumentError(f"debug.print takes a text in the style of str.format, got {fmt!r} of {type(fmt).__name__}")
+    _check_format(fmt, len(args), kwargs)
+    _call_for_effect(_Print(fmt), args, kwargs, ordered, numbers=False)
+
+
+class _Print:
+    __name__ = "print"
+
+    def __init__(self, fmt: str) -> None:
+        self.fmt = fmt
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        print(self.fmt.format(*args, **kwargs))
+
+
+def _check_format(fmt: str, count: int, kwargs: dict[str, Any]) -> None:
+    """Refuse a text that does not fit its arguments, now rather than when the program runs."""
+    try:
+        used = set(_fields(fmt, iter(range(sys.maxsize))))
+    except ValueError as error:
+        raise ArgumentError(f"debug.print: {fmt!r} is not in the style of str.format: {error}") from None
+    given = {*range(count), *kwargs}
+    for missing in sorted(used - given, key=str):
+        what = f"argument {missing}" if isinstance(missing, int) else f"an argument {missing!r}"
+        raise ArgumentError(
+            f"debug.print: the text {fmt!r} refers to {what}, but there are {count} positional arguments"
+            + (f" and {', '.join(kwargs)}" if kwargs else "")
+        )
+    for unused in sorted(given - used, key=str):
+        what = f"argument {unused}" if isinstance(unused, int) else f"the argument {unused!r}"
+        raise ArgumentError(f"debug.print: the text {fmt!r} does not refer to {what}. Write {{}} where it belongs.")
+
+
+def _fields(fmt: str, automatic: Iterator[int]) -> Iterator[Any]:
+    """The positions and names of the arguments that a text refers to, those within format specifications too."""
+    from string import Formatter
+
+    for _, field, spec, _ in Formatter().parse(fmt):
+        if field is None:
+            continue
+        name = field.split(".")[0].split("[")[0]
+        yield int(name) if name.isdigit() else name or next(automatic)
+        yield from _fields(spec or "", automatic)
+
+
+@entrance
+def debug_breakpoint() -> None:
+    """Stop in Python's debugger, at the line after the call, where values can be looked at.
+
+    Raises:
+      ConcretizationTypeError: the function is being traced, by ``jit`` or ``make_jaxpr``, so that there are no values
+        (a TypeError).
+    """
+    trace = state.trace
+    while not trace.is_bottom:
+        if isinstance(trace, StageTrace):
+            raise ConcretizationTypeError(
+                f"debug.breakpoint stops in functions that run un-compiled, but this one is traced, by "
+                f"{trace.describe()}, and has no values yet. Run it within disable_jit() to stop here; debug.print and "
+                "debug.callback show values of compiled functions."
+            )
+        trace = trace.parent
+    from pdb import Pdb
+
+    frame = sys._getframe(1)
+    while frame.f_back is not None and source.is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    Pdb(nosigint=True).set_trace(frame)
+
+
+def effects_barrier() -> None:
+    """Wait until all effects of the programs that were started have happened.
+
+    A program with effects is waited for where it is started, so that nothing is left to wait for here.
+
+    >>> effects_barrier()
+    """
