@@ -1,6 +1,6 @@
 """Functions with derivative rules of their own: every worked problem computed, and compared with its known figure.
 
-Each section below is one small problem, solved un-compiled and compiled. Every line printed is one comparison,
+Each section below is one small problem, solved eager and compiled. Every line printed is one comparison,
 as in the cookbook beside this file, from which the keeping of the score is taken: what was computed, what it should
 be, and whether the two agree. The process ends with a non-zero status if any of them does not.
 
@@ -58,7 +58,7 @@ from pullback.custom_derivatives import (
 
 
 def expect_both(name: str, function: Callable[..., Any], *args: Any, figure: Any, tolerance: float = 1e-5) -> None:
-    """Compare a function's value with a figure, un-compiled and compiled."""
+    """Compare a function's value with a figure, eager and compiled."""
     expect(name, function(*args), figure, tolerance)
     expect("... compiled", jit(function)(*args), figure, tolerance)
 

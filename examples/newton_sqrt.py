@@ -1,6 +1,6 @@
 """The square root by Newton's iteration, differentiated in three ways that agree.
 
-A loop in Python is differentiated step by step. The same loop as ``while_loop`` is too, un-compiled and compiled, and
+A loop in Python is differentiated step by step. The same loop as ``while_loop`` is too, eager and compiled, and
 keeps a few states only. ``custom_root`` does not look into the solver at all: the derivative of a solution follows from
 the equation that it solves. Every line printed is one comparison; the process ends with a non-zero status if any two
 disagree.

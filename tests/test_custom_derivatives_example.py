@@ -40,6 +40,6 @@ def test_one_false_figure_fails_the_run(tmp_path: Path) -> None:
     shutil.copy(EXAMPLES / "autodiff_cookbook.py", tmp_path)
     finished, agreeing, total = run(script)
     assert finished.returncode == 1, finished.stdout + finished.stderr
-    assert agreeing == total - 2  # un-compiled and compiled
+    assert agreeing == total - 2  # eager and compiled
     disagreeing = [text for text in finished.stdout.splitlines() if text.endswith("DISAGREES")]
     assert disagreeing[0].strip().startswith("... its gradient at 5")

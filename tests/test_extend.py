@@ -63,7 +63,7 @@ def test_every_program_of_the_page_prints_what_it_says() -> None:
 
 def test_the_page_shows_every_rule_and_every_transformation() -> None:
     text = PAGE.read_text()
-    for name in ("host", "shape", "jvp", "transpose", "batch", "xla"):
+    for name in ("host", "abstract_eval", "jvp", "transpose", "batch", "lowering"):
         assert f"@multiply_add_p.{name}\n" in text
         assert f"| `@p.{name}` |" in text
     for call in ("grad(", "jvp(", "vmap(", "jit(grad(", "vmap(grad(", "jit(vmap(", "make_jaxpr(", "pure_callback("):
@@ -95,7 +95,17 @@ def test_the_names() -> None:
 
 def test_decorators_give_the_function_back() -> None:
     p = extend.Primitive("p")
-    for name in ("host", "shape", "jvp", "tangent", "transpose", "batch", "xla", "def_impl", "def_abstract_eval"):
+    for name in (
+        "host",
+        "abstract_eval",
+        "jvp",
+        "tangent",
+        "transpose",
+        "batch",
+        "lowering",
+        "def_impl",
+        "def_abstract_eval",
+    ):
         rule = lambda *args: None
         assert getattr(p, name)(rule) is rule
 
@@ -117,7 +127,7 @@ def test_the_last_rule_holds() -> None:
 def test_operands_that_are_linear_one_at_a_time() -> None:
     p = extend.Primitive("times")
     p.host(np.multiply)
-    p.shape(lambda x, y: x)
+    p.abstract_eval(lambda x, y: x)
     p.transpose(lambda ct, x, y: (ct * y, None) if extend.is_linear(x) else (None, ct * x), linear_in="each")
     assert linear_transpose(lambda x: p.bind(x, 3.0), 1.0)(2.0) == (6.0,)
     with pytest.raises(errors.NotLinearError, match="times"):
@@ -127,11 +137,11 @@ def test_operands_that_are_linear_one_at_a_time() -> None:
 def test_shape_rules_may_give_anything_with_a_shape_and_a_dtype() -> None:
     p = extend.Primitive("p")
     for dtype in (np.float64, "float32", jnp.float32, np.dtype("float32"), float):
-        p.shape(lambda x, dtype=dtype: extend.ShapedArray([np.int64(2), 3], dtype))
+        p.abstract_eval(lambda x, dtype=dtype: extend.ShapedArray([np.int64(2), 3], dtype))
         (aval,) = make_jaxpr(p.bind)(W).out_avals
         assert aval == extend.ShapedArray((2, 3), np.dtype("float32"))
         assert hash(aval) == hash(extend.ShapedArray((2, 3), np.dtype("float32")))
-    p.shape(lambda x: pullback.ShapeDtypeStruct((), "int8"))
+    p.abstract_eval(lambda x: pullback.ShapeDtypeStruct((), "int8"))
     assert str(make_jaxpr(p.bind)(W).out_avals[0]) == "i8[]"
 
 
@@ -152,7 +162,7 @@ def test_numbers_beside_arrays_are_arrays_in_rules() -> None:
     p = extend.Primitive("fma")
     seen: list[Any] = []
     p.host(lambda x, y: x * y)
-    p.shape(lambda x, y: extend.ShapedArray(np.broadcast_shapes(x.shape, y.shape), x.dtype))
+    p.abstract_eval(lambda x, y: extend.ShapedArray(np.broadcast_shapes(x.shape, y.shape), x.dtype))
 
     @p.jvp
     def rule(primals: Any, tangents: Any) -> Any:
@@ -199,17 +209,17 @@ def test_random_keys_and_integers_are_operands_too() -> None:
 
 def test_evaluation_by_compiling() -> None:
     p = extend.Primitive("sort_of_add")
-    p.shape(lambda x, y: extend.ShapedArray(x.shape, x.dtype))
-    p.xla(lambda hlo, x, y: hlo.same("stablehlo.add", x, hlo.spread(y, x.shape)))
+    p.abstract_eval(lambda x, y: extend.ShapedArray(x.shape, x.dtype))
+    p.lowering(lambda hlo, x, y: hlo.same("stablehlo.add", x, hlo.spread(y, x.shape)))
     np.testing.assert_array_equal(p.bind(W, 1.0), W + 1)
     assert p.bind(jnp.ones(2, "bfloat16"), 1.0).dtype == jnp.bfloat16
 
 
 def test_a_rule_of_a_builder_with_regions() -> None:
     p = extend.Primitive("argmin_by_hand", multiple_results=True)
-    p.shape(lambda x: [extend.ShapedArray((), x.dtype), extend.ShapedArray((), np.dtype("int32"))])
+    p.abstract_eval(lambda x: [extend.ShapedArray((), x.dtype), extend.ShapedArray((), np.dtype("int32"))])
 
-    @p.xla
+    @p.lowering
     def rule(hlo: extend.Builder, x: extend.Value) -> Any:
         types = [((), x.dtype), ((), np.dtype("int32"))]
 
@@ -243,7 +253,7 @@ def defined(multiple_results: bool = False, **rules: Callable[..., Any]) -> Any:
     p = extend.Primitive("bad", multiple_results=multiple_results)
     kept: dict[str, Callable[..., Any]] = {
         "host": (lambda *xs: [xs[0]] * 2) if multiple_results else lambda *xs: xs[0],
-        "shape": (lambda *avals: [avals[0]] * 2) if multiple_results else lambda *avals: avals[0],
+        "abstract_eval": (lambda *avals: [avals[0]] * 2) if multiple_results else lambda *avals: avals[0],
     }
     for name, rule in {**kept, **rules}.items():
         getattr(p, name)(rule)
@@ -267,15 +277,15 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "one in the place of a list": (lambda: defined(True, host=lambda x: x)(W), "a list of results, but gave an np.nda"),
     "None for one of several": (lambda: defined(True, host=lambda x: [x, None])(W), "as result 1, but gave None"),
     "a shape in the place of a type": (
-        lambda: make_jaxpr(defined(shape=lambda x: x.shape))(W),
-        r"shape rule .* must give a ShapedArray as the type of its result, but gave \(3 of type int\)",
+        lambda: make_jaxpr(defined(abstract_eval=lambda x: x.shape))(W),
+        r"abstract_eval rule .* must give a ShapedArray as the type of its result, but gave \(3 of type int\)",
     ),
     "a class in the place of a type": (
-        lambda: make_jaxpr(defined(shape=lambda x: extend.ShapedArray))(W),
+        lambda: make_jaxpr(defined(abstract_eval=lambda x: extend.ShapedArray))(W),
         "a ShapedArray as the type of its result, but gave <class",
     ),
     "one type in the place of a list": (
-        lambda: jit(defined(True, shape=lambda x: x))(W),
+        lambda: jit(defined(True, abstract_eval=lambda x: x))(W),
         r"must give a list of ShapedArray, one for each result, but gave ShapedArray\(f32\[3\]\)",
     ),
     "no pair": (
@@ -365,22 +375,25 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: vmap(defined(True, batch=lambda a, xs, ds: ([xs[0]] * 2, ds)))(W),
         "a list of 2 positions, one for each result, but gave 1 of them: ",
     ),
-    "no value": (lambda: jit(defined(xla=lambda hlo, x: None))(W), "xla rule .* a value of the builder, but gave None"),
+    "no value": (
+        lambda: jit(defined(lowering=lambda hlo, x: None))(W),
+        "lowering rule .* a value of the builder, but gave None",
+    ),
     "a value of NumPy's": (
-        lambda: jit(defined(xla=lambda hlo, x: W))(W),
+        lambda: jit(defined(lowering=lambda hlo, x: W))(W),
         "as a value of the builder, but gave an np.nd",
     ),
     "a value of another type": (
-        lambda: jit(defined(xla=lambda hlo, x: hlo.reshape(x, (3, 1))))(W),
-        r"must give its result of type f32\[3\], as its shape rule says, but gave f32\[3,1\]",
+        lambda: jit(defined(lowering=lambda hlo, x: hlo.reshape(x, (3, 1))))(W),
+        r"must give its result of type f32\[3\], as its abstract .* says, but gave f32\[3,1\]",
     ),
     "one value for two": (
-        lambda: jit(defined(True, xla=lambda hlo, x: x))(W),
+        lambda: jit(defined(True, lowering=lambda hlo, x: x))(W),
         "a list of 2 values, one for each result, but gave <pullback",
     ),
     "a value of another dtype for one of two": (
-        lambda: jit(defined(True, xla=lambda hlo, x: [x, hlo.convert(x, np.dtype("int8"))]))(W),
-        r"must give result 1 of type f32\[3\], as its shape rule says, but gave i8\[3\]",
+        lambda: jit(defined(True, lowering=lambda hlo, x: [x, hlo.convert(x, np.dtype("int8"))]))(W),
+        r"must give result 1 of type f32\[3\], as its abstract evaluation rule says, but gave i8\[3\]",
     ),
 }
 
@@ -397,7 +410,7 @@ def test_a_rule_that_gives_something_else_is_named(case: str) -> None:
 def test_evaluation_is_compared_with_the_shape_rule_where_checks_are_on(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = defined(host=lambda x: x[:2]), defined(True, host=lambda x: [x, x > 0])
     assert config.enable_checks
-    with pytest.raises(errors.CustomRuleError, match=r"must give f32\[3\], as its shape rule says, but gave f32\[2\]"):
+    with pytest.raises(errors.CustomRuleError, match=r"must give f32\[3\], as its abstract .* says, but gave f32\[2\]"):
         one(W)
     with pytest.raises(errors.CustomRuleError, match=r"f32\[3\], f32\[3\], as its .* but gave f32\[3\], bool\[3\]"):
         two(W)
@@ -412,10 +425,10 @@ def test_errors_of_rules_are_the_users_own() -> None:
 
     uses: dict[str, Callable[[Any], Any]] = {
         "host": lambda f: f(W),
-        "shape": lambda f: make_jaxpr(f)(W),
+        "abstract_eval": lambda f: make_jaxpr(f)(W),
         "jvp": lambda f: jvp(f, (W,), (W,)),
         "batch": lambda f: vmap(f)(W),
-        "xla": lambda f: jit(f)(W),
+        "lowering": lambda f: jit(f)(W),
     }
     for name, use in uses.items():
         with pytest.raises(LookupError, match="not here") as caught:

@@ -1,4 +1,4 @@
-"""Helpers with derivatives of their own: un-compiled and compiled, in both modes, at higher orders, mapped."""
+"""Helpers with derivatives of their own: eager and compiled, in both modes, at higher orders, mapped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pullback.errors import ArgumentError, ClosedOverError, ShapeError
 from pullback.test_util import check_grads
 
 Function = Callable[..., Any]
-WAYS: dict[str, Callable[[Function], Function]] = {"un-compiled": lambda f: f, "compiled": jit}
+WAYS: dict[str, Callable[[Function], Function]] = {"eager": lambda f: f, "compiled": jit}
 XS = pnp.array([-2.0, 0.0, 0.5, 3.0])
 
 

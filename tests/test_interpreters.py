@@ -111,9 +111,9 @@ def test_the_lesson_step_by_step() -> None:
     with pytest.raises(NotImplementedError, match="'multiply_add' has no host rule"):
         square_add(lesson("impl"))(2.0, 10.0)
     assert square_add(lesson("abstract_eval"))(2.0, 10.0) == 14.0
-    with pytest.raises(NotImplementedError, match="'multiply_add' has no shape rule"):
+    with pytest.raises(NotImplementedError, match="'multiply_add' has no abstract_eval rule"):
         jit(square_add(lesson("abstract_eval")))(2.0, 10.0)
-    with pytest.raises(NotImplementedError, match="'multiply_add' has no xla rule"):
+    with pytest.raises(NotImplementedError, match="'multiply_add' has no lowering rule"):
         jit(square_add(lesson("lowering")))(2.0, 10.0)
     f = square_add(lesson("jvp"))
     assert jit(lambda x, y: f(x, y))(2.0, 10.0) == 14.0
@@ -212,7 +212,7 @@ def test_an_implementation_by_compilation() -> None:
     p = core.Primitive("twice")
     p.def_impl(functools.partial(xla.apply_primitive, p))
     p.def_abstract_eval(lambda x, *, n: core.ShapedArray(x.shape, x.dtype))
-    with pytest.raises(NotImplementedError, match="'twice' has no xla rule, which compilation"):
+    with pytest.raises(NotImplementedError, match="'twice' has no lowering rule, which compilation"):
         p.bind(W, n=2)
     mlir.register_lowering(p, mlir.lower_fun(lambda x, *, n: x * n, multiple_results=False))
     np.testing.assert_array_equal(p.bind(W, n=2), 2 * W)
@@ -458,7 +458,7 @@ def test_rules_for_platforms() -> None:
 
     q = core.Primitive("keeps_its_own")
     q.def_abstract_eval(lambda x: x)
-    q.xla(lambda hlo, x: hlo.same("stablehlo.negate", x))
+    q.lowering(lambda hlo, x: hlo.same("stablehlo.negate", x))
     mlir.register_lowering(q, mlir.lower_fun(lambda x: x, multiple_results=False), platform="cuda")
     assert jit(q.bind)(1.0) == -1.0
 
@@ -516,7 +516,7 @@ def test_lowering_rules_that_give_something_else() -> None:
     with pytest.raises(errors.CustomRuleError, match=r"with multiple_results=True, so it must give a list .* f32\[3\]"):
         jit(lowered(mlir.lower_fun(lambda x: x)).bind)(W)
     with pytest.raises(
-        errors.CustomRuleError, match=r"xla rule of the primitive 'twice'.* of type f32\[3\].*bf16\[3\]"
+        errors.CustomRuleError, match=r"lowering rule of the primitive 'twice'.* of type f32\[3\].*bf16\[3\]"
     ):
         jit(lowered(mlir.lower_fun(lambda x: x.astype("bfloat16"), multiple_results=False)).bind)(W)
     with pytest.raises(errors.CustomRuleError, match="list of 1 values"):
@@ -570,7 +570,10 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: defined(impl=lambda x: None)(W), "evaluation rule .* must give an array as its result, but gave None"),
     (lambda: defined(impl=lambda x: x, multiple_results=True)(W), r"must give a list of results, but gave f32\[3\]"),
-    (lambda: make_jaxpr(defined(aval=lambda x: x.shape))(W), r"shape rule .* a ShapedArray .* gave \(3 of type int\)"),
+    (
+        lambda: make_jaxpr(defined(aval=lambda x: x.shape))(W),
+        r"abstract_eval rule .* a ShapedArray .* gave \(3 of type int\)",
+    ),
     (
         lambda: make_jaxpr(defined(aval=lambda x: x, multiple_results=True))(W),
         "a list of ShapedArray, one for each res",

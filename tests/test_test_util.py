@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,13 @@ from pullback.primitives.slicing import slice_in_dim
 from pullback.test_util import check_grads, check_jvp, check_vjp
 
 RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def _the_same_numbers_in_whatever_order_the_tests_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "RNG", np.random.default_rng(0))
+
+
 THOUSAND = np.asarray(RNG.normal(size=1000), np.float32)
 
 
@@ -147,6 +155,7 @@ class TestWhatIsWrong:
     @pytest.mark.parametrize("size", [1000, 5000])
     def test_one_component_of_many(self, modes: str, size: int) -> None:
         x = np.asarray(RNG.normal(size=size), np.float32)
+        x[637] = 0.5  # so that its derivative is not small beside the others
         factor = np.ones(size)
         factor[637] = 1.001
         bad = sines_with_factor(factor)

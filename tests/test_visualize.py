@@ -207,7 +207,7 @@ def test_names_are_those_of_the_printed_program() -> None:
 @pytest.mark.parametrize("text", ["<b>", "a\\nb", 'say "x" & y', "]", "\n"])
 def test_any_name_can_be_drawn(text: str) -> None:
     odd = Primitive(text)
-    odd.shape(lambda x, **params: x)
+    odd.abstract_eval(lambda x, **params: x)
     graph, _ = drawn(lambda x: {text: odd.bind(x["<k>"], note=text)}, {"<k>": f32(2)})
     (operation,) = graph.of_kind("operation")
     assert operation.lines[:2] == [f"{text.replace(chr(10), ' ')} a", f"note={text.replace(chr(10), ' ')}"]
@@ -219,7 +219,7 @@ def test_any_name_can_be_drawn(text: str) -> None:
 @has_graphviz
 def test_long_lines_are_cut_and_many_results_counted() -> None:
     many = Primitive("many", multiple_results=True)
-    many.shape(lambda x, **params: [x] * 7)
+    many.abstract_eval(lambda x, **params: [x] * 7)
     graph, _ = drawn(lambda x: many.bind(x, table=tuple(range(100))), f32(2))
     name, params, *results, line = graph.the("many").lines
     assert name == "many a"
@@ -278,7 +278,7 @@ def test_frames_within_frames() -> None:
 branch = Primitive("branch", multiple_results=True)
 
 
-@branch.shape
+@branch.abstract_eval
 def _branch_shape(index: Any, *operands: Any, branches: Any, label: str) -> Any:
     return branches[0].out_avals
 
@@ -303,7 +303,7 @@ def test_several_programs_of_one_equation() -> None:
 @has_graphviz
 def test_results_that_do_not_match_come_from_the_frame() -> None:
     odd = Primitive("odd", multiple_results=True)
-    odd.shape(lambda x, *, body: [x, x])
+    odd.abstract_eval(lambda x, *, body: [x, x])
     body = make_jaxpr(lambda x, y: x + y)(f32(), f32())
     graph, _ = drawn(lambda x: odd.bind(x, body=body)[1] * 2.0, f32())
     ((frame, _),) = graph.frames.items()
@@ -314,7 +314,7 @@ def test_results_that_do_not_match_come_from_the_frame() -> None:
 @has_graphviz
 def test_a_jaxpr_without_constants_values() -> None:
     held = Primitive("held", multiple_results=True)
-    held.shape(lambda x, *, body: [x])
+    held.abstract_eval(lambda x, *, body: [x])
     big = jnp.arange(30.0)
     body = make_jaxpr(lambda x: x + big[:3])(f32(3)).jaxpr
     graph, _ = drawn(lambda x: held.bind(x, body=body)[0], f32(3))

@@ -1,6 +1,6 @@
 """Functions whose derivatives are other than those of what they compute, which models need over and over.
 
-Each is a few lines on ``custom_jvp`` or ``custom_vjp``, and works un-compiled and compiled, in both
+Each is a few lines on ``custom_jvp`` or ``custom_vjp``, and works eager and compiled, in both
 modes, at any order, and under ``vmap``. Arguments ``x`` may be trees of arrays; integer leaves pass through.
 """
 
@@ -22,7 +22,7 @@ from pullback.primitives.elementwise import complex as make_complex
 from pullback.transforms.custom.custom_rules import CustomFunction, custom_jvp, custom_vjp
 from pullback.transforms.derivatives.grad import vjp
 from pullback.transforms.derivatives.vmap import vmap
-from pullback.transforms.functions.arguments import check_callable, entrance, is_float0, name_of
+from pullback.transforms.functions.arguments import api_boundary, check_callable, is_float0, name_of
 from pullback.transforms.interpreters.forward import jvp
 
 __all__ = [
@@ -255,7 +255,7 @@ def straight_through(fun: Callable[..., Any]) -> Callable[..., Any]:
     check_callable(fun, "straight_through")
 
     @functools.wraps(fun)
-    @entrance
+    @api_boundary
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
         x = tree.tree_map(as_array, x)
         fixed, args, kwargs = tree.tree_map(_constant, (x, args, kwargs))

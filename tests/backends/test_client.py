@@ -99,7 +99,7 @@ except pullback.errors.BackendError as error:
     assert "different devices" in str(error)
 else:
     raise AssertionError
-np.testing.assert_array_equal(x + z, [0, 9, 18])         # un-compiled: on the host
+np.testing.assert_array_equal(x + z, [0, 9, 18])         # eager: on the host
 assert float(grad(lambda x: f(x).sum())(x)[0]) == 2.0
 """)
 
@@ -168,7 +168,7 @@ def test_a_program_that_the_compiler_refuses_names_the_operation_and_the_line() 
     from pullback.extend import Primitive, ShapedArray
 
     bad_p = Primitive("bad")
-    bad_p.shape(lambda x: ShapedArray(x.shape, x.dtype))
-    bad_p.xla(lambda hlo, x: hlo.op("stablehlo.no_such_operation", [x], x.shape, x.dtype))
+    bad_p.abstract_eval(lambda x: ShapedArray(x.shape, x.dtype))
+    bad_p.lowering(lambda hlo, x: hlo.op("stablehlo.no_such_operation", [x], x.shape, x.dtype))
     with pytest.raises(errors.CompilationError, match=r"(?s)test_client\.py.*stablehlo\.no_such_operation"):
         jit(bad_p.bind)(1.0)

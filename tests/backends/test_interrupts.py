@@ -205,6 +205,6 @@ def test_an_interrupt_while_tracing_leaves_the_state_as_it_was(name):
     assert moments > 50
     for moment in range(1, moments, 1 + moments // 60):
         interrupted_at(work, moment)
-        assert (state.trace, state.axes, state.place, state.scope, staging) == (EVAL, {}, None, None, []), moment
+        assert (state.trace, state.axes, state.source_loc, state.scope, staging) == (EVAL, {}, None, None, []), moment
         assert vars(config) == before, moment
     work()

@@ -173,7 +173,7 @@ def second(f: Function, args: Any) -> Any:
 
 
 def check(case: Case, of: Callable[[Function, Any], Any], tolerance: float = 1e-8) -> None:
-    """Un-compiled, compiled, within a compiled function and as a jaxpr, it is what it is in Python."""
+    """Eager, compiled, within a compiled function and as a jaxpr, it is what it is in Python."""
     expected = of(case.plain, case.args)
     assert_close(of(case.function, case.args), expected, tolerance)
     assert_close(jit(lambda *args: of(case.function, args))(*case.args), expected, tolerance)

@@ -35,7 +35,7 @@ I32 = ShapedArray((), np.dtype(np.int32))
 def call_with(inner: Any) -> Eqn:
     """An equation that holds a jaxpr."""
     call_p = Primitive("call")
-    call_p.shape(lambda x, *, name, jaxpr: x)
+    call_p.abstract_eval(lambda x, *, name, jaxpr: x)
     return Eqn(call_p, [Var(F32)], {"name": "f", "jaxpr": inner}, [Var(F32)])
 
 
@@ -197,7 +197,7 @@ class TestRunning:
 
     def test_several_results(self) -> None:
         two_p = Primitive("two", multiple_results=True)
-        two_p.shape(lambda x: [x, x])
+        two_p.abstract_eval(lambda x: [x, x])
         two_p.host(lambda x: [x, -x])
         closed = make_jaxpr(lambda x: two_p.bind(x))(1.0)
         check_jaxpr(closed)

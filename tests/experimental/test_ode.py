@@ -463,12 +463,12 @@ def test_within_scan_cond_and_checkpoint(x64):
     def scanned(p):
         return lax.scan(lambda y, _: (flow(y, p), y), 1.0, None, length=4)[0]
 
-    def chosen(p):
+    def select(p):
         return lax.cond(p > 0, lambda: flow(1.0, p), lambda: 0.0)
 
     np.testing.assert_allclose(scanned(0.3), 1 / (1 + 2 * 0.3), rtol=1e-8)
     np.testing.assert_allclose(grad(scanned)(0.3), -2 / (1 + 2 * 0.3) ** 2, rtol=1e-7)
-    np.testing.assert_allclose(grad(chosen)(0.3), -0.5 / (1 + 0.5 * 0.3) ** 2, rtol=1e-7)
+    np.testing.assert_allclose(grad(select)(0.3), -0.5 / (1 + 0.5 * 0.3) ** 2, rtol=1e-7)
 
 
 def test_the_function_uses_other_transformations(x64):

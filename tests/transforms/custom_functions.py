@@ -22,7 +22,7 @@ def plain(f: Function) -> Function:
     return f
 
 
-COMPILED = pytest.mark.parametrize("compiled", [plain, jit], ids=["un-compiled", "jit"])
+COMPILED = pytest.mark.parametrize("compiled", [plain, jit], ids=["eager", "jit"])
 """What is done to a function before it is run."""
 
 

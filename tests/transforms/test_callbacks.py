@@ -38,7 +38,7 @@ from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.programs.callbacks import VMAP_METHODS, without_effects
 
 SCALAR = ShapeDtypeStruct((), "float32")
-BOTH = pytest.mark.parametrize("way", [lambda f: f, jit], ids=["un-compiled", "jit"])
+BOTH = pytest.mark.parametrize("way", [lambda f: f, jit], ids=["eager", "jit"])
 Way = Callable[[Any], Any]
 
 

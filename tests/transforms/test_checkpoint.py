@@ -208,7 +208,7 @@ def test_compiled_it_is_the_same(name: str, p: Program, at: int) -> None:
         same(jit(lambda *xs: jvp(grad(scalar(f), where), xs, v)[1])(*args), jvp(grad(scalar(p), where), args, v)[1])
 
 
-# Un-compiled ---------------------------------------------------------------------------------------------------------
+# Eager ---------------------------------------------------------------------------------------------------------
 
 
 def test_control_flow_on_values_and_running_again() -> None:

@@ -20,10 +20,10 @@ from pullback import checkpoint, grad, jit, lax, make_jaxpr, vmap
 from pullback.backends.devices import default_device
 from pullback.backends.programs import Lowered
 from pullback.backends.small_loops import halves
-from pullback.control.common import interned, work
+from pullback.control.common import interned, op_count
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, check_jaxpr
 from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable, everything_saveable
-from pullback.transforms.checkpoint.checkpoint_primitive import cut
+from pullback.transforms.checkpoint.checkpoint_primitive import remat_partial_eval
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
@@ -135,7 +135,7 @@ def hoisted(jaxpr: Jaxpr) -> Jaxpr:
 def of_cut(policy: Any) -> Any:
     def prepare(shape: Any, n: int) -> Callable[[], Any]:
         program, unknown, forced = both(shape, n)
-        return lambda: cut(program, unknown, forced, policy)
+        return lambda: remat_partial_eval(program, unknown, forced, policy)
 
     return prepare
 
@@ -258,7 +258,7 @@ DEEP: dict[str, Any] = {
     "trace": lambda f, closed: lambda: make_jaxpr(f)(1.0),
     "check": lambda f, closed: lambda: check_jaxpr(closed),
     "lower": lambda f, closed: lambda: Lowered(closed, "f", default_device()).module.text(),
-    "work": lambda f, closed: lambda: work(closed),
+    "work": lambda f, closed: lambda: op_count(closed),
     "dce": lambda f, closed: lambda: dce_closed_jaxpr(closed, [True]),
 }
 

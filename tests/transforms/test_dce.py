@@ -16,7 +16,7 @@ from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import Eqn, check_jaxpr, eval_jaxpr
 from pullback.core.trace import Primitive
 from pullback.primitives.elementwise import add, cos, mul, sin
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr, dce_jaxpr, dce_rules
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr, dce_jaxpr
 from pullback.transforms.interpreters.stage import make_jaxpr
 
 CONSTANT = as_array(np.arange(3.0, dtype=np.float32))
@@ -74,19 +74,19 @@ def test_flags_must_fit() -> None:
 
 def test_a_primitive_with_a_rule_shrinks_its_equation() -> None:
     pair_p = Primitive("pair", multiple_results=True)
-    pair_p.shape(lambda x, y: [x, y])
+    pair_p.abstract_eval(lambda x, y: [x, y])
 
     def rule(used: list[bool], eqn: Eqn) -> Eqn | None:
         keep = [i for i, u in enumerate(used) if u]
         return None if keep == [0] else Eqn(pair_p, eqn.invars[1:], {}, eqn.outvars[1:])
 
     closed = make_jaxpr(lambda x, y: pair_p.bind(x, y))(1.0, 2.0)
-    dce_rules[pair_p] = rule
+    pair_p.dce(rule)
     try:
         assert dce_jaxpr(closed.jaxpr, [False, True])[1] == [False, True]
         assert dce_jaxpr(closed.jaxpr, [True, False])[0].eqns == []
     finally:
-        del dce_rules[pair_p]
+        pair_p.dce_rule = None
 
 
 @given(programs(), st.data())

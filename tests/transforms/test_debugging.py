@@ -41,7 +41,7 @@ def message(function: Callable[[], Any]) -> str:
     return str(info.value)
 
 
-# Un-compiled ---------------------------------------------------------------------------------------------------------
+# Eager ---------------------------------------------------------------------------------------------------------
 
 
 def test_it_names_operation_line_type_and_pass() -> None:
@@ -190,7 +190,7 @@ def test_a_compiled_function_is_run_again() -> None:
         text = message(lambda: jit(logarithm)(X))
     assert text.startswith("log gave NaN in its result of type f32[2], in 1 of 2 elements, in the forward pass, at\n")
     assert "y = jnp.log(x)  # the line of the logarithm" in text
-    assert text.endswith("This is an operation of the compiled function logarithm, run again un-compiled.")
+    assert text.endswith("This is an operation of the compiled function logarithm, run again eager.")
 
 
 def test_nested_programs_are_taken_apart() -> None:
@@ -238,7 +238,7 @@ def test_ahead_of_time() -> None:
 def test_what_does_not_happen_again_is_said() -> None:
     odd_p = Primitive("odd")
 
-    @odd_p.shape
+    @odd_p.abstract_eval
     def shape(x: ShapedArray) -> ShapedArray:
         return x
 
@@ -246,7 +246,7 @@ def test_what_does_not_happen_again_is_said() -> None:
     def host(x: Any) -> Any:
         return np.abs(x)
 
-    @odd_p.xla
+    @odd_p.lowering
     def xla(hlo: Any, x: Any) -> Any:
         return hlo.same("stablehlo.log", x)
 

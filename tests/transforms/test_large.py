@@ -67,13 +67,13 @@ def test_derivatives_pass_through(fresh: None) -> None:
 
 
 def test_every_threshold_is_of_a_primitive_that_can_be_compiled() -> None:
-    assert all(p.xla_rule is not None and least >= 1000 for p, least in LARGE.items())
+    assert all(p.lowering_rule is not None and least >= 1000 for p, least in LARGE.items())
 
 
 def test_an_operation_without_a_host_rule_is_compiled() -> None:
     twice_p = Primitive("twice")
-    twice_p.shape(lambda x: ShapedArray(x.shape, x.dtype))
-    twice_p.xla(lambda hlo, x: hlo.same("stablehlo.add", x, x))
+    twice_p.abstract_eval(lambda x: ShapedArray(x.shape, x.dtype))
+    twice_p.lowering(lambda hlo, x: hlo.same("stablehlo.add", x, x))
     np.testing.assert_array_equal(twice_p.bind(jnp.arange(3)), [0, 2, 4])
     assert twice_p.bind(2.0).weak_type
 

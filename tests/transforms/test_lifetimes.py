@@ -16,7 +16,7 @@ from pullback import checkpoint, grad, hessian, jit, jvp, lax, linearize, make_j
 from pullback.backends.client import Executable
 from pullback.control import common
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
-from pullback.core.linear import Linear, LinearProgram
+from pullback.core.linear import LinearProgram, LinearVar
 from pullback.core.trace import Trace, Tracer
 from pullback.custom_batching import custom_vmap
 from pullback.custom_derivatives import linear_call
@@ -25,7 +25,7 @@ from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable
 from pullback.transforms.custom.custom_calls import Backward, CustomCall
 from pullback.transforms.jit.dispatch import Entry, Traced
 
-KINDS = (ClosedJaxpr, Jaxpr, Trace, Tracer, Executable, Entry, Traced, CustomCall, Backward, Linear)
+KINDS = (ClosedJaxpr, Jaxpr, Trace, Tracer, Executable, Entry, Traced, CustomCall, Backward, LinearVar)
 
 
 def living() -> Counter[str]:

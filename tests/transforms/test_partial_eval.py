@@ -17,7 +17,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, check_jaxpr, eval_jaxpr
 from pullback.core.trace import Primitive
 from pullback.primitives.elementwise import add, cos, mul, sin
 from pullback.transforms.interpreters.dce import live_equations
-from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr, partial_eval_rules
+from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import make_jaxpr
 
 
@@ -106,7 +106,7 @@ def test_flags_must_fit() -> None:
 
 def test_a_primitive_with_a_rule_is_cut_in_two() -> None:
     both_p = Primitive("both", multiple_results=True)
-    both_p.shape(lambda x, y: [x, y])
+    both_p.abstract_eval(lambda x, y: [x, y])
 
     def rule(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
         s = Var(eqn.invars[0].aval)
@@ -115,11 +115,11 @@ def test_a_primitive_with_a_rule_is_cut_in_two() -> None:
         return [known], [rest], [False, True]
 
     closed = make_jaxpr(lambda x, y: both_p.bind(x, y))(1.0, 2.0)
-    partial_eval_rules[both_p] = rule
+    both_p.partial_eval(rule)
     try:
         parts = partial_eval_jaxpr(closed, [False, True])
     finally:
-        del partial_eval_rules[both_p]
+        both_p.partial_eval_rule = None
     assert parts.unknown_outputs == [False, True]
     assert len(parts.known.jaxpr.outvars) == 2
     check_jaxpr(parts.known)

@@ -13,7 +13,7 @@ import pullback.numpy as jnp
 from pullback import errors, extend, grad, jacfwd, jacrev, jvp, linear_transpose, linearize, make_jaxpr, tree, vjp, vmap
 from pullback.core.jaxpr import jaxpr_as_fun
 
-RULES = ("host", "shape", "jvp", "transpose", "batch")
+RULES = ("host", "abstract_eval", "jvp", "transpose", "batch")
 
 
 def define(without: str = "") -> Callable[[Any, Any, Any], Any]:
@@ -119,7 +119,7 @@ def test_its_transpose() -> None:
 
 NEEDS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "host": {"evaluation": lambda f: f(w, w, w), "grad": lambda f: grad(lambda x: jnp.sum(f(x, x, x)))(w)},
-    "shape": {"make_jaxpr": lambda f: make_jaxpr(f)(w, w, w), "vmap": lambda f: make_jaxpr(vmap(f))(w, w, w)},
+    "abstract_eval": {"make_jaxpr": lambda f: make_jaxpr(f)(w, w, w), "vmap": lambda f: make_jaxpr(vmap(f))(w, w, w)},
     "jvp": {
         "jvp": lambda f: jvp(lambda x: f(x, w, w), (w,), (w,)),
         "grad": lambda f: grad(lambda x: jnp.sum(f(x, w, w)))(w),
@@ -188,7 +188,7 @@ def test_jvp_rules_must_be_linear() -> None:
 def test_several_results() -> None:
     p = extend.Primitive("sum_and_difference", multiple_results=True)
     p.host(lambda x, y: [np.add(x, y), np.subtract(x, y)])
-    p.shape(lambda x, y: [extend.ShapedArray(x.shape, x.dtype)] * 2)
+    p.abstract_eval(lambda x, y: [extend.ShapedArray(x.shape, x.dtype)] * 2)
 
     @p.jvp
     def rule(primals: Any, tangents: Any) -> Any:

@@ -1,4 +1,4 @@
-"""XLA rules that are written with the Python bindings of MLIR, which ``jaxlib`` has, instead of with a ``Builder``.
+"""Lowering rules that are written with the Python bindings of MLIR, which ``jaxlib`` has, not with a ``Builder``.
 
 Such a rule builds operations in a function of its own; the text of that function becomes a part of the module.
 """
@@ -113,5 +113,6 @@ def _check(rule: Callable[..., Any], context: LoweringRuleContext, outs: Sequenc
     if came != expected:
         raise CustomRuleError(
             f"the lowering rule of the primitive {context.primitive.name!r}, {describe_function(rule)}, must give "
-            f"values of the types ({', '.join(expected)}), as its shape rule says, but gave ({', '.join(came)})"
+            f"values of the types ({', '.join(expected)}), as its abstract evaluation rule says, but gave "
+            f"({', '.join(came)})"
         )

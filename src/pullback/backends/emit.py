@@ -1,4 +1,4 @@
-"""Emission: a jaxpr becomes StableHLO text, each equation by the XLA rule of its primitive."""
+"""Emission: a jaxpr becomes StableHLO text, each equation by the lowering rule of its primitive."""
 
 from __future__ import annotations
 
@@ -76,23 +76,23 @@ def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence
     env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         env[var] = hlo.captured(const)
-    outer = hlo.place
+    outer = hlo.source_loc
     for eqn in jaxpr.eqns:
         primitive = eqn.primitive
-        rule = primitive.xla_rule
+        rule = primitive.lowering_rule
         if rule is None:
-            raise missing_rule(primitive, "xla", "compilation")
+            raise missing_rule(primitive, "lowering", "compilation")
         values = [_value(hlo, env, a) for a in eqn.invars]
         outvars = eqn.outvars
         hlo.results = [v.aval for v in outvars]
         name = f"{primitive.name}({eqn.params['name']})" if "name" in eqn.params else primitive.name
-        hlo.place = hlo.module.place(eqn.made_at, name if eqn.scope is None else eqn.scope.label(name))
+        hlo.source_loc = hlo.module.source_loc(eqn.made_at, name if eqn.scope is None else eqn.scope.label(name))
         out = rule(hlo, *values, **eqn.params)
         if primitive.multiple_results:
             env.update(zip(outvars, out, strict=True))
         else:
             env[outvars[0]] = out
-    hlo.place = outer
+    hlo.source_loc = outer
     return [_value(hlo, env, a) for a in jaxpr.outvars]
 
 
@@ -123,7 +123,7 @@ class EmitTracer(Tracer):
 
 
 class EmitTrace(Trace):
-    """Writes each operation by its XLA rule."""
+    """Writes each operation by its lowering rule."""
 
     __slots__ = ("hlo",)
     transformation = "compilation"
@@ -144,11 +144,11 @@ class EmitTrace(Trace):
         return self.hlo.captured(array)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        rule = primitive.xla_rule
+        rule = primitive.lowering_rule
         if rule is None:
-            if primitive.inline_rule is not None:
-                return primitive.inline_rule(*args, **params)
-            raise missing_rule(primitive, "xla", "compilation")
+            if primitive.decomposition_rule is not None:
+                return primitive.decomposition_rule(*args, **params)
+            raise missing_rule(primitive, "lowering", "compilation")
         values = [self.value(x, args) for x in args]
         out = infer(primitive, [ShapedArray(v.shape, v.dtype) for v in values], params)
         hlo = self.hlo

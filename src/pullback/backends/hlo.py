@@ -162,13 +162,22 @@ class Builder:
     Attributes:
       module: where functions, captured arrays and host callbacks are collected.
       results: the abstract results of the equation that is being written.
-      place: where in the user's program it was written, as the text that ends each line.
+      source_loc: where in the user's program it was written, as the text that ends each line.
       order: what the last effect gave, on which the next one depends; None before the first.
     """
 
     __slots__ = (
-        "constants", "count", "elements", "head", "hoisted", "lines", "module", "order", "place", "results",
+        "constants",
+        "count",
+        "elements",
+        "head",
+        "hoisted",
+        "lines",
+        "module",
+        "order",
+        "results",
         "signature",
+        "source_loc",
     )  # fmt: skip
 
     def __init__(self, module: Module) -> None:
@@ -177,7 +186,7 @@ class Builder:
         self.signature: list[Value] = []
         self.head: list[str] = []
         self.lines: list[str] = []
-        self.place = ""
+        self.source_loc = ""
         self.order: Value | None = None
         self.constants: dict[Any, Value] = {}
         self.hoisted: dict[int, tuple[ArrayImpl, Value]] = {}
@@ -224,7 +233,7 @@ class Builder:
         self.count += 1
         out = f"%{self.count}"
         names = ", ".join([v.name for v in operands])
-        self.lines.append(f"{out} = {name} {names} : {tensor_type(x.shape, x.dtype)}{self.place}")
+        self.lines.append(f"{out} = {name} {names} : {tensor_type(x.shape, x.dtype)}{self.source_loc}")
         return Value(out, x.shape, x.dtype)
 
     def divide(self, x: Value, y: Value, shape: Shape) -> Value:
@@ -262,7 +271,9 @@ class Builder:
         self.count += 1
         out = f"%{self.count}"
         braces = f" {{{attributes}}}" if attributes else ""
-        self.lines.append(f'{out} = "{name}"({names}){braces} : ({types}) -> {tensor_type(shape, dtype)}{self.place}')
+        self.lines.append(
+            f'{out} = "{name}"({names}){braces} : ({types}) -> {tensor_type(shape, dtype)}{self.source_loc}'
+        )
         return Value(out, shape, dtype)
 
     def many(
@@ -282,7 +293,7 @@ class Builder:
         shown = [tensor_type(s, d) for s, d in results]
         binder = "" if not results else f"{out} = " if len(results) == 1 else f"{out}:{len(results)} = "
         outs = shown[0] if len(shown) == 1 else f"({', '.join(shown)})"
-        self.lines.append(f'{binder}"{name}"({names}){inner}{braces} : ({types}) -> {outs}{self.place}')
+        self.lines.append(f'{binder}"{name}"({names}){inner}{braces} : ({types}) -> {outs}{self.source_loc}')
         if len(results) == 1:
             return [Value(out, *results[0])]
         return [Value(f"{out}#{i}", s, d) for i, (s, d) in enumerate(results)]
@@ -496,7 +507,7 @@ class Builder:
         binder = "" if not shown else f"{out} = " if len(shown) == 1 else f"{out}:{len(shown)} = "
         self.lines.append(
             f"{binder}func.call @{function.name}({names}){function.attributes} : ({types}) -> ({', '.join(shown)})"
-            f"{self.place}"
+            f"{self.source_loc}"
         )
         if len(shown) == 1:
             return [Value(out, *function.results[0])]
@@ -642,7 +653,7 @@ class Module:
         self.names.add(candidate)
         return candidate
 
-    def place(self, location: Location | None, label: str) -> str:
+    def source_loc(self, location: Location | None, label: str) -> str:
         """The text that ends the lines of an operation that was written at a location, with its name and scope."""
         if location is None:
             return ""

@@ -68,7 +68,7 @@ def check_platform(platform: str) -> None:
     if platform != "cpu":
         raise BackendError(
             f"compiled programs for {platform!r} cannot call Python functions (debug.print, debug.callback, "
-            "pure_callback, io_callback), only those for 'cpu'. Leave the calls out, or run the function un-compiled, "
+            "pure_callback, io_callback), only those for 'cpu'. Leave the calls out, or run the function eager, "
             "within disable_jit()."
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pullback.backends import placement
 from pullback.backends.programs import Lowered, Program
-from pullback.core.array import SCALARS, ArrayImpl, settle, typeof
+from pullback.core.array import SCALARS, ArrayImpl, resolve_weak_scalars, typeof
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, infer
 from pullback.core.trace import Primitive, missing_rule
 
@@ -22,11 +22,11 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     """The result of an operation on concrete arrays and numbers, compiled.
 
     Raises:
-      MissingRuleError: the primitive has neither a host rule nor an XLA rule.
+      MissingRuleError: the primitive has neither a host rule nor a lowering rule.
     """
-    if primitive.xla_rule is None:
+    if primitive.lowering_rule is None:
         raise missing_rule(primitive, "host", "evaluation")
-    avals = settle([typeof(x) for x in args], args)
+    avals = resolve_weak_scalars([typeof(x) for x in args], args)
     arrays = [_fitted(x, a.dtype) for x, a in zip(args, avals, strict=True)]
     device, asked_for = placement.device_for(arrays, primitive.name)
     key = (primitive, tuple(sorted(params.items())), tuple(avals), device)

@@ -11,12 +11,12 @@ from pullback.core.array import typeof
 from pullback.core.errors import ControlFlowError
 from pullback.primitives.shapes import reshape
 from pullback.primitives.slicing import concatenate, rev, slice_in_dim
-from pullback.transforms.functions.arguments import check_callable, entrance, name_of, out_leaf
+from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of, out_leaf
 
 Leaves = list[Any]
 
 
-@entrance
+@api_boundary
 def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """All partial results of an associative operation along an axis.
 

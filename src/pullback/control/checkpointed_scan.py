@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.control.checkpointing import Kept, element, integer, reverse, run_keeping_best, with_element
-from pullback.control.common import chosen, grouped, without_effects
+from pullback.control.common import select, split_list, without_effects
 from pullback.control.scan_primitive import Loop
 from pullback.control.scan_primitive import bind as bind_scan
 from pullback.core.array import typeof
@@ -63,9 +63,9 @@ class _Scan:
         self.slots = min(slots, max(loop.length, 1))
         self.function = function
 
-    def grouped(self, operands: Sequence[Any]) -> list[list[Any]]:
+    def split_list(self, operands: Sequence[Any]) -> list[list[Any]]:
         """Constants, carry and elements."""
-        return grouped(operands, self.num_consts, self.num_carry)
+        return split_list(operands, self.num_consts, self.num_carry)
 
     def position(self, i: Any) -> Any:
         """Where the element of a step is."""
@@ -73,7 +73,7 @@ class _Scan:
 
     def run(self, *operands: Any) -> list[Any]:
         """The scan itself."""
-        carry, ys = bind_scan(self.jaxpr, self.loop, *self.grouped(operands))
+        carry, ys = bind_scan(self.jaxpr, self.loop, *self.split_list(operands))
         return [*carry, *ys]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -82,14 +82,14 @@ class _Scan:
 
     def forward(self, primals: Sequence[Any], perturbed: Flags) -> tuple[list[Any], list[Any], Backward]:
         """The scan, of which states are kept."""
-        consts, init, xs = self.grouped(primals)
+        consts, init, xs = self.split_list(primals)
         y_avals = self.jaxpr.out_avals[self.num_carry :]
         length = self.loop.length
 
         def step(i: Any, state: Sequence[Any], ys: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             at = self.position(i)
             outs = jaxpr_as_fun(self.jaxpr)(*consts, *state, *[element(x, at) for x in xs])
-            carry, row = grouped(outs, self.num_carry)
+            carry, row = split_list(outs, self.num_carry)
             return carry, [with_element(y, value, at) for y, value in zip(ys, row, strict=True)]
 
         stacked = [zeros((length, *a.shape), a.dtype) for a in y_avals]
@@ -122,11 +122,11 @@ class _ScanBackward(Backward):
         scan = self.scan
         length = scan.loop.length
         avals = scan.jaxpr.in_avals
-        consts, xs, (depth, steps, order), slots = grouped(
+        consts, xs, (depth, steps, order), slots = split_list(
             residuals, scan.num_consts, len(avals) - scan.num_consts - scan.num_carry, 3
         )
-        const_flags, init_flags, x_flags = scan.grouped(self.perturbed)
-        const_avals, carry_avals, x_avals = scan.grouped(avals)
+        const_flags, init_flags, x_flags = scan.split_list(self.perturbed)
+        const_avals, carry_avals, x_avals = scan.split_list(avals)
         inexact = [is_inexact(a.dtype) for a in carry_avals]
         forced = [is_inexact(a.dtype) for a in scan.jaxpr.out_avals]
         primal, back, sources = _adjoint(without_effects(scan.jaxpr), (*const_flags, *inexact, *x_flags), tuple(forced))
@@ -134,7 +134,7 @@ class _ScanBackward(Backward):
             without_effects(scan.jaxpr), [i < scan.num_carry for i in range(len(scan.jaxpr.out_avals))]
         )
         dense = [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
-        last, stacked = grouped(dense, inexact.count(True))
+        last, stacked = split_list(dense, inexact.count(True))
         sizes = const_flags.count(True), x_flags.count(True)
 
         def operands(i: Any, state: Sequence[Any]) -> list[Any]:
@@ -142,23 +142,23 @@ class _ScanBackward(Backward):
             return [*consts, *state, *[element(x, at) for x in xs]]
 
         def step(i: Any, state: Sequence[Any]) -> list[Any]:
-            return jaxpr_as_fun(advance)(*chosen(operands(i, state), taken))
+            return jaxpr_as_fun(advance)(*select(operands(i, state), taken))
 
         def adjoint(i: Any, state: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-            sums, rows, after = grouped(cts, *sizes)
+            sums, rows, after = split_list(cts, *sizes)
             at = scan.position(i)
             given = operands(i, state)
             values = [*given, *jaxpr_as_fun(primal)(*given)]
             found = jaxpr_as_fun(back)(*[values[k] for k in sources], *after, *[element(y, at) for y in stacked])
-            by_consts, before, by_xs = grouped(found, sizes[0], len(after))
+            by_consts, before, by_xs = split_list(found, sizes[0], len(after))
             rows = [with_element(x, value, at) for x, value in zip(rows, by_xs, strict=True)]
             return [*map(add, sums, by_consts), *rows, *before]
 
         start = [
-            *[zeros_of(a) for a in chosen(const_avals, const_flags)],
-            *[zeros((length, *a.shape), a.dtype) for a in chosen(x_avals, x_flags)],
+            *[zeros_of(a) for a in select(const_avals, const_flags)],
+            *[zeros((length, *a.shape), a.dtype) for a in select(x_avals, x_flags)],
             *last,
         ]
         found = reverse(step, adjoint, integer(length), Kept(depth, steps, order, slots), start)
-        by_consts, by_xs, by_carry = grouped(found, *sizes)
-        return [*by_consts, *chosen(by_carry, chosen(init_flags, inexact)), *by_xs]
+        by_consts, by_xs, by_carry = split_list(found, *sizes)
+        return [*by_consts, *select(by_carry, select(init_flags, inexact)), *by_xs]

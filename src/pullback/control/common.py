@@ -20,7 +20,7 @@ from pullback.core import dtypes, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, typeof
 from pullback.core.errors import ControlFlowError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, infer, subjaxprs
-from pullback.core.linear import LinearTrace, LinearTracer, dependences, dividers
+from pullback.core.linear import LinearTrace, LinearTracer
 from pullback.core.locks import renewed
 from pullback.core.trace import Primitive, Tracer, bottom, is_at_work, leaked, state
 from pullback.core.types import ShapedArray
@@ -30,7 +30,6 @@ from pullback.transforms.custom.custom_calls import CustomCall
 from pullback.transforms.functions.arguments import name_of, out_leaf
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, caches, staged_zeros, transpose_jaxpr
-from pullback.transforms.interpreters.partial_eval import partial_eval_rules
 from pullback.transforms.interpreters.stage import StageTrace, stage_flat
 from pullback.transforms.programs.jit_primitive import jit_p
 
@@ -98,7 +97,7 @@ def is_staged() -> bool:
     return False
 
 
-def grouped(values: Sequence[Any], *counts: int) -> list[list[Any]]:
+def split_list(values: Sequence[Any], *counts: int) -> list[list[Any]]:
     """A sequence in groups of the given sizes, and what is left."""
     groups, start = [], 0
     for count in counts:
@@ -107,12 +106,12 @@ def grouped(values: Sequence[Any], *counts: int) -> list[list[Any]]:
     return [*groups, list(values[start:])]
 
 
-def chosen(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
+def select(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
     """Those values whose flag is set."""
     return [x for x, flag in zip(values, flags, strict=True) if flag]
 
 
-def divided(values: Iterable[Any], flags: Iterable[bool]) -> tuple[list[Any], list[Any]]:
+def partition_list(values: Iterable[Any], flags: Iterable[bool]) -> tuple[list[Any], list[Any]]:
     """Those values whose flag is not set, and those whose flag is."""
     parts: tuple[list[Any], list[Any]] = [], []
     for x, flag in zip(values, flags, strict=True):
@@ -481,15 +480,15 @@ def dependent(closed: ClosedJaxpr, inputs: Sequence[bool]) -> list[bool]:
     for eqn in closed.eqns:
         operands = [a in found for a in eqn.invars]
         if any(operands):
-            found.update(chosen(eqn.outvars, _dependent_results(operands, eqn)))
+            found.update(select(eqn.outvars, _dependent_results(operands, eqn)))
     return [a in found for a in closed.jaxpr.outvars]
 
 
 def _dependent_results(operands: list[bool], eqn: Eqn) -> Sequence[bool]:
-    dependence = dependences.get(eqn.primitive)
+    dependence: Dependence | None = eqn.primitive.dependence_rule
     if dependence is not None:
         return dependence(operands, **eqn.params)
-    rule = partial_eval_rules.get(eqn.primitive)
+    rule: Callable[..., tuple[Any, Any, list[bool]]] | None = eqn.primitive.partial_eval_rule
     return [True] * len(eqn.outvars) if rule is None else rule(operands, eqn)[2]
 
 
@@ -508,26 +507,29 @@ def divisible(primitive: Primitive) -> Callable[[Dependence], Dependence]:
     """
 
     def register(dependence: Dependence) -> Dependence:
-        dependences[primitive] = dependence
-        dividers[primitive] = partial(_divide, primitive, dependence)
+        primitive.dependence(dependence)
+        primitive.record(partial(record_in_parts, primitive))
         return dependence
 
     return register
 
 
-def _divide(
-    primitive: Primitive, dependence: Dependence, trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]
+def record_in_parts(
+    primitive: Primitive, trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]
 ) -> list[Any] | None:
+    """The record rule of an operation that is cut by its partial evaluation rule."""
+    assert primitive.dependence_rule is not None
+    assert primitive.partial_eval_rule is not None
     linear = [type(x) is LinearTracer and x._trace is trace for x in args]
-    dependent_results = dependence(linear, **params)
+    dependent_results = primitive.dependence_rule(linear, **params)
     if dependent_results and all(dependent_results):  # one without results is there for its effects alone
         return None
     avals = [typeof(x) for x in args]
     invars, outvars = list(map(Var, avals)), list(map(Var, infer(primitive, avals, params)))
-    known, unknown, _ = partial_eval_rules[primitive](linear, Eqn(primitive, list(invars), params, outvars))
+    known, unknown, _ = primitive.partial_eval_rule(linear, Eqn(primitive, list(invars), params, outvars))
     values: dict[Any, Any] = dict(zip(invars, args, strict=True))
     for eqn in [*known, *unknown]:
-        operands = [values[a] if type(a) is Var else a.val for a in eqn.invars]  # type: ignore[union-attr]
+        operands = [values[a] if type(a) is Var else a.val for a in eqn.invars]
         if eqn.primitive is primitive and any(type(x) is LinearTracer and x._trace is trace for x in operands):
             out: Any = trace.record(primitive, operands, eqn.params)
         else:
@@ -536,12 +538,12 @@ def _divide(
     return [values[v] for v in outvars]
 
 
-# Running un-compiled -------------------------------------------------------------------------------------------------
+# Running eager -------------------------------------------------------------------------------------------------
 
 INTERPRETED = 100
 """Up to so many operations are run one by one; more are run as a compiled program.
 
-Measured with un-compiled scans over arrays of four elements, tracing included (75 µs for a step of 3 operations, 100
+Measured with eager scans over arrays of four elements, tracing included (75 µs for a step of 3 operations, 100
 for one of 10; NumPy 2.4, jaxlib 0.10.2, two quiet cores): one by one and compiled, in µs
 
 | operations | 12 | 24 | 48 | 96 | 160 | 320 |
@@ -556,7 +558,7 @@ loop below the bound loses at most 0.2 ms, and is not worth compiling unless it 
 
 
 @cached_by_jaxpr
-def work(closed: ClosedJaxpr) -> int:
+def op_count(closed: ClosedJaxpr) -> int:
     """How many operations a program runs, each loop of unknown length counted as one step."""
     return _work(closed.jaxpr, {})
 

@@ -16,7 +16,6 @@ from pullback.control.common import (
     INTERPRETED,
     Body,
     aval_difference,
-    chosen,
     concrete,
     dependent,
     divisible,
@@ -25,11 +24,12 @@ from pullback.control.common import (
     known,
     leaf_names,
     leaves_of,
+    op_count,
     run_interpreted,
+    select,
     stage,
     transposed,
     tree_difference,
-    work,
 )
 from pullback.control.guard import guard
 from pullback.core import dtypes, tree
@@ -51,12 +51,12 @@ from pullback.primitives.elementwise import (
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
 from pullback.transforms.debugging.debug_nans import checking
-from pullback.transforms.functions.arguments import check_callable, entrance, name_of, out_leaf
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr, dce_rules
+from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of, out_leaf
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr, staged_zeros
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr, partial_eval_rules
+from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
-from pullback.transforms.programs.jit_primitive import evaluators, run_compiled
+from pullback.transforms.programs.jit_primitive import run_compiled
 
 Branches = tuple[ClosedJaxpr, ...]
 _int32 = np.dtype(np.int32)
@@ -66,13 +66,13 @@ _NOTHING: Any = object()
 # The public functions ------------------------------------------------------------------------------------------------
 
 
-@entrance
+@api_boundary
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = _NOTHING
 ) -> Any:
     """The result of one of two functions, chosen by a value: only that one is run.
 
-    Un-compiled, the function is called as ordinary Python where the value is known. Where it is traced, both functions
+    Eager, the function is called as ordinary Python where the value is known. Where it is traced, both functions
     are, and must give the same types; under ``vmap``, if ``pred`` is mapped, both are run, and the results selected.
 
     Args:
@@ -105,7 +105,7 @@ def cond(
     return _choose("cond", index, [false_fun, true_fun], _operands("cond", operands, operand))
 
 
-@entrance
+@api_boundary
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NOTHING) -> Any:
     """The result of one of several functions, chosen by a number: only that one is run.
 
@@ -272,7 +272,7 @@ def _with_captured(closed: ClosedJaxpr, body: Body, captured: dict[int, Any]) ->
 cond_p = Primitive("cond", multiple_results=True, keeps_weak_type=False)
 
 
-@cond_p.shape
+@cond_p.abstract_eval
 def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[ShapedArray]:
     if index.shape != () or index.dtype != _int32:
         raise JaxprError(f"cond takes a number of a branch of type i32[], but was given {index}")
@@ -302,16 +302,16 @@ def _dependence(operands: Sequence[bool], *, branches: Branches) -> list[bool]:
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     index, *operands = [concrete(x) for x in args]
     branch = params["branches"][int(host_value(index))]
-    if config.disable_jit or checking() or work(branch) <= INTERPRETED:
+    if config.disable_jit or checking() or op_count(branch) <= INTERPRETED:
         return run_interpreted(branch, operands)
     return run_compiled(branch, operands, "cond")
 
 
-evaluators[cond_p] = _evaluate
+cond_p.impl(_evaluate)
 
 
-@cond_p.xla
-def _xla(hlo: Any, index: Any, *operands: Any, branches: Branches) -> list[Any]:
+@cond_p.lowering
+def _lowering(hlo: Any, index: Any, *operands: Any, branches: Branches) -> list[Any]:
     return emission.write_cond(hlo, index, operands, branches)
 
 
@@ -439,9 +439,9 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
         return [], [eqn], [True] * len(eqn.outvars)
     branches = eqn.params["branches"]
     split, results = _cut(branches[0], branches[1:], tuple(unknown[1:]))
-    known_operands = chosen(operands, [not u for u in unknown[1:]])
-    known_outs = chosen(eqn.outvars, [not u for u in results])
-    unknown_outs = chosen(eqn.outvars, results)
+    known_operands = select(operands, [not u for u in unknown[1:]])
+    known_outs = select(eqn.outvars, [not u for u in results])
+    unknown_outs = select(eqn.outvars, results)
     computed = [Var(a) for a in split.known[0].out_avals[len(known_outs) :]]
     bound = [*known_outs, *computed]
     values = [*known_operands, *bound]
@@ -452,10 +452,10 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
         return [made] if outs or made.effect else []
 
     first = equation(split.known, known_operands, bound)
-    return first, equation(split.unknown, [*residuals, *chosen(operands, unknown[1:])], unknown_outs), results
+    return first, equation(split.unknown, [*residuals, *select(operands, unknown[1:])], unknown_outs), results
 
 
-partial_eval_rules[cond_p] = _partial_eval
+cond_p.partial_eval(_partial_eval)
 
 
 @cached_by_jaxpr
@@ -468,11 +468,11 @@ def _smaller(first: ClosedJaxpr, others: Branches, used: Sequence[bool]) -> tupl
 def _dce(used: list[bool], eqn: Eqn) -> Eqn | None:
     branches = eqn.params["branches"]
     smaller, needed = _smaller(branches[0], branches[1:], tuple(used))
-    invars = [eqn.invars[0], *chosen(eqn.invars[1:], needed)]
-    return Eqn(cond_p, invars, {"branches": smaller}, chosen(eqn.outvars, used), eqn.made_at, eqn.scope)
+    invars = [eqn.invars[0], *select(eqn.invars[1:], needed)]
+    return Eqn(cond_p, invars, {"branches": smaller}, select(eqn.outvars, used), eqn.made_at, eqn.scope)
 
 
-dce_rules[cond_p] = _dce
+cond_p.dce(_dce)
 
 
 # Batching

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.control.common import chosen, divisible
+from pullback.control.common import divisible, select
 from pullback.core import dtypes
 from pullback.core.jaxpr import Eqn
 from pullback.core.linear import is_linear
@@ -24,8 +24,6 @@ from pullback.primitives.indexing import dynamic_slice
 from pullback.primitives.reductions import argmax, reduce_or
 from pullback.primitives.shapes import front_aligned
 from pullback.transforms.interpreters.batch import batch_flat
-from pullback.transforms.interpreters.dce import dce_rules
-from pullback.transforms.interpreters.partial_eval import partial_eval_rules
 
 Mapped = tuple[bool, ...]
 _int32 = np.dtype(np.int32)
@@ -44,10 +42,10 @@ def guard(needed: Any, operands: Sequence[Any], mapped: Sequence[bool]) -> list[
 
 guard_p = Primitive("guard", multiple_results=True, keeps_weak_type=False)
 guard_p.host(lambda needed, *operands, mapped: list(operands))
-guard_p.xla(lambda hlo, needed, *operands, mapped: list(operands))
+guard_p.lowering(lambda hlo, needed, *operands, mapped: list(operands))
 
 
-@guard_p.shape
+@guard_p.abstract_eval
 def _shape(needed: ShapedArray, *operands: ShapedArray, mapped: Mapped) -> list[ShapedArray]:
     return list(operands)
 
@@ -93,12 +91,12 @@ def _batch(
 
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
     needed, *operands = eqn.invars
-    params = {"mapped": tuple(chosen(eqn.params["mapped"], used))}
-    invars = [needed, *chosen(operands, used)]
-    return Eqn(guard_p, invars, params, chosen(eqn.outvars, used), eqn.made_at, eqn.scope)
+    params = {"mapped": tuple(select(eqn.params["mapped"], used))}
+    invars = [needed, *select(operands, used)]
+    return Eqn(guard_p, invars, params, select(eqn.outvars, used), eqn.made_at, eqn.scope)
 
 
-dce_rules[guard_p] = _dce
+guard_p.dce(_dce)
 
 
 def _part(eqn: Eqn, wanted: Sequence[bool]) -> list[Eqn]:
@@ -112,7 +110,7 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     return _part(eqn, [not u for u in results]), _part(eqn, results), results
 
 
-partial_eval_rules[guard_p] = _partial_eval
+guard_p.partial_eval(_partial_eval)
 
 
 @divisible(guard_p)

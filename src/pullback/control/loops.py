@@ -17,21 +17,21 @@ from pullback.control.common import (
     INTERPRETED,
     Carry,
     check_checkpoints,
-    chosen,
     concrete,
     dependent,
     divisible,
-    grouped,
     interned,
     known,
     leaves_of,
+    op_count,
     reordered,
     run_interpreted,
+    select,
+    split_list,
     stage,
     stage_step,
     typed,
     without_effects,
-    work,
     zero_tangent,
 )
 from pullback.control.guard import guard
@@ -50,12 +50,11 @@ from pullback.primitives.reductions import reduce_or
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
 from pullback.transforms.debugging.debug_nans import checking
-from pullback.transforms.functions.arguments import check_callable, entrance, name_of
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr, dce_rules
+from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr, partial_eval_rules
+from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
-from pullback.transforms.programs.jit_primitive import evaluators
 
 Flags = Sequence[bool]
 Dims = Sequence[int | None]
@@ -65,13 +64,13 @@ _BOOL = np.dtype(bool)
 # The public functions ------------------------------------------------------------------------------------------------
 
 
-@entrance
+@api_boundary
 def while_loop(
     cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any, *, checkpoints: int | None = None
 ) -> Any:
     """Apply a function again and again, as long as a condition holds.
 
-    Un-compiled, too, a loop of more than a few operations runs as one compiled program, which is kept; under
+    Eager, too, a loop of more than a few operations runs as one compiled program, which is kept; under
     ``disable_jit`` it is a loop in Python.
 
     Args:
@@ -164,17 +163,17 @@ def run_while(
 
     def with_constants(jaxpr: ClosedJaxpr, count: int, results: Sequence[int]) -> ClosedJaxpr:
         places = range(count, count + len(init))
-        return interned(reordered(jaxpr, [*range(count), *chosen(places, fixed), *chosen(places, moving)], results))
+        return interned(reordered(jaxpr, [*range(count), *select(places, fixed), *select(places, moving)], results))
 
-    program = with_constants(body.jaxpr, first, chosen(range(len(init)), moving))
+    program = with_constants(body.jaxpr, first, select(range(len(init)), moving))
     predicate = with_constants(condition.jaxpr, len(own), [0])
-    constants = chosen(init, fixed)
-    operands = [*own, *constants], [*captured, *constants], chosen(init, moving)
+    constants = select(init, fixed)
+    operands = [*own, *constants], [*captured, *constants], select(init, moving)
     values = iter(bind(predicate, program, *operands, checkpoints))
     return [x if f else next(values) for x, f in zip(init, fixed, strict=True)]
 
 
-@entrance
+@api_boundary
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -335,7 +334,7 @@ def bind(
     )  # fmt: skip
 
 
-@while_p.shape
+@while_p.abstract_eval
 def _shape(
     *avals: ShapedArray,
     cond_jaxpr: ClosedJaxpr,
@@ -344,7 +343,7 @@ def _shape(
     body_nconsts: int,
     checkpoints: int | None,
 ) -> list[ShapedArray]:
-    cond_consts, body_consts, init = grouped(avals, cond_nconsts, body_nconsts)
+    cond_consts, body_consts, init = split_list(avals, cond_nconsts, body_nconsts)
     for what, program, consts in (("condition", cond_jaxpr, cond_consts), ("body", body_jaxpr, body_consts)):
         if _types(program.in_avals) != _types([*consts, *init]):
             given, wanted = (", ".join(map(str, x)) for x in ([*consts, *init], program.in_avals))
@@ -365,7 +364,7 @@ def _types(avals: Sequence[ShapedArray]) -> list[Any]:
 def _dependence(
     operands: Flags, *, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int, **params: Any
 ) -> list[bool]:
-    _, consts, carry = grouped(operands, cond_nconsts, body_nconsts)
+    _, consts, carry = split_list(operands, cond_nconsts, body_nconsts)
     while True:
         both = [c or f for c, f in zip(carry, dependent(body_jaxpr, (*consts, *carry)), strict=True)]
         if both == carry:
@@ -379,9 +378,11 @@ def _dependence(
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """The first steps operation by operation, the others, if there are many, as a compiled program."""
     cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
-    cond_consts, body_consts, carry = grouped(list(map(concrete, args)), params["cond_nconsts"], params["body_nconsts"])
+    cond_consts, body_consts, carry = split_list(
+        list(map(concrete, args)), params["cond_nconsts"], params["body_nconsts"]
+    )
     to_the_end = config.disable_jit or checking()
-    step = work(cond_jaxpr) + work(body_jaxpr)
+    step = op_count(cond_jaxpr) + op_count(body_jaxpr)
     done = 0
     while to_the_end or done <= INTERPRETED:
         if not host_value(run_interpreted(cond_jaxpr, [*cond_consts, *carry])[0]):
@@ -393,7 +394,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     return evaluate(while_p, [*cond_consts, *body_consts, *carry], params)  # type: ignore[no-any-return]
 
 
-evaluators[while_p] = _evaluate
+while_p.impl(_evaluate)
 
 
 # Forward differentiation
@@ -431,13 +432,13 @@ def _jvp(
     body_nconsts: int,
     checkpoints: int | None,
 ) -> tuple[list[Any], list[Any]]:
-    cond_consts, body_consts, init = grouped(primals, cond_nconsts, body_nconsts)
-    _, const_ts, init_ts = grouped(tangents, cond_nconsts, body_nconsts)
+    cond_consts, body_consts, init = split_list(primals, cond_nconsts, body_nconsts)
+    _, const_ts, init_ts = split_list(tangents, cond_nconsts, body_nconsts)
     nonzero_consts = tuple(t is not ZERO for t in const_ts)
     program, carry = _jvp_body(body_jaxpr, nonzero_consts, tuple(t is not ZERO for t in init_ts))
     moving = [(zero_tangent(typeof(x)) if t is ZERO else t) for x, t, c in zip(init, init_ts, carry, strict=True) if c]
     condition = _ignoring(cond_jaxpr, tuple(typeof(t) for t in moving))
-    consts = [*body_consts, *chosen(const_ts, nonzero_consts)]
+    consts = [*body_consts, *select(const_ts, nonzero_consts)]
     outs = bind(condition, program, cond_consts, consts, [*init, *moving], checkpoints)
     ts = iter(outs[len(init) :])
     return outs[: len(init)], [next(ts) if c else ZERO for c in carry]
@@ -464,7 +465,7 @@ def unknown_carry(closed: ClosedJaxpr, consts: Flags, init: Flags) -> list[bool]
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
     """What goes its own way is known; the rest needs it in each step, and so is a loop that does it once more."""
     params = eqn.params
-    cond_flags, const_flags, init = grouped(unknown, *_counts(params))
+    cond_flags, const_flags, init = split_list(unknown, *_counts(params))
     carry = unknown_carry(params["body_jaxpr"], tuple(const_flags), tuple(init))
     if partial_eval_jaxpr(params["cond_jaxpr"], [*cond_flags, *carry]).unknown_outputs[0]:
         return [], [eqn], [True] * len(eqn.outvars)
@@ -476,7 +477,7 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     return first, [Eqn(while_p, eqn.invars, {**params, **again}, rest, eqn.made_at, eqn.scope)], carry
 
 
-partial_eval_rules[while_p] = _partial_eval
+while_p.partial_eval(_partial_eval)
 
 
 @cached_by_jaxpr
@@ -496,21 +497,21 @@ def _smaller(
 
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
     params = eqn.params
-    cond_consts, body_consts, init = grouped(eqn.invars, *_counts(params))
+    cond_consts, body_consts, init = split_list(eqn.invars, *_counts(params))
     (condition, cond_inputs), (body, body_inputs), carry = _smaller(
         params["body_jaxpr"], params["cond_jaxpr"], len(body_consts), len(cond_consts), tuple(used)
     )
-    cond_consts = chosen(cond_consts, cond_inputs[: len(cond_consts)])
-    body_consts = chosen(body_consts, body_inputs[: len(body_consts)])
+    cond_consts = select(cond_consts, cond_inputs[: len(cond_consts)])
+    body_consts = select(body_consts, body_inputs[: len(body_consts)])
     changed = {
         **params, "cond_jaxpr": condition, "cond_nconsts": len(cond_consts), "body_jaxpr": body,
         "body_nconsts": len(body_consts),
     }  # fmt: skip
-    invars = [*cond_consts, *body_consts, *chosen(init, carry)]
-    return Eqn(while_p, invars, changed, chosen(eqn.outvars, carry), eqn.made_at, eqn.scope)
+    invars = [*cond_consts, *body_consts, *select(init, carry)]
+    return Eqn(while_p, invars, changed, select(eqn.outvars, carry), eqn.made_at, eqn.scope)
 
 
-dce_rules[while_p] = _dce
+while_p.dce(_dce)
 
 
 # Batching
@@ -529,8 +530,8 @@ def _batch(
     checkpoints: int | None,
 ) -> tuple[list[Any], list[int | None]]:
     fronted = [x if d is None else front(x, d, axis) for x, d in zip(args, dims, strict=True)]
-    cond_consts, body_consts, init = grouped(fronted, cond_nconsts, body_nconsts)
-    cond_flags, body_flags, flags = map(tuple, grouped([d is not None for d in dims], cond_nconsts, body_nconsts))
+    cond_consts, body_consts, init = split_list(fronted, cond_nconsts, body_nconsts)
+    cond_flags, body_flags, flags = map(tuple, split_list([d is not None for d in dims], cond_nconsts, body_nconsts))
     loop = _batched(body_jaxpr, cond_jaxpr, axis.size, axis.name, cond_flags, body_flags, flags)
     carry = [front(x, None, axis) if c and not f else x for x, f, c in zip(init, flags, loop.carry, strict=True)]
     out_dims = [0 if c else None for c in loop.carry]
@@ -587,7 +588,7 @@ def _batched(
         return [reduce_or(holds, (0,))]
 
     def run(*values: Any) -> list[Any]:
-        for_test, for_step, (holds,), old = grouped(values, len(cond_consts), len(body_consts), 1)
+        for_test, for_step, (holds,), old = split_list(values, len(cond_consts), len(body_consts), 1)
         new = jaxpr_as_fun(step)(*guard(holds, [*for_step, *old], [*body_consts, *carry]))
         kept = [where(front_aligned(holds, 0, len(x.shape) - 1), x, y) for x, y in zip(new, old, strict=True)]
         return [*jaxpr_as_fun(test)(*for_test, *kept), *kept]
@@ -599,8 +600,8 @@ def _batched(
 # Compilation
 
 
-@while_p.xla
-def _xla(
+@while_p.lowering
+def _lowering(
     hlo: Any,
     *operands: Any,
     cond_jaxpr: ClosedJaxpr,
@@ -609,7 +610,7 @@ def _xla(
     body_nconsts: int,
     checkpoints: int | None,
 ) -> list[Any]:
-    cond_consts, body_consts, init = grouped(operands, cond_nconsts, body_nconsts)
+    cond_consts, body_consts, init = split_list(operands, cond_nconsts, body_nconsts)
 
     def test(carry: list[Any]) -> list[Any]:
         return emission.inlined(hlo, cond_jaxpr, [*cond_consts, *carry])

@@ -1,4 +1,4 @@
-"""Progress bars for loops, which are un-compiled or compiled, mapped or differentiated."""
+"""Progress bars for loops, which are eager or compiled, mapped or differentiated."""
 
 from __future__ import annotations
 

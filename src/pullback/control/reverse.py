@@ -16,13 +16,13 @@ from functools import partial
 from typing import Any
 
 from pullback.control.checkpointing import reverse, run_keeping
-from pullback.control.common import chosen, dependent, grouped, without_effects
+from pullback.control.common import dependent, record_in_parts, select, split_list, without_effects
 from pullback.control.loops import unknown_carry, while_p
 from pullback.core.array import typeof
 from pullback.core.dtypes import tangent_dtype
 from pullback.core.errors import NotLinearError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, dividers, is_linear
+from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, is_linear
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import instantiate, zeros_of
@@ -66,10 +66,10 @@ class TransposedLoop(Backward):
         self.params = params
         self.function = params["body_jaxpr"]
         self.linear = tuple(linear)
-        _, consts, init = grouped(self.linear, params["cond_nconsts"], params["body_nconsts"])
+        _, consts, init = split_list(self.linear, params["cond_nconsts"], params["body_nconsts"])
         self.carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
         self.count = self.linear.count(False)
-        self.out_avals = [a.update(dtype=tangent_dtype(a.dtype)) for a in chosen(operands, linear)]
+        self.out_avals = [a.update(dtype=tangent_dtype(a.dtype)) for a in select(operands, linear)]
 
     @property
     def __name__(self) -> str:
@@ -89,7 +89,7 @@ class TransposedLoop(Backward):
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         dense = [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
-        return chosen(while_p.bind(*self.merged(residuals, dense), **self.params), self.carry)
+        return select(while_p.bind(*self.merged(residuals, dense), **self.params), self.carry)
 
 
 @cached_by_jaxpr
@@ -98,7 +98,7 @@ def _program(
     carry: Flags,
 ) -> ClosedJaxpr:  # fmt: skip
     """The program of a transposed loop: from its other operands, and the cotangents of the carries that are linear."""
-    _, linear_consts, linear_init = grouped(linear, cond_nconsts, body_nconsts)
+    _, linear_consts, linear_init = split_list(linear, cond_nconsts, body_nconsts)
     count = len(body.in_avals)
     in_flags = [*linear_consts, *carry]
     step, step_inputs = dce_closed_jaxpr(without_effects(body), [not c for c in carry])
@@ -109,12 +109,12 @@ def _program(
     back = transpose_jaxpr(parts.unknown, [False] * residuals + [True] * in_flags.count(True))
     avals = [*condition.in_avals[:cond_nconsts], *body.in_avals]
     fixed_avals = [a for a, n in zip(avals, linear, strict=True) if not n]
-    ct_avals = [a.update(dtype=tangent_dtype(a.dtype)) for a in chosen(body.out_avals, carry)]
-    const_avals = chosen(body.in_avals[:body_nconsts], linear_consts)
+    ct_avals = [a.update(dtype=tangent_dtype(a.dtype)) for a in select(body.out_avals, carry)]
+    const_avals = select(body.in_avals[:body_nconsts], linear_consts)
 
     def run(*values: Any) -> list[Any]:
         rest = iter(values)
-        cond_consts, consts, init = grouped([None if n else next(rest) for n in linear], cond_nconsts, body_nconsts)
+        cond_consts, consts, init = split_list([None if n else next(rest) for n in linear], cond_nconsts, body_nconsts)
         first = [x for x, c in zip(init, carry, strict=True) if not c]
 
         def whole(state: Sequence[Any]) -> list[Any]:
@@ -122,23 +122,23 @@ def _program(
             return [None if c else next(given) for c in carry]
 
         def holds(state: Sequence[Any]) -> Any:
-            return jaxpr_as_fun(test)(*chosen([*cond_consts, *whole(state)], test_inputs))[0]
+            return jaxpr_as_fun(test)(*select([*cond_consts, *whole(state)], test_inputs))[0]
 
         def advance(state: Sequence[Any]) -> list[Any]:
-            return jaxpr_as_fun(step)(*chosen([*consts, *whole(state)], step_inputs))
+            return jaxpr_as_fun(step)(*select([*consts, *whole(state)], step_inputs))
 
         def adjoint(i: Any, state: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-            sums, after = grouped(cts, len(const_avals))
+            sums, after = split_list(cts, len(const_avals))
             fixed = [x for x, n in zip([*consts, *whole(state)], in_flags, strict=True) if not n]
             found = parts.residuals(fixed, jaxpr_as_fun(parts.known)(*fixed))
-            by_consts, before = grouped(jaxpr_as_fun(back)(*found, *after), len(const_avals))
+            by_consts, before = split_list(jaxpr_as_fun(back)(*found, *after), len(const_avals))
             return [*map(add, sums, by_consts), *before]
 
         cts = [*[zeros_of(a) for a in const_avals], *rest]
         places = default_slots([typeof(x) for x in first]) if slots is None else slots
         _, steps, kept = run_keeping(holds, advance, first, places)
-        sums, before = grouped(reverse(lambda i, s: advance(s), adjoint, steps, kept, cts), len(const_avals))
-        return [*sums, *chosen(before, chosen(linear_init, carry))]
+        sums, before = split_list(reverse(lambda i, s: advance(s), adjoint, steps, kept, cts), len(const_avals))
+        return [*sums, *select(before, select(linear_init, carry))]
 
     return stage_flat(body, run, [*fixed_avals, *ct_avals])
 
@@ -147,23 +147,23 @@ def _operation(name: str) -> Primitive:
     """A linear operation that a :class:`Backward` describes, without its rules for differentiation and batching."""
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
-    @p.inline
+    @p.decomposition
     def inline(*args: Any, backward: Backward) -> list[Any]:
         return backward.derivative(args[: backward.count], args[backward.count :])
 
-    @p.shape
+    @p.abstract_eval
     def shape(*avals: ShapedArray, backward: Backward) -> list[ShapedArray]:
         return list(backward.out_avals)
 
     @p.transpose
     def transpose(cts: Sequence[Any], *args: Any, backward: Backward) -> list[Any]:
-        fixed, values = grouped(args, backward.count)
+        fixed, values = split_list(args, backward.count)
         if any(map(is_linear, fixed)):
             raise NotLinearError(f"{name} is not linear in its residuals: it cannot be transposed with respect to them")
         found = backward.pull(fixed, cts)
         return [*[None] * len(fixed), *[ct if is_linear(x) else None for x, ct in zip(values, found, strict=True)]]
 
-    @p.xla
+    @p.lowering
     def xla(hlo: Any, *operands: Any, backward: Backward) -> list[Any]:
         from pullback.backends.emit import emit_jaxpr
 
@@ -183,21 +183,16 @@ while_transpose_p = _operation("while_transpose")
 
 def _tests_linear_values(linear: Flags, params: dict[str, Any]) -> bool:
     """Whether the condition of a loop depends on operands in which the loop is to be linear."""
-    own, consts, init = grouped(linear, params["cond_nconsts"], params["body_nconsts"])
+    own, consts, init = split_list(linear, params["cond_nconsts"], params["body_nconsts"])
     carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
     return any(dependent(params["cond_jaxpr"], (*own, *carry)))
 
 
-_divide = dividers[while_p]
-
-
+@while_p.record
 def _record(trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
     if _tests_linear_values([type(x) is LinearTracer and x._trace is trace for x in args], params):
         raise trace.not_linear(while_p, "is not linear in values that its condition depends on")
-    return _divide(trace, args, params)
-
-
-dividers[while_p] = _record
+    return record_in_parts(while_p, trace, args, params)
 
 
 @while_p.transpose
@@ -247,14 +242,14 @@ class ByResiduals(Backward):
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         # <w, transposed(r) ct> is <loop(r) w, ct>, whose derivative with respect to r the loop itself has.
         rule = self.rule
-        fixed, loop_cts = grouped(residuals, rule.count)
+        fixed, loop_cts = split_list(residuals, rule.count)
         dense = [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
 
         def run(*active: Any) -> list[Any]:
             given = iter(active)
             return rule.pull([next(given) if w else x for x, w in zip(fixed, self.which, strict=True)], dense)
 
-        _, program = linearize_flat(self.function, run, chosen(fixed, self.which))
+        _, program = linearize_flat(self.function, run, select(fixed, self.which))
         return program.transpose(loop_cts, add_any)
 
 
@@ -272,7 +267,7 @@ def _by_residuals_batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, ba
 
 
 def _by_residuals(backward: ByResiduals, *operands: Any) -> list[Any]:
-    return backward.derivative(*grouped(operands, backward.count))
+    return backward.derivative(*split_list(operands, backward.count))
 
 
 @while_transpose_p.jvp
@@ -283,7 +278,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, backward: Transpose
     which = tuple(t is not ZERO for t in tangents[:count])
     if any(which):
         rule = ByResiduals(backward, which, len(primals))
-        parts.append(by_residuals_p.bind(*primals, *chosen(tangents[:count], which), backward=rule))
+        parts.append(by_residuals_p.bind(*primals, *select(tangents[:count], which), backward=rule))
     if any(t is not ZERO for t in tangents[count:]):
         given = [instantiate(t, x) for x, t in zip(primals[count:], tangents[count:], strict=True)]
         parts.append(while_transpose_p.bind(*primals[:count], *given, backward=backward))
@@ -310,7 +305,7 @@ def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, backward: Trans
         state.trace = outer
         trace.live = False
     cts = [front(x, d, axis) for x, d in zip(args[count:], dims[count:], strict=True)]
-    ends = [x.var if type(x) is LinearTracer and x._trace is trace else ZERO for x in chosen(outs, backward.carry)]
+    ends = [x.var if type(x) is LinearTracer and x._trace is trace else ZERO for x in select(outs, backward.carry)]
     program = LinearProgram(trace.nodes, [x.var for x in inputs], ends, trace.count)
     found = program.transpose(cts, add_any)
     return [zeros_of(x.var.aval) if ct is ZERO else ct for x, ct in zip(inputs, found, strict=True)], linear_dims

@@ -18,7 +18,7 @@ from pullback.control.common import (
     tree_difference,
 )
 from pullback.control.progress import Bar, check_progress
-from pullback.control.scan_primitive import Loop, simplified
+from pullback.control.scan_primitive import Loop, hoist_loop_invariants
 from pullback.core import tree
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.config import config
@@ -29,10 +29,10 @@ from pullback.primitives.shapes import reshape
 from pullback.primitives.slicing import concatenate, slice_in_dim, stack
 from pullback.transforms.custom.custom_vmap import custom_vmap
 from pullback.transforms.derivatives.vmap import vmap
-from pullback.transforms.functions.arguments import check_callable, entrance, name_of, out_leaf
+from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of, out_leaf
 
 
-@entrance
+@api_boundary
 def scan(
     f: Callable[..., Any],
     init: Any,
@@ -46,7 +46,7 @@ def scan(
 ) -> tuple[Any, Any]:
     """Run a function over the leading axis of arrays, carrying values from each step to the next.
 
-    What is compiled does not grow with the number of steps. Un-compiled, too, a loop of more than a few operations runs
+    What is compiled does not grow with the number of steps. Eager, too, a loop of more than a few operations runs
     as one compiled program, which is kept; under ``disable_jit`` it is a loop in Python.
 
     Args:
@@ -149,7 +149,7 @@ def run_scan(
     rows = [ShapedArray(x.shape[1:], x.dtype, x.weak_type) for x in xs]
     body = stage_step(what, function, call, carry, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
     if checkpoints is None or not loop.length:
-        outs, ys = simplified(interned(body.jaxpr), loop, body.captured, carry.leaves, xs)
+        outs, ys = hoist_loop_invariants(interned(body.jaxpr), loop, body.captured, carry.leaves, xs)
     else:
         from pullback.control.checkpointed_scan import checkpointed
 
@@ -214,7 +214,7 @@ def _in_python(f: Callable[..., Any], carry: Any, xs: Sequence[Any], xs_tree: An
     return carry, tree.unflatten(y_tree, [stack(column, 0) for column in zip(*columns, strict=True)])
 
 
-@entrance
+@api_boundary
 def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply a function to each element of the leading axis of arrays, one after the other, or some at a time.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pullback.control.common import chosen
+from pullback.control.common import select
 from pullback.control.scan_primitive import scan_p
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, appended, positions
 from pullback.transforms.checkpoint.checkpoint_policies import Policy
-from pullback.transforms.checkpoint.checkpoint_primitive import Halves, again_rules, halves_of
+from pullback.transforms.checkpoint.checkpoint_primitive import RematSplit, remat_split
 from pullback.transforms.interpreters.dce import close, live_equations
 from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr
 
@@ -45,14 +45,14 @@ def _steps(
     jaxpr = closed.jaxpr
     carry_in = jaxpr.invars[num_consts : num_consts + num_carry]
     carry_out, stacked = jaxpr.outvars[:num_carry], jaxpr.outvars[num_carry:]
-    last = set(halves_of(jaxpr.eqns, chosen(carry_out, wanted[:num_carry]), policy, False).kept)
+    last = set(remat_split(jaxpr.eqns, select(carry_out, wanted[:num_carry]), policy, False).kept)
     carry = [w and a not in last for a, w in zip(carry_out, wanted, strict=False)]
-    results = chosen(stacked, wanted[num_carry:])
+    results = select(stacked, wanted[num_carry:])
     while True:  # A carry that a step reads must be carried.
-        halves = halves_of(jaxpr.eqns, [*chosen(carry_out, carry), *results], policy, effects)
+        halves = remat_split(jaxpr.eqns, [*select(carry_out, carry), *results], policy, effects)
         kept = set(halves.kept)
         ys = [w and a not in kept for a, w in zip(stacked, wanted[num_carry:], strict=True)]
-        outs = [*chosen(carry_out, carry), *chosen(stacked, ys)]
+        outs = [*select(carry_out, carry), *select(stacked, ys)]
         again, read = live_equations(halves.again, outs)
         needed = [c or v in read for c, v in zip(carry, carry_in, strict=True)]
         if needed == carry:
@@ -68,7 +68,7 @@ def _steps(
     own += [v in carried or (v in kept and wanted[num_carry + i]) for i, v in enumerate(columns)]
     return _Steps(
         close(Jaxpr(jaxpr.constvars, jaxpr.invars, halves.first, [*carry_out, *columns]), values),
-        close(Jaxpr([v for v in values if v in read], [*chosen(jaxpr.invars, inputs), *taken], again, outs), values),
+        close(Jaxpr([v for v in values if v in read], [*select(jaxpr.invars, inputs), *taken], again, outs), values),
         inputs,
         [place[v] for v in taken],
         [i for i, o in enumerate(own) if o],
@@ -77,7 +77,7 @@ def _steps(
     )
 
 
-def _again(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> Halves:
+def _again(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> RematSplit:
     params: dict[str, Any] = eqn.params
     num_consts, num_carry, length = params["num_consts"], params["num_carry"], params["length"]
     steps = _steps(params["jaxpr"], num_consts, num_carry, tuple(wanted), policy, effects)
@@ -87,10 +87,10 @@ def _again(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> Halves:
     carry_outs, y_outs = eqn.outvars[:num_carry], eqn.outvars[num_carry:]
     carried = [v if w and i not in steps.kept else Var(v.aval) for i, (v, w) in enumerate(zip(carry_outs, wanted))]
     counts = {"num_consts": sum(steps.inputs[:num_consts]), "num_carry": sum(steps.carry)}
-    operands = [*chosen(eqn.invars, steps.inputs), *[bound[num_carry + i] for i in steps.takes]]
-    results = [*chosen(carried, steps.carry), *chosen(y_outs, steps.ys)]
+    operands = [*select(eqn.invars, steps.inputs), *[bound[num_carry + i] for i in steps.takes]]
+    results = [*select(carried, steps.carry), *select(y_outs, steps.ys)]
     again = Eqn(scan_p, operands, {**params, **counts, "jaxpr": steps.again}, results, eqn.made_at, eqn.scope)
-    return Halves([first], [again] if results or again.effect else [], [bound[i] for i in steps.kept])
+    return RematSplit([first], [again] if results or again.effect else [], [bound[i] for i in steps.kept])
 
 
-again_rules[scan_p] = _again
+scan_p.remat(_again)

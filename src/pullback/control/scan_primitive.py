@@ -15,18 +15,18 @@ import numpy as np
 from pullback.control import emission
 from pullback.control.common import (
     INTERPRETED,
-    chosen,
     concrete,
     dependent,
-    divided,
     divisible,
-    grouped,
     inlined,
+    op_count,
+    partition_list,
     reordered,
     run_interpreted,
+    select,
+    split_list,
     transposed,
     typed,
-    work,
     zero_tangent,
 )
 from pullback.core.array import ArrayImpl, host_value, typeof
@@ -40,11 +40,10 @@ from pullback.primitives.elementwise import add_any
 from pullback.primitives.shapes import moveaxis
 from pullback.primitives.slicing import front
 from pullback.transforms.debugging.debug_nans import checking
-from pullback.transforms.interpreters.dce import close, dce_closed_jaxpr, dce_rules, live_equations
+from pullback.transforms.interpreters.dce import close, dce_closed_jaxpr, live_equations
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr, partial_eval_rules
+from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
-from pullback.transforms.programs.jit_primitive import evaluators
 
 scan_p = Primitive("scan", multiple_results=True, keeps_weak_type=False)
 
@@ -75,7 +74,7 @@ def bind(
     return outs[: len(init)], outs[len(init) :]
 
 
-def simplified(
+def hoist_loop_invariants(
     jaxpr: ClosedJaxpr, loop: Loop, consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """The final carry and the stacked results of a scan, without what the steps need not do.
@@ -84,13 +83,13 @@ def simplified(
     on would be kept for each of them, if its value is needed backwards. What all steps compute alike is computed once,
     and differentiated once.
     """
-    simpler = _simpler(jaxpr, len(consts), len(init))
+    simpler = _hoisted(jaxpr, len(consts), len(init))
     if simpler is None:
         return bind(jaxpr, loop, consts, init, xs)
-    moving, fixed = divided(init, simpler.fixed)
+    moving, fixed = partition_list(init, simpler.fixed)
     consts = [*consts, *fixed]
     once = jaxpr_as_fun(simpler.invariant)(*consts)
-    carry, ys = bind(simpler.jaxpr, loop, [*chosen(consts, simpler.consts), *once], moving, xs)
+    carry, ys = bind(simpler.jaxpr, loop, [*select(consts, simpler.consts), *once], moving, xs)
     rest, stacked = iter(carry), iter(ys)
     return (
         [x if f else next(rest) for x, f in zip(init, simpler.fixed, strict=True)],
@@ -98,7 +97,7 @@ def simplified(
     )
 
 
-class Simpler(NamedTuple):
+class Hoisted(NamedTuple):
     """A scan without what the steps need not do.
 
     Attributes:
@@ -117,26 +116,26 @@ class Simpler(NamedTuple):
 
 
 @cached_by_jaxpr
-def _simpler(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Simpler | None:
+def _hoisted(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Hoisted | None:
     """A scan without what its steps need not do; None if there is no such thing."""
     jaxpr = closed.jaxpr
-    consts, carry, xs = grouped(jaxpr.invars, num_consts, num_carry)
-    carry_outs, y_outs = grouped(jaxpr.outvars, num_carry)
+    consts, carry, xs = split_list(jaxpr.invars, num_consts, num_carry)
+    carry_outs, y_outs = split_list(jaxpr.outvars, num_carry)
     fixed = [a is v for a, v in zip(carry_outs, carry, strict=True)]
     elements = positions(xs)
     through = [elements.get(a) for a in y_outs]
-    moving, constant = divided(carry, fixed)
+    moving, constant = partition_list(carry, fixed)
     consts += constant
     once, left = _invariant_equations(jaxpr, consts)
     if not (once or constant or any(k is not None for k in through)):
         return None
-    results = [*divided(carry_outs, fixed)[0], *(a for a, k in zip(y_outs, through, strict=True) if k is None)]
+    results = [*partition_list(carry_outs, fixed)[0], *(a for a, k in zip(y_outs, through, strict=True) if k is None)]
     read = {a for atoms in (*(eqn.invars for eqn in left), results) for a in atoms}
     computed = [v for eqn in once for v in eqn.outvars if v in read]
     kept = [v in read for v in consts]
     values = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    return Simpler(
-        close(Jaxpr(jaxpr.constvars, [*chosen(consts, kept), *computed, *moving, *xs], left, results), values),
+    return Hoisted(
+        close(Jaxpr(jaxpr.constvars, [*select(consts, kept), *computed, *moving, *xs], left, results), values),
         fixed,
         through,
         kept,
@@ -163,7 +162,7 @@ def _invariant_equations(jaxpr: Jaxpr, consts: Sequence[Var]) -> tuple[list[Eqn]
     return once, left
 
 
-@scan_p.shape
+@scan_p.abstract_eval
 def _shape(
     *avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, **loop: Any
 ) -> list[ShapedArray]:
@@ -188,7 +187,7 @@ def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
 
 @divisible(scan_p)
 def _dependence(operands: Flags, *, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **loop: Any) -> list[bool]:
-    consts, carry, xs = grouped(operands, num_consts, num_carry)
+    consts, carry, xs = split_list(operands, num_consts, num_carry)
     while True:
         found = dependent(jaxpr, (*consts, *carry, *xs))
         both = [c or f for c, f in zip(carry, found, strict=False)]
@@ -203,14 +202,14 @@ def _dependence(operands: Flags, *, jaxpr: ClosedJaxpr, num_consts: int, num_car
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     arrays = [concrete(x) for x in args]
     jaxpr: ClosedJaxpr = params["jaxpr"]
-    if config.disable_jit or checking() or params["length"] * work(jaxpr) <= INTERPRETED:
+    if config.disable_jit or checking() or params["length"] * op_count(jaxpr) <= INTERPRETED:
         return _interpret(arrays, **params)
     from pullback.backends.one_operation import evaluate
 
     return evaluate(scan_p, arrays, params)  # type: ignore[no-any-return]
 
 
-evaluators[scan_p] = _evaluate
+scan_p.impl(_evaluate)
 
 
 def _interpret(
@@ -224,7 +223,7 @@ def _interpret(
     unroll: int,
 ) -> list[Any]:
     """The results, each step run operation by operation."""
-    consts, carry, xs = grouped(args, num_consts, num_carry)
+    consts, carry, xs = split_list(args, num_consts, num_carry)
     avals = jaxpr.out_avals
     rows = [x._value for x in xs]
     columns = [np.empty((length, *a.shape), a.dtype) for a in avals[num_carry:]]
@@ -257,7 +256,7 @@ class JVPBody(NamedTuple):
 
 @cached_by_jaxpr
 def _jvp_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, nonzero: Flags) -> JVPBody:
-    consts, carry, xs = grouped(nonzero, num_consts, num_carry)
+    consts, carry, xs = split_list(nonzero, num_consts, num_carry)
     ys = [False] * (len(closed.jaxpr.outvars) - num_carry)
     while True:
         both, nonzero_out = jvp_jaxpr(closed, (*consts, *carry, *xs), (*carry, *ys))
@@ -292,12 +291,12 @@ def _jvp(
     given = [
         zero_tangent(typeof(x)) if f and t is ZERO else t for t, x, f in zip(tangents, primals, flags, strict=True)
     ]
-    groups = zip(grouped(primals, num_consts, num_carry), grouped(given, num_consts, num_carry), strict=True)
+    groups = zip(split_list(primals, num_consts, num_carry), split_list(given, num_consts, num_carry), strict=True)
     operands = [[*values, *(t for t in ts if t is not ZERO)] for values, ts in groups]
     counts = {"num_consts": len(operands[0]), "num_carry": len(operands[1])}
     results = scan_p.bind(*chain(*operands), jaxpr=body.jaxpr, **counts, **rest)
     outs, ts = [], []
-    for values, flags in zip(grouped(results, counts["num_carry"]), (body.carry, body.ys), strict=True):
+    for values, flags in zip(split_list(results, counts["num_carry"]), (body.carry, body.ys), strict=True):
         moving = iter(values[len(flags) :])
         outs += values[: len(flags)]
         ts += [next(moving) if f else ZERO for f in flags]
@@ -334,7 +333,7 @@ class Split(NamedTuple):
 @cached_by_jaxpr
 def _split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags) -> Split:
     """Cut a scan by which of its operands are unknown."""
-    consts, carry, xs = grouped(unknown, num_consts, num_carry)
+    consts, carry, xs = split_list(unknown, num_consts, num_carry)
     count = len(closed.jaxpr.outvars) - num_carry
     while True:
         parts = partial_eval_jaxpr(closed, [*consts, *carry, *xs], [*carry, *[False] * count])
@@ -344,8 +343,8 @@ def _split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags)
         carry = found
     known = parts.known.jaxpr
     num_known = [len(flags) - sum(flags) for flags in (consts, carry, ys)]
-    const_vars, _, x_vars = grouped(known.invars, *num_known[:2])
-    carry_outs, y_outs, _ = grouped(known.outvars, *num_known[1:])
+    const_vars, _, x_vars = split_list(known.invars, *num_known[:2])
+    carry_outs, y_outs, _ = split_list(known.outvars, *num_known[1:])
     values = [*known.invars, *known.outvars]
     residuals = [values[i] for i in parts.residual_sources]
     fixed = _independent(known, const_vars)
@@ -356,7 +355,7 @@ def _split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags)
     for_stacked = appended([*x_vars, *y_outs], [residuals[i] for i in stacked])
     place_shared, place_stacked = positions(for_shared), positions(for_stacked)
     rest = range(len(residuals), len(parts.unknown.jaxpr.invars))
-    own_consts, own_carry, own_xs = grouped(rest, sum(consts), sum(carry))
+    own_consts, own_carry, own_xs = split_list(rest, sum(consts), sum(carry))
     inputs = [*shared, *own_consts, *own_carry, *stacked, *own_xs]
     return Split(
         _part(parts.known, const_vars, for_shared[len(const_vars) :], effects=False),
@@ -393,11 +392,11 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     # A carry that becomes unknown takes its initial value, known as it may be, to the second part.
     flags = [*unknown[:num_consts], *parts.carry, *unknown[num_consts + num_carry :]]
     consts, init, xs = (
-        divided(atoms, group)
-        for atoms, group in zip(*(grouped(x, num_consts, num_carry) for x in (eqn.invars, flags)), strict=True)
+        partition_list(atoms, group)
+        for atoms, group in zip(*(split_list(x, num_consts, num_carry) for x in (eqn.invars, flags)), strict=True)
     )
     results = [*parts.carry, *parts.ys]
-    known_outs, unknown_outs = divided(eqn.outvars, results)
+    known_outs, unknown_outs = partition_list(eqn.outvars, results)
 
     def equation(jaxpr: ClosedJaxpr, consts: list[Any], init: list[Any], xs: list[Any], outs: list[Any]) -> Eqn:
         counts = {"num_consts": len(consts), "num_carry": len(init)}
@@ -414,7 +413,7 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     return known, [second] if unknown_outs or second.effect else [], results
 
 
-partial_eval_rules[scan_p] = _partial_eval
+scan_p.partial_eval(_partial_eval)
 
 
 # Dead code -----------------------------------------------------------------------------------------------------------
@@ -451,10 +450,10 @@ def _dce(used: list[bool], eqn: Eqn) -> Eqn | None:
     smaller, inputs, results = _smaller(eqn.params["jaxpr"], num_consts, num_carry, tuple(used))
     counts = {"num_consts": sum(inputs[:num_consts]), "num_carry": sum(results[:num_carry])}
     params = {**eqn.params, **counts, "jaxpr": smaller}
-    return Eqn(scan_p, chosen(eqn.invars, inputs), params, chosen(eqn.outvars, results), eqn.made_at, eqn.scope)
+    return Eqn(scan_p, select(eqn.invars, inputs), params, select(eqn.outvars, results), eqn.made_at, eqn.scope)
 
 
-dce_rules[scan_p] = _dce
+scan_p.dce(_dce)
 
 
 # Transposition -------------------------------------------------------------------------------------------------------
@@ -475,14 +474,14 @@ def _step_back(closed: ClosedJaxpr, num_consts: int, num_carry: int, consts: Fla
       elements, to the new sums, the cotangents of the carry and of the elements.
     """
     back = transposed(closed, (*consts, *[True] * num_carry, *xs), (True,) * len(closed.jaxpr.outvars))
-    const_avals, _, x_avals = grouped(closed.in_avals, num_consts, num_carry)
-    sums = chosen(const_avals, consts)
-    fixed_consts = chosen(const_avals, [not n for n in consts])
-    fixed_xs = chosen(x_avals, [not n for n in xs])
+    const_avals, _, x_avals = split_list(closed.in_avals, num_consts, num_carry)
+    sums = select(const_avals, consts)
+    fixed_consts = select(const_avals, [not n for n in consts])
+    fixed_xs = select(x_avals, [not n for n in xs])
     cts = back.in_avals[len(fixed_consts) + len(fixed_xs) :]
 
     def run(*values: Any) -> list[Any]:
-        fixed, totals, given, rows = grouped(values, len(fixed_consts), len(sums), len(cts))
+        fixed, totals, given, rows = split_list(values, len(fixed_consts), len(sums), len(cts))
         outs = jaxpr_as_fun(back)(*fixed, *rows, *given)
         return [*map(add_any, totals, outs), *outs[len(sums) :]]
 
@@ -497,15 +496,15 @@ def _transpose(
     loop = Loop(**rest)
     jaxpr, used, results = _smaller(jaxpr, num_consts, num_carry, tuple(ct is not ZERO for ct in cts))
     num_consts, num_carry = sum(used[:num_consts]), sum(results[:num_carry])
-    consts, init, xs = grouped(chosen(args, used), num_consts, num_carry)
-    ct_carry, ct_ys = grouped(chosen(cts, results), num_carry)
+    consts, init, xs = split_list(select(args, used), num_consts, num_carry)
+    ct_carry, ct_ys = split_list(select(cts, results), num_carry)
     const_flags, init_flags, x_flags = (tuple(map(is_linear, group)) for group in (consts, init, xs))
     step = _step_back(jaxpr, num_consts, num_carry, const_flags, x_flags)
-    sums = [zero_tangent(x.aval) for x in chosen(consts, const_flags)]
+    sums = [zero_tangent(x.aval) for x in select(consts, const_flags)]
     seeds = [zero_tangent(a) if ct is ZERO else ct for ct, a in zip(ct_carry, jaxpr.out_avals, strict=False)]
-    fixed_consts, fixed_xs = divided(consts, const_flags)[0], divided(xs, x_flags)[0]
+    fixed_consts, fixed_xs = partition_list(consts, const_flags)[0], partition_list(xs, x_flags)[0]
     back = loop._replace(reverse=not loop.reverse)
-    totals, ct_xs = simplified(step, back, fixed_consts, [*sums, *seeds], [*ct_ys, *fixed_xs])
+    totals, ct_xs = hoist_loop_invariants(step, back, fixed_consts, [*sums, *seeds], [*ct_ys, *fixed_xs])
     of_consts, of_init, of_xs = iter(totals[: len(sums)]), totals[len(sums) :], iter(ct_xs)
     given = [next(of_consts) if n else None for n in const_flags]
     given += [ct if n else None for ct, n in zip(of_init, init_flags, strict=True)]
@@ -551,8 +550,8 @@ def _batch(
     num_carry: int,
     **rest: Any,
 ) -> tuple[list[Any], list[int | None]]:
-    consts, init, xs = grouped(args, num_consts, num_carry)
-    const_dims, init_dims, x_dims = grouped(dims, num_consts, num_carry)
+    consts, init, xs = split_list(args, num_consts, num_carry)
+    const_dims, init_dims, x_dims = split_list(dims, num_consts, num_carry)
     # The leading axis of an example is that of the steps: a mapped axis in front of it is in front of a row too.
     rows = tuple(None if d is None else max(d - 1, 0) for d in x_dims)
     xs = [moveaxis(x, 0, 1) if d == 0 else x for x, d in zip(xs, x_dims, strict=True)]
@@ -566,7 +565,7 @@ def _batch(
 # Compilation ---------------------------------------------------------------------------------------------------------
 
 
-@scan_p.xla
-def _xla(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **rest: Any) -> list[Any]:
-    consts, init, xs = grouped(operands, num_consts, num_carry)
+@scan_p.lowering
+def _lowering(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **rest: Any) -> list[Any]:
+    consts, init, xs = split_list(operands, num_consts, num_carry)
     return emission.write_scan(hlo, jaxpr, Loop(**rest), consts, init, xs)

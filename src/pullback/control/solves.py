@@ -23,12 +23,12 @@ from pullback.transforms.custom.custom_rules import custom_jvp
 from pullback.transforms.custom.rule_adapter import zero_from_primal
 from pullback.transforms.derivatives.grad import linear_transpose
 from pullback.transforms.derivatives.stopped import stopped
-from pullback.transforms.functions.arguments import check_callable, entrance, name_of, out_leaf, split_aux
+from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of, out_leaf, split_aux
 from pullback.transforms.interpreters.forward import jvp
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 
 
-@entrance
+@api_boundary
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,
@@ -213,7 +213,7 @@ def _check_like(expected: Any, found: Any, function: Any, what: str) -> None:
             )
 
 
-@entrance
+@api_boundary
 def custom_root(
     f: Callable[[Any], Any],
     initial_guess: Any,

@@ -2,7 +2,7 @@
 
 An ``ArrayImpl`` holds them on the host, on a device, or on both. One whose elements are only on a device is of the
 class ``DeviceArray``, with the same slots: when its host value is first asked for it is fetched, and the array becomes
-a plain ``ArrayImpl``. So the un-compiled paths, which know only plain ones, pay nothing for it.
+a plain ``ArrayImpl``. So the eager paths, which know only plain ones, pay nothing for it.
 """
 
 from __future__ import annotations
@@ -475,7 +475,7 @@ def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:
     return dtypes.result_type(*args)
 
 
-def settle(avals: Sequence[ShapedArray], args: Sequence[Any]) -> list[ShapedArray]:
+def resolve_weak_scalars(avals: Sequence[ShapedArray], args: Sequence[Any]) -> list[ShapedArray]:
     """The abstract operands of an operation, with Python numbers among them in the dtype that they take."""
     if not any(type(x) in SCALARS for x in args):
         return list(avals)

@@ -76,7 +76,7 @@ def _from_environment(name: str, default: Any) -> Any:
     return text
 
 
-class Meaning:
+class TraceContext:
     """The values of the switches that programs depend on; equal ones are the same object, so they compare quickly."""
 
     __slots__ = ("values",)
@@ -88,19 +88,19 @@ class Meaning:
         return ", ".join(f"{name}={value!r}" for name, value in zip(_MEANING, self.values, strict=True))
 
 
-_meanings: dict[tuple[Any, ...], Meaning] = {}
+_trace_contexts: dict[tuple[Any, ...], TraceContext] = {}
 
 
-def _meaning(switches: Any) -> Meaning:
+def _trace_context(switches: Any) -> TraceContext:
     values = tuple(switches[name] for name in _MEANING)
-    return _meanings.setdefault(values, Meaning(values))
+    return _trace_contexts.setdefault(values, TraceContext(values))
 
 
 class Config(threading.local):
     """The switches; reading one is an attribute look-up. See :meth:`update`.
 
     Attributes:
-      meaning: stands for the values of those switches on which it depends what a program does.
+      trace_context: stands for the values of those switches on which it depends what a program does.
     """
 
     enable_x64: bool
@@ -129,7 +129,7 @@ class Config(threading.local):
     enable_compilation_cache: bool
     compilation_cache_dir: str | None
     compilation_cache_max_size: int
-    meaning: Meaning
+    trace_context: TraceContext
 
     def update(self, name: str, value: Any) -> None:
         """Set a switch for the whole process, in every thread that has not overridden it.
@@ -151,7 +151,7 @@ class Config(threading.local):
             return
         key = _checked(name, value)
         setattr(Config, key, value)
-        Config.meaning = _meaning(vars(Config))
+        Config.trace_context = _trace_context(vars(Config))
         _tell(key, True)
 
     def read(self, name: str) -> Any:
@@ -186,7 +186,7 @@ for _name, _default in _DEFAULTS.items():
     setattr(Config, _name, _from_environment(_name, _default))
     setattr(Config, f"jax_{_name}", _alias(_name))
 
-Config.meaning = _meaning(vars(Config))
+Config.trace_context = _trace_context(vars(Config))
 config = Config()
 _observers: dict[str, Callable[[bool], None]] = {}
 
@@ -213,11 +213,11 @@ def _overridden(key: str, value: Any) -> Iterator[None]:
     before = dict(local)
     try:  # an interrupt may come after any call
         local[key] = value
-        local["meaning"] = _meaning({**vars(Config), **local})
+        local["trace_context"] = _trace_context({**vars(Config), **local})
         _tell(key, False)
         yield
     finally:
-        for changed in (key, "meaning"):
+        for changed in (key, "trace_context"):
             if changed in before:
                 local[changed] = before[changed]
             elif changed in local:
@@ -315,7 +315,7 @@ def debug_infs(new_val: bool = True) -> Any:
 def check_custom_rules(new_val: bool = True) -> Any:
     """A block in which calls of functions with custom derivative rules have these checked.
 
-    ``test_util.check_rule`` is run for each un-compiled call whose arguments have known values, once for each function
+    ``test_util.check_rule`` is run for each eager call whose arguments have known values, once for each function
     and types of arguments; what it finds is raised as a ``RuleCheckError``.
 
     >>> import pullback

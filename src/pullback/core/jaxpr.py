@@ -389,8 +389,8 @@ def _show_param(value: Any) -> str:
 def _typing_errors(eqn: Eqn) -> Iterator[str]:
     """The typing rules of an equation, each with what it found."""
     primitive = eqn.primitive
-    if primitive.shape_rule is None:
-        raise missing_rule(primitive, "shape", "the jaxpr checker")
+    if primitive.abstract_eval_rule is None:
+        raise missing_rule(primitive, "abstract_eval", "the jaxpr checker")
     try:
         found = infer(primitive, [a.aval for a in eqn.invars], eqn.params)
     except (PullbackError, TypeError, ValueError) as error:
@@ -459,9 +459,9 @@ def _called(eqn: Eqn) -> str:
 
 def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Any:
     """The abstract result (a list where there are several) of a primitive, with weak types and varying axes."""
-    rule = primitive.shape_rule
+    rule = primitive.abstract_eval_rule
     if rule is None:
-        raise missing_rule(primitive, "shape", "tracing")
+        raise missing_rule(primitive, "abstract_eval", "tracing")
     out = rule(*avals, **params)
     weak = False
     for a in avals:
@@ -495,10 +495,10 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     def read(atom: Atom) -> Any:
         return env[atom] if type(atom) is Var else atom.val  # type: ignore[union-attr]
 
-    place, scope = state.place, state.scope
+    place, scope = state.source_loc, state.scope
     try:
         for eqn in jaxpr.eqns:
-            state.place = eqn.made_at or place
+            state.source_loc = eqn.made_at or place
             if eqn.scope is not None:
                 state.scope = eqn.scope.within(scope)
             elif state.scope is not scope:
@@ -509,7 +509,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
             else:
                 env[eqn.outvars[0]] = out
     finally:
-        state.place, state.scope = place, scope
+        state.source_loc, state.scope = place, scope
     return [read(a) for a in jaxpr.outvars]
 
 

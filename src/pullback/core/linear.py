@@ -1,6 +1,6 @@
 """Linear programs: the tape that linearisation records, that is run forwards or transposed.
 
-``Linear`` is a variable of a linear program, and it is what a transpose rule sees in the place of an operand
+``LinearVar`` is a variable of a linear program, and it is what a transpose rule sees in the place of an operand
 that is linear. A program is data: its residuals can be taken out and replaced.
 """
 
@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from pullback.core import source
-from pullback.core.array import SCALARS, settle, typeof
+from pullback.core.array import SCALARS, resolve_weak_scalars, typeof
 from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.jaxpr import infer
 from pullback.core.trace import Primitive, Trace, Tracer, state
 from pullback.core.types import ZERO, Shape, ShapedArray
 
 
-class Linear:
+class LinearVar:
     """A variable of a linear program, and the operation that gives it: a program is a list of these.
 
-    An operation of several results is an unnumbered ``Linear`` that lists them in ``results``.
+    An operation of several results is an unnumbered ``LinearVar`` that lists them in ``results``.
     """
 
     __slots__ = ("_aval", "_shape", "args", "index", "params", "primitive", "results")
@@ -34,7 +34,7 @@ class Linear:
         args: tuple[Any, ...],
         params: dict[str, Any],
         aval: ShapedArray | None = None,
-        results: list[Linear] | None = None,
+        results: list[LinearVar] | None = None,
     ) -> None:
         self.index = index
         self.primitive = primitive
@@ -56,7 +56,7 @@ class Linear:
         waiting = [self]
         while waiting:
             var = waiting[-1]
-            unknown = [x for x in var.args if type(x) is Linear and x._aval is None]
+            unknown = [x for x in var.args if type(x) is LinearVar and x._aval is None]
             if unknown:
                 waiting += unknown
                 continue
@@ -88,12 +88,12 @@ class Linear:
 
 def operand_avals(args: Sequence[Any]) -> list[ShapedArray]:
     """The abstract operands of an operation on linear variables and residuals."""
-    return settle([x.aval if type(x) is Linear else typeof(x) for x in args], args)
+    return resolve_weak_scalars([x.aval if type(x) is LinearVar else typeof(x) for x in args], args)
 
 
 def is_linear(x: Any) -> bool:
     """Whether an operand given to a transpose rule is one that the operation is linear in."""
-    return type(x) is Linear
+    return type(x) is LinearVar
 
 
 class LinearTracer(Tracer):
@@ -101,7 +101,7 @@ class LinearTracer(Tracer):
 
     __slots__ = ("var",)
 
-    def __init__(self, trace: Trace, var: Linear) -> None:
+    def __init__(self, trace: Trace, var: LinearVar) -> None:
         self._trace = trace
         self.var = var
         self.made_at = None
@@ -119,12 +119,12 @@ class LinearTrace(Trace):
 
     def __init__(self, parent: Trace, function: Any = None) -> None:
         Trace.__init__(self, parent, function)
-        self.nodes: list[Linear] = []
+        self.nodes: list[LinearVar] = []
         self.count = 0
 
     def input(self, aval: ShapedArray) -> LinearTracer:
         """A new input of the program."""
-        var = Linear(self.count, None, (), {}, aval)
+        var = LinearVar(self.count, None, (), {}, aval)
         self.count += 1
         return LinearTracer(self, var)
 
@@ -146,15 +146,15 @@ class LinearTrace(Trace):
             own = tuple([x.var if type(x) is LinearTracer and x._trace is self else x for x in args])
         linear_in = primitive.linear_in
         if primitive.transpose_rule is None or (linear_in is not None and not _fits(linear_in, own)):
-            if primitive.inline_rule is None:
+            if primitive.decomposition_rule is None:
                 raise self.not_linear(primitive)
             outer, state.trace = state.trace, self
             try:
-                return primitive.inline_rule(*args, **params)
+                return primitive.decomposition_rule(*args, **params)
             finally:
                 state.trace = outer
         if primitive.multiple_results:
-            divide = dividers.get(primitive)
+            divide = primitive.record_rule
             if divide is not None:
                 outer, state.trace = state.trace, self
                 try:
@@ -164,7 +164,7 @@ class LinearTrace(Trace):
                 if results is not None:
                     return results
             return self._record_many(primitive, own, params)
-        var = Linear(self.count, primitive, own, params)
+        var = LinearVar(self.count, primitive, own, params)
         self.count += 1
         self.nodes.append(var)
         return LinearTracer(self, var)
@@ -176,9 +176,9 @@ class LinearTrace(Trace):
 
     def _record_many(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[LinearTracer]:
         avals = infer(primitive, operand_avals(args), params)
-        results = [Linear(self.count + i, None, (), {}, aval) for i, aval in enumerate(avals)]
+        results = [LinearVar(self.count + i, None, (), {}, aval) for i, aval in enumerate(avals)]
         self.count += len(results)
-        self.nodes.append(Linear(-1, primitive, args, params, None, results))
+        self.nodes.append(LinearVar(-1, primitive, args, params, None, results))
         return [LinearTracer(self, var) for var in results]
 
     def not_linear(self, primitive: Primitive, how: str = "") -> PullbackError:
@@ -187,17 +187,9 @@ class LinearTrace(Trace):
             how = "is not linear" if primitive.transpose_rule else "is not linear (it has no transpose rule)"
         return NotLinearError(
             f"{primitive.name} {how}, so it cannot be transposed "
-            f"(in {source.describe_function(self.function)}, at {source.describe(state.place or source.here())}). "
+            f"(in {source.describe_function(self.function)}, at {source.describe(state.source_loc or source.here())}). "
             "linear_transpose takes linear functions; vjp differentiates any function."
         )
-
-
-dividers: dict[Primitive, Callable[[LinearTrace, Sequence[Any], dict[str, Any]], list[Any] | None]] = {}
-"""For operations of which not all results need be linear: ``rule(trace, operands, params)`` gives the results, of which
-it records some and computes others; or None if the operation is to be recorded as a whole."""
-
-dependences: dict[Primitive, Callable[..., Sequence[bool]]] = {}
-"""For the same operations: ``rule(operands, **params)`` says which results depend on some of the operands."""
 
 
 def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
@@ -205,10 +197,10 @@ def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
     if linear_in == "each":
         count = 0
         for x in args:
-            if type(x) is Linear:
+            if type(x) is LinearVar:
                 count += 1
         return count == 1
-    return all(i in linear_in for i, x in enumerate(args) if type(x) is Linear)
+    return all(i in linear_in for i, x in enumerate(args) if type(x) is LinearVar)
 
 
 Accumulate = Callable[[Any, Any], Any]
@@ -220,13 +212,13 @@ class LinearProgram:
     Attributes:
       nodes: its operations, in order.
       inputs: its input variables.
-      outputs: for each result a ``Linear``, or ``ZERO``.
+      outputs: for each result a ``LinearVar``, or ``ZERO``.
       count: the number of variables.
     """
 
     __slots__ = ("count", "inputs", "nodes", "outputs")
 
-    def __init__(self, nodes: list[Linear], inputs: Sequence[Linear], outputs: Sequence[Any], count: int) -> None:
+    def __init__(self, nodes: list[LinearVar], inputs: Sequence[LinearVar], outputs: Sequence[Any], count: int) -> None:
         self.nodes = nodes
         self.inputs = inputs
         self.outputs = outputs
@@ -239,12 +231,12 @@ class LinearProgram:
             env[var.index] = t
         for node in self.nodes:
             args = node.args
-            if any(type(x) is Linear and env[x.index] is ZERO for x in args):
+            if any(type(x) is LinearVar and env[x.index] is ZERO for x in args):
                 args = self._instantiate(args, env)
                 if args is None:
                     continue
             assert node.primitive is not None
-            out = node.primitive.bind(*[env[x.index] if type(x) is Linear else x for x in args], **node.params)
+            out = node.primitive.bind(*[env[x.index] if type(x) is LinearVar else x for x in args], **node.params)
             if node.results is None:
                 env[node.index] = out
             else:
@@ -257,9 +249,9 @@ class LinearProgram:
         """Make zero operands dense, unless all are zero, which gives None."""
         from pullback.core.zeros import zeros_of
 
-        if all(env[x.index] is ZERO for x in args if type(x) is Linear):
+        if all(env[x.index] is ZERO for x in args if type(x) is LinearVar):
             return None
-        return tuple(zeros_of(x.aval) if type(x) is Linear and env[x.index] is ZERO else x for x in args)
+        return tuple(zeros_of(x.aval) if type(x) is LinearVar and env[x.index] is ZERO else x for x in args)
 
     def transpose(self, cotangents: Sequence[Any], add: Accumulate, consume: bool = False) -> list[Any]:
         """The cotangents of the inputs, under the current trace.
@@ -291,7 +283,7 @@ class LinearProgram:
                     continue
             args = node.args
             for x, c in zip(args, node.primitive.transpose_rule(ct, *args, **node.params)):  # type: ignore[union-attr,misc]
-                if type(x) is Linear and c is not ZERO and c is not None:
+                if type(x) is LinearVar and c is not ZERO and c is not None:
                     i = x.index
                     known = env[i]
                     env[i] = c if known is ZERO else add(known, c)
@@ -306,7 +298,7 @@ class LinearProgram:
         for node in self.nodes:
             operands: list[Any] = []
             for x in node.args:
-                if type(x) is Linear:
+                if type(x) is LinearVar:
                     operands.append((x.index,))
                 elif type(x) in SCALARS:
                     operands.append(x)
@@ -327,15 +319,15 @@ class LinearProgram:
         """The inverse of :meth:`split`, for any residuals."""
         nodes, inputs, outputs, count = structure
         values = iter(residuals)
-        variables: dict[int, Linear] = {i: Linear(i, None, (), {}, aval) for i, aval in inputs}
+        variables: dict[int, LinearVar] = {i: LinearVar(i, None, (), {}, aval) for i, aval in inputs}
         built = []
         for primitive, operands, params, results, many in nodes:
             args = tuple(variables[x[0]] if type(x) is tuple else next(values) if x is None else x for x in operands)
             if many:
-                outs = [Linear(i, None, (), {}, aval) for i, aval in results]
-                built.append(Linear(-1, primitive, args, dict(params), None, outs))
+                outs = [LinearVar(i, None, (), {}, aval) for i, aval in results]
+                built.append(LinearVar(-1, primitive, args, dict(params), None, outs))
             else:
-                outs = [Linear(results[0][0], primitive, args, dict(params), results[0][1])]
+                outs = [LinearVar(results[0][0], primitive, args, dict(params), results[0][1])]
                 built.append(outs[0])
             variables.update((v.index, v) for v in outs)
         ends = [ZERO if i is ZERO else variables[i] for i in outputs]

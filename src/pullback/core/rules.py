@@ -17,7 +17,7 @@ from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtyp
 from pullback.core.config import config
 from pullback.core.errors import CustomRuleError, MissingRuleError, OperandError
 from pullback.core.jaxpr import infer
-from pullback.core.linear import Linear, LinearTracer
+from pullback.core.linear import LinearTracer, LinearVar
 from pullback.core.trace import Rule, Tracer, leaked
 from pullback.core.types import ZERO, ShapedArray
 
@@ -38,7 +38,7 @@ class Primitive(trace.Primitive):
         do not fit.
       jvp: ``(primals, tangents, **params) -> (out, tangent)``; a tangent may be ``ZERO``, but not all that it is given.
       tangent: ``(ans, primals, tangents) -> tangent``, the short form of it for a primitive without parameters.
-      transpose: ``(ct, *operands, **params) -> cotangents``, one for each operand, None where it is not ``Linear``.
+      transpose: ``(ct, *operands, **params) -> cotangents``, one for each operand, None where it is not ``LinearVar``.
       batch: ``(axis, args, dims, **params) -> (out, dim)``; a dim is the position of the mapped axis, or None.
       xla: ``(hlo, *operands, **params) -> value`` writes the operation with a ``Builder``.
 
@@ -65,9 +65,9 @@ class Primitive(trace.Primitive):
         self.host_rule = checked_host(self, rule)
         return rule
 
-    def shape(self, rule: F) -> F:
+    def abstract_eval(self, rule: F) -> F:
         """Register ``rule(*avals, **params) -> aval``, which raises the errors for operands that do not fit."""
-        self.shape_rule = checked_shape(self, rule)
+        self.abstract_eval_rule = checked_abstract_eval(self, rule)
         return rule
 
     def jvp(self, rule: F) -> F:
@@ -81,7 +81,7 @@ class Primitive(trace.Primitive):
         return rule
 
     def transpose(self, rule: F, linear_in: str | tuple[int, ...] | None = None) -> F:
-        """Register ``rule(ct, *operands, **params) -> cotangents``; operands that are linear are ``Linear``.
+        """Register ``rule(ct, *operands, **params) -> cotangents``; operands that are linear are ``LinearVar``.
 
         Args:
           rule: gives one cotangent an operand, None for those that are not linear.
@@ -96,9 +96,9 @@ class Primitive(trace.Primitive):
         self.batch_rule = checked_batch(self, rule)
         return rule
 
-    def xla(self, rule: F) -> F:
+    def lowering(self, rule: F) -> F:
         """Register ``rule(hlo, *operands, **params) -> value``, which writes the operation as StableHLO."""
-        self.xla_rule = checked_xla(self, rule)
+        self.lowering_rule = checked_lowering(self, rule)
         return rule
 
     def def_impl(self, rule: F) -> F:
@@ -110,8 +110,8 @@ class Primitive(trace.Primitive):
         return rule
 
     def def_abstract_eval(self, rule: F) -> F:
-        """Register the rule for types: JAX's spelling of :meth:`shape`."""
-        return self.shape(rule)
+        """Register the rule for types: JAX's spelling of :meth:`abstract_eval`."""
+        return self.abstract_eval(rule)
 
 
 # What is said of a rule, and what it is given -------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class _Checks:
             raise self.wrong(f"{what} as an array or ZERO", "None")
         try:
             tangent = self.typed(tangent, what, out.shape, dtypes.tangent_dtype(out.dtype))
-        except MissingRuleError:  # its type is not known: an operation on a linear value has no shape rule
+        except MissingRuleError:  # its type is not known: an operation on a linear value cannot tell it
             return out, tangent
         return out, ZERO if tangent.dtype == dtypes.float0 else tangent
 
@@ -200,9 +200,9 @@ def _show(x: Any) -> str:
 
 def settled(operands: Sequence[Any]) -> Sequence[Any]:
     """The operands of a rule as arrays of ours; numbers among them have the dtype that they take beside the others."""
-    if all(isinstance(x, (Array, Linear)) for x in operands):
+    if all(isinstance(x, (Array, LinearVar)) for x in operands):
         return operands
-    arrays = [x if isinstance(x, Linear) or type(x) in SCALARS else as_array(x) for x in operands]
+    arrays = [x if isinstance(x, LinearVar) or type(x) in SCALARS else as_array(x) for x in operands]
     dtype = number_dtype(arrays)
 
     def fitted(x: Any) -> Array:
@@ -251,7 +251,7 @@ def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False
             results = [value(x, f"result {i}") for i, x in enumerate(checks.several(out, "a list of results"))]
         else:
             results = [value(out, "its result")]
-        if config.enable_checks and primitive.shape_rule is not None:
+        if config.enable_checks and primitive.abstract_eval_rule is not None:
             _agree(checks, results, values, params)
         return results if primitive.multiple_results else results[0]
 
@@ -259,17 +259,17 @@ def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False
 
 
 def _agree(checks: _Checks, results: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> None:
-    """Refuse results of other types than the shape rule says."""
+    """Refuse results of other types than the abstract evaluation rule says."""
     found = infer(checks.primitive, [typeof(x) for x in settled(values)], params)
     expected = found if checks.primitive.multiple_results else [found]
     if [(x.shape, x.dtype) for x in results] != [(a.shape, a.dtype) for a in expected]:
         given = ", ".join(str(ShapedArray(x.shape, x.dtype)) for x in results)
-        raise checks.wrong(f"{', '.join(map(str, expected))}, as its shape rule says", given)
+        raise checks.wrong(f"{', '.join(map(str, expected))}, as its abstract evaluation rule says", given)
 
 
-def checked_shape(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """A shape rule that gives abstract values of canonical dtypes, from anything with a shape and a dtype."""
-    checks = _Checks(primitive, "shape", rule)
+def checked_abstract_eval(primitive: trace.Primitive, rule: Rule) -> Rule:
+    """An abstract evaluation rule that returns canonical dtypes, from anything with a shape and a dtype."""
+    checks = _Checks(primitive, "abstract_eval", rule)
 
     def aval(x: Any, what: str) -> ShapedArray:
         if type(x) is ShapedArray and type(x.shape) is tuple and isinstance(x.dtype, np.dtype) and not x.weak_type:
@@ -324,7 +324,7 @@ def checked_transpose(primitive: trace.Primitive, rule: Rule) -> Rule:
 
     def cotangent(i: int, operand: Any, ct: Any) -> Any:
         # The type of a linear value, of an outer derivative, would be worked out from all that led to it.
-        if type(operand) is not Linear or ct is None or ct is ZERO or type(ct) is LinearTracer:
+        if type(operand) is not LinearVar or ct is None or ct is ZERO or type(ct) is LinearTracer:
             return ct
         aval, what = operand._aval, f"cotangent {i}"
         return checks.array(ct, what) if aval is None else checks.typed(ct, what, aval.shape, aval.dtype)
@@ -368,16 +368,16 @@ def checked_batch(primitive: trace.Primitive, rule: Rule) -> Rule:
     return checked
 
 
-def checked_xla(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """An XLA rule that gives values of the types that the shape rule says."""
-    checks = _Checks(primitive, "xla", rule)
+def checked_lowering(primitive: trace.Primitive, rule: Rule) -> Rule:
+    """A lowering rule that gives values of the types that the abstract evaluation rule says."""
+    checks = _Checks(primitive, "lowering", rule)
 
     def check(value: Any, aval: ShapedArray, what: str) -> None:
         if not (hasattr(value, "name") and hasattr(value, "shape") and hasattr(value, "dtype")):
             raise checks.wrong(f"{what} as a value of the builder", _show(value))
         if value.shape != aval.shape or value.dtype != aval.dtype:
             came = str(ShapedArray(value.shape, value.dtype))
-            raise checks.wrong(f"{what} of type {aval}, as its shape rule says", came)
+            raise checks.wrong(f"{what} of type {aval}, as its abstract evaluation rule says", came)
 
     def checked(hlo: Any, *operands: Any, **params: Any) -> Any:
         expected = hlo.results

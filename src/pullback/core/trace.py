@@ -13,10 +13,20 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.core import source, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, DeviceArray, as_array, number_dtype, settle, typeof
+from pullback.core.array import (
+    SCALARS,
+    Array,
+    ArrayImpl,
+    DeviceArray,
+    as_array,
+    number_dtype,
+    resolve_weak_scalars,
+    typeof,
+)
 from pullback.core.config import config
 from pullback.core.errors import (
     AllocationError,
+    ArgumentError,
     ConcretizationTypeError,
     MissingRuleError,
     PullbackError,
@@ -32,29 +42,67 @@ Rule = Callable[..., Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class RuleKind:
+    """A kind of rules: what one transformation asks of each operation.
+
+    A transformation that is not among Pullback's own declares its kind of rule, and its rules then stand beside the
+    operations, as the others do.
+
+    Args:
+      name: of the kind, which is also the attribute ``NAME_rule`` of a primitive that has such a rule.
+
+    >>> from pullback.primitives.elementwise import neg_p
+    >>> interval = RuleKind("interval")
+    >>> @interval(neg_p)
+    ... def _(x):
+    ...     return -x[1], -x[0]
+    >>> interval.of(neg_p)((1.0, 2.0))
+    (-2.0, -1.0)
+    """
+
+    __slots__ = ("_attribute", "name")
+
+    def __init__(self, name: str) -> None:
+        if not (isinstance(name, str) and name.isidentifier()):
+            raise ArgumentError(f"a kind of rules needs a name that is an identifier, got {name!r}")
+        self.name = name
+        self._attribute = f"{name}_rule"
+
+    def __call__(self, primitive: Primitive) -> Callable[[F], F]:
+        """A decorator that registers the rule of an operation."""
+
+        def register(rule: F) -> F:
+            setattr(primitive, self._attribute, rule)
+            return rule
+
+        return register
+
+    def of(self, primitive: Primitive) -> Rule | None:
+        """The rule of an operation, or None if it has none."""
+        return getattr(primitive, self._attribute, None)
+
+    def needed(self, primitive: Primitive, transformation: str) -> Rule:
+        """The rule of an operation, for a transformation that cannot do without it.
+
+        Raises:
+          MissingRuleError: the operation has none; the message names both (a NotImplementedError).
+        """
+        rule = self.of(primitive)
+        if rule is None:
+            raise missing_rule(primitive, self.name, transformation)
+        return rule
+
+    def __repr__(self) -> str:
+        return f"RuleKind({self.name!r})"
+
+
 class Primitive:
     """An operation: a name, and one rule for each thing that can be done to it.
 
     Operands are positional, parameters are keywords (hashable). Each decorator below registers a rule; a
-    transformation that lacks the rule it needs says so by name. See ``ARCHITECTURE.md`` for the conventions.
+    transformation that lacks the rule it needs says so by name. See ``ARCHITECTURE.md`` for the conventions, and
+    :class:`RuleKind` for rules of other kinds.
     """
-
-    __slots__ = (
-        "batch_rule",
-        "effect",
-        "host_rule",
-        "inline_rule",
-        "jvp_rule",
-        "keeps_weak_type",
-        "linear_in",
-        "multiple_results",
-        "name",
-        "shape_rule",
-        "stage_rule",
-        "tangent_rule",
-        "transpose_rule",
-        "xla_rule",
-    )
 
     def __init__(
         self,
@@ -68,39 +116,67 @@ class Primitive:
 
         Args:
           name: its name in jaxprs and errors.
-          multiple_results: whether it gives a list of results.
+          multiple_results: whether it returns a list of results.
           keeps_weak_type: whether the result is weakly typed where all operands are; None if its parameter
             ``weak_type`` says so.
-          effect: whether it does more than to give results, so that programs run it exactly once, needed or not.
+          effect: whether it does more than to return results, so that programs run it exactly once, needed or not.
         """
         self.name = name
         self.multiple_results = multiple_results
         self.keeps_weak_type = keeps_weak_type
         self.effect = effect
         self.host_rule: Rule | None = None
-        self.shape_rule: Rule | None = None
+        self.impl_rule: Rule | None = None
+        self.abstract_eval_rule: Rule | None = None
         self.jvp_rule: Rule | None = None
         self.tangent_rule: Rule | None = None
         self.transpose_rule: Rule | None = None
-        self.batch_rule: Rule | None = None
-        self.xla_rule: Rule | None = None
-        self.inline_rule: Rule | None = None
-        self.stage_rule: Rule | None = None
         self.linear_in: str | tuple[int, ...] | None = None
+        self.dependence_rule: Rule | None = None
+        self.record_rule: Rule | None = None
+        self.batch_rule: Rule | None = None
+        self.lowering_rule: Rule | None = None
+        self.decomposition_rule: Rule | None = None
+        self.stage_rule: Rule | None = None
+        self.dce_rule: Rule | None = None
+        self.partial_eval_rule: Rule | None = None
+        self.remat_rule: Rule | None = None
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Hand the operation to the current trace."""
         return state.trace.process(self, args, params)
+
+    # Evaluation and types
 
     def host(self, rule: F) -> F:
         """Register ``rule(*values, **params) -> value``, which computes with NumPy."""
         self.host_rule = rule
         return rule
 
-    def shape(self, rule: F) -> F:
-        """Register ``rule(*avals, **params) -> aval``, which raises the errors for operands that do not fit."""
-        self.shape_rule = rule
+    def impl(self, rule: F) -> F:
+        """Register ``rule(operands, params) -> results``, which evaluates arrays where there is no host rule."""
+        self.impl_rule = rule
         return rule
+
+    def abstract_eval(self, rule: F) -> F:
+        """Register ``rule(*avals, **params) -> aval``, which raises the errors for operands that do not fit."""
+        self.abstract_eval_rule = rule
+        return rule
+
+    def lowering(self, rule: F) -> F:
+        """Register ``rule(hlo, *operands, **params) -> value``, which writes the operation as StableHLO."""
+        self.lowering_rule = rule
+        return rule
+
+    def decomposition(self, rule: F) -> F:
+        """Register ``rule(*args, **params) -> results``, which does the same by other operations, under any trace.
+
+        It serves where there is no rule for the operation as a whole.
+        """
+        self.decomposition_rule = rule
+        return rule
+
+    # Differentiation and batching
 
     def jvp(self, rule: F) -> F:
         """Register ``rule(primals, tangents, **params) -> (out, tangent_out)``; a tangent may be ``ZERO``."""
@@ -123,10 +199,10 @@ class Primitive:
         return rule
 
     def transpose(self, rule: F, linear_in: str | tuple[int, ...] | None = None) -> F:
-        """Register ``rule(ct, *operands, **params) -> cotangents``; operands that are linear are ``Linear``.
+        """Register ``rule(ct, *operands, **params) -> cotangents``; operands that are linear are ``LinearVar``.
 
         Args:
-          rule: gives one cotangent an operand, None for those that are not linear.
+          rule: returns one cotangent an operand, None for those that are not linear.
           linear_in: the positions of the operands in which the operation is linear, jointly; ``"each"`` if it is
             linear in any one of them while the others are fixed; None if in all of them jointly.
         """
@@ -139,18 +215,7 @@ class Primitive:
         self.batch_rule = rule
         return rule
 
-    def xla(self, rule: F) -> F:
-        """Register the rule that writes the operation as StableHLO."""
-        self.xla_rule = rule
-        return rule
-
-    def inline(self, rule: F) -> F:
-        """Register ``rule(*args, **params) -> results``, which does the same by other operations, under any trace.
-
-        It serves where there is no rule for the operation as a whole.
-        """
-        self.inline_rule = rule
-        return rule
+    # Programs within programs
 
     def stage(self, rule: F) -> F:
         """Register ``rule(trace, args, params) -> results``, which records the operation in a jaxpr in its own way.
@@ -159,6 +224,41 @@ class Primitive:
         rule is given the trace in the place of the axis, and is called even if no operand is mapped.
         """
         self.stage_rule = rule
+        return rule
+
+    def record(self, rule: F) -> F:
+        """Register ``rule(trace, args, params) -> results``, which records the operation on a tape in its own way.
+
+        This is for operations of which not all results need be linear: some are recorded, others are computed. It
+        returns None if the operation is to be recorded as a whole.
+        """
+        self.record_rule = rule
+        return rule
+
+    def dependence(self, rule: F) -> F:
+        """Register ``rule(operands, **params) -> flags``: which results depend on some of the operands."""
+        self.dependence_rule = rule
+        return rule
+
+    def dce(self, rule: F) -> F:
+        """Register ``rule(used_results, eqn) -> eqn``: a smaller equation for some of the results, or None."""
+        self.dce_rule = rule
+        return rule
+
+    def partial_eval(self, rule: F) -> F:
+        """Register ``rule(unknown_operands, eqn) -> (known_eqns, unknown_eqns, unknown_results)``.
+
+        Without it, an equation with an unknown operand is unknown as a whole.
+        """
+        self.partial_eval_rule = rule
+        return rule
+
+    def remat(self, rule: F) -> F:
+        """Register ``rule(eqn, wanted_results, policy, effects) -> RematSplit``, for operations that hold programs.
+
+        A policy of ``checkpoint`` reaches into these; without the rule it decides on the equation as a whole.
+        """
+        self.remat_rule = rule
         return rule
 
     def __repr__(self) -> str:
@@ -241,7 +341,7 @@ class _State(threading.local):
     Attributes:
       trace: the current trace.
       axes: the named axes in scope, with their sizes.
-      place: where the operation was written that is being run again, from a program; None for the user's own line.
+      source_loc: where the operation was written that is being run again, from a program; None for the user's own line.
       scope: the named scopes and the pass of differentiation that operations belong to, if there are any.
       thread: by which other threads reach this state.
       silently: calls a function in a context where NumPy does not warn of overflow, of division by zero and of
@@ -252,7 +352,7 @@ class _State(threading.local):
     trace: Trace
     axes: dict[Any, int]
     thread: Thread
-    place: source.Location | None = None
+    source_loc: source.Location | None = None
     scope: source.Scope | None = None
 
     def __init__(self) -> None:
@@ -496,7 +596,7 @@ def _fit_scalars(values: list[Any]) -> None:
 
 
 def explain(error: Exception, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Exception:
-    """The error of the shape rule for these operands, or else the error that NumPy gave."""
+    """The error of the abstract evaluation rule for these operands, or else the error that NumPy gave."""
     if isinstance(error, PullbackError):
         return error
     if primitive.host_rule is None:
@@ -505,9 +605,9 @@ def explain(error: Exception, primitive: Primitive, args: Sequence[Any], params:
         avals = ", ".join(str(typeof(x)) for x in args)
         shown = ", ".join(f"{k}={v}" for k, v in params.items())
         return AllocationError(f"no memory for the result of {primitive.name}({avals}) [{shown}]: {error}")
-    if primitive.shape_rule is not None:
+    if primitive.abstract_eval_rule is not None:
         try:
-            primitive.shape_rule(*settle([typeof(x) for x in args], args), **params)
+            primitive.abstract_eval_rule(*resolve_weak_scalars([typeof(x) for x in args], args), **params)
         except Exception as better:
             return better.with_traceback(None)
     return error

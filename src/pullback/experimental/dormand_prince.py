@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.control.common import grouped, work
+from pullback.control.common import op_count, split_list
 from pullback.control.loops import while_loop
 from pullback.control.scan import scan
 from pullback.core import dtypes
@@ -158,7 +158,7 @@ def _mean_square(x: Any, dtype: Any) -> Any:
 
 
 def _begin(problem: Problem, *operands: Any) -> list[Any]:
-    state, (time,), parameters = grouped(operands, problem.vectors, 1)
+    state, (time,), parameters = split_list(operands, problem.vectors, 1)
     derive = jaxpr_as_fun(problem.derivatives)
     scale = problem.atol + problem.rtol * pnp.abs(state[0])
 
@@ -215,7 +215,7 @@ def attempt(
     ends = time + 1.01 * step >= limit
     size = pnp.where(ends, limit - time, step)
     after, last_slopes, errors, bends = stages(
-        derivatives, state, slopes, time, size, work(problem.derivatives) <= UNROLLED
+        derivatives, state, slopes, time, size, op_count(problem.derivatives) <= UNROLLED
     )
     scale = problem.atol + problem.rtol * pnp.maximum(pnp.abs(state[0]), pnp.abs(after[0]))
     square = _mean_square(errors[0] / scale, time.dtype)
@@ -247,7 +247,7 @@ class Progress(NamedTuple):
 
 
 def _integrate(problem: Problem, *operands: Any) -> list[Any]:
-    state, (times, step), parameters = grouped(operands, problem.vectors, 2)
+    state, (times, step), parameters = split_list(operands, problem.vectors, 2)
     derive = jaxpr_as_fun(problem.derivatives)
 
     def derivatives(vectors: Sequence[Any], time: Any) -> list[Any]:

@@ -24,7 +24,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.control.checkpointing import element, integer, with_element
-from pullback.control.common import chosen, grouped, work
+from pullback.control.common import op_count, select, split_list
 from pullback.control.loops import while_loop
 from pullback.core import tree
 from pullback.core.jaxpr import jaxpr_as_fun
@@ -71,7 +71,7 @@ def adjoint(
     """
     operands = [*state, times, step, *parameters, *cts]
     found = run("odeint_adjoint", _reverse, problem, operands, [tuple(moving)])
-    of_state, of_parameters = grouped(found, problem.vectors)
+    of_state, of_parameters = split_list(found, problem.vectors)
     return of_state, of_parameters
 
 
@@ -137,9 +137,9 @@ class Walk(NamedTuple):
 
 
 def _reverse(problem: Problem, moving: Sequence[bool], *operands: Any) -> list[Any]:
-    state, (times, step), parameters, seeds = grouped(operands, problem.vectors, 2, len(moving))
+    state, (times, step), parameters, seeds = split_list(operands, problem.vectors, 2, len(moving))
     start = times[0]
-    active = chosen(parameters, moving)
+    active = select(parameters, moving)
 
     def derivatives(vectors: Sequence[Any], time: Any, active: Sequence[Any] = active) -> list[Any]:
         given = iter(active)
@@ -236,7 +236,7 @@ def _gone_back(
 ) -> Cotangents:
     """The cotangents before so many steps, from those after them and those of the results at times within."""
 
-    unrolled = work(problem.derivatives) <= UNROLLED_BACKWARDS
+    unrolled = op_count(problem.derivatives) <= UNROLLED_BACKWARDS
 
     def step_back(carry: tuple[Any, Cotangents]) -> tuple[Any, Cotangents]:
         i, after = carry

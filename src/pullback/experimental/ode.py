@@ -21,13 +21,13 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.control.common import (
     aval_difference,
-    chosen,
-    grouped,
     interned,
     known,
     leaf_names,
     leaves_of,
     reordered,
+    select,
+    split_list,
     tree_difference,
 )
 from pullback.core import dtypes, tree
@@ -44,7 +44,7 @@ from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.custom.rule_adapter import SymbolicZero
 from pullback.transforms.derivatives.grad import vjp
 from pullback.transforms.derivatives.vmap import vmap
-from pullback.transforms.functions.arguments import check_callable, entrance, name_of, out_leaf
+from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of, out_leaf
 from pullback.transforms.interpreters.forward import jvp
 from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, jvp_jaxpr
 from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
@@ -53,7 +53,7 @@ from pullback.transforms.interpreters.stage import stage_flat
 __all__ = ["odeint"]
 
 
-@entrance
+@api_boundary
 def odeint(
     func: Callable[..., Any],
     y0: Any,
@@ -309,9 +309,9 @@ def _jvp(problem: Problem, primals: Any, tangents: Any) -> Any:
         [*state, *seeds],
         times,
         stop_gradient(step),
-        [*parameters, *chosen(parameters_dot, moving)],
+        [*parameters, *select(parameters_dot, moving)],
     )
-    results, dots = grouped(both, problem.vectors)
+    results, dots = split_list(both, problem.vectors)
     if in_time:
         slopes = _derivatives_at(problem, results, times, parameters)
         dots = [t + of_type(times_dot, t)[:, None] * k for t, k in zip(dots, slopes, strict=True)]
@@ -380,7 +380,7 @@ class _Point:
             state, times, parameters = tree.unflatten(self.treedef, leaves)
             return _solve(self.problem, state, times, self.step, parameters)
 
-        return jvp(solution, tuple(chosen(values, which)), tuple(along))
+        return jvp(solution, tuple(select(values, which)), tuple(along))
 
     def merged(self, which: Sequence[bool], active: Sequence[Any]) -> list[Any]:
         given = iter(active)
@@ -405,10 +405,10 @@ def _pull_jvp(problem: Problem, moving: Sequence[bool], primals: Any, tangents: 
     wanted = _flags(moving, problem.vectors)
 
     def function(*active: Any) -> Any:
-        return point.tangents(which, chosen(dots, which), point.merged(wanted, active))
+        return point.tangents(which, select(dots, which), point.merged(wanted, active))
 
-    _, pull = vjp(function, *chosen(point.leaves, wanted))
-    return found, tuple(grouped(pull((cts_dot, cts)), problem.vectors))
+    _, pull = vjp(function, *select(point.leaves, wanted))
+    return found, tuple(split_list(pull((cts_dot, cts)), problem.vectors))
 
 
 def _pull_forward(problem: Problem, moving: Sequence[bool], *args: Any) -> Any:
@@ -422,15 +422,15 @@ def _pull_backward(problem: Problem, moving: Sequence[bool], residuals: Any, cts
     point = _Point(problem, step, (state, times, parameters))
     dots = tree.leaves(cts)
     wanted = _flags(moving, problem.vectors)
-    along = [_dense(t, x) for t, x in zip(dots, chosen(point.leaves, wanted), strict=True)]
+    along = [_dense(t, x) for t, x in zip(dots, select(point.leaves, wanted), strict=True)]
 
     def function(*active: Any) -> Any:
         return point.tangents(wanted, along, point.merged(which, active))[1]
 
-    of_seeds, pull = vjp(function, *chosen(point.leaves, which))
+    of_seeds, pull = vjp(function, *select(point.leaves, which))
     given = iter(pull(seeds))
     leaves = [next(given) if w else None for w in which]
-    of_state, (of_times,), of_parameters = grouped(leaves, problem.vectors, 1)
+    of_state, (of_times,), of_parameters = split_list(leaves, problem.vectors, 1)
     return of_state, of_times, None, of_parameters, of_seeds
 
 

@@ -13,7 +13,7 @@ which. Here is multiplication and addition in one; :class:`Primitive` says what 
 >>> @multiply_add_p.host
 ... def evaluate(x, y, z):
 ...     return np.add(np.multiply(x, y), z)
->>> @multiply_add_p.shape
+>>> @multiply_add_p.abstract_eval
 ... def shape(x, y, z):
 ...     return ShapedArray(x.shape, x.dtype)
 >>> @multiply_add_p.jvp
@@ -29,7 +29,7 @@ which. Here is multiplication and addition in one; :class:`Primitive` says what 
 >>> @multiply_add_p.batch
 ... def batch(axis, args, dims):
 ...     return multiply_add(*(to_front(a, d, axis) for a, d in zip(args, dims))), 0
->>> @multiply_add_p.xla
+>>> @multiply_add_p.lowering
 ... def xla(hlo, x, y, z):
 ...     return hlo.same("stablehlo.add", hlo.same("stablehlo.multiply", x, y), z)
 >>> print(*pullback.jit(pullback.grad(multiply_add, argnums=(0, 1, 2)))(2.0, 3.0, 4.0))
@@ -40,9 +40,10 @@ from typing import Any
 
 from pullback.backends.hlo import Builder as Builder
 from pullback.backends.hlo import Value as Value
-from pullback.core.linear import Linear as Linear
+from pullback.core.linear import LinearVar as LinearVar
 from pullback.core.linear import is_linear as is_linear
 from pullback.core.rules import Primitive as Primitive
+from pullback.core.trace import RuleKind as RuleKind
 from pullback.core.types import ZERO as ZERO
 from pullback.core.types import MappedAxis as MappedAxis
 from pullback.core.types import ShapedArray as ShapedArray
@@ -73,6 +74,6 @@ def to_front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
 
 
 __all__ = [
-    "ZERO", "Builder", "Linear", "MappedAxis", "Primitive", "ShapedArray", "Value", "core", "instantiate", "is_linear",
-    "to_front",
+    "ZERO", "Builder", "LinearVar", "MappedAxis", "Primitive", "RuleKind", "ShapedArray", "Value", "core",
+    "instantiate", "is_linear", "to_front",
 ]  # fmt: skip

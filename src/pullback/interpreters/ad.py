@@ -21,7 +21,7 @@ from pullback.core import dtypes, rules, trace
 from pullback.core.array import Array, typeof
 from pullback.core.errors import CustomRuleError
 from pullback.core.jaxpr import infer
-from pullback.core.linear import Linear, operand_avals
+from pullback.core.linear import LinearVar, operand_avals
 from pullback.core.trace import Primitive, Rule
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
@@ -70,7 +70,7 @@ class UndefinedPrimal:
     __slots__ = ("_linear",)
 
     def __init__(self, aval: ShapedArray) -> None:
-        self._linear = Linear(-1, None, (), {}, aval)
+        self._linear = LinearVar(-1, None, (), {}, aval)
 
     @property
     def aval(self) -> ShapedArray:
@@ -184,7 +184,7 @@ def _set_transpose(primitive: Primitive, rule: Rule) -> None:
 
 
 def _undefined(x: Any) -> Any:
-    if type(x) is not Linear:
+    if type(x) is not LinearVar:
         return x
     undefined = object.__new__(UndefinedPrimal)
     undefined._linear = x
@@ -200,7 +200,7 @@ def _spelled_transpose(primitive: Primitive, rule: Rule) -> Rule:
         else:
             cts = rule(ct, *linear, **params)
         return [
-            None if type(x) is not Linear or c is None else Zero(x.aval) if c is ZERO else c
+            None if type(x) is not LinearVar or c is None else Zero(x.aval) if c is ZERO else c
             for c, x in zip(cts, linear, strict=True)
         ]
 

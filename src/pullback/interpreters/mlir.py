@@ -86,13 +86,13 @@ _FAMILIES = {"gpu": ("cuda", "rocm")}
 
 
 class _ByPlatform:
-    """An XLA rule that takes the one for the platform that is compiled for; that for None is for all others."""
+    """A lowering rule that takes the one for the platform that is compiled for; that for None is for all others."""
 
     __slots__ = ("primitive", "rules")
 
     def __init__(self, primitive: Primitive) -> None:
         self.primitive = primitive
-        self.rules: dict[str | None, Rule] = {} if primitive.xla_rule is None else {None: primitive.xla_rule}
+        self.rules: dict[str | None, Rule] = {} if primitive.lowering_rule is None else {None: primitive.lowering_rule}
 
     def __call__(self, hlo: Any, *values: Any, **params: Any) -> Any:
         platform = hlo.module.platform
@@ -133,10 +133,10 @@ def register_lowering(
     """
     if not callable(rule):
         raise ArgumentError(f"register_lowering takes a function as the rule of {prim.name!r}, got {rule!r}")
-    if not isinstance(prim.xla_rule, _ByPlatform):
-        prim.xla_rule = _ByPlatform(prim)
+    if not isinstance(prim.lowering_rule, _ByPlatform):
+        prim.lowering_rule = _ByPlatform(prim)
     for name in _FAMILIES.get(platform or "", (platform,)):
-        prim.xla_rule.rules[name] = _as_ours(prim, rule)
+        prim.lowering_rule.rules[name] = _as_ours(prim, rule)
 
 
 def _as_ours(primitive: Primitive, rule: Callable[..., Any]) -> Rule:
@@ -148,7 +148,7 @@ def _as_ours(primitive: Primitive, rule: Callable[..., Any]) -> Rule:
             outs = bindings.write(hlo, primitive, rule, values, params)
         return outs if primitive.multiple_results or len(outs) != 1 else outs[0]
 
-    return rules.checked_xla(primitive, xla)
+    return rules.checked_lowering(primitive, xla)
 
 
 # What rules are made of -----------------------------------------------------------------------------------------------

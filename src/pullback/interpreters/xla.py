@@ -32,7 +32,7 @@ def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
     """Evaluate an operation by compiling it, as a program of one operation; for ``def_impl``.
 
     Args:
-      prim: an operation with a shape rule and a rule for the compiler.
+      prim: an operation with an abstract evaluation rule and a rule for the compiler.
       args: arrays and numbers.
       params: its parameters.
 
@@ -45,8 +45,8 @@ def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
     """
     from pullback.backends.one_operation import evaluate
 
-    if prim.xla_rule is None:
-        raise missing_rule(prim, "xla", "compilation (apply_primitive)")
+    if prim.lowering_rule is None:
+        raise missing_rule(prim, "lowering", "compilation (apply_primitive)")
     return evaluate(prim, rules.settled(args), params)
 
 
@@ -81,7 +81,7 @@ def _translations(platform: str | None) -> Table:
     def register(primitive: Primitive, rule: Rule) -> None:
         register_translation(primitive, rule, platform=platform)
 
-    return Table("translation", lambda primitive: primitive.xla_rule, register, lambda primitive, rule: rule)
+    return Table("translation", lambda primitive: primitive.lowering_rule, register, lambda primitive, rule: rule)
 
 
 class _Platforms(dict[str, Table]):

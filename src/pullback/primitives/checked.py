@@ -1,7 +1,7 @@
 """Checked operations on elements: ``pullback.lax`` in front of the primitives, which check nothing themselves.
 
 Evaluation would let NumPy promote dtypes and broadcast ranks. A checked function refuses operands that the primitive's
-shape rule refuses, whichever trace is current, and operands of different ranks.
+abstract evaluation rule refuses, whichever trace is current, and operands of different ranks.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def _fits(kind: type, dtype: np.dtype[Any] | None) -> bool:
 
 
 def bind(primitive: Primitive, *xs: Any, **params: Any) -> Any:
-    """Hand operands that the shape rule accepts to the current trace.
+    """Hand operands that the abstract evaluation rule accepts to the current trace.
 
     Raises:
       DtypeError, ShapeError: they do not fit the operation.
     """
-    if primitive.shape_rule is not None:
-        primitive.shape_rule(*operand_avals(xs), **params)
+    if primitive.abstract_eval_rule is not None:
+        primitive.abstract_eval_rule(*operand_avals(xs), **params)
     return state.trace.process(primitive, xs, params)
 
 
@@ -73,12 +73,12 @@ def checked(primitive: Primitive, arity: int, name: str = "") -> Callable[..., A
       name: the name of the function, if it is not that of the primitive.
     """
     name = name or primitive.name
-    accepted: set[Any] = set()  # dtypes that the shape rule has accepted
+    accepted: set[Any] = set()  # dtypes that the abstract evaluation rule has accepted
 
     def unary(x: Any) -> Any:
         x = array_operand(name, x)
         if x.dtype not in accepted:
-            primitive.shape_rule(typeof(x))  # type: ignore[misc]
+            primitive.abstract_eval_rule(typeof(x))  # type: ignore[misc]
             accepted.add(x.dtype)
         return state.trace.process(primitive, (x,), {})
 

@@ -36,7 +36,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
      [1. 2.]]
     """
     x = array_operand("linalg.cholesky", x)
-    linalg.cholesky_p.shape_rule(typeof(x))  # type: ignore[misc]  # so that an error is not one of the sum
+    linalg.cholesky_p.abstract_eval_rule(typeof(x))  # type: ignore[misc]  # so that an error is not one of the sum
     return linalg.cholesky(linalg.hermitian_part(x) if symmetrize_input else x)
 
 

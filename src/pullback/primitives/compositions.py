@@ -1,10 +1,10 @@
 """Elementwise operations that the compiler lacks, or computes less well than the host, in terms of others.
 
-``REAL_RULES`` and ``COMPLEX_RULES`` have the XLA rule of each operation that is declared with ``COMPOSED``; the module
-is imported when the first of them is compiled. Three things recur. Half precision is computed in single, and rounded
-once. The compiler loses the sign of zeros in complex numbers, which decides on what side of a branch cut they are
-(Kahan, *Branch cuts for complex elementary functions*, in *The State of the Art in Numerical Analysis*, 1987): it is
-put back. And a zero times an infinity is zero where the zero is exact.
+``REAL_RULES`` and ``COMPLEX_RULES`` have the lowering rule of each operation that is declared with ``COMPOSED``; the
+module is imported when the first of them is compiled. Three things recur. Half precision is computed in single, and
+rounded once. The compiler loses the sign of zeros in complex numbers, which decides on what side of a branch cut they
+are (Kahan, *Branch cuts for complex elementary functions*, in *The State of the Art in Numerical Analysis*, 1987): it
+is put back. And a zero times an infinity is zero where the zero is exact.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.config import PRECISIONS, config
 from pullback.core.errors import ShapeError
-from pullback.core.linear import Linear
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
@@ -119,7 +119,7 @@ def _contract(x: Any, y: Any, plan: _Plan) -> Any:
 # Types -------------------------------------------------------------------------------------------------------------
 
 
-@dot_general_p.shape
+@dot_general_p.abstract_eval
 def _dot_shape(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims) -> ShapedArray:
     dtype = same_dtype("dot_general", [x, y])
     return ShapedArray(_result_shape(x.shape, y.shape, dimension_numbers), dtype)
@@ -153,7 +153,7 @@ def _are_axes(rank: int, axes: Shape) -> bool:
 
 @partial(dot_general_p.transpose, linear_in="each")
 def _dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
-    if type(x) is Linear:
+    if type(x) is LinearVar:
         numbers, order = _left_cotangent(len(ct.shape), len(y.shape), dimension_numbers)
         return _permuted(dot_general_p.bind(ct, y, dimension_numbers=numbers), order), None
     numbers, order = _right_cotangent(len(ct.shape), len(x.shape), dimension_numbers)
@@ -229,7 +229,7 @@ _MANY_PRODUCTS = 1 << 20
 """From so many products on, four real contractions take half the time of a complex one, which is not a library's."""
 
 
-@dot_general_p.xla
+@dot_general_p.lowering
 def _dot_xla(hlo: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
     (xc, _), _ = dimension_numbers
     products = math.prod(hlo.result.shape) * math.prod(x.shape[i] for i in xc)

@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, shape_of
 from pullback.core.errors import DtypeError, IndexRangeError, ShapeError
-from pullback.core.linear import Linear
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -153,9 +153,9 @@ def elementwise(
     p = Primitive(name, keeps_weak_type=out is None)
     p.host_rule = host
     if hlo is not None:
-        p.xla_rule = xla_elementwise(name, hlo, hlo_complex)
+        p.lowering_rule = xla_elementwise(name, hlo, hlo_complex)
 
-    @p.shape
+    @p.abstract_eval
     def shape(*avals: ShapedArray) -> ShapedArray:
         dtype = avals[0].dtype if arity == 1 else same_dtype(name, avals)
         check_dtype(name, of, dtype)
@@ -185,11 +185,11 @@ def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[
       jvp: a sequence of ``rule(t, *operands, **params) -> tangent`` of the shape of the result, one an operand.
     """
     p = Primitive(name)
-    p.inline_rule = formula
-    p.xla_rule = lambda hlo, *operands, **params: hlo.inline(partial(formula, **params), *operands)
+    p.decomposition_rule = formula
+    p.lowering_rule = lambda hlo, *operands, **params: hlo.inline(partial(formula, **params), *operands)
     p.batch_rule = batch_broadcasting(p)
 
-    @p.shape
+    @p.abstract_eval
     def shape(*avals: ShapedArray, **params: Any) -> ShapedArray:
         dtype = same_dtype(name, avals)
         check_dtype(name, of, dtype)
@@ -348,7 +348,7 @@ def spread(t: Any, x: Any, ans: Any) -> Any:
     return t if shape_of(x) == ans.shape else shapes.broadcast_to(t, ans.shape)
 
 
-def sum_to(ct: Any, x: Linear) -> Any:
+def sum_to(ct: Any, x: LinearVar) -> Any:
     """A cotangent summed over the axes along which the operand ``x`` was broadcast."""
     shape = x.shape
     return ct if ct.shape == shape else shapes.unbroadcast(ct, shape)

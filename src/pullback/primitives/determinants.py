@@ -73,10 +73,10 @@ def det(x: Any) -> Any:
 
 det_p = Primitive("det", keeps_weak_type=False)
 det_p.host_rule = np.linalg.det
-det_p.xla(lambda hlo, x: hlo.inline(_det_by_factors, x))
+det_p.lowering(lambda hlo, x: hlo.inline(_det_by_factors, x))
 
 
-@det_p.shape
+@det_p.abstract_eval
 def _det_shape(x: ShapedArray) -> ShapedArray:
     check_square("det", x)
     check_decomposable("det", x)
@@ -189,7 +189,7 @@ def slogdet(x: Any) -> list[Any]:
 
 
 slogdet_p = Primitive("slogdet", multiple_results=True, keeps_weak_type=False)
-slogdet_p.xla(lambda hlo, x: hlo.inline(_slogdet_by_factors, x))
+slogdet_p.lowering(lambda hlo, x: hlo.inline(_slogdet_by_factors, x))
 
 
 @slogdet_p.host
@@ -199,7 +199,7 @@ def _slogdet_host(x: Any) -> list[Any]:
     return [np.where(unknown, x.dtype.type(not_a_number(x.dtype)), sign)[()] if unknown.any() else sign, logarithm]
 
 
-@slogdet_p.shape
+@slogdet_p.abstract_eval
 def _slogdet_shape(x: ShapedArray) -> list[ShapedArray]:
     check_square("slogdet", x)
     check_decomposable("slogdet", x)

@@ -19,7 +19,7 @@ from pullback.backends import host, host_narrow
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, shape_of, typeof
 from pullback.core.errors import DtypeError
-from pullback.core.linear import Linear
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive, Rule
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import shapes
@@ -69,12 +69,12 @@ add_p = elementwise("add", of=VALUE, arity=2, host=operator.add, hlo="add")
 sub_p = elementwise("sub", of=NUMBER, arity=2, host=operator.sub, hlo="subtract")
 mul_p = elementwise("mul", of=VALUE, arity=2, host=operator.mul, hlo="multiply")
 div_p = elementwise("div", of=NUMBER, arity=2, host=host.div)
-div_p.xla(lambda hlo, x, y: hlo.divide(x, y, hlo.result.shape))
+div_p.lowering(lambda hlo, x, y: hlo.divide(x, y, hlo.result.shape))
 
 
 # The sum of two terms of a derivative, which have one shape: nothing broadcasts, so nothing needs to be summed.
 add_any_p = elementwise("add_any", of=INEXACT, arity=2, host=operator.add, hlo="add")
-add_any_p.transpose(lambda ct, x, y: (ct if type(x) is Linear else None, ct if type(y) is Linear else None))
+add_any_p.transpose(lambda ct, x, y: (ct if type(x) is LinearVar else None, ct if type(y) is LinearVar else None))
 
 
 @add_any_p.batch
@@ -105,7 +105,7 @@ def _add_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
 
 @add_p.transpose
 def _add_transpose(ct: Any, x: Any, y: Any) -> Any:
-    return sum_to(ct, x) if type(x) is Linear else None, sum_to(ct, y) if type(y) is Linear else None
+    return sum_to(ct, x) if type(x) is LinearVar else None, sum_to(ct, y) if type(y) is LinearVar else None
 
 
 @sub_p.tangent
@@ -120,7 +120,7 @@ def _sub_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
 
 @sub_p.transpose
 def _sub_transpose(ct: Any, x: Any, y: Any) -> Any:
-    return sum_to(ct, x) if type(x) is Linear else None, sum_to(neg(ct), y) if type(y) is Linear else None
+    return sum_to(ct, x) if type(x) is LinearVar else None, sum_to(neg(ct), y) if type(y) is LinearVar else None
 
 
 @mul_p.tangent
@@ -138,7 +138,7 @@ def _mul_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
 
 @partial(mul_p.transpose, linear_in="each")
 def _mul_transpose(ct: Any, x: Any, y: Any) -> Any:
-    if type(x) is Linear:
+    if type(x) is LinearVar:
         return sum_to(mul_p.bind(ct, y), x), None
     return None, sum_to(mul_p.bind(x, ct), y)
 
@@ -203,7 +203,7 @@ integer_pow_p.batch_rule = batch_unary(integer_pow_p)
 integer_pow_p.host_rule = host.integer_pow
 
 
-@integer_pow_p.xla
+@integer_pow_p.lowering
 def _integer_pow_xla(hlo: Any, x: Any, *, y: int) -> Any:
     """By squaring, as on the host."""
     if y < 0:
@@ -218,7 +218,7 @@ def _integer_pow_xla(hlo: Any, x: Any, *, y: int) -> Any:
     return hlo.splat(1, x.shape, x.dtype) if result is None else result
 
 
-@integer_pow_p.shape
+@integer_pow_p.abstract_eval
 def _integer_pow_shape(x: ShapedArray, *, y: int) -> ShapedArray:
     check_dtype("integer_pow", NUMBER, x.dtype)
     return ShapedArray(x.shape, x.dtype)
@@ -446,8 +446,8 @@ def _complex_jvp(primals: Any, tangents: Any) -> Any:
 
 @complex_p.transpose
 def _complex_transpose(ct: Any, x: Any, y: Any) -> Any:
-    by_x = sum_to(real(ct), x) if type(x) is Linear else None
-    by_y = sum_to(neg(imag(ct)), y) if type(y) is Linear else None
+    by_x = sum_to(real(ct), x) if type(x) is LinearVar else None
+    by_y = sum_to(neg(imag(ct)), y) if type(y) is LinearVar else None
     return by_x, by_y
 
 
@@ -589,7 +589,7 @@ select_n_p.host_rule = host.select_n
 select_n_p.batch_rule = batch_broadcasting(select_n_p)
 
 
-@select_n_p.xla
+@select_n_p.lowering
 def _select_n_xla(hlo: Any, which: Any, *cases: Any) -> Any:
     """An integer that is out of range selects the nearest case."""
     shape = hlo.result.shape
@@ -603,7 +603,7 @@ def _select_n_xla(hlo: Any, which: Any, *cases: Any) -> Any:
     return chosen
 
 
-@select_n_p.shape
+@select_n_p.abstract_eval
 def _select_n_shape(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
     check_dtype("select_n", BITS, which.dtype)
     dtype = same_dtype("select_n", cases)
@@ -627,7 +627,7 @@ def _select_n_transpose(ct: Any, which: Any, *cases: Any) -> Any:
     def share(i: int) -> Any:
         return select_n(which, *[ct if j == i else 0 for j in range(len(cases))])
 
-    return None, *(sum_to(share(i), c) if type(c) is Linear else None for i, c in enumerate(cases))
+    return None, *(sum_to(share(i), c) if type(c) is LinearVar else None for i, c in enumerate(cases))
 
 
 clamp_p = elementwise(
@@ -655,7 +655,7 @@ convert_element_type_p.host_rule = host.convert
 convert_element_type_p.batch_rule = batch_unary(convert_element_type_p)
 
 
-@convert_element_type_p.xla
+@convert_element_type_p.lowering
 def _convert_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any], weak_type: bool) -> Any:
     old = x.dtype
     if dtypes.is_float(old) and old.itemsize == 1:  # the compiler's own conversions of these to integers are not right
@@ -667,7 +667,7 @@ def _convert_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any], weak_type: bool)
     return hlo.convert(x, new_dtype)
 
 
-@convert_element_type_p.shape
+@convert_element_type_p.abstract_eval
 def _convert_shape(x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool) -> ShapedArray:
     host.check_cast(x.dtype, new_dtype)
     return ShapedArray(x.shape, new_dtype, weak_type)
@@ -683,7 +683,7 @@ def _convert_jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any], weak_
 
 
 @convert_element_type_p.transpose
-def _convert_transpose(ct: Any, x: Linear, *, new_dtype: np.dtype[Any], weak_type: bool) -> Any:
+def _convert_transpose(ct: Any, x: LinearVar, *, new_dtype: np.dtype[Any], weak_type: bool) -> Any:
     old = x.dtype
     if dtypes.is_complex(ct.dtype) and not dtypes.is_complex(old):
         ct = real(ct)
@@ -703,7 +703,7 @@ bitcast_convert_type_p.jvp_rule = jvp_zero(bitcast_convert_type_p)
 bitcast_convert_type_p.batch_rule = batch_unary(bitcast_convert_type_p)
 
 
-@bitcast_convert_type_p.xla
+@bitcast_convert_type_p.lowering
 def _bitcast_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
     """Booleans have one bit in the compiler, and complex numbers have none but those of their parts."""
     shape, last = x.shape, len(x.shape)
@@ -723,7 +723,7 @@ def _bitcast_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
     return hlo.bitcast(x, shape, new_dtype)
 
 
-@bitcast_convert_type_p.shape
+@bitcast_convert_type_p.abstract_eval
 def _bitcast_shape(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
     if x.dtype.itemsize != new_dtype.itemsize:
         raise DtypeError(

@@ -18,7 +18,7 @@ from pullback.backends import host_indexing
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, ArrayImpl
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
-from pullback.core.linear import Linear
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes, slicing
@@ -193,13 +193,13 @@ def _dynamic_slice_host(x: Any, *starts: Any, slice_sizes: Shape) -> Any:
     return out
 
 
-@dynamic_slice_p.shape
+@dynamic_slice_p.abstract_eval
 def _dynamic_slice_shape(x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape) -> ShapedArray:
     _check_block("dynamic_slice", x, slice_sizes, starts)
     return ShapedArray(slice_sizes, x.dtype)
 
 
-@dynamic_slice_p.xla
+@dynamic_slice_p.lowering
 def _dynamic_slice_xla(hlo: Any, x: Any, *starts: Any, slice_sizes: Shape) -> Any:
     from pullback.backends import hlo_indexing
 
@@ -215,7 +215,7 @@ def _dynamic_slice_jvp(primals: Any, tangents: Any, *, slice_sizes: Shape) -> An
 
 
 @partial(dynamic_slice_p.transpose, linear_in=(0,))
-def _dynamic_slice_transpose(ct: Any, x: Linear, *starts: Any, slice_sizes: Shape) -> Any:
+def _dynamic_slice_transpose(ct: Any, x: LinearVar, *starts: Any, slice_sizes: Shape) -> Any:
     return dynamic_update_slice(zeros(x.shape, ct.dtype), ct, starts), *(None for _ in starts)
 
 
@@ -244,14 +244,14 @@ def _dynamic_update_slice_host(x: Any, update: Any, *starts: Any) -> Any:
     return out[()]
 
 
-@dynamic_update_slice_p.shape
+@dynamic_update_slice_p.abstract_eval
 def _dynamic_update_slice_shape(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> ShapedArray:
     dtype = same_dtype("dynamic_update_slice", [x, update])
     _check_block("dynamic_update_slice", x, update.shape, starts)
     return ShapedArray(x.shape, dtype)
 
 
-@dynamic_update_slice_p.xla
+@dynamic_update_slice_p.lowering
 def _dynamic_update_slice_xla(hlo: Any, x: Any, update: Any, *starts: Any) -> Any:
     from pullback.backends import hlo_indexing
 
@@ -272,8 +272,8 @@ def _dynamic_update_slice_jvp(primals: Any, tangents: Any) -> Any:
 
 @partial(dynamic_update_slice_p.transpose, linear_in=(0, 1))
 def _dynamic_update_slice_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> Any:
-    rest = dynamic_update_slice(ct, zeros(update.shape, ct.dtype), starts) if type(x) is Linear else None
-    part = dynamic_slice(ct, starts, update.shape) if type(update) is Linear else None
+    rest = dynamic_update_slice(ct, zeros(update.shape, ct.dtype), starts) if type(x) is LinearVar else None
+    part = dynamic_slice(ct, starts, update.shape) if type(update) is LinearVar else None
     return rest, part, *(None for _ in starts)
 
 
@@ -384,7 +384,7 @@ def _fill(dtype: np.dtype[Any], mode: GatherScatterMode, fill_value: Any) -> Any
     return default_fill(dtype) if fill_value is None else fill_value
 
 
-@gather_p.shape
+@gather_p.abstract_eval
 def _gather_shape(
     x: ShapedArray, indices: ShapedArray, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
     indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
@@ -393,7 +393,7 @@ def _gather_shape(
     return ShapedArray(_check_gather(x.shape, indices.shape, dimension_numbers, slice_sizes), x.dtype)
 
 
-@gather_p.xla
+@gather_p.lowering
 def _gather_xla(
     hlo: Any, x: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
     indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
@@ -459,7 +459,7 @@ def _gather_jvp(primals: Any, tangents: Any, *, fill_value: Any, **params: Any) 
 
 @partial(gather_p.transpose, linear_in=(0,))
 def _gather_transpose(
-    ct: Any, x: Linear, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
+    ct: Any, x: LinearVar, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
     indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
 ) -> Any:  # fmt: skip
     from pullback.primitives import scatter

@@ -18,7 +18,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.interrupts import imported
-from pullback.core.linear import Linear
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -157,7 +157,7 @@ def not_a_number(dtype: np.dtype[Any]) -> complex | float:
     return complex(math.nan, math.nan) if dtypes.is_complex(dtype) else math.nan
 
 
-@cholesky_p.shape
+@cholesky_p.abstract_eval
 def _cholesky_shape(x: ShapedArray) -> ShapedArray:
     check_square("cholesky", x)
     check_decomposable("cholesky", x)
@@ -197,7 +197,7 @@ def _cholesky_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
     return cholesky(shapes.moveaxis(args[0], dims[0], 0)), 0
 
 
-@cholesky_p.xla
+@cholesky_p.lowering
 def _cholesky_xla(hlo: Any, x: Any) -> Any:
     # XLA's own operation is a loop of small steps: at 500 by 500 it takes 19 ms (float32) to 390 ms (complex128) where
     # LAPACK takes 0.9 and 3.9 ms, and it is compiled in 0.8 s, against 0.03 s.
@@ -315,7 +315,7 @@ def _substitute(a: Any, x: Any, *, forwards: bool, unit_diagonal: bool) -> None:
         x[:, rest] -= a[:, rest, i, None] * row[:, None]
 
 
-@triangular_solve_p.shape
+@triangular_solve_p.abstract_eval
 def _triangular_solve_shape(a: ShapedArray, b: ShapedArray, *, left_side: bool, **params: bool) -> ShapedArray:
     check_square("triangular_solve", a)
     if a.ndim != b.ndim or a.shape[:-2] != b.shape[:-2]:
@@ -356,7 +356,7 @@ def _triangular_solve_jvp(primals: Any, tangents: Any, **params: bool) -> Any:
 
 
 @partial(triangular_solve_p.transpose, linear_in=(1,))
-def _triangular_solve_transpose(ct: Any, a: Any, b: Linear, *, transpose_a: bool, **params: bool) -> Any:
+def _triangular_solve_transpose(ct: Any, a: Any, b: LinearVar, *, transpose_a: bool, **params: bool) -> Any:
     return None, triangular_solve_p.bind(a, ct, transpose_a=not transpose_a, **params)
 
 
@@ -395,7 +395,7 @@ def solve_for_many(solve: Callable[[Any], Any], b: Any, dim: int, *, columns: bo
     return shapes.reshape(solve(shapes.reshape(b, wide)), shape), new
 
 
-@triangular_solve_p.xla
+@triangular_solve_p.lowering
 def _triangular_solve_xla(
     hlo: Any,
     a: Any,

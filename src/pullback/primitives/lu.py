@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.errors import ShapeError
-from pullback.core.linear import Linear
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -110,7 +110,7 @@ def _permutation_of_one(pivots: list[int], size: int) -> list[int]:
     return rows
 
 
-@lu_pivots_to_permutation_p.shape
+@lu_pivots_to_permutation_p.abstract_eval
 def _permutation_shape(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
     check_dtype("lu_pivots_to_permutation", INTEGER, pivots.dtype)
     if pivots.ndim < 1 or pivots.shape[-1] > permutation_size:
@@ -126,7 +126,7 @@ def _permutation_batch(axis: MappedAxis, args: Any, dims: Any, *, permutation_si
     return pivots_to_permutation(shapes.moveaxis(args[0], dims[0], 0), permutation_size), 0
 
 
-@lu_pivots_to_permutation_p.xla
+@lu_pivots_to_permutation_p.lowering
 def _permutation_xla(hlo: Any, pivots: Any, *, permutation_size: int) -> Any:
     shape = (*pivots.shape[:-1], permutation_size)
     rows = hlo.iota(shape, len(shape) - 1, _INT32)
@@ -199,7 +199,7 @@ def _lu_of_many(x: Any, factors: Any, pivots: Any) -> None:
         factors[:, i + 1 :, i + 1 :] -= factors[:, i + 1 :, i, None] * row[:, None, i + 1 :]
 
 
-@lu_p.shape
+@lu_p.abstract_eval
 def _lu_shape(x: ShapedArray) -> list[ShapedArray]:
     if x.ndim < 2:
         raise ShapeError(f"lu takes matrices in the last two axes of an array, got shape {x.shape}")
@@ -266,7 +266,7 @@ def _lu_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
     return lu(shapes.moveaxis(args[0], dims[0], 0)), [0, 0, 0]
 
 
-@lu_p.xla
+@lu_p.lowering
 def _lu_xla(hlo: Any, x: Any) -> list[Any]:
     *batch, m, n = x.shape
     pivots = ((*batch, min(m, n)), _INT32)
@@ -396,7 +396,7 @@ def _linear_solve_host(a: Any, factors: Any, permutation: Any, b: Any, *, transp
     return out
 
 
-@linear_solve_p.shape
+@linear_solve_p.abstract_eval
 def _linear_solve_shape(
     a: ShapedArray, factors: ShapedArray, permutation: ShapedArray, b: ShapedArray, *, transpose: bool
 ) -> ShapedArray:
@@ -428,7 +428,7 @@ def _linear_solve_jvp(primals: Any, tangents: Any, *, transpose: bool) -> Any:
 
 @partial(linear_solve_p.transpose, linear_in=(3,))
 def _linear_solve_transpose(
-    ct: Any, a: Any, factors: Any, permutation: Any, b: Linear, *, transpose: bool
+    ct: Any, a: Any, factors: Any, permutation: Any, b: LinearVar, *, transpose: bool
 ) -> tuple[Any, ...]:
     return None, None, None, linear_solve_p.bind(a, factors, permutation, ct, transpose=not transpose)
 
@@ -442,6 +442,6 @@ def _linear_solve_batch(axis: MappedAxis, args: Any, dims: Any, **params: bool) 
     return solve_for_many(partial(linear_solve_p.bind, *factors, **params), b, dim, columns=True)
 
 
-@linear_solve_p.xla
+@linear_solve_p.lowering
 def _linear_solve_xla(hlo: Any, a: Any, factors: Any, permutation: Any, b: Any, *, transpose: bool) -> Any:
     return hlo.inline(partial(lu_solve, transpose=transpose), factors, permutation, b)

@@ -135,7 +135,7 @@ def _hash_piece(operands: Sequence[Any], a: Any, b: Any, scratch: Any) -> None:
         np.add(b, i + 1, b)
 
 
-@threefry2x32_p.shape
+@threefry2x32_p.abstract_eval
 def _threefry_shape(*operands: ShapedArray) -> list[ShapedArray]:
     if any(x.dtype != _word for x in operands):
         raise DtypeError(f"threefry2x32 takes operands of uint32, got {', '.join(map(str, operands))}")
@@ -152,7 +152,7 @@ def _threefry_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
     return out, [dim, dim]
 
 
-@threefry2x32_p.xla
+@threefry2x32_p.lowering
 def _threefry_xla(hlo: Any, *operands: Any) -> list[Any]:
     """A call of a function, so that the hash is written once however often it is used."""
     key = "threefry2x32", tuple(x.shape for x in operands)
@@ -203,21 +203,21 @@ def random_unwrap(keys: Any) -> Any:
 random_wrap_p = Primitive("random_wrap", keeps_weak_type=False)
 random_wrap_p.host_rule = lambda x: np.ascontiguousarray(x).view(dtypes.key_dtype).reshape(x.shape[:-1])
 random_wrap_p.jvp_rule = jvp_zero(random_wrap_p)
-random_wrap_p.xla(lambda hlo, words: hlo.bitcast(words, words.shape[:-1], dtypes.key_dtype))
+random_wrap_p.lowering(lambda hlo, words: hlo.bitcast(words, words.shape[:-1], dtypes.key_dtype))
 random_unwrap_p = Primitive("random_unwrap", keeps_weak_type=False)
 random_unwrap_p.host_rule = lambda x: x["fry"]
 random_unwrap_p.jvp_rule = jvp_zero(random_unwrap_p)
-random_unwrap_p.xla(lambda hlo, keys: hlo.bitcast(keys, (*keys.shape, 2), _word))
+random_unwrap_p.lowering(lambda hlo, keys: hlo.bitcast(keys, (*keys.shape, 2), _word))
 
 
-@random_wrap_p.shape
+@random_wrap_p.abstract_eval
 def _wrap_shape(words: ShapedArray) -> ShapedArray:
     if words.dtype != _word or words.shape[-1:] != (2,):
         raise ShapeError(f"the words of keys must be uint32 of a shape that ends with 2, got {words}")
     return ShapedArray(words.shape[:-1], dtypes.key_dtype)
 
 
-@random_unwrap_p.shape
+@random_unwrap_p.abstract_eval
 def _unwrap_shape(keys: ShapedArray) -> ShapedArray:
     if keys.dtype != dtypes.key_dtype:
         raise DtypeError(f"expected typed random keys, got {keys}")

@@ -13,7 +13,7 @@ from pullback.backends import host_reductions as host
 from pullback.backends.host_narrow import in_eight_bits
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError, ShapeError
-from pullback.core.linear import Linear
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -62,9 +62,9 @@ def reduction(name: str, *, of: Of, host: Callable[..., Any], hlo: str, start: S
     p = Primitive(name)
     p.host_rule = host
     p.batch_rule = _batch_over_axes(p)
-    p.xla_rule = _xla_reduction(hlo, start)
+    p.lowering_rule = _xla_reduction(hlo, start)
 
-    @p.shape
+    @p.abstract_eval
     def shape(x: ShapedArray, *, axes: Shape) -> ShapedArray:
         check_dtype(name, of, x.dtype)
         return ShapedArray(reduced_shape(name, x.shape, axes), x.dtype)
@@ -193,7 +193,7 @@ for _p in (reduce_and_p, reduce_or_p, reduce_xor_p):
 
 
 @reduce_sum_p.transpose
-def _reduce_sum_transpose(ct: Any, x: Linear, *, axes: Shape) -> Any:
+def _reduce_sum_transpose(ct: Any, x: LinearVar, *, axes: Shape) -> Any:
     shape = x.shape
     kept = tuple(i for i in range(len(shape)) if i not in axes)
     return (shapes.broadcast_in_dim(ct, shape, kept),)
@@ -261,7 +261,7 @@ norm_p.host_rule = host.norm
 norm_p.batch_rule = _batch_over_axes(norm_p)
 
 
-@norm_p.shape
+@norm_p.abstract_eval
 def _norm_shape(x: ShapedArray, *, axes: Shape) -> ShapedArray:
     check_dtype("norm", INEXACT, x.dtype)
     return ShapedArray(reduced_shape("norm", x.shape, axes), dtypes.to_real(x.dtype))
@@ -279,7 +279,7 @@ def _norm_jvp(primals: Any, tangents: Any, *, axes: Shape) -> Any:
     return ans, reduce_sum(ops.where(zero, 0, along), axes)
 
 
-@norm_p.xla
+@norm_p.lowering
 def _norm_xla(hlo: Any, x: Any, *, axes: Shape) -> Any:
     """In double precision, or of parts of the largest element."""
     wide = np.dtype(np.float64)
@@ -319,7 +319,7 @@ def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) ->
     def host_rule(x: Any, *, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
         return find(x if x.dtype.kind != "V" else x.astype(np.float32), *axes).astype(index_dtype)
 
-    @p.shape
+    @p.abstract_eval
     def shape(x: ShapedArray, *, axes: Shape, index_dtype: np.dtype[Any]) -> ShapedArray:
         check_dtype(name, ORDERED, x.dtype)
         if not dtypes.is_integer(index_dtype):
@@ -332,7 +332,7 @@ def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) ->
             raise ShapeError(f"{name}: axis {axes[0]} of an array of shape {x.shape} is empty")
         return ShapedArray(out, index_dtype)
 
-    @p.xla
+    @p.lowering
     def xla(hlo: Any, x: Any, *, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
         from pullback.backends.hlo_sorting import ordered
 
@@ -392,9 +392,9 @@ def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any]) -
     """Declare the operation that gives all partial results of a reduction along one axis."""
     p = Primitive(name)
     p.host_rule = partial(host.accumulate, ufunc)
-    p.xla_rule = xla
+    p.lowering_rule = xla
 
-    @p.shape
+    @p.abstract_eval
     def shape(x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
         check_dtype(name, of, x.dtype)
         if not 0 <= axis < x.ndim:
@@ -523,7 +523,7 @@ linear_recurrence_p = Primitive("linear_recurrence")
 linear_recurrence_p.host_rule = host.linear_recurrence
 
 
-@linear_recurrence_p.shape
+@linear_recurrence_p.abstract_eval
 def _recurrence_shape(a: ShapedArray, b: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
     dtype = same_dtype("linear_recurrence", [a, b])
     if a.ndim != b.ndim or not 0 <= axis < a.ndim or a.shape[axis] != b.shape[axis]:
@@ -542,7 +542,7 @@ def _recurrence_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) ->
 
 
 @partial(linear_recurrence_p.transpose, linear_in=(1,))
-def _recurrence_transpose(ct: Any, a: Any, b: Linear, *, axis: int, reverse: bool) -> Any:
+def _recurrence_transpose(ct: Any, a: Any, b: LinearVar, *, axis: int, reverse: bool) -> Any:
     return None, sum_to(linear_recurrence(shift(a, axis, 0, not reverse), ct, axis, not reverse), b)
 
 
@@ -552,7 +552,7 @@ def _recurrence_batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, re
     return linear_recurrence(a, b, axis + 1, reverse), 0
 
 
-@linear_recurrence_p.xla
+@linear_recurrence_p.lowering
 def _recurrence_xla(hlo: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
     from pullback.backends import hlo_recurrences
 

@@ -14,7 +14,7 @@ import numpy as np
 from pullback.backends import host_indexing
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError, ShapeError
-from pullback.core.linear import Linear
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -70,7 +70,7 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None) -> Primitive:
         clip = mode is GatherScatterMode.CLIP
         return host_indexing.scatter(x, indices, updates, plan, combine, clip, unique_indices)
 
-    @p.shape
+    @p.abstract_eval
     def shape(
         x: ShapedArray, indices: ShapedArray, updates: ShapedArray, *, dimension_numbers: ScatterDimensionNumbers,
         indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
@@ -82,7 +82,7 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None) -> Primitive:
         _check_shapes(name, x.shape, indices.shape, updates.shape, dimension_numbers)
         return ShapedArray(x.shape, dtype)
 
-    @p.xla
+    @p.lowering
     def xla(
         hlo: Any, x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
         indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
@@ -331,8 +331,8 @@ def _scatter_add_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 @partial(scatter_add_p.transpose, linear_in=(0, 2))
 def _scatter_add_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Any) -> Any:
-    part = take_back(ct, indices, ct.shape, updates.shape, params) if type(updates) is Linear else None
-    return ct if type(x) is Linear else None, None, part
+    part = take_back(ct, indices, ct.shape, updates.shape, params) if type(updates) is LinearVar else None
+    return ct if type(x) is LinearVar else None, None, part
 
 
 @scatter_p.jvp
@@ -350,9 +350,9 @@ def _scatter_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 @partial(scatter_p.transpose, linear_in=(0, 2))
 def _scatter_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Any) -> Any:
     rest = part = None
-    if type(x) is Linear:
+    if type(x) is LinearVar:
         rest = scatter_p.bind(ct, indices, zeros(updates.shape, ct.dtype), **params)
-    if type(updates) is Linear:
+    if type(updates) is LinearVar:
         part = take_back(ct, indices, ct.shape, updates.shape, params)
         if not params["unique_indices"]:
             part = ops.where(_stays(ct.shape, indices, updates.shape, params), part, 0)
@@ -409,7 +409,7 @@ def _product_of_others(x: Any, indices: Any, updates: Any, params: dict[str, Any
 
 
 @partial(scatter_mul_p.transpose, linear_in=(0,))
-def _scatter_mul_transpose(ct: Any, x: Linear, indices: Any, updates: Any, **params: Any) -> Any:
+def _scatter_mul_transpose(ct: Any, x: LinearVar, indices: Any, updates: Any, **params: Any) -> Any:
     return scatter_mul_p.bind(ct, indices, updates, **params), None, None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.core.array import SCALARS, ArrayImpl, shape_of
 from pullback.core.errors import ShapeError
-from pullback.core.linear import Linear
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import reductions
@@ -56,7 +56,7 @@ def _broadcast_host(x: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any
 _SMALL = 4096  # Below this many elements a copy is quicker than np.broadcast_to, which is written in Python.
 
 
-@broadcast_in_dim_p.shape
+@broadcast_in_dim_p.abstract_eval
 def _broadcast_shape(x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape) -> ShapedArray:
     dims = broadcast_dimensions
     if len(dims) != x.ndim or list(dims) != sorted(set(dims)) or any(not 0 <= d < len(shape) for d in dims):
@@ -70,7 +70,7 @@ def _broadcast_shape(x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shap
 
 
 @broadcast_in_dim_p.transpose
-def _broadcast_transpose(ct: Any, x: Linear, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
+def _broadcast_transpose(ct: Any, x: LinearVar, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
     kept = [d for n, d in zip(x.shape, broadcast_dimensions, strict=True) if n != 1 or shape[d] == 1]
     out = reductions.reduce_sum(ct, [d for d in range(len(shape)) if d not in kept])
     return (reshape(out, x.shape),)
@@ -82,7 +82,7 @@ def _broadcast_batch(axis: MappedAxis, args: Any, dims: Any, *, shape: Shape, br
     return broadcast_in_dim(x, (axis.size, *shape), (0, *(d + 1 for d in broadcast_dimensions))), 0
 
 
-@broadcast_in_dim_p.xla
+@broadcast_in_dim_p.lowering
 def _broadcast_xla(hlo: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
     return hlo.broadcast_in_dim(x, shape, broadcast_dimensions) if x.shape else hlo.spread(x, shape)
 
@@ -133,10 +133,10 @@ reshape_p = Primitive("reshape")
 reshape_p.host_rule = lambda x, *, new_sizes: x.reshape(new_sizes)
 reshape_p.jvp_rule = jvp_linear(reshape_p)
 reshape_p.transpose(lambda ct, x, *, new_sizes: (reshape(ct, x.shape),))
-reshape_p.xla(lambda hlo, x, *, new_sizes: hlo.reshape(x, new_sizes))
+reshape_p.lowering(lambda hlo, x, *, new_sizes: hlo.reshape(x, new_sizes))
 
 
-@reshape_p.shape
+@reshape_p.abstract_eval
 def _reshape_shape(x: ShapedArray, *, new_sizes: Shape) -> ShapedArray:
     if math.prod(new_sizes) != x.size or any(n < 0 for n in new_sizes):
         raise ShapeError(f"cannot reshape an array of shape {x.shape} (size {x.size}) into shape {new_sizes}")
@@ -151,7 +151,7 @@ def _reshape_batch(axis: MappedAxis, args: Any, dims: Any, *, new_sizes: Shape) 
 squeeze_p = Primitive("squeeze")
 squeeze_p.jvp_rule = jvp_linear(squeeze_p)
 squeeze_p.transpose(lambda ct, x, *, dimensions: (reshape(ct, x.shape),))
-squeeze_p.xla(lambda hlo, x, *, dimensions: hlo.reshape(x, hlo.result.shape))
+squeeze_p.lowering(lambda hlo, x, *, dimensions: hlo.reshape(x, hlo.result.shape))
 
 
 @squeeze_p.host
@@ -161,7 +161,7 @@ def _squeeze_host(x: Any, *, dimensions: Shape) -> Any:
     return x.squeeze(dimensions)
 
 
-@squeeze_p.shape
+@squeeze_p.abstract_eval
 def _squeeze_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
     if any(not 0 <= d < x.ndim or x.shape[d] != 1 for d in dimensions) or len(set(dimensions)) != len(dimensions):
         raise ShapeError(f"cannot squeeze the axes {dimensions} of an array of shape {x.shape}: they must be of size 1")
@@ -202,10 +202,10 @@ def front_aligned(x: Any, dim: int, rank: int) -> Any:
 transpose_p = Primitive("transpose")
 transpose_p.host_rule = lambda x, *, permutation: x.transpose(permutation)
 transpose_p.jvp_rule = jvp_linear(transpose_p)
-transpose_p.xla(lambda hlo, x, *, permutation: hlo.transpose(x, permutation))
+transpose_p.lowering(lambda hlo, x, *, permutation: hlo.transpose(x, permutation))
 
 
-@transpose_p.shape
+@transpose_p.abstract_eval
 def _transpose_shape(x: ShapedArray, *, permutation: Shape) -> ShapedArray:
     if sorted(permutation) != list(range(x.ndim)):
         raise ShapeError(f"transpose: {permutation} is not a permutation of the axes of an array of shape {x.shape}")
@@ -213,7 +213,7 @@ def _transpose_shape(x: ShapedArray, *, permutation: Shape) -> ShapedArray:
 
 
 @transpose_p.transpose
-def _transpose_transpose(ct: Any, x: Linear, *, permutation: Shape) -> Any:
+def _transpose_transpose(ct: Any, x: LinearVar, *, permutation: Shape) -> Any:
     inverse = [0] * len(permutation)
     for i, p in enumerate(permutation):
         inverse[p] = i

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.errors import ShapeError
-from pullback.core.linear import Linear
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
@@ -36,7 +36,7 @@ def slice_in_dim(x: Any, start: int, limit: int, axis: int, stride: int = 1) -> 
 
 slice_p = Primitive("slice")
 slice_p.jvp_rule = jvp_linear(slice_p)
-slice_p.xla(
+slice_p.lowering(
     lambda hlo, x, *, start_indices, limit_indices, strides: hlo.slice(x, start_indices, limit_indices, strides)
 )
 
@@ -46,7 +46,7 @@ def _slice_host(x: Any, *, start_indices: Shape, limit_indices: Shape, strides: 
     return x[tuple(map(_slice, start_indices, limit_indices, strides))]
 
 
-@slice_p.shape
+@slice_p.abstract_eval
 def _slice_shape(x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, strides: Shape) -> ShapedArray:
     if not len(start_indices) == len(limit_indices) == len(strides) == x.ndim:
         raise ShapeError(
@@ -65,7 +65,7 @@ def _slice_shape(x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, 
 
 
 @slice_p.transpose
-def _slice_transpose(ct: Any, x: Linear, *, start_indices: Shape, limit_indices: Shape, strides: Shape) -> Any:
+def _slice_transpose(ct: Any, x: LinearVar, *, start_indices: Shape, limit_indices: Shape, strides: Shape) -> Any:
     config = []
     for n, size, start, step in zip(x.shape, ct.shape, start_indices, strides, strict=True):
         reached = start + (1 + step * (size - 1) if size else 0)
@@ -128,7 +128,7 @@ def _pad_host(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
     return out
 
 
-@pad_p.shape
+@pad_p.abstract_eval
 def _pad_shape(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig) -> ShapedArray:
     dtype = same_dtype("pad", [x, value])
     if value.ndim:
@@ -161,8 +161,8 @@ def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig
     cut = pad(ct, 0, [(-lo, -hi, 0) for lo, hi, _ in padding_config])
     by_x = slice(cut, (0,) * len(cut.shape), cut.shape, [inner + 1 for _, _, inner in padding_config])
     axes = range(len(ct.shape))
-    by_value = sub(reduce_sum(ct, axes), reduce_sum(by_x, axes)) if type(value) is Linear else None
-    return by_x if type(x) is Linear else None, by_value
+    by_value = sub(reduce_sum(ct, axes), reduce_sum(by_x, axes)) if type(value) is LinearVar else None
+    return by_x if type(x) is LinearVar else None, by_value
 
 
 @pad_p.batch
@@ -181,7 +181,7 @@ def _pad_batch(axis: MappedAxis, args: Any, dims: Any, *, padding_config: Paddin
     return where(mask, padded, fill), dx
 
 
-@pad_p.xla
+@pad_p.lowering
 def _pad_xla(hlo: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     attributes = ", ".join(f"{name} = {hlo.integers([c[i] for c in padding_config])}" for i, name in enumerate(names))
@@ -198,10 +198,10 @@ def concatenate(xs: Sequence[Any], axis: int) -> Any:
 
 concatenate_p = Primitive("concatenate")
 concatenate_p.host_rule = lambda *xs, dimension: np.concatenate(xs, axis=dimension)
-concatenate_p.xla(lambda hlo, *xs, dimension: hlo.concatenate(xs, dimension))
+concatenate_p.lowering(lambda hlo, *xs, dimension: hlo.concatenate(xs, dimension))
 
 
-@concatenate_p.shape
+@concatenate_p.abstract_eval
 def _concatenate_shape(*xs: ShapedArray, dimension: int) -> ShapedArray:
     dtype = same_dtype("concatenate", xs)
     first = xs[0].shape
@@ -228,7 +228,7 @@ def _concatenate_transpose(ct: Any, *xs: Any, dimension: int) -> Any:
     start = 0
     for x in xs:
         stop = start + x.shape[dimension]
-        cts.append(slice_in_dim(ct, start, stop, dimension) if type(x) is Linear else None)
+        cts.append(slice_in_dim(ct, start, stop, dimension) if type(x) is LinearVar else None)
         start = stop
     return cts
 
@@ -264,7 +264,7 @@ def _stack_host(*xs: Any, dimension: int) -> Any:
     return np.concatenate([x.reshape(*x.shape[:dimension], 1, *x.shape[dimension:]) for x in xs], axis=dimension)
 
 
-@stack_p.shape
+@stack_p.abstract_eval
 def _stack_shape(*xs: ShapedArray, dimension: int) -> ShapedArray:
     dtype = same_dtype("stack", xs)
     shape = xs[0].shape
@@ -283,7 +283,7 @@ def _stack_jvp(primals: Any, tangents: Any, *, dimension: int) -> Any:
 
 @stack_p.transpose
 def _stack_transpose(ct: Any, *xs: Any, dimension: int) -> Any:
-    return [part if type(x) is Linear else None for part, x in zip(unstack(ct, dimension), xs, strict=True)]
+    return [part if type(x) is LinearVar else None for part, x in zip(unstack(ct, dimension), xs, strict=True)]
 
 
 @stack_p.batch
@@ -292,7 +292,7 @@ def _stack_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) -> A
     return stack(moved, dimension + 1), 0
 
 
-@stack_p.xla
+@stack_p.lowering
 def _stack_xla(hlo: Any, *xs: Any, dimension: int) -> Any:
     shape = (*xs[0].shape[:dimension], 1, *xs[0].shape[dimension:])
     return hlo.concatenate([hlo.reshape(x, shape) if x.shape else hlo.spread(x, shape) for x in xs], dimension)
@@ -303,7 +303,7 @@ def _unstack_host(x: Any, *, dimension: int) -> list[Any]:
     return list(x) if dimension == 0 else list(np.moveaxis(x, dimension, 0))
 
 
-@unstack_p.shape
+@unstack_p.abstract_eval
 def _unstack_shape(x: ShapedArray, *, dimension: int) -> list[ShapedArray]:
     if not 0 <= dimension < x.ndim:
         raise ShapeError(f"unstack: there is no axis {dimension} in shape {x.shape}")
@@ -315,7 +315,7 @@ unstack_p.jvp_rule = jvp_linear(unstack_p)
 
 
 @unstack_p.transpose
-def _unstack_transpose(cts: Any, x: Linear, *, dimension: int) -> Any:
+def _unstack_transpose(cts: Any, x: LinearVar, *, dimension: int) -> Any:
     zero = None
     parts = []
     for ct in cts:
@@ -334,7 +334,7 @@ def _unstack_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) ->
     return outs, [d - (shifted < d)] * len(outs)
 
 
-@unstack_p.xla
+@unstack_p.lowering
 def _unstack_xla(hlo: Any, x: Any, *, dimension: int) -> list[Any]:
     parts = []
     for i in range(x.shape[dimension]):
@@ -355,7 +355,7 @@ def rev(x: Any, axes: Sequence[int]) -> Any:
 rev_p = Primitive("rev")
 rev_p.jvp_rule = jvp_linear(rev_p)
 rev_p.transpose(lambda ct, x, *, dimensions: (rev(ct, dimensions),))
-rev_p.xla(
+rev_p.lowering(
     lambda hlo, x, *, dimensions: hlo.op(
         "stablehlo.reverse", [x], x.shape, x.dtype, f"dimensions = {hlo.integers(dimensions)}"
     )
@@ -367,7 +367,7 @@ def _rev_host(x: Any, *, dimensions: Shape) -> Any:
     return x[tuple(_slice(None, None, -1 if i in dimensions else 1) for i in range(x.ndim))]
 
 
-@rev_p.shape
+@rev_p.abstract_eval
 def _rev_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
     if any(not 0 <= d < x.ndim for d in dimensions) or len(set(dimensions)) != len(dimensions):
         raise ShapeError(f"rev: {dimensions} are not distinct axes of an array of shape {x.shape}")
@@ -398,14 +398,14 @@ def _iota_host(*, dtype: np.dtype[Any], shape: Shape, dimension: int) -> Any:
     return np.broadcast_to(line.reshape([n if i == dimension else 1 for i in range(len(shape))]), shape)
 
 
-@iota_p.shape
+@iota_p.abstract_eval
 def _iota_shape(*, dtype: np.dtype[Any], shape: Shape, dimension: int) -> ShapedArray:
     if not 0 <= dimension < len(shape):
         raise ShapeError(f"iota: there is no axis {dimension} in shape {shape}")
     return ShapedArray(shape, dtype)
 
 
-@iota_p.xla
+@iota_p.lowering
 def _iota_xla(hlo: Any, *, dtype: np.dtype[Any], shape: Shape, dimension: int) -> Any:
     if dtype.kind != "b":
         return hlo.iota(shape, dimension, dtype)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.backends import host_sorting as host
 from pullback.core.errors import DtypeError, ShapeError
-from pullback.core.linear import Linear
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -48,7 +48,7 @@ sort_p = Primitive("sort", multiple_results=True)
 sort_p.host_rule = host.sort
 
 
-@sort_p.shape
+@sort_p.abstract_eval
 def _sort_shape(*operands: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
     if not 0 < num_keys <= len(operands):
         raise ShapeError(f"sort: num_keys={num_keys} must be from 1 to the number of operands, {len(operands)}")
@@ -79,7 +79,7 @@ def _sort_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int, is_st
     return sort(moved, dimension + 1, is_stable, num_keys), [0] * len(moved)
 
 
-@sort_p.xla
+@sort_p.lowering
 def _sort_xla(hlo: Any, *operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
     from pullback.backends import hlo_sorting
 
@@ -102,7 +102,7 @@ top_k_p = Primitive("top_k", multiple_results=True, keeps_weak_type=False)
 top_k_p.host_rule = host.top_k
 
 
-@top_k_p.shape
+@top_k_p.abstract_eval
 def _top_k_shape(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
     check_dtype("top_k", ORDERED, x.dtype)
     if not 0 <= axis < x.ndim:
@@ -127,7 +127,7 @@ def _top_k_batch(mapped: MappedAxis, args: Any, dims: Any, *, k: int, axis: int)
     return top_k(args[0], k, axis + (axis >= d)), [d, d]
 
 
-@top_k_p.xla
+@top_k_p.lowering
 def _top_k_xla(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
     """The compiler's own, which knows the last axis only."""
     order = [*(i for i in range(x.ndim) if i != axis), axis]
@@ -157,7 +157,7 @@ searchsorted_p.host_rule = host.searchsorted
 searchsorted_p.jvp_rule = jvp_zero(searchsorted_p)
 
 
-@searchsorted_p.shape
+@searchsorted_p.abstract_eval
 def _searchsorted_shape(x: ShapedArray, values: ShapedArray, *, side: str, index_dtype: np.dtype[Any]) -> ShapedArray:
     same_dtype("searchsorted", [x, values])
     if x.ndim < 1 or values.ndim != x.ndim or x.shape[:-1] != values.shape[:-1]:
@@ -177,7 +177,7 @@ def _searchsorted_batch(axis: MappedAxis, args: Any, dims: Any, *, side: str, in
     return searchsorted(x, values, side, index_dtype), 0
 
 
-@searchsorted_p.xla
+@searchsorted_p.lowering
 def _searchsorted_xla(hlo: Any, x: Any, values: Any, *, side: str, index_dtype: np.dtype[Any]) -> Any:
     from pullback.backends import hlo_sorting
 
@@ -224,7 +224,7 @@ def _take_host(x: Any, indices: Any, *, axis: int, unique: bool) -> Any:
     return host.take_along_axis(x, indices, axis=axis)
 
 
-@take_along_axis_p.shape
+@take_along_axis_p.abstract_eval
 def _take_shape(x: ShapedArray, indices: ShapedArray, *, axis: int, unique: bool) -> ShapedArray:
     return ShapedArray(_along_axis_shape("take_along_axis", x, indices, axis), x.dtype)
 
@@ -237,7 +237,7 @@ def _take_jvp(primals: Any, tangents: Any, *, axis: int, unique: bool) -> Any:
 
 
 @partial(take_along_axis_p.transpose, linear_in=(0,))
-def _take_transpose(ct: Any, x: Linear, indices: Any, *, axis: int, unique: bool) -> Any:
+def _take_transpose(ct: Any, x: LinearVar, indices: Any, *, axis: int, unique: bool) -> Any:
     return sum_to(add_along_axis(ct, indices, axis, x.shape[axis], unique), x), None
 
 
@@ -247,7 +247,7 @@ def _take_batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, unique: 
     return take_along_axis(x, indices, axis + 1, unique), 0
 
 
-@take_along_axis_p.xla
+@take_along_axis_p.lowering
 def _take_xla(hlo: Any, x: Any, indices: Any, *, axis: int, unique: bool) -> Any:
     from pullback.backends import hlo_sorting
 
@@ -258,7 +258,7 @@ add_along_axis_p = Primitive("add_along_axis", keeps_weak_type=False)
 add_along_axis_p.host_rule = host.add_along_axis
 
 
-@add_along_axis_p.shape
+@add_along_axis_p.abstract_eval
 def _add_shape(x: ShapedArray, indices: ShapedArray, *, axis: int, size: int, unique: bool) -> ShapedArray:
     shape = _along_axis_shape("add_along_axis", x, indices, axis)
     if x.shape[axis] != indices.shape[axis]:
@@ -277,7 +277,7 @@ def _add_jvp(primals: Any, tangents: Any, *, axis: int, size: int, unique: bool)
 
 
 @partial(add_along_axis_p.transpose, linear_in=(0,))
-def _add_transpose(ct: Any, x: Linear, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
+def _add_transpose(ct: Any, x: LinearVar, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
     return sum_to(take_along_axis(ct, indices, axis, unique), x), None
 
 
@@ -287,7 +287,7 @@ def _add_batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, size: int
     return add_along_axis(x, indices, axis + 1, size, unique), 0
 
 
-@add_along_axis_p.xla
+@add_along_axis_p.lowering
 def _add_xla(hlo: Any, x: Any, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
     from pullback.backends import hlo_sorting
 

@@ -12,7 +12,7 @@ from pullback.core import dtypes, tree
 from pullback.core.types import ZERO
 from pullback.testing.differences import Point, Space, Vector, random_vector
 from pullback.transforms.custom.custom_rules import CustomFunction
-from pullback.transforms.custom.rule_adapter import Application
+from pullback.transforms.custom.rule_adapter import RuleAdapter
 from pullback.transforms.functions.arguments import argument_name, flatten_one, name_of, to_arrays
 
 
@@ -67,7 +67,7 @@ class Rule:
     def __init__(self, subject: Subject, point: Point, leaves: Sequence[Any] | None = None) -> None:
         self.point = point
         self.leaves = tree.leaves(point.inputs.displaced(np.zeros(point.inputs.size))) if leaves is None else leaves
-        self.application = Application(subject.owner, subject.nondiff, subject.in_tree)
+        self.application = RuleAdapter(subject.owner, subject.nondiff, subject.in_tree)
         self.application.out_tree = flatten_one(point.out)[1]
         self.from_space, self.to_space = (point.inputs, point.outputs)[:: 1 if self.forward else -1]
 

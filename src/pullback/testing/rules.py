@@ -394,15 +394,15 @@ _checked: weakref.WeakKeyDictionary[CustomFunction, set[Any]] = weakref.WeakKeyD
 
 @contextmanager
 def _at_the_bottom() -> Iterator[None]:
-    """Un-compiled evaluation, in which the switch does not check what is called."""
-    dynamic = state.trace, state.axes, state.place, state.scope
+    """Eager evaluation, in which the switch does not check what is called."""
+    dynamic = state.trace, state.axes, state.source_loc, state.scope
     before, _checking.on = _checking.on, True
-    state.trace, state.axes, state.place, state.scope = bottom(), {}, None, None
+    state.trace, state.axes, state.source_loc, state.scope = bottom(), {}, None, None
     try:
         yield
     finally:
         _checking.on = before
-        state.trace, state.axes, state.place, state.scope = dynamic
+        state.trace, state.axes, state.source_loc, state.scope = dynamic
 
 
 def switch_on() -> None:

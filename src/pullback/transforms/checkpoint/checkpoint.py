@@ -1,6 +1,6 @@
 """``checkpoint``: functions of which the backward pass keeps little, and computes the rest again.
 
-Un-compiled, a checkpointed function is ordinary Python: its values are computed, its arguments are kept, and in the
+Eager, a checkpointed function is ordinary Python: its values are computed, its arguments are kept, and in the
 backward pass it is called again, to be linearised there. What it closes over is found by running it. Where it is staged
 or mapped, or a policy says what else is kept, it is an equation that holds its program.
 """
@@ -23,7 +23,7 @@ from pullback.transforms.checkpoint.checkpoint_policies import (
     nothing_saveable,
 )
 from pullback.transforms.checkpoint.checkpoint_primitive import Options, bind
-from pullback.transforms.checkpoint.eager_remat import keeps, rerun
+from pullback.transforms.checkpoint.eager_remat import eager_remat, keeps
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.functions.arguments import (
     argument_name,
@@ -53,7 +53,7 @@ def checkpoint(
 
     Reverse mode keeps what the backward pass needs of each operation. Of a checkpointed function it keeps the arguments
     alone, or what a policy says, and runs the function again when the backward pass comes to it. Values and derivatives
-    are the same, to any order. Un-compiled and without a policy the function stays ordinary Python: it may branch on
+    are the same, to any order. Eager and without a policy the function stays ordinary Python: it may branch on
     values, print, and be stepped through, in the backward pass too. Effects are done as often as it is run.
 
     Args:
@@ -197,7 +197,7 @@ def _outs(call: _Call, options: Options, arrays: Sequence[Any], name_input: Call
     keeps_nothing = options.policy is None or options.policy is nothing_saveable
     if not is_traced_ahead(state.trace):
         if keeps_nothing:
-            return rerun(call.fun, call.run, arrays)
+            return eager_remat(call.fun, call.run, arrays)
         if options.policy is everything_saveable or not keeps(state.trace):
             return call.run(*arrays)
     try:
@@ -208,7 +208,7 @@ def _outs(call: _Call, options: Options, arrays: Sequence[Any], name_input: Call
             raise
         if not (keeps_nothing and state.trace.eager):
             raise _explained(error) from None
-        return rerun(call.fun, call.run, arrays)  # under vmap the values that are not mapped are known
+        return eager_remat(call.fun, call.run, arrays)  # under vmap the values that are not mapped are known
     return bind(closed, options, [*arrays, *captured])
 
 

@@ -15,7 +15,7 @@ from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.contraction import dot_general_p
-from pullback.transforms.functions.arguments import entrance
+from pullback.transforms.functions.arguments import api_boundary
 
 Policy = Callable[..., bool]
 
@@ -25,7 +25,7 @@ name_p = Primitive("name")
 name_p.host(lambda x, *, name: x)
 
 
-@name_p.shape
+@name_p.abstract_eval
 def _shape(x: ShapedArray, *, name: str) -> ShapedArray:
     return ShapedArray(x.shape, x.dtype)
 
@@ -40,10 +40,10 @@ def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *,
     return name_p.bind(args[0], name=name), dims[0]
 
 
-name_p.xla(lambda hlo, x, *, name: x)
+name_p.lowering(lambda hlo, x, *, name: x)
 
 
-@entrance
+@api_boundary
 def checkpoint_name(x: Any, name: str) -> Any:
     """A value with a name, by which the policies of ``checkpoint`` know it.
 

@@ -18,16 +18,16 @@ from pullback.core import tree
 from pullback.core.array import Array, as_array, fresh
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, appended, eval_jaxpr, positions
-from pullback.core.linear import LinearTrace, LinearTracer, dividers, is_linear
+from pullback.core.linear import LinearTrace, LinearTracer, is_linear
 from pullback.core.naming import named
 from pullback.core.trace import Primitive, Tracer, bottom, leaked, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.transforms.checkpoint.checkpoint_policies import Policy, everything_saveable, nothing_saveable
-from pullback.transforms.functions.arguments import entrance
-from pullback.transforms.interpreters.dce import close, dce_closed_jaxpr, dce_rules, live_equations
+from pullback.transforms.functions.arguments import api_boundary
+from pullback.transforms.interpreters.dce import close, dce_closed_jaxpr, live_equations
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr, transpose_jaxpr
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr, partial_eval_rules
-from pullback.transforms.programs.jit_primitive import evaluators, jit_p
+from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
+from pullback.transforms.programs.jit_primitive import jit_p
 
 Flags = Sequence[bool]
 Dims = Sequence[int | None]
@@ -35,8 +35,8 @@ Dims = Sequence[int | None]
 # The barrier ---------------------------------------------------------------------------------------------------------
 
 optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True, keeps_weak_type=False)
-optimization_barrier_p.shape(lambda *avals: list(avals))
-evaluators[optimization_barrier_p] = lambda args, params: [fresh(concrete(x)) for x in args]  # type: ignore[arg-type]
+optimization_barrier_p.abstract_eval(lambda *avals: list(avals))
+optimization_barrier_p.impl(lambda args, params: [fresh(concrete(x)) for x in args])  # type: ignore[arg-type]
 
 
 def concrete(x: Any) -> Array:
@@ -52,7 +52,7 @@ def concrete(x: Any) -> Array:
 
 
 @named
-@entrance
+@api_boundary
 def optimization_barrier(operand: Any) -> Any:
     """The same values, of which the compiler is kept from knowing anything: it moves no operation past the barrier.
 
@@ -96,7 +96,7 @@ def _barrier_divide(trace: LinearTrace, args: Sequence[Any], params: dict[str, A
     return [next(tangents if n else values) for n in linear]
 
 
-dividers[optimization_barrier_p] = _barrier_divide
+optimization_barrier_p.record(_barrier_divide)
 
 
 @optimization_barrier_p.batch
@@ -104,7 +104,7 @@ def _barrier_batch(axis: MappedAxis, args: Sequence[Any], dims: Dims) -> tuple[l
     return optimization_barrier_p.bind(*args), dims
 
 
-@optimization_barrier_p.xla
+@optimization_barrier_p.lowering
 def _barrier_xla(hlo: Any, *operands: Any) -> list[Any]:
     if not operands:
         return []
@@ -136,7 +136,7 @@ def bind(jaxpr: ClosedJaxpr, options: Options, operands: Sequence[Any]) -> list[
     return checkpoint_p.bind(*operands, jaxpr=jaxpr, **options._asdict())  # type: ignore[no-any-return]
 
 
-@checkpoint_p.shape
+@checkpoint_p.abstract_eval
 def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, **options: Any) -> list[ShapedArray]:
     expected = jaxpr.in_avals
     if [(a.shape, a.dtype) for a in avals] != [(a.shape, a.dtype) for a in expected]:
@@ -154,11 +154,11 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         state.trace = outer
 
 
-evaluators[checkpoint_p] = _evaluate
+checkpoint_p.impl(_evaluate)
 
 
-@checkpoint_p.xla
-def _xla(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+@checkpoint_p.lowering
+def _lowering(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
     from pullback.backends.emit import emit_jaxpr
 
     options = Options(**params)
@@ -227,7 +227,7 @@ def _dce(used: list[bool], eqn: Eqn) -> Eqn | None:
     return _like(eqn, smaller, invars, [v for v, u in zip(eqn.outvars, used, strict=True) if u])
 
 
-dce_rules[checkpoint_p] = _dce
+checkpoint_p.dce(_dce)
 
 
 def _like(eqn: Eqn, jaxpr: ClosedJaxpr, operands: Sequence[Any], results: Sequence[Var], **changes: Any) -> Eqn:
@@ -239,7 +239,7 @@ def _like(eqn: Eqn, jaxpr: ClosedJaxpr, operands: Sequence[Any], results: Sequen
 # What is computed again ----------------------------------------------------------------------------------------------
 
 
-class Halves(NamedTuple):
+class RematSplit(NamedTuple):
     """Equations in two: those that are computed at first, and those that are computed again.
 
     Attributes:
@@ -253,7 +253,7 @@ class Halves(NamedTuple):
     kept: list[Var]
 
 
-def halves_of(eqns: Sequence[Eqn], wanted: Iterable[Atom], policy: Policy, effects: bool) -> Halves:
+def remat_split(eqns: Sequence[Eqn], wanted: Iterable[Atom], policy: Policy, effects: bool) -> RematSplit:
     """Which equations have to be computed again for some variables, if a policy says what is kept.
 
     Args:
@@ -271,26 +271,22 @@ def halves_of(eqns: Sequence[Eqn], wanted: Iterable[Atom], policy: Policy, effec
         if not any(flags) and not (effects and eqn.effect):
             first.append(eqn)
             continue
-        rule = again_rules.get(eqn.primitive) if policy is not nothing_saveable else None
+        rule = eqn.primitive.remat_rule if policy is not nothing_saveable else None
         if rule is not None:
             halves = rule(eqn, flags, policy, effects)
         elif policy(eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params):
-            halves = Halves([eqn], [], [v for v, f in zip(eqn.outvars, flags, strict=True) if f])
+            halves = RematSplit([eqn], [], [v for v, f in zip(eqn.outvars, flags, strict=True) if f])
         else:
-            halves = Halves([eqn], [eqn], [])
+            halves = RematSplit([eqn], [eqn], [])
         first += halves.first
         again += halves.again
         kept += halves.kept
         for part in halves.again:
             needed.update(a for a in part.invars if type(a) is Var)
-    return Halves(first[::-1], again[::-1], kept[::-1])
+    return RematSplit(first[::-1], again[::-1], kept[::-1])
 
 
-AgainRule = Callable[[Eqn, Flags, Policy, bool], Halves]
-
-again_rules: dict[Primitive, AgainRule] = {}
-"""For primitives that hold jaxprs, into which a policy reaches: ``rule(eqn, wanted_results, policy, effects)`` gives
-the equation in two halves. Without a rule, the policy decides on the equation as a whole."""
+RematRule = Callable[[Eqn, Flags, Policy, bool], RematSplit]
 
 
 class _Program(NamedTuple):
@@ -316,7 +312,7 @@ class _Program(NamedTuple):
 @cached_by_jaxpr
 def _program_halves(closed: ClosedJaxpr, wanted: Flags, policy: Policy, effects: bool) -> _Program:
     jaxpr = closed.jaxpr
-    halves = halves_of(jaxpr.eqns, [a for a, w in zip(jaxpr.outvars, wanted, strict=True) if w], policy, effects)
+    halves = remat_split(jaxpr.eqns, [a for a, w in zip(jaxpr.outvars, wanted, strict=True) if w], policy, effects)
     kept = set(halves.kept)
     results = [w and a not in kept for a, w in zip(jaxpr.outvars, wanted, strict=True)]
     given = [a for a, r in zip(jaxpr.outvars, results, strict=True) if r]
@@ -337,20 +333,21 @@ def _program_halves(closed: ClosedJaxpr, wanted: Flags, policy: Policy, effects:
     )
 
 
-def _call_again(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> Halves:
+def _call_again(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> RematSplit:
     parts = _program_halves(eqn.params["jaxpr"], wanted, policy, effects)
     bound = [*eqn.outvars, *[Var(a) for a in parts.first.out_avals[len(eqn.outvars) :]]]
     operands = [a for a, i in zip(eqn.invars, parts.inputs, strict=True) if i]
     results = [v for v, r in zip(eqn.outvars, parts.results, strict=True) if r]
     first = _like(eqn, parts.first, eqn.invars, bound)
     again = _like(eqn, parts.again, [*operands, *[bound[i] for i in parts.takes]], results)
-    return Halves([first], [again] if results or again.effect else [], [bound[i] for i in parts.kept])
+    return RematSplit([first], [again] if results or again.effect else [], [bound[i] for i in parts.kept])
 
 
-again_rules[jit_p] = again_rules[checkpoint_p] = _call_again
+for _primitive in (jit_p, checkpoint_p):
+    _primitive.remat(_call_again)
 
 
-class Cut(NamedTuple):
+class RematParts(NamedTuple):
     """A program in what its known inputs determine, and the rest, which computes again what a policy does not keep.
 
     Attributes:
@@ -370,7 +367,9 @@ class Cut(NamedTuple):
 
 
 @cached_by_jaxpr
-def cut(closed: ClosedJaxpr, unknown_inputs: Flags, instantiate: Flags | bool, policy: Policy | None) -> Cut:
+def remat_partial_eval(
+    closed: ClosedJaxpr, unknown_inputs: Flags, instantiate: Flags | bool, policy: Policy | None
+) -> RematParts:
     """Cut a program by which inputs are unknown; of what the rest needs, only what a policy says is kept.
 
     Args:
@@ -382,7 +381,7 @@ def cut(closed: ClosedJaxpr, unknown_inputs: Flags, instantiate: Flags | bool, p
     >>> from pullback.primitives.elementwise import cos, mul, sin
     >>> from pullback.transforms.interpreters.stage import make_jaxpr
     >>> closed = make_jaxpr(lambda x, y: mul(sin(cos(x)), y))(1.0, 2.0)
-    >>> cut(closed, [False, True], False, None).unknown
+    >>> remat_partial_eval(closed, [False, True], False, None).unknown
     { lambda ; a:f32[] b:f32[]. let
         c:f32[] = cos a
         d:f32[] = sin c
@@ -391,16 +390,16 @@ def cut(closed: ClosedJaxpr, unknown_inputs: Flags, instantiate: Flags | bool, p
     """
     parts = partial_eval_jaxpr(closed, unknown_inputs, instantiate)
     if policy is everything_saveable:
-        return Cut(parts.known, parts.unknown, parts.unknown_outputs, parts.residual_sources, False)
+        return RematParts(parts.known, parts.unknown, parts.unknown_outputs, parts.residual_sources, False)
     policy = nothing_saveable if policy is None else policy
     known, rest = parts.known.jaxpr, parts.unknown.jaxpr
     count = len(parts.residual_sources)
     inputs = set(known.invars)
     residuals = [v for v in rest.invars[:count] if v not in inputs]
     results = known.outvars[: len(parts.unknown_outputs) - sum(parts.unknown_outputs)]
-    halves = halves_of(known.eqns, residuals, policy, False)
+    halves = remat_split(known.eqns, residuals, policy, False)
     if halves.again:
-        halves = halves_of(known.eqns, residuals, policy, True)
+        halves = remat_split(known.eqns, residuals, policy, True)
     unknown_eqns, read = live_equations([*halves.again, *rest.eqns], rest.outvars)
     kept = [v for v in halves.kept if v in read]
     taken = [v for v in known.invars if v in read]
@@ -411,7 +410,7 @@ def cut(closed: ClosedJaxpr, unknown_inputs: Flags, instantiate: Flags | bool, p
     first = Jaxpr([v for v in values if v in needed], known.invars, known_eqns, outs)
     second = Jaxpr([v for v in values if v in read], [*taken, *kept, *rest.invars[count:]], unknown_eqns, rest.outvars)
     place = positions([*known.invars, *outs])
-    return Cut(
+    return RematParts(
         close(first, values), close(second, values), parts.unknown_outputs,
         [place[v] for v in [*taken, *kept]], bool(halves.again),
     )  # fmt: skip
@@ -421,12 +420,12 @@ def cut(closed: ClosedJaxpr, unknown_inputs: Flags, instantiate: Flags | bool, p
 
 
 @cached_by_jaxpr
-def _linearized(closed: ClosedJaxpr, nonzero: Flags, policy: Policy | None) -> tuple[Cut, list[bool]]:
+def _linearized(closed: ClosedJaxpr, nonzero: Flags, policy: Policy | None) -> tuple[RematParts, list[bool]]:
     """The values with what is kept, and what is linear in the tangents; and which results have tangents."""
     both, nonzero_out = jvp_jaxpr(closed, nonzero)
     inputs, results = len(closed.in_avals), len(closed.out_avals)
     unknown = [i >= inputs for i in range(len(both.in_avals))]
-    return cut(both, unknown, [i >= results for i in range(len(both.out_avals))], policy), nonzero_out
+    return remat_partial_eval(both, unknown, [i >= results for i in range(len(both.out_avals))], policy), nonzero_out
 
 
 @checkpoint_p.jvp
@@ -468,7 +467,7 @@ def _transpose(cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
     if all(unknown):
         return [], [eqn], [True] * len(eqn.outvars)
-    parts = cut(eqn.params["jaxpr"], tuple(unknown), False, eqn.params["policy"])
+    parts = remat_partial_eval(eqn.params["jaxpr"], tuple(unknown), False, eqn.params["policy"])
     known_inputs = [a for a, u in zip(eqn.invars, unknown, strict=True) if not u]
     unknown_inputs = [a for a, u in zip(eqn.invars, unknown, strict=True) if u]
     known_outs = [v for v, u in zip(eqn.outvars, parts.unknown_outputs, strict=True) if not u]
@@ -483,4 +482,4 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     return known, [second] if unknown_outs or second.effect else [], parts.unknown_outputs
 
 
-partial_eval_rules[checkpoint_p] = _partial_eval
+checkpoint_p.partial_eval(_partial_eval)

@@ -34,7 +34,7 @@ Run = Callable[..., list[Any]]
 """A function of flat operands, which gives the list of results."""
 
 
-def rerun(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
+def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
     """The results of ``run(*operands)`` under the current trace; reverse mode keeps the operands, and runs it again.
 
     Args:
@@ -104,7 +104,7 @@ def _linearized(trace: LinearizeTrace, function: Any, run: Run, operands: Sequen
         captured = inner.captured
         return results
 
-    outs = _below(trace, trace.parent, lambda: rerun(function, forward, primals))
+    outs = _below(trace, trace.parent, lambda: eager_remat(function, forward, primals))
     found = list(captured.values())
     if True not in own and not found:
         return outs
@@ -112,7 +112,7 @@ def _linearized(trace: LinearizeTrace, function: Any, run: Run, operands: Sequen
         check_result(x)
     given = [*[x.tangent for x, o in zip(operands, own, strict=True) if o], *[x.tangent for x in found]]
     active = [*own, *[True] * len(found)]
-    again = _Again(function, run, found, active, [typeof(x) for x in outs if dtypes.is_inexact(x.dtype)])
+    again = RematBackward(function, run, found, active, [typeof(x) for x in outs if dtypes.is_inexact(x.dtype)])
     residuals = [*primals, *[x.primal for x in found]]
     ts = iter(_below(trace, trace.rules, lambda: checkpoint_linear_p.bind(*residuals, *given, backward=again)))
     made_at = source.here()
@@ -145,7 +145,7 @@ def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -
         return [*[x.primal if h else x for x, h in zip(results, has_tangent, strict=True)], *ts]
 
     given = [x.tangent for x, o in zip(operands, own, strict=True) if o]
-    results = _below(trace, trace.parent, lambda: rerun(function, both, [*primals, *given]))
+    results = _below(trace, trace.parent, lambda: eager_remat(function, both, [*primals, *given]))
     made_at = source.here()
     ts = iter(results[len(has_tangent) :])
     return [
@@ -165,7 +165,7 @@ def _mapped(trace: BatchTrace, function: Any, run: Run, operands: Sequence[Any])
         out_dims[:] = [d for _, d in found]
         return [x for x, _ in found]
 
-    results = _below(trace, trace.parent, lambda: rerun(function, batched, [x for x, _ in pairs]))
+    results = _below(trace, trace.parent, lambda: eager_remat(function, batched, [x for x, _ in pairs]))
     made_at = source.here()
     return [
         located(x, made_at) if d is None else BatchTracer(trace, x, d, made_at)
@@ -185,7 +185,7 @@ def _below(trace: Trace, current: Trace, call: Callable[[], list[Any]]) -> list[
 checkpoint_linear_p = linear_operation("checkpoint_linear")
 
 
-class _Again(Backward):
+class RematBackward(Backward):
     """The derivative of a checkpointed call, for which its function is run again; the residuals are the operands.
 
     Attributes:
@@ -224,7 +224,7 @@ class _Again(Backward):
             found = program.transpose(seeds, add_any, consume=True)
             return [zeros_of(v.aval) if ct is ZERO else ct for ct, v in zip(found, program.inputs, strict=True)]
 
-        return rerun(self.function, back, [*residuals, *[ct for ct in cts if ct is not ZERO]])
+        return eager_remat(self.function, back, [*residuals, *[ct for ct in cts if ct is not ZERO]])
 
     def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         given = iter(tangents)

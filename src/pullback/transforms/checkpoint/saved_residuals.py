@@ -13,20 +13,20 @@ from pullback.core.trace import Primitive, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.checkpoint.checkpoint_policies import name_p
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
-from pullback.transforms.functions.arguments import argument_name, check_callable, entrance, out_leaf, to_arrays
+from pullback.transforms.functions.arguments import api_boundary, argument_name, check_callable, out_leaf, to_arrays
 from pullback.transforms.interpreters.jaxprs import linearize_jaxpr
 from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.stage import ShapeDtypeStruct, StageTrace, StageTracer, abstractify, stage_flat
 from pullback.transforms.programs.jit_primitive import jit_p
 
 
-@entrance
+@api_boundary
 def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[ShapedArray, str]]:
     """What reverse mode keeps between the forward and the backward pass of a function.
 
     Args:
       fun: takes and returns trees of arrays; it is traced. One that branches on values is run instead, and what is
-        kept is what the un-compiled backward pass keeps.
+        kept is what the eager backward pass keeps.
       args, kwargs: trees of arrays, numbers, or anything with ``shape`` and ``dtype``.
 
     Returns:
@@ -62,7 +62,7 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
     return [(v.aval, _describe(binders, program, v, name_input)) for v in found]
 
 
-@entrance
+@api_boundary
 def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Print what reverse mode keeps of a function: types, sizes, and what each array is; see :func:`saved_residuals`.
 
@@ -93,7 +93,7 @@ def _of_program(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
 
 
 def _of_run(fun: Any, run: Callable[..., list[Any]], arrays: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
-    """The forward pass as it is run un-compiled, and the variables in it that are kept."""
+    """The forward pass as it is run eager, and the variables in it that are kept."""
     trace = _RecordTrace(state.trace, fun, "saved_residuals")
     inputs = [_RecordTracer(trace, Var(abstractify(x)), None, x) for x in arrays]
     trace.invars = [x.var for x in inputs]

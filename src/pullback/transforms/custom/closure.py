@@ -15,11 +15,11 @@ from pullback.core.trace import state
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.custom.rule_adapter import zero_tangent
-from pullback.transforms.functions.arguments import check_callable, entrance, name_of, out_leaf
+from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of, out_leaf
 from pullback.transforms.interpreters.stage import abstractify, stage_flat
 
 
-@entrance
+@api_boundary
 def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
     """Turn the arrays that a function closes over into arguments, for rules that must be given them.
 

@@ -21,7 +21,7 @@ from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, host_value, typeof
 from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearError, PullbackError, UnexpectedTracerError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer, is_linear
+from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar, is_linear
 from pullback.core.trace import Primitive, Trace, Tracer, is_at_work, leaked, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import instantiate, zeros_of
@@ -33,7 +33,6 @@ from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.interpreters.batch import BatchTrace, Uniform
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.stage import StageTrace, hoisted, stage_flat
-from pullback.transforms.programs.jit_primitive import evaluators
 
 Dims = Sequence[int | None]
 
@@ -133,13 +132,13 @@ def bind(call: CustomCall, operands: Sequence[Any]) -> list[Any]:
 
 def explained(function: Any, run: Callable[..., Any], *args: Any) -> Any:
     """What ``run`` gives; an error about a value that a function or one of its rules closes over says what to do."""
-    place, state.place = state.place, None  # the user's functions have lines of their own
+    place, state.source_loc = state.source_loc, None  # the user's functions have lines of their own
     try:
         return run(*args)
     except UnexpectedTracerError as error:
         raise closed_over(function, error) or error from None
     finally:
-        state.place = place
+        state.source_loc = place
 
 
 def closed_over(function: Any, error: UnexpectedTracerError) -> UnexpectedTracerError | None:
@@ -164,10 +163,10 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     return params["call"].evaluate(args)  # type: ignore[no-any-return]
 
 
-evaluators[call_p] = _evaluate
+call_p.impl(_evaluate)
 
 
-@call_p.inline
+@call_p.decomposition
 def _inline(*args: Any, call: CustomCall) -> list[Any]:
     return call.inline(call.run, args)
 
@@ -201,11 +200,11 @@ def equation(name: str) -> Primitive:
     """The primitive of a kind of calls in jaxprs."""
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
-    @p.shape
+    @p.abstract_eval
     def shape(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[ShapedArray]:
         return call_jaxpr.out_avals
 
-    @p.inline
+    @p.decomposition
     def inline(*args: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:
         return rules.inline(jaxpr_as_fun(call_jaxpr), args)
 
@@ -226,7 +225,7 @@ def equation(name: str) -> Primitive:
         trace.live = False
         return explained(rules.function, rules.batch, trace, args, dims)
 
-    @p.xla
+    @p.lowering
     def xla(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:
         from pullback.backends.emit import emit_jaxpr
 
@@ -470,7 +469,7 @@ class DerivativeCall(CustomCall):
         return outs, places.dims
 
 
-_UNTRACED = frozenset((Linear, ArrayImpl, float, int))
+_UNTRACED = frozenset((LinearVar, ArrayImpl, float, int))
 
 
 def _is_below(trace: Trace, other: Trace) -> bool:
@@ -609,11 +608,11 @@ def linear_operation(name: str, linear_in: Any = None) -> Primitive:
     """
     called, recorded = (Primitive(name, multiple_results=True, keeps_weak_type=False) for _ in range(2))
     for p in (called, recorded):
-        evaluators[p] = lambda args, params: _derivative(*args, **params)
-        p.shape(_linear_shape)
+        p.impl(lambda args, params: _derivative(*args, **params))
+        p.abstract_eval(_linear_shape)
         p.jvp(partial(_linear_jvp, p))
         p.transpose(_linear_transpose, linear_in)
-        p.xla(_linear_xla)
+        p.lowering(_linear_xla)
 
     @called.stage
     def stage(trace: StageTrace, args: Sequence[Any], params: dict[str, Any]) -> Any:

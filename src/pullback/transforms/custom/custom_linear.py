@@ -16,8 +16,8 @@ from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.transforms.custom.custom_calls import Backward, closed_over, linear_operation
 from pullback.transforms.functions.arguments import (
+    api_boundary,
     check_callable,
-    entrance,
     flatten_one,
     name_of,
     out_leaf,
@@ -144,7 +144,7 @@ def is_traced_ahead(trace: Trace) -> bool:
     return not state.trace.eager
 
 
-@entrance
+@api_boundary
 def linear_call(
     fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
 ) -> Any:
@@ -261,7 +261,7 @@ class custom_transpose(OwnsPrograms):
         self.transpose = transpose
         return transpose
 
-    @entrance
+    @api_boundary
     def __call__(self, out_types: Any, residual_args: Any, linear_args: Any) -> Any:
         if self.transpose is None:
             raise MissingCustomRuleError(

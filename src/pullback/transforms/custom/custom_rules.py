@@ -24,7 +24,7 @@ from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import Tracer, state
 from pullback.primitives.checked import stop_gradient
 from pullback.transforms.custom.custom_calls import DerivativeCall, bind, equation
-from pullback.transforms.custom.rule_adapter import Application, SymbolicZero, running, zero_tangent
+from pullback.transforms.custom.rule_adapter import RuleAdapter, SymbolicZero, running, zero_tangent
 from pullback.transforms.functions.arguments import (
     check_callable,
     name_of,
@@ -220,7 +220,7 @@ class CustomFunction(OwnsPrograms):
             given = tuple([x for i, x in enumerate(args) if i not in chosen])
         leaves, in_tree = tree.flatten(given)
         arrays = to_arrays(leaves, self._transformation, self.fun, given)
-        application = Application(self, nondiff, in_tree)
+        application = RuleAdapter(self, nondiff, in_tree)
         if config.check_custom_rules and checker is not None:
             checker(self, args)
         if state.trace.is_bottom:

@@ -30,8 +30,8 @@ from pullback.transforms.custom.custom_calls import (
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.custom.custom_rules import by_position
 from pullback.transforms.functions.arguments import (
+    api_boundary,
     check_callable,
-    entrance,
     flatten_one,
     name_of,
     out_leaf,
@@ -261,7 +261,7 @@ class custom_vmap(OwnsPrograms):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    @entrance
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.vmap_rule is None:
             raise MissingCustomRuleError(

@@ -89,7 +89,7 @@ class _Running(threading.local):
 running = _Running()
 
 
-class Application:
+class RuleAdapter:
     """A call of a function with rules: its arguments' structure, and the rules on flat lists of arrays.
 
     Attributes:
@@ -242,7 +242,7 @@ class UserBackward(Backward):
 
     def __init__(
         self,
-        application: Application,
+        application: RuleAdapter,
         primals: Sequence[Any],
         perturbed: Sequence[bool],
         outs: Sequence[Any],

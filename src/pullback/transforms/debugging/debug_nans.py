@@ -53,7 +53,7 @@ def _error(primitive: Primitive, args: Sequence[Any], i: int, out: Any, name: st
     which = f"result {i}" if primitive.multiple_results else "its result"
     elements = f", in {count} of {aval.size} elements," if aval.shape else ""
     phase = _PASSES[state.scope.phase if state.scope else source.FORWARD]
-    place = source.format_location(state.place or source.here())
+    place = source.format_location(state.source_loc or source.here())
     given = [f"operand {k} had {what}" for k, x in enumerate(args) for what in _not_finite(host_value(as_array(x)))]
     operands = f"Already its {', '.join(given)}." if given else "Its operands were finite."
     what = f"{primitive.name} gave {name} in {which} of type {aval}{elements} {phase}"
@@ -65,7 +65,7 @@ def _not_finite(value: Any) -> list[str]:
     return [name for name, test in _KINDS.items() if dtypes.is_inexact(value.dtype) and test(value).any()]
 
 
-# Un-compiled ---------------------------------------------------------------------------------------------------------
+# Eager ---------------------------------------------------------------------------------------------------------
 
 
 class CheckedEvalTrace(EvalTrace):
@@ -155,7 +155,7 @@ def _run_again(closed: ClosedJaxpr, args: Sequence[ArrayImpl], name: str, what: 
         with override("disable_jit", True), without_effects():
             eval_jaxpr(closed.jaxpr, closed.consts, *args)
     except NonFiniteError as error:
-        return NonFiniteError(f"{error}\nThis is an operation of the compiled function {name}, run again un-compiled.")
+        return NonFiniteError(f"{error}\nThis is an operation of the compiled function {name}, run again eager.")
     except NotRepeatable:
         return NonFiniteError(
             f"{gave}. It calls io_callback, so that it cannot be run again to find the operation: call it within "
@@ -164,6 +164,6 @@ def _run_again(closed: ClosedJaxpr, args: Sequence[ArrayImpl], name: str, what: 
     finally:
         state.trace = trace
     return NonFiniteError(
-        f"{gave}, but none of its operations does when they are run one by one, un-compiled, on the same inputs: the "
+        f"{gave}, but none of its operations does when they are run one by one, eager, on the same inputs: the "
         "compiler rounds otherwise. debug.print shows values within the compiled function."
     )

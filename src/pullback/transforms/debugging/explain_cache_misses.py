@@ -22,7 +22,7 @@ def explain(function: Any, call: Any, avals: Sequence[ShapedArray], known: Seque
     from pullback.core.config import config
     from pullback.core.trace import state
 
-    key = (config.meaning, call.treedef, tuple(avals), tuple(state.axes.items()))
+    key = (config.trace_context, call.treedef, tuple(avals), tuple(state.axes.items()))
     reasons = min((_differences(key, other, call) for other in known), key=len)
     _logger.warning(
         "jit traces %s again, called here:\n%s\nof %d kinds of arguments that are known the nearest differs in:\n%s",
@@ -32,10 +32,10 @@ def explain(function: Any, call: Any, avals: Sequence[ShapedArray], known: Seque
 
 def _differences(key: Any, other: Any, call: Any) -> list[str]:
     """What differs between the kinds of arguments of two calls."""
-    (meaning, treedef, avals, axes), (old_meaning, old_treedef, old_avals, old_axes) = key, other
+    (context, treedef, avals, axes), (old_context, old_treedef, old_avals, old_axes) = key, other
     out = []
-    if meaning is not old_meaning:
-        pairs = zip(repr(meaning).split(", "), repr(old_meaning).split(", "), strict=True)
+    if context is not old_context:
+        pairs = zip(repr(context).split(", "), repr(old_context).split(", "), strict=True)
         changed = [f"{a}, it was {b}" for a, b in pairs if a != b]
         out.append(f"the configuration: {'; '.join(changed)}")
     if axes != old_axes:

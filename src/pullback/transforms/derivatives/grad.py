@@ -9,7 +9,7 @@ from typing import Any
 from pullback.core import dtypes, source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, host_value, typeof
 from pullback.core.errors import NotDifferentiableError, NotLinearError, TangentMismatchError, UnsupportedArgumentError
-from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer, dependences, is_linear
+from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar, is_linear
 from pullback.core.trace import Primitive, Trace, Tracer, check_result, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
@@ -17,12 +17,12 @@ from pullback.primitives.elementwise import add_any
 from pullback.primitives.shapes import full
 from pullback.transforms.functions.arguments import (
     Argnums,
+    api_boundary,
     argument_name,
     check_argnums,
     check_callable,
     check_differentiable,
     dense,
-    entrance,
     flatten_one,
     name_of,
     out_leaf,
@@ -227,7 +227,7 @@ class LinearFunction:
         self.out_avals = out_avals
         self.name = name
 
-    @entrance
+    @api_boundary
     def __call__(self, *tangents: Any) -> Any:
         leaves, treedef = tree.flatten(tangents)
         ts = _checked(leaves, treedef, self.in_tree, self.in_avals, "tangent", self.name)
@@ -252,7 +252,7 @@ class VJPFunction(LinearFunction):
 
     __slots__ = ()
 
-    @entrance
+    @api_boundary
     def __call__(self, *cotangents: Any) -> Any:
         if len(cotangents) != 1:
             raise TangentMismatchError(
@@ -349,7 +349,7 @@ def _linearize(
     return out, aux, program, in_tree, out_tree, [typeof(x) for x in arrays], [typeof(x) for x in out]
 
 
-@entrance
+@api_boundary
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
     """The value of a function, and the function that maps cotangents of its output to cotangents of its inputs.
 
@@ -380,7 +380,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     return (unflatten_one(out_tree, out), pull, *aux)
 
 
-@entrance
+@api_boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function at a point, and its derivative there as a function of tangents.
 
@@ -407,7 +407,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (unflatten_one(out_tree, out), derivative, *aux)
 
 
-@entrance
+@api_boundary
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
     """The transpose of a function that is linear.
 
@@ -451,7 +451,7 @@ def _is_nonzero(x: Any) -> bool:
     return value is not None and bool(host_value(value).any())
 
 
-def is_affine(node: Linear, trace: Trace) -> bool:
+def is_affine(node: LinearVar, trace: Trace) -> bool:
     """Whether an operation on a tape adds a constant, as far as its values are known; ``trace`` computes."""
     primitive, operands = node.primitive, node.args
     if primitive is None or primitive.linear_in is not None or all(map(is_linear, operands)):
@@ -462,7 +462,7 @@ def is_affine(node: Linear, trace: Trace) -> bool:
     results = trace.process(primitive, at_zero, node.params)
     if not primitive.multiple_results:
         return _is_nonzero(results)
-    dependence = dependences.get(primitive)  # a loop computes values beside what is linear
+    dependence = primitive.dependence_rule  # a loop computes values beside what is linear
     linear = [True] * len(results) if dependence is None else dependence(list(map(is_linear, operands)), **node.params)
     return any(depends and _is_nonzero(x) for x, depends in zip(results, linear, strict=True))
 

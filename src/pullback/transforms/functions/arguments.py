@@ -119,7 +119,7 @@ def qualified_name(x: Any) -> str | None:
     return name if found is x else None
 
 
-def entrance(function: Callable[P, R]) -> Callable[P, R]:
+def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
     """Let errors out of a public function without Pullback's own frames."""
     hide, watches = source.hide_internal_frames, watching
 

@@ -6,12 +6,8 @@ from collections.abc import Callable, Sequence
 
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
-from pullback.core.trace import Primitive
 
 DceRule = Callable[[list[bool], Eqn], Eqn | None]
-
-dce_rules: dict[Primitive, DceRule] = {}
-"""For primitives that hold jaxprs: ``rule(used_results, eqn)`` gives a smaller equation, or None."""
 
 
 def live_equations(eqns: Sequence[Eqn], results: Sequence[Atom]) -> tuple[list[Eqn], set[Var]]:
@@ -22,7 +18,7 @@ def live_equations(eqns: Sequence[Eqn], results: Sequence[Atom]) -> tuple[list[E
         used = [v in live for v in eqn.outvars]
         if not any(used) and not eqn.effect:
             continue
-        rule = dce_rules.get(eqn.primitive)
+        rule = eqn.primitive.dce_rule
         smaller = eqn if rule is None else rule(used, eqn)
         if smaller is not None:
             kept.append(smaller)

@@ -12,10 +12,10 @@ from pullback.core.errors import ArgumentError, TangentMismatchError
 from pullback.core.trace import Primitive, Trace, Tracer, check_result, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.functions.arguments import (
+    api_boundary,
     argument_name,
     check_callable,
     dense,
-    entrance,
     flatten_one,
     name_of,
     out_leaf,
@@ -167,7 +167,7 @@ def jvp_flat(
     return outs, out_tangents
 
 
-@entrance
+@api_boundary
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """The value of a function and the tangent of its output.
 

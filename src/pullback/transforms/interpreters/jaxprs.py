@@ -48,7 +48,7 @@ def cached_by_jaxpr(
     @wraps(transform)
     def cached(closed: ClosedJaxpr, /, *args: P.args, **kwargs: P.kwargs) -> R:
         key = (
-            transform, _hashable(args), _hashable(tuple(sorted(kwargs.items()))), config.meaning,
+            transform, _hashable(args), _hashable(tuple(sorted(kwargs.items()))), config.trace_context,
             tuple(state.axes.items()),
         )  # fmt: skip
         try:

@@ -13,7 +13,7 @@ from typing import Any
 from pullback.core import dtypes, source
 from pullback.core.array import Array, ArrayImpl, host_value, typeof
 from pullback.core.errors import NotLinearError, PullbackError
-from pullback.core.linear import Linear, LinearProgram, LinearTrace, LinearTracer
+from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar
 from pullback.core.trace import Primitive, Trace, check_result, missing_rule, state
 from pullback.core.types import ZERO
 from pullback.transforms.interpreters.forward import JVPTrace, JVPTracer, located
@@ -79,7 +79,7 @@ def linearize_flat(
     """
     trace = LinearizeTrace(state.trace, function)
     tape = trace.rules
-    inputs: list[Linear] = []
+    inputs: list[LinearVar] = []
     args: list[Any] = []
     for i, x in enumerate(primals):
         if active is not None and not active[i]:

@@ -6,18 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, positions
-from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.transforms.interpreters.dce import close, flags, live_equations
 
 PartialEvalRule = Callable[[list[bool], Eqn], tuple[list[Eqn], list[Eqn], list[bool]]]
-
-partial_eval_rules: dict[Primitive, PartialEvalRule] = {}
-"""For primitives that hold jaxprs: ``rule(unknown_operands, eqn)`` gives the equations that are known, those
-that are not, and for each result of ``eqn`` whether it is unknown.
-
-Without a rule, an equation with an unknown operand is unknown as a whole.
-"""
 
 
 class PartialEvaluation(NamedTuple):
@@ -114,7 +106,7 @@ def _split_equations(eqns: Sequence[Eqn], unknown_vars: set[Var]) -> tuple[list[
         if not any(operands):
             known.append(eqn)
             continue
-        rule = partial_eval_rules.get(eqn.primitive)
+        rule = eqn.primitive.partial_eval_rule
         if rule is None:
             unknown.append(eqn)
             unknown_vars.update(eqn.outvars)

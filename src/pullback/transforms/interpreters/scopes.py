@@ -30,12 +30,12 @@ from pullback.transforms.interpreters.forward import JVPTrace, JVPTracer
 
 @contextmanager
 def _at(place: Location | None, scope: Scope | None) -> Iterator[None]:
-    before = state.place, state.scope
-    state.place, state.scope = place, scope
+    before = state.source_loc, state.scope
+    state.source_loc, state.scope = place, scope
     try:
         yield
     finally:
-        state.place, state.scope = before
+        state.source_loc, state.scope = before
 
 
 def _in_pass(phase: str) -> Scope:
@@ -49,11 +49,8 @@ def _in_pass(phase: str) -> Scope:
 class Placed(Primitive):
     """A primitive on a tape, which remembers where it was recorded; equal ones are the same object."""
 
-    __slots__ = ("__weakref__", "path", "place", "primitive")
-
     def __init__(self, primitive: Primitive, place: Location | None, path: str) -> None:
-        for slot in Primitive.__slots__:
-            setattr(self, slot, getattr(primitive, slot))
+        vars(self).update(vars(primitive))
         self.primitive = primitive
         self.place = place
         self.path = path
@@ -74,7 +71,7 @@ _placed: WeakValueDictionary[Any, Placed] = WeakValueDictionary()
 
 
 def _place(primitive: Primitive) -> Placed:
-    place, path = state.place or source.here(), state.scope.path if state.scope else ""
+    place, path = state.source_loc or source.here(), state.scope.path if state.scope else ""
     key = (primitive, place, path)
     found = _placed.get(key)
     if found is None:

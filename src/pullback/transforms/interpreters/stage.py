@@ -15,10 +15,10 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, check_jax
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, staging, state
 from pullback.core.types import Shape, ShapedArray
 from pullback.transforms.functions.arguments import (
+    api_boundary,
     argument_name,
     check_argnums,
     check_callable,
-    entrance,
     name_of,
     out_leaf,
     transformed,
@@ -91,8 +91,8 @@ class StageTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if primitive.stage_rule is not None:
             return primitive.stage_rule(self, args, params)
-        if primitive.shape_rule is None:
-            raise missing_rule(primitive, "shape", "tracing")
+        if primitive.abstract_eval_rule is None:
+            raise missing_rule(primitive, "abstract_eval", "tracing")
         invars: list[Any] = []
         scalars = False
         for x in args:
@@ -106,7 +106,7 @@ class StageTrace(Trace):
         if scalars:
             _settle_literals(invars, args)
         aval = infer(primitive, [a.aval for a in invars], params)
-        made_at = state.place or source.here()
+        made_at = state.source_loc or source.here()
         if primitive.multiple_results:
             outvars = [Var(a) for a in aval]
             self.eqns.append(Eqn(primitive, invars, params, outvars, made_at, state.scope))
@@ -172,15 +172,15 @@ def stage_flat(
     trace.invars = invars = [Var(aval) for aval in avals]
     trace.name_input = name_input
     trace.literals = literals
-    place, scope = state.place, state.scope
+    place, scope = state.source_loc, state.scope
     try:  # an interrupt may come after any call
-        state.place = state.scope = None
+        state.source_loc = state.scope = None
         state.trace = trace
         staging.append(trace)
         results = run(*[StageTracer(trace, v, None) for v in invars])
         outvars = [trace.atom(x) for x in results]
     finally:
-        state.place, state.scope = place, scope
+        state.source_loc, state.scope = place, scope
         state.trace = trace.parent
         trace.live = False
         if trace in staging:
@@ -360,7 +360,7 @@ def _named_axes(axis_env: Any) -> dict[Any, int]:
     return sizes
 
 
-@entrance
+@api_boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The types of a function's results, without computing them.
 

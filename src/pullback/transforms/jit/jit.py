@@ -68,9 +68,9 @@ class JitFunction(OwnsPrograms):
                 try:
                     if kwargs or self._nested:
                         leaves, treedef = self._flatten((args, kwargs))
-                        entry = self._compiled[(config.meaning, treedef, *map(_signatures, leaves))]
+                        entry = self._compiled[(config.trace_context, treedef, *map(_signatures, leaves))]
                     else:
-                        entry = self._compiled[(config.meaning, *map(_signatures, args))]
+                        entry = self._compiled[(config.trace_context, *map(_signatures, args))]
                 except (AttributeError, KeyError, TypeError, ValueError):
                     pass
                 if entry is not None:
@@ -126,9 +126,9 @@ class JitFunction(OwnsPrograms):
         """The key of a compiled entry, which the quick way builds too."""
         kinds = map(signature_of, leaves)
         if not self._plain:
-            return (config.meaning, call.treedef, *kinds)
+            return (config.trace_context, call.treedef, *kinds)
         if not (call.nested or call.kwargs):
-            return (config.meaning, *kinds)
+            return (config.trace_context, *kinds)
         if self._flatten is None:
             from pullback.backends import trees
 
@@ -137,7 +137,7 @@ class JitFunction(OwnsPrograms):
             treedef = self._flatten((call.args, call.kwargs))[1]
         except (TypeError, ValueError):
             treedef = call.treedef
-        return (config.meaning, treedef, *kinds)
+        return (config.trace_context, treedef, *kinds)
 
     @property
     def _name(self) -> str:
@@ -147,7 +147,7 @@ class JitFunction(OwnsPrograms):
 
     def _trace(self, call: Call, avals: Sequence[Any]) -> Traced:
         """The program for some arguments: the one that was traced before, or a new one."""
-        key = (config.meaning, call.treedef, tuple(avals), tuple(state.axes.items()))
+        key = (config.trace_context, call.treedef, tuple(avals), tuple(state.axes.items()))
         found: Traced | None = self._traced.get(key)
         if found is not None:
             return found

@@ -23,9 +23,8 @@ from pullback.core.errors import ArgumentError, CallbackError, ConcretizationTyp
 from pullback.core.trace import Primitive, bottom, state
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.shapes import broadcast_in_dim, expand_dims, moveaxis
-from pullback.transforms.functions.arguments import check_callable, entrance, name_of
+from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of
 from pullback.transforms.interpreters.stage import StageTrace, abstractify
-from pullback.transforms.programs.jit_primitive import evaluators
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
@@ -117,19 +116,19 @@ def _example(x: Any, i: int) -> Any:
 
 @contextmanager
 def _at_the_bottom(settings: dict[str, Any]) -> Iterator[None]:
-    """Un-compiled evaluation and some switches, for a function of the user's, whoever calls it and on which thread."""
-    dynamic = state.trace, state.axes, state.place, state.scope
+    """Eager evaluation and some switches, for a function of the user's, whoever calls it and on which thread."""
+    dynamic = state.trace, state.axes, state.source_loc, state.scope
     switches = vars(config)
     before = dict(switches)
     switches.clear()
     switches.update(settings)
-    state.trace, state.axes, state.place, state.scope = bottom(), {}, None, None
+    state.trace, state.axes, state.source_loc, state.scope = bottom(), {}, None, None
     try:
         yield
     finally:
         switches.clear()
         switches.update(before)
-        state.trace, state.axes, state.place, state.scope = dynamic
+        state.trace, state.axes, state.source_loc, state.scope = dynamic
 
 
 def _given(value: np.ndarray[Any, Any]) -> Any:
@@ -165,7 +164,7 @@ _repeating = _Repeating()
 
 @contextmanager
 def without_effects() -> Iterator[None]:
-    """A block in which un-compiled evaluation leaves out calls for effects, and refuses those that give values too.
+    """A block in which eager evaluation leaves out calls for effects, and refuses those that give values too.
 
     Raises:
       NotRepeatable: ``io_callback`` is called.
@@ -203,7 +202,7 @@ def _compiled_call(call: Any, kinds: Sequence[np.dtype[Any]], in_order: bool, *o
     return (np.array(first), *outs) if in_order else tuple(outs)
 
 
-def _xla(primitive: Primitive) -> Callable[..., list[Any]]:
+def _lowering(primitive: Primitive) -> Callable[..., list[Any]]:
     in_order = primitive.effect
 
     def rule(hlo: Any, *operands: Any, call: Any, **params: Any) -> list[Any]:
@@ -229,9 +228,9 @@ def _xla(primitive: Primitive) -> Callable[..., list[Any]]:
 _BOOL = np.dtype(bool)
 
 for _primitive in (debug_callback_p, pure_callback_p, io_callback_p):
-    _primitive.shape(_shape)
-    _primitive.xla(_xla(_primitive))
-    evaluators[_primitive] = _evaluate_once if _primitive.effect else _evaluate
+    _primitive.abstract_eval(_shape)
+    _primitive.lowering(_lowering(_primitive))
+    _primitive.impl(_evaluate_once if _primitive.effect else _evaluate)
 
 
 # Differentiation
@@ -321,7 +320,7 @@ def _operands(who: str, function: Any, args: Any, kwargs: Any) -> tuple[list[Any
         ) from None
 
 
-@entrance
+@api_boundary
 def pure_callback(
     callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, vmap_method: str | None = None, **kwargs: Any
 ) -> Any:
@@ -373,7 +372,7 @@ def _declared(result_shape_dtypes: Any) -> tuple[list[ShapedArray], Any]:
     return [abstractify(x).update(weak_type=False) for x in leaves], out_tree
 
 
-@entrance
+@api_boundary
 def io_callback(
     callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, ordered: bool = False, **kwargs: Any
 ) -> Any:
@@ -442,7 +441,7 @@ def _call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, order
     debug_callback_p.bind(*operands, call=call, ordered=bool(ordered))
 
 
-@entrance
+@api_boundary
 def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     """Call a Python function for its effects, also from transformed and compiled functions, exactly once.
 
@@ -466,7 +465,7 @@ def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = Fal
     _call_for_effect(callback, args, kwargs, ordered, numbers=True)
 
 
-@entrance
+@api_boundary
 def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     """Print values when they are known, also from transformed and compiled functions.
 
@@ -536,7 +535,7 @@ def _fields(fmt: str, automatic: Iterator[int]) -> Iterator[Any]:
         yield from _fields(spec or "", automatic)
 
 
-@entrance
+@api_boundary
 def debug_breakpoint() -> None:
     """Stop in Python's debugger, at the line after the call, where values can be looked at.
 
@@ -548,7 +547,7 @@ def debug_breakpoint() -> None:
     while not trace.is_bottom:
         if isinstance(trace, StageTrace):
             raise ConcretizationTypeError(
-                f"debug.breakpoint stops in functions that run un-compiled, but this one is traced, by "
+                f"debug.breakpoint stops in functions that run eager, but this one is traced, by "
                 f"{trace.describe()}, and has no values yet. Run it within disable_jit() to stop here; debug.print and "
                 "debug.callback show values of compiled functions."
             )

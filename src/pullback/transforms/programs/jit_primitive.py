@@ -5,7 +5,7 @@ The mapped programs are kept as long as the one they came from, so that nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.array import SCALARS, ArrayImpl, as_array
@@ -15,7 +15,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.linear import LinearTracer, is_linear
 from pullback.core.trace import EvalTrace, Primitive, Tracer, leaked
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr, dce_rules
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.jaxprs import (
     batch_jaxpr,
     cached_by_jaxpr,
@@ -23,13 +23,13 @@ from pullback.transforms.interpreters.jaxprs import (
     linearize_jaxpr,
     transpose_jaxpr,
 )
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr, partial_eval_rules
+from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.programs import offload_thresholds as offload_thresholds  # which changes some host rules
 
 jit_p = Primitive("jit", multiple_results=True, keeps_weak_type=False)
 
 
-@jit_p.shape
+@jit_p.abstract_eval
 def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, name: str) -> list[ShapedArray]:
     expected = jaxpr.in_avals
     if len(avals) != len(expected) or any(
@@ -66,17 +66,13 @@ def _concrete(x: Any) -> ArrayImpl:
     return array  # type: ignore[return-value]
 
 
-evaluators: dict[Primitive, Callable[[Sequence[Any], dict[str, Any]], Any]] = {}
-"""For primitives that are evaluated in a way of their own: ``rule(operands, params)`` gives the results."""
-
-
 def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Evaluate an operation without a host rule: in a way of its own, or as a compiled program of one operation."""
-    evaluator = evaluators.get(primitive)
+    evaluator = primitive.impl_rule
     if evaluator is not None:
         return evaluator(args, params)
-    if primitive.inline_rule is not None:
-        return primitive.inline_rule(*args, **params)
+    if primitive.decomposition_rule is not None:
+        return primitive.decomposition_rule(*args, **params)
     from pullback.backends.one_operation import evaluate
 
     return evaluate(primitive, [x if type(x) in SCALARS else _concrete(x) for x in args], params)
@@ -89,7 +85,7 @@ def _run(args: Sequence[Any], params: dict[str, Any]) -> Any:
     return run_compiled(closed, args, params["name"])
 
 
-evaluators[jit_p] = _run
+jit_p.impl(_run)
 EvalTrace.without_host_rule = staticmethod(_evaluate)
 
 
@@ -159,7 +155,7 @@ def _dce(used: list[bool], eqn: Eqn) -> Eqn | None:
     return Eqn(jit_p, invars, {**eqn.params, "jaxpr": smaller}, outvars, eqn.made_at, eqn.scope)
 
 
-dce_rules[jit_p] = _dce
+jit_p.dce(_dce)
 
 
 @cached_by_jaxpr
@@ -183,11 +179,11 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     return known, [second] if unknown_outs or second.effect else [], parts.unknown_outputs
 
 
-partial_eval_rules[jit_p] = _partial_eval
+jit_p.partial_eval(_partial_eval)
 
 
-@jit_p.xla
-def _xla(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, name: str) -> list[Any]:
+@jit_p.lowering
+def _lowering(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, name: str) -> list[Any]:
     from pullback.backends.emit import emit_jaxpr, shared_function
 
     if jaxpr.jaxpr.effect:  # the order of effects is kept within one function

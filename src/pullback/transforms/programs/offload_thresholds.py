@@ -1,4 +1,4 @@
-"""Operations that are compiled even un-compiled: those on which XLA beats NumPy, from some size on.
+"""Operations that are compiled even eager: those on which XLA beats NumPy, from some size on.
 
 The table was measured on two quiet cores (NumPy 2.4, jaxlib 0.10.2); float32, elements against microseconds of NumPy
 and of the compiled operation with the transfers both ways. Compiling takes about 25 ms for each shape, so an operation

@@ -10,7 +10,7 @@ from pullback.backends.devices import Device, SingleDeviceSharding, default_devi
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, ArrayImpl, DeviceArray, as_array, delete, fresh, shared, signature, signature_of
 from pullback.core.errors import BackendError, OperandError
-from pullback.transforms.functions.arguments import entrance
+from pullback.transforms.functions.arguments import api_boundary
 
 
 def device_of(x: Any) -> Device:
@@ -66,7 +66,7 @@ def _is_place(x: Any) -> bool:
     return x is None or isinstance(x, (Device, SingleDeviceSharding, str))
 
 
-@entrance
+@api_boundary
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None
 ) -> Any:
