@@ -15,11 +15,11 @@ from pullback.core.array import SCALARS, Array
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.trace import Primitive
 from pullback.numpy import declare, promotion
+from pullback.numpy.creation import listed
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
 from pullback.numpy.promotion import (
     another,
     inexact_operand,
-    listed,
     named,
     operand,
     promote,

@@ -22,7 +22,7 @@ from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives.declare import FLOAT, check_dtype
+from pullback.primitives.checks import FLOAT, check_dtype
 
 # The mechanism -----------------------------------------------------------------------------------------------------
 

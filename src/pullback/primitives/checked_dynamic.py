@@ -16,7 +16,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing
 from pullback.primitives.checked import array_operand, bind
 from pullback.primitives.checked_shapes import axis_position, expand_dims, ints, slice_in_dim, squeeze
-from pullback.primitives.declare import wide_enough
+from pullback.primitives.indexing import wide_enough
 
 
 def _starts(name: str, x: Any, start_indices: Any, from_the_end: bool | Sequence[bool]) -> list[Any]:

@@ -21,7 +21,7 @@ from pullback.primitives import contraction, indexing, reductions, shapes, slici
 from pullback.primitives import elementwise as ops
 from pullback.primitives import scatter as scattering
 from pullback.primitives.checked import array_operand, bind, operands
-from pullback.primitives.declare import broadcast_shape
+from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
 from pullback.primitives.scatter import ScatterDimensionNumbers
 

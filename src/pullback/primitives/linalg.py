@@ -23,8 +23,8 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.checks import INEXACT, check_dtype, same_dtype
 from pullback.primitives.contraction import dot_general
-from pullback.primitives.declare import INEXACT, check_dtype, same_dtype
 from pullback.primitives.slicing import iota
 
 # Matrices ----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from pullback.nn.normalized import logsumexp
 from pullback.numpy.declare import inexact_pair
 from pullback.numpy.promotion import inexact_operand, strong
 from pullback.primitives import elementwise as ops
-from pullback.primitives.declare import FLOAT, INEXACT, by_formula, check_dtype, elementwise
+from pullback.primitives.checks import FLOAT, INEXACT, check_dtype
+from pullback.primitives.declare import by_formula, elementwise
 
 __all__ = [
     "digamma", "entr", "erf", "erfc", "erfinv", "expit", "gammaln", "log_ndtr", "log_softmax", "logit", "logsumexp",
