@@ -38,7 +38,7 @@ from pullback.core.types import ShapedArray
 from pullback.experimental.dormand_prince import Problem, first_step, of_type, solve
 from pullback.experimental.dormand_prince_adjoint import adjoint
 from pullback.numpy.creation import listed
-from pullback.primitives.checked import stop_gradient
+from pullback.primitives.operands import stop_gradient
 from pullback.primitives.slicing import concatenate
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.custom.rule_adapter import SymbolicZero

@@ -7,7 +7,8 @@ from pullback.control.scan import map, scan
 from pullback.control.scan_primitive import scan_p
 from pullback.control.solves import custom_linear_solve, custom_root
 from pullback.lax import linalg
-from pullback.primitives.checked import (
+from pullback.lax.contraction import Precision, batch_matmul, dot, dot_general
+from pullback.lax.elementwise import (
     RoundingMethod,
     abs,
     acos,
@@ -76,47 +77,32 @@ from pullback.primitives.checked import (
     sinh,
     sqrt,
     square,
-    stop_gradient,
     sub,
     tan,
     tanh,
 )  # fmt: skip
-from pullback.primitives.checked_dynamic import (
+from pullback.lax.indexing import (
     dynamic_index_in_dim,
     dynamic_slice,
     dynamic_slice_in_dim,
     dynamic_update_index_in_dim,
     dynamic_update_slice,
     dynamic_update_slice_in_dim,
+    gather,
+    scatter,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
 )
-from pullback.primitives.checked_shapes import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    Precision,
-    ScatterDimensionNumbers,
+from pullback.lax.reductions import (
     argmax,
     argmin,
-    batch_matmul,
-    broadcast,
-    broadcast_in_dim,
-    broadcast_shapes,
-    broadcasted_iota,
-    collapse,
-    concatenate,
     cumlogsumexp,
     cummax,
     cummin,
     cumprod,
     cumsum,
-    dot,
-    dot_general,
-    expand_dims,
-    full,
-    full_like,
-    gather,
-    index_in_dim,
-    iota,
-    pad,
     reduce_and,
     reduce_max,
     reduce_min,
@@ -124,23 +110,32 @@ from pullback.primitives.checked_shapes import (
     reduce_prod,
     reduce_sum,
     reduce_xor,
-    reshape,
-    rev,
-    scatter,
-    scatter_add,
-    scatter_max,
-    scatter_min,
-    scatter_mul,
-    slice,
-    slice_in_dim,
     sort,
     sort_key_val,
+    top_k,
+)
+from pullback.lax.shapes import (
+    broadcast,
+    broadcast_in_dim,
+    broadcast_shapes,
+    broadcasted_iota,
+    collapse,
+    concatenate,
+    expand_dims,
+    full,
+    full_like,
+    index_in_dim,
+    iota,
+    pad,
+    reshape,
+    rev,
+    slice,
+    slice_in_dim,
     split,
     squeeze,
-    top_k,
     transpose,
     zeros_like_array,
-)  # fmt: skip
+)
 from pullback.primitives.contraction import dot_general_p
 from pullback.primitives.elementwise import (
     abs_p,
@@ -215,6 +210,7 @@ from pullback.primitives.elementwise import (
     xor_p,
 )  # fmt: skip
 from pullback.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p, gather_p
+from pullback.primitives.operands import stop_gradient
 from pullback.primitives.reductions import (
     argmax_p,
     argmin_p,
@@ -235,4 +231,5 @@ from pullback.primitives.scatter import scatter_add_p, scatter_max_p, scatter_mi
 from pullback.primitives.shapes import broadcast_in_dim_p, reshape_p, squeeze_p, transpose_p
 from pullback.primitives.slicing import concatenate_p, iota_p, pad_p, rev_p, slice_p
 from pullback.primitives.sorting import sort_p, top_k_p
+from pullback.primitives.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier
