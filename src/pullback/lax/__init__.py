@@ -1,4 +1,9 @@
-"""The primitives under JAX's names, as functions that check their operands: ``pullback.lax``."""
+"""The primitives under JAX's names, as functions that check their operands: ``pullback.lax``.
+
+The functions of operations on elements, and these primitives, come from the table ``PUBLIC`` of their declarations.
+"""
+
+import typing as _typing
 
 from pullback.control.associative import associative_scan
 from pullback.control.conditional import cond, cond_p, switch
@@ -9,78 +14,18 @@ from pullback.control.solves import custom_linear_solve, custom_root
 from pullback.lax import linalg
 from pullback.lax.contraction import Precision, batch_matmul, dot, dot_general
 from pullback.lax.elementwise import (
+    FUNCTIONS,
     RoundingMethod,
-    abs,
-    acos,
-    acosh,
-    add,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    cbrt,
-    ceil,
     clamp,
-    clz,
-    complex,
     conj,
     convert_element_type,
-    cos,
-    cosh,
-    digamma,
-    div,
-    eq,
-    erf,
-    erf_inv,
-    erfc,
-    exp,
-    exp2,
-    expm1,
-    floor,
-    ge,
-    gt,
-    imag,
     integer_pow,
-    is_finite,
-    le,
-    lgamma,
-    log,
-    log1p,
-    logistic,
-    lt,
-    max,
-    min,
-    mul,
-    ne,
-    neg,
-    nextafter,
-    polygamma,
-    population_count,
     pow,
-    real,
     reciprocal,
-    rem,
     round,
-    rsqrt,
     select,
     select_n,
-    shift_left,
-    shift_right_arithmetic,
-    shift_right_logical,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    square,
-    sub,
-    tan,
-    tanh,
-)  # fmt: skip
+)
 from pullback.lax.indexing import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -137,78 +82,18 @@ from pullback.lax.shapes import (
     zeros_like_array,
 )
 from pullback.primitives.contraction import dot_general_p
+from pullback.primitives.declare import PUBLIC
 from pullback.primitives.elementwise import (
-    abs_p,
-    acos_p,
-    acosh_p,
-    add_p,
-    and_p,
-    asin_p,
-    asinh_p,
-    atan2_p,
-    atan_p,
-    atanh_p,
-    cbrt_p,
-    ceil_p,
     clamp_p,
-    clz_p,
-    complex_p,
     conj_p,
     convert_element_type_p,
     copy_p,
-    cos_p,
-    cosh_p,
-    digamma_p,
-    div_p,
-    eq_p,
-    erf_inv_p,
-    erf_p,
-    erfc_p,
-    exp2_p,
-    exp_p,
-    expm1_p,
-    floor_p,
-    ge_p,
-    gt_p,
-    imag_p,
     integer_pow_p,
-    is_finite_p,
-    le_p,
-    lgamma_p,
-    log1p_p,
-    log_p,
-    logistic_p,
-    lt_p,
-    max_p,
-    min_p,
-    mul_p,
-    ne_p,
-    neg_p,
-    nextafter_p,
-    not_p,
-    or_p,
-    polygamma_p,
-    population_count_p,
     pow_p,
-    real_p,
-    rem_p,
     round_p,
-    rsqrt_p,
     select_n_p,
-    shift_left_p,
-    shift_right_arithmetic_p,
-    shift_right_logical_p,
-    sign_p,
-    sin_p,
-    sinh_p,
-    sqrt_p,
-    square_p,
     stop_gradient_p,
-    sub_p,
-    tan_p,
-    tanh_p,
-    xor_p,
-)  # fmt: skip
+)
 from pullback.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p, gather_p
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.reductions import (
@@ -233,3 +118,11 @@ from pullback.primitives.slicing import concatenate_p, iota_p, pad_p, rev_p, sli
 from pullback.primitives.sorting import sort_p, top_k_p
 from pullback.primitives.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier
+
+globals().update(FUNCTIONS)
+globals().update({f"{primitive.name}_p": primitive for primitive in PUBLIC})
+del FUNCTIONS, PUBLIC
+
+if _typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _typing.Any: ...

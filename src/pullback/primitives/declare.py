@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,28 @@ from pullback.primitives.sums import add_any_p
 JVP = Callable[..., Any]
 
 
+class Public(NamedTuple):
+    """What is said of an operation on elements that is public, once for all of its functions.
+
+    Attributes:
+      name: of its function in ``pullback.lax``.
+      arity: the number of operands.
+      sentence: the first of each docstring.
+      example: the operands of an example.
+      result: what the example prints.
+    """
+
+    name: str
+    arity: int
+    sentence: str
+    example: str
+    result: str
+
+
+PUBLIC: dict[Primitive, Public] = {}
+"""The operations on elements that are public: the functions of ``pullback.lax`` are made from this table."""
+
+
 def elementwise(
     name: str,
     *,
@@ -30,6 +52,8 @@ def elementwise(
     arity: int = 1,
     hlo: str | Callable[..., Any] | None = None,
     hlo_complex: str | None = None,
+    doc: tuple[str, str, str] | None = None,
+    lax: str = "",
 ) -> Primitive:
     """Declare an operation on elements, whose operands broadcast against each other as in NumPy.
 
@@ -46,9 +70,14 @@ def elementwise(
         ``rule(hlo, *operands) -> value`` for operands of one shape, or ``COMPOSED`` if ``primitives.compositions``
         has that rule.
       hlo_complex: the same for complex operands; by default as for others.
+      doc: a sentence on the operation, of operands ``x`` and ``y``; the operands of an example; what it prints. With it
+        the operation is public: ``pullback.lax`` has a function of that name.
+      lax: the name of that function, if it is another.
     """
     p = Primitive(name, keeps_weak_type=out is None)
     p.host_rule = host
+    if doc is not None:
+        PUBLIC[p] = Public(lax or name, arity, *doc)
     if hlo is not None:
         p.lowering_rule = xla_elementwise(name, hlo, hlo_complex)
 

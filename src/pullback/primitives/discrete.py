@@ -41,12 +41,30 @@ def _comparison(direction: str) -> Rule:
     return lambda hlo, x, y: hlo.compare(x, y, direction)
 
 
-eq_p = elementwise("eq", of=ANY, arity=2, host=operator.eq, hlo=_comparison("EQ"), out=_to_bool)
-ne_p = elementwise("ne", of=ANY, arity=2, host=operator.ne, hlo=_comparison("NE"), out=_to_bool)
-lt_p = elementwise("lt", of=ORDERED, arity=2, host=operator.lt, hlo=_comparison("LT"), out=_to_bool)
-le_p = elementwise("le", of=ORDERED, arity=2, host=operator.le, hlo=_comparison("LE"), out=_to_bool)
-gt_p = elementwise("gt", of=ORDERED, arity=2, host=operator.gt, hlo=_comparison("GT"), out=_to_bool)
-ge_p = elementwise("ge", of=ORDERED, arity=2, host=operator.ge, hlo=_comparison("GE"), out=_to_bool)
+eq_p = elementwise(
+    "eq", doc=("Whether ``x`` and ``y`` are equal.", "1.0, 2.0", "False"),
+    of=ANY, arity=2, host=operator.eq, hlo=_comparison("EQ"), out=_to_bool,
+)  # fmt: skip
+ne_p = elementwise(
+    "ne", doc=("Whether ``x`` and ``y`` differ.", "1.0, 2.0", "True"),
+    of=ANY, arity=2, host=operator.ne, hlo=_comparison("NE"), out=_to_bool,
+)  # fmt: skip
+lt_p = elementwise(
+    "lt", doc=("Whether ``x`` is less than ``y``.", "1.0, 2.0", "True"),
+    of=ORDERED, arity=2, host=operator.lt, hlo=_comparison("LT"), out=_to_bool,
+)  # fmt: skip
+le_p = elementwise(
+    "le", doc=("Whether ``x`` is less than ``y`` or equal to it.", "1.0, 2.0", "True"),
+    of=ORDERED, arity=2, host=operator.le, hlo=_comparison("LE"), out=_to_bool,
+)  # fmt: skip
+gt_p = elementwise(
+    "gt", doc=("Whether ``x`` is greater than ``y``.", "1.0, 2.0", "False"),
+    of=ORDERED, arity=2, host=operator.gt, hlo=_comparison("GT"), out=_to_bool,
+)  # fmt: skip
+ge_p = elementwise(
+    "ge", doc=("Whether ``x`` is greater than ``y`` or equal to it.", "1.0, 2.0", "False"),
+    of=ORDERED, arity=2, host=operator.ge, hlo=_comparison("GE"), out=_to_bool,
+)  # fmt: skip
 
 eq: Rule = eq_p.bind
 gt: Rule = gt_p.bind
@@ -54,28 +72,56 @@ lt: Rule = lt_p.bind
 
 # Rounding ----------------------------------------------------------------------------------------------------------
 
-floor_p = elementwise("floor", of=FLOAT, host=np.floor, hlo="floor")
-ceil_p = elementwise("ceil", of=FLOAT, host=np.ceil, hlo="ceil")
+floor_p = elementwise(
+    "floor", doc=("The largest integer not above ``x``.", "-2.5", "-3.0"),
+    of=FLOAT, host=np.floor, hlo="floor",
+)  # fmt: skip
+ceil_p = elementwise(
+    "ceil", doc=("The smallest integer not below ``x``.", "-2.5", "-2.0"),
+    of=FLOAT, host=np.ceil, hlo="ceil",
+)  # fmt: skip
 round_p = elementwise("round", of=FLOAT, host=host.round_, hlo="round_nearest_even")
-nextafter_p = elementwise("nextafter", of=FLOAT, arity=2, host=np.nextafter, hlo=COMPOSED)
+nextafter_p = elementwise(
+    "nextafter", doc=("The float next to ``x`` towards ``y``.", "0.0, 1.0", "1e-45"),
+    of=FLOAT, arity=2, host=np.nextafter, hlo=COMPOSED,
+)  # fmt: skip
 is_finite_p = elementwise(
-    "is_finite", of=INEXACT, host=np.isfinite, hlo="is_finite", hlo_complex=COMPOSED, out=_to_bool
-)
+    "is_finite", doc=("Whether ``x`` is neither infinite nor NaN.", "1.0", "True"),
+    of=INEXACT, host=np.isfinite, hlo="is_finite", hlo_complex=COMPOSED, out=_to_bool,
+)  # fmt: skip
 
 
 # Bits --------------------------------------------------------------------------------------------------------------
 
-and_p = elementwise("and", of=BITS, arity=2, host=np.bitwise_and, hlo="and")
-or_p = elementwise("or", of=BITS, arity=2, host=np.bitwise_or, hlo="or")
-xor_p = elementwise("xor", of=BITS, arity=2, host=np.bitwise_xor, hlo="xor")
-not_p = elementwise("not", of=BITS, host=np.invert, hlo="not")
-shift_left_p = elementwise("shift_left", of=INTEGER, arity=2, host=host.shift_left, hlo="shift_left")
+and_p = elementwise(
+    "and", lax="bitwise_and", doc=("The conjunction of the bits, or of booleans.", "6, 3", "2"),
+    of=BITS, arity=2, host=np.bitwise_and, hlo="and",
+)  # fmt: skip
+or_p = elementwise(
+    "or", lax="bitwise_or", doc=("The disjunction of the bits, or of booleans.", "6, 3", "7"),
+    of=BITS, arity=2, host=np.bitwise_or, hlo="or",
+)  # fmt: skip
+xor_p = elementwise(
+    "xor", lax="bitwise_xor", doc=("The exclusive disjunction of the bits, or of booleans.", "6, 3", "5"),
+    of=BITS, arity=2, host=np.bitwise_xor, hlo="xor",
+)  # fmt: skip
+not_p = elementwise(
+    "not", lax="bitwise_not", doc=("The bits inverted, or the negation of booleans.", "6", "-7"),
+    of=BITS, host=np.invert, hlo="not",
+)  # fmt: skip
+shift_left_p = elementwise(
+    "shift_left", doc=("The bits of ``x`` shifted to the left by ``y`` places.", "1, 3", "8"),
+    of=INTEGER, arity=2, host=host.shift_left, hlo="shift_left",
+)  # fmt: skip
 shift_right_logical_p = elementwise(
-    "shift_right_logical", of=INTEGER, arity=2, host=host.shift_right_logical, hlo="shift_right_logical"
-)
+    "shift_right_logical", doc=("The bits of ``x`` shifted to the right by ``y`` places; zeros come in.", "8, 3", "1"),
+    of=INTEGER, arity=2, host=host.shift_right_logical, hlo="shift_right_logical",
+)  # fmt: skip
 shift_right_arithmetic_p = elementwise(
-    "shift_right_arithmetic", of=INTEGER, arity=2, host=host.shift_right_arithmetic, hlo="shift_right_arithmetic"
-)
+    "shift_right_arithmetic",
+    doc=("The bits of ``x`` shifted to the right by ``y`` places; the sign stays.", "-8, 1", "-4"),
+    of=INTEGER, arity=2, host=host.shift_right_arithmetic, hlo="shift_right_arithmetic",
+)  # fmt: skip
 
 
 def _population_count_xla(hlo: Any, x: Any) -> Any:
@@ -86,9 +132,15 @@ def _population_count_xla(hlo: Any, x: Any) -> Any:
     return hlo.convert(hlo.same("stablehlo.popcnt", bits), x.dtype)
 
 
-population_count_p = elementwise("population_count", of=INTEGER, host=host.population_count, hlo=_population_count_xla)
+population_count_p = elementwise(
+    "population_count", doc=("How many bits are set.", "7", "3"),
+    of=INTEGER, host=host.population_count, hlo=_population_count_xla,
+)  # fmt: skip
 gcd_p = elementwise("gcd", of=INTEGER, arity=2, host=np.gcd, hlo=COMPOSED)
-clz_p = elementwise("clz", of=INTEGER, host=host.count_leading_zeros, hlo="count_leading_zeros")
+clz_p = elementwise(
+    "clz", doc=("How many zeros are before the first bit that is set.", "1", "31"),
+    of=INTEGER, host=host.count_leading_zeros, hlo="count_leading_zeros",
+)  # fmt: skip
 
 
 def bitcast_convert_type(x: Any, dtype: Any) -> Any:

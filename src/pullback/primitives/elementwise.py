@@ -77,14 +77,29 @@ _int32 = np.dtype(np.int32)
 # Linear operations -------------------------------------------------------------------------------------------------
 
 
-neg_p = elementwise("neg", of=NUMBER, host=operator.neg, hlo="negate")
+neg_p = elementwise(
+    "neg", doc=("``-x``.", "2.0", "-2.0"),
+    of=NUMBER, host=operator.neg, hlo="negate",
+)  # fmt: skip
 neg_p.jvp_rule = jvp_linear(neg_p)
 neg_p.transpose(lambda ct, x: (neg(ct),))
 
-add_p = elementwise("add", of=VALUE, arity=2, host=operator.add, hlo="add")
-sub_p = elementwise("sub", of=NUMBER, arity=2, host=operator.sub, hlo="subtract")
-mul_p = elementwise("mul", of=VALUE, arity=2, host=operator.mul, hlo="multiply")
-div_p = elementwise("div", of=NUMBER, arity=2, host=host.div)
+add_p = elementwise(
+    "add", doc=("The sum ``x + y``; of booleans their disjunction.", "1.0, 2.5", "3.5"),
+    of=VALUE, arity=2, host=operator.add, hlo="add",
+)  # fmt: skip
+sub_p = elementwise(
+    "sub", doc=("The difference ``x - y``.", "1.0, 2.5", "-1.5"),
+    of=NUMBER, arity=2, host=operator.sub, hlo="subtract",
+)  # fmt: skip
+mul_p = elementwise(
+    "mul", doc=("The product ``x * y``; of booleans their conjunction.", "2.0, 2.5", "5.0"),
+    of=VALUE, arity=2, host=operator.mul, hlo="multiply",
+)  # fmt: skip
+div_p = elementwise(
+    "div", doc=("The quotient ``x / y``; of integers it is rounded towards zero.", "1.0, 2.0", "0.5"),
+    of=NUMBER, arity=2, host=host.div,
+)  # fmt: skip
 div_p.lowering(lambda hlo, x, y: hlo.divide(x, y, hlo.result.shape))
 
 
@@ -162,34 +177,48 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 exp_p = elementwise(
-    "exp", of=INEXACT, host=np.exp, hlo="exponential", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, ans)
-)
+    "exp", doc=("The exponential.", "0.0", "1.0"),
+    of=INEXACT, host=np.exp, hlo="exponential", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, ans),
+)  # fmt: skip
 exp2_p = elementwise(
-    "exp2", of=INEXACT, host=host.exp2, hlo=COMPOSED, hlo_complex=COMPOSED,
+    "exp2", doc=("Two to the power of ``x``.", "3.0", "8.0"),
+    of=INEXACT, host=host.exp2, hlo=COMPOSED, hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(ans, math.log(2))),
 )  # fmt: skip
 expm1_p = elementwise(
-    "expm1", of=INEXACT, host=host.expm1, hlo="exponential_minus_one", hlo_complex=COMPOSED,
+    "expm1", doc=("``exp(x) - 1``, accurate near zero.", "1e-10", "1e-10"),
+    of=INEXACT, host=host.expm1, hlo="exponential_minus_one", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, add(ans, 1)),
 )  # fmt: skip
-log_p = elementwise("log", of=INEXACT, host=np.log, hlo="log", jvp=lambda t, x, ans: div(t, x))
+log_p = elementwise(
+    "log", doc=("The natural logarithm.", "1.0", "0.0"),
+    of=INEXACT, host=np.log, hlo="log", jvp=lambda t, x, ans: div(t, x),
+)  # fmt: skip
 log1p_p = elementwise(
-    "log1p", of=INEXACT, host=host.log1p, hlo=COMPOSED, hlo_complex="log_plus_one",
+    "log1p", doc=("``log(1 + x)``, accurate near zero.", "1e-10", "1e-10"),
+    of=INEXACT, host=host.log1p, hlo=COMPOSED, hlo_complex="log_plus_one",
     jvp=lambda t, x, ans: div(t, add(x, 1)),
 )  # fmt: skip
 sqrt_p = elementwise(
-    "sqrt", of=INEXACT, host=np.sqrt, hlo="sqrt", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, div(0.5, ans))
-)
+    "sqrt", doc=("The square root.", "9.0", "3.0"),
+    of=INEXACT, host=np.sqrt, hlo="sqrt", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, div(0.5, ans)),
+)  # fmt: skip
 rsqrt_p = elementwise(
-    "rsqrt", of=INEXACT, host=host.rsqrt, hlo="rsqrt", jvp=lambda t, x, ans: mul(t, mul(-0.5, div(ans, x)))
-)
-cbrt_p = elementwise("cbrt", of=FLOAT, host=np.cbrt, hlo=COMPOSED, jvp=lambda t, x, ans: div(t, mul(3, square(ans))))
+    "rsqrt", doc=("One divided by the square root.", "4.0", "0.5"),
+    of=INEXACT, host=host.rsqrt, hlo="rsqrt", jvp=lambda t, x, ans: mul(t, mul(-0.5, div(ans, x))),
+)  # fmt: skip
+cbrt_p = elementwise(
+    "cbrt", doc=("The real cube root.", "-8.0", "-2.0"),
+    of=FLOAT, host=np.cbrt, hlo=COMPOSED, jvp=lambda t, x, ans: div(t, mul(3, square(ans))),
+)  # fmt: skip
 logistic_p = elementwise(
-    "logistic", of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED,
+    "logistic", doc=("The logistic function ``1 / (1 + exp(-x))``.", "0.0", "0.5"),
+    of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(ans, logistic(neg(x)))),
 )  # fmt: skip
 square_p = elementwise(
-    "square", of=NUMBER, host=lambda x: x * x, hlo=lambda hlo, x: hlo.same("stablehlo.multiply", x, x),
+    "square", doc=("``x * x``.", "3.0", "9.0"),
+    of=NUMBER, host=lambda x: x * x, hlo=lambda hlo, x: hlo.same("stablehlo.multiply", x, x),
     jvp=lambda t, x, ans: mul(t, mul(2, x)),
 )  # fmt: skip
 
@@ -324,50 +353,63 @@ logaddexp_p = elementwise(
 
 
 sin_p = elementwise(
-    "sin", of=INEXACT, host=np.sin, hlo="sine", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, cos(x))
-)
+    "sin", doc=("The sine of an angle in radians.", "0.0", "0.0"),
+    of=INEXACT, host=np.sin, hlo="sine", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, cos(x)),
+)  # fmt: skip
 cos_p = elementwise(
-    "cos", of=INEXACT, host=np.cos, hlo="cosine", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, neg(sin(x)))
-)
+    "cos", doc=("The cosine of an angle in radians.", "0.0", "1.0"),
+    of=INEXACT, host=np.cos, hlo="cosine", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, neg(sin(x))),
+)  # fmt: skip
 tan_p = elementwise(
-    "tan", of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, add(square(ans), 1))
-)
+    "tan", doc=("The tangent of an angle in radians.", "0.0", "0.0"),
+    of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, add(square(ans), 1)),
+)  # fmt: skip
 asin_p = elementwise(
-    "asin", of=INEXACT, host=np.arcsin, hlo="chlo.asin", hlo_complex=COMPOSED,
+    "asin", doc=("The angle in radians whose sine is ``x``.", "0.0", "0.0"),
+    of=INEXACT, host=np.arcsin, hlo="chlo.asin", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, _root_of_one_minus_square(x)),
 )  # fmt: skip
 acos_p = elementwise(
-    "acos", of=INEXACT, host=np.arccos, hlo="chlo.acos", hlo_complex=COMPOSED,
+    "acos", doc=("The angle in radians whose cosine is ``x``.", "1.0", "0.0"),
+    of=INEXACT, host=np.arccos, hlo="chlo.acos", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: neg(div(t, _root_of_one_minus_square(x))),
 )  # fmt: skip
 atan_p = elementwise(
-    "atan", of=INEXACT, host=np.arctan, hlo="chlo.atan", hlo_complex=COMPOSED,
+    "atan", doc=("The angle in radians whose tangent is ``x``.", "0.0", "0.0"),
+    of=INEXACT, host=np.arctan, hlo="chlo.atan", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, add(square(x), 1)),
 )  # fmt: skip
 sinh_p = elementwise(
-    "sinh", of=INEXACT, host=np.sinh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, cosh(x))
-)
+    "sinh", doc=("The hyperbolic sine.", "0.0", "0.0"),
+    of=INEXACT, host=np.sinh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, cosh(x)),
+)  # fmt: skip
 cosh_p = elementwise(
-    "cosh", of=INEXACT, host=np.cosh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, sinh(x))
-)
+    "cosh", doc=("The hyperbolic cosine.", "0.0", "1.0"),
+    of=INEXACT, host=np.cosh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, sinh(x)),
+)  # fmt: skip
 tanh_p = elementwise(
-    "tanh", of=INEXACT, host=np.tanh, hlo="tanh", hlo_complex=COMPOSED,
+    "tanh", doc=("The hyperbolic tangent.", "0.0", "0.0"),
+    of=INEXACT, host=np.tanh, hlo="tanh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, sub(1, square(ans))),
 )  # fmt: skip
 asinh_p = elementwise(
-    "asinh", of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", hlo_complex=COMPOSED,
+    "asinh", doc=("The inverse of the hyperbolic sine.", "0.0", "0.0"),
+    of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, sqrt(add(square(x), 1)) if dtypes.is_complex(x.dtype) else hypot_p.bind(x, 1)),
 )  # fmt: skip
 acosh_p = elementwise(
-    "acosh", of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED,
+    "acosh", doc=("The inverse of the hyperbolic cosine.", "1.0", "0.0"),
+    of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, mul(sqrt(sub(x, 1)), sqrt(add(x, 1)))),
 )  # fmt: skip
 atanh_p = elementwise(
-    "atanh", of=INEXACT, host=np.arctanh, hlo=COMPOSED, hlo_complex=COMPOSED,
+    "atanh", doc=("The inverse of the hyperbolic tangent.", "0.0", "0.0"),
+    of=INEXACT, host=np.arctanh, hlo=COMPOSED, hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, mul(sub(1, x), add(x, 1))),
 )  # fmt: skip
 atan2_p = elementwise(
-    "atan2", of=FLOAT, arity=2, host=np.arctan2, hlo="atan2",
+    "atan2", doc=("The angle of the point with ordinate ``x`` and abscissa ``y``, from -pi to pi.", "0.0, 1.0", "0.0"),
+    of=FLOAT, arity=2, host=np.arctan2, hlo="atan2",
     jvp=(
         lambda t, x, y, ans: mul(t, inverse_p.bind(y, x)),
         lambda t, x, y, ans: mul(t, neg(inverse_p.bind(x, y))),
@@ -402,24 +444,32 @@ def _root_of_one_minus_square(x: Any) -> Any:
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 erf_p = elementwise(
-    "erf", of=FLOAT, host=host.special("erf"), hlo="chlo.erf",
+    "erf", doc=("The error function.", "0.0", "0.0"),
+    of=FLOAT, host=host.special("erf"), hlo="chlo.erf",
     jvp=lambda t, x, ans: mul(t, mul(_TWO_OVER_ROOT_PI, exp(neg(square(x))))),
 )  # fmt: skip
 erfc_p = elementwise(
-    "erfc", of=FLOAT, host=host.special("erfc"), hlo=COMPOSED,
+    "erfc", doc=("``1 - erf(x)``, without cancellation.", "0.0", "1.0"),
+    of=FLOAT, host=host.special("erfc"), hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(-_TWO_OVER_ROOT_PI, exp(neg(square(x))))),
 )  # fmt: skip
 erf_inv_p = elementwise(
-    "erf_inv", of=FLOAT, host=host.erf_inv, hlo="chlo.erf_inv",
+    "erf_inv", doc=("The inverse of the error function.", "0.0", "0.0"),
+    of=FLOAT, host=host.erf_inv, hlo="chlo.erf_inv",
     jvp=lambda t, x, ans: mul(t, mul(1 / _TWO_OVER_ROOT_PI, exp(square(ans)))),
 )  # fmt: skip
-lgamma_p = elementwise("lgamma", of=FLOAT, host=host.lgamma, hlo=COMPOSED, jvp=lambda t, x, ans: mul(t, digamma(x)))
+lgamma_p = elementwise(
+    "lgamma", doc=("The logarithm of the size of the gamma function.", "1.0", "0.0"),
+    of=FLOAT, host=host.lgamma, hlo=COMPOSED, jvp=lambda t, x, ans: mul(t, digamma(x)),
+)  # fmt: skip
 digamma_p = elementwise(
-    "digamma", of=FLOAT, host=host.special("digamma"), hlo=COMPOSED,
+    "digamma", doc=("The derivative of the logarithm of the gamma function.", "1.0", "-0.5772157"),
+    of=FLOAT, host=host.special("digamma"), hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, polygamma(_full_like(x, 1), x)),
 )  # fmt: skip
 polygamma_p = elementwise(
-    "polygamma", of=FLOAT, arity=2, host=host.special("polygamma"), hlo=COMPOSED,
+    "polygamma", doc=("The derivative of digamma of order ``x``, at ``y``.", "1.0, 1.0", "1.644934"),
+    of=FLOAT, arity=2, host=host.special("polygamma"), hlo=COMPOSED,
     jvp=(None, lambda t, n, x, ans: mul(t, polygamma(add(n, 1), x))),
 )  # fmt: skip
 
@@ -437,12 +487,23 @@ def conj(x: Any) -> Any:
 
 
 sign_p = elementwise(
-    "sign", of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex="sign", jvp=lambda t, x, ans: _sign_jvp(t, x, ans)
-)
-real_p = elementwise("real", of=COMPLEX, host=np.real, hlo="real", out=dtypes.to_real)
-imag_p = elementwise("imag", of=COMPLEX, host=np.imag, hlo="imag", out=dtypes.to_real)
+    "sign", doc=("-1, 0 or 1; of a complex number ``x / abs(x)``.", "-2.0", "-1.0"),
+    of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex="sign", jvp=lambda t, x, ans: _sign_jvp(t, x, ans),
+)  # fmt: skip
+real_p = elementwise(
+    "real", doc=("The real part.", "1 + 2j", "1.0"),
+    of=COMPLEX, host=np.real, hlo="real", out=dtypes.to_real,
+)  # fmt: skip
+imag_p = elementwise(
+    "imag", doc=("The imaginary part.", "1 + 2j", "2.0"),
+    of=COMPLEX, host=np.imag, hlo="imag", out=dtypes.to_real,
+)  # fmt: skip
 conj_p = elementwise("conj", of=COMPLEX, host=np.conj, hlo=COMPOSED, hlo_complex=COMPOSED)
-complex_p = elementwise("complex", of=FLOAT, arity=2, host=host.complex_, hlo=COMPOSED, out=dtypes.to_complex)
+complex_p = elementwise(
+    "complex",
+    doc=("The complex number of which ``x`` is the real and ``y`` the imaginary part.", "1.0, 2.0", "(1+2j)"),
+    of=FLOAT, arity=2, host=host.complex_, hlo=COMPOSED, out=dtypes.to_complex,
+)  # fmt: skip
 for _part in (real_p, imag_p, complex_p):
     _part.keeps_weak_type = True
 real_p.jvp_rule = jvp_linear(real_p)
@@ -489,7 +550,10 @@ def _abs_jvp(t: Any, x: Any, ans: Any) -> Any:
     return real(mul(t, conj(sign(x))))
 
 
-abs_p = elementwise("abs", of=NUMBER, host=np.abs, hlo=COMPOSED, hlo_complex="abs", out=dtypes.to_real, jvp=_abs_jvp)
+abs_p = elementwise(
+    "abs", doc=("The absolute value, of a complex number its modulus. At zero its derivative is zero.", "-2.0", "2.0"),
+    of=NUMBER, host=np.abs, hlo=COMPOSED, hlo_complex="abs", out=dtypes.to_real, jvp=_abs_jvp,
+)  # fmt: skip
 abs_p.keeps_weak_type = True
 
 
@@ -497,14 +561,21 @@ abs_p.keeps_weak_type = True
 
 
 rem_p = elementwise(
-    "rem", of=REAL_NUMBER, arity=2, host=host.rem, hlo="remainder",
+    "rem", doc=("The remainder of division towards zero, with the sign of ``x``.", "-7.0, 3.0", "-1.0"),
+    of=REAL_NUMBER, arity=2, host=host.rem, hlo="remainder",
     jvp=(
         lambda t, x, y, ans: spread(t, x, ans),
         lambda t, x, y, ans: mul(t, neg(_truncate(div(x, y)))),
     ),
 )  # fmt: skip
-max_p = elementwise("max", of=VALUE, arity=2, host=np.maximum, hlo="maximum", hlo_complex=COMPOSED)
-min_p = elementwise("min", of=VALUE, arity=2, host=np.minimum, hlo="minimum", hlo_complex=COMPOSED)
+max_p = elementwise(
+    "max", doc=("The larger of ``x`` and ``y``; NaN if one is.", "1.0, 2.5", "2.5"),
+    of=VALUE, arity=2, host=np.maximum, hlo="maximum", hlo_complex=COMPOSED,
+)  # fmt: skip
+min_p = elementwise(
+    "min", doc=("The smaller of ``x`` and ``y``; NaN if one is.", "1.0, 2.5", "1.0"),
+    of=VALUE, arity=2, host=np.minimum, hlo="minimum", hlo_complex=COMPOSED,
+)  # fmt: skip
 
 # How much of an extreme is its first operand: 1 where that wins, 0 where the other one does, 1/2 where both are equal.
 # NaN wins over numbers. Operands are compared with each other, not with the result: see ``once``.
