@@ -16,7 +16,8 @@ from pullback.core import dtypes
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
 from pullback.core.trace import Primitive
-from pullback.primitives.declare import INEXACT, elementwise
+from pullback.primitives.checks import INEXACT
+from pullback.primitives.declare import elementwise
 from pullback.primitives.elementwise import (
     add,
     conj,

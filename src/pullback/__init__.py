@@ -50,6 +50,7 @@ from pullback.core.config import transfer_guard_device_to_device as transfer_gua
 from pullback.core.config import transfer_guard_device_to_host as transfer_guard_device_to_host
 from pullback.core.config import transfer_guard_host_to_device as transfer_guard_host_to_device
 from pullback.core.dtypes import float0 as float0
+from pullback.primitives import compositions as _compositions  # which fills the tables of lowering rules
 from pullback.transforms.derivatives.grad import grad as grad
 from pullback.transforms.derivatives.grad import linear_transpose as linear_transpose
 from pullback.transforms.derivatives.grad import linearize as linearize

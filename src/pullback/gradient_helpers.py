@@ -17,8 +17,8 @@ from pullback.core.array import as_array, typeof
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Tracer
-from pullback.primitives.checked import stop_gradient
 from pullback.primitives.elementwise import complex as make_complex
+from pullback.primitives.operands import stop_gradient
 from pullback.transforms.custom.custom_rules import CustomFunction, custom_jvp, custom_vjp
 from pullback.transforms.derivatives.grad import vjp
 from pullback.transforms.derivatives.vmap import vmap

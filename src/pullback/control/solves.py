@@ -15,8 +15,8 @@ from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, ControlFlowError, NotLinearError
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.trace import state
-from pullback.primitives.checked import stop_gradient
 from pullback.primitives.elementwise import neg, sub
+from pullback.primitives.operands import stop_gradient
 from pullback.transforms.custom.closure import closure_convert
 from pullback.transforms.custom.custom_linear import LinearCall, bind_linear_call, is_traced_ahead
 from pullback.transforms.custom.custom_rules import custom_jvp

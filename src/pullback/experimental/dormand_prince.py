@@ -19,7 +19,7 @@ from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.types import ShapedArray
-from pullback.primitives.checked_dynamic import dynamic_update_index_in_dim
+from pullback.primitives.indexing import dynamic_update_slice
 from pullback.primitives.slicing import concatenate, stack
 from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
@@ -319,7 +319,8 @@ def _looped(derivatives: Derivatives, state: Sequence[Any], slopes: Sequence[Any
         i, weights, node = x
         after = [y + of_type(step, y) * (weights.astype(ks.dtype) @ ks) for y, ks in zip(state, known, strict=True)]
         found = derivatives(after, time + node * step)
-        return ([dynamic_update_index_in_dim(ks, k, i, 0) for ks, k in zip(known, found, strict=True)], after), None
+        known = [dynamic_update_slice(ks, k[None], [i, *[0] * k.ndim]) for ks, k in zip(known, found, strict=True)]
+        return (known, after), None
 
     known = [concatenate([k[None], pnp.zeros((6, *k.shape), k.dtype)], 0) for k in slopes]
     nodes = (pnp.arange(1, 7), pnp.asarray(_WEIGHTS, time.dtype), pnp.asarray(NODES, time.dtype))

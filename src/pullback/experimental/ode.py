@@ -37,8 +37,8 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from pullback.core.types import ShapedArray
 from pullback.experimental.dormand_prince import Problem, first_step, of_type, solve
 from pullback.experimental.dormand_prince_adjoint import adjoint
-from pullback.numpy.promotion import listed
-from pullback.primitives.checked import stop_gradient
+from pullback.numpy.creation import listed
+from pullback.primitives.operands import stop_gradient
 from pullback.primitives.slicing import concatenate
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.custom.rule_adapter import SymbolicZero

@@ -20,7 +20,7 @@ from pullback.numpy.promotion import axis_index, inexact_operand, named, strong
 from pullback.numpy.reductions import all_axes, boolean_mask, count_of
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes, slicing
-from pullback.primitives.declare import broadcast_shape
+from pullback.primitives.checks import broadcast_shape
 
 Axes = tuple[int, ...]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pullback.numpy.methods
 import pullback.numpy.operators
+from pullback.numpy import logic, ufuncs
 
 _NAMES = {
     "contraction": (
@@ -33,12 +34,6 @@ _NAMES = {
     "joining": (
         "array_split block column_stack concat concatenate dsplit dstack hsplit hstack row_stack split stack vsplit "
         "vstack "
-    ),
-    "logic": (
-        "allclose array_equal array_equiv bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not "
-        "bitwise_or bitwise_right_shift bitwise_xor clip equal fmax fmin gcd greater greater_equal invert isclose "
-        "iscomplex iscomplexobj isfinite isinf isnan isneginf isposinf isreal isrealobj lcm left_shift less "
-        "less_equal logical_and logical_not logical_or logical_xor nan_to_num not_equal right_shift select where "
     ),
     "manipulation": (
         "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr "
@@ -67,16 +62,10 @@ _NAMES = {
         "average bincount corrcoef cov diff digitize ediff1d histogram histogram_bin_edges median nanmedian "
         "nanpercentile nanquantile percentile quantile trapezoid "
     ),
-    "ufuncs": (
-        "abs absolute acos acosh add angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh around asin asinh "
-        "atan atan2 atanh cbrt ceil conj conjugate copysign cos cosh deg2rad degrees divide divmod exp exp2 expm1 "
-        "fabs fix float_power floor floor_divide fmod frexp heaviside hypot imag ldexp log log10 log1p log2 logaddexp "
-        "logaddexp2 maximum minimum mod modf multiply negative nextafter positive pow power rad2deg radians real "
-        "reciprocal remainder rint round sign signbit sin sinc sinh sqrt square subtract tan tanh true_divide trunc "
-    ),
 }
 
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
+_MODULE_OF |= dict.fromkeys(ufuncs.__all__, "ufuncs") | dict.fromkeys(logic.__all__, "logic")  # which operators import
 _SUBMODULES = frozenset(("linalg",))
 __all__ = sorted([*_MODULE_OF, *_SUBMODULES])
 

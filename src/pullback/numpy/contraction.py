@@ -20,8 +20,8 @@ from pullback.numpy.einstein import contract, diagonal
 from pullback.numpy.promotion import axis_index, diagonal_number, operand, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
+from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.contraction import Dims, dot_general_p
-from pullback.primitives.declare import broadcast_shape
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.reductions import reduce_sum
 

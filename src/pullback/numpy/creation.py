@@ -75,6 +75,16 @@ def _copied(x: Any) -> Any:
     return convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=x.weak_type)
 
 
+def listed(name: str, x: Any) -> Any:
+    """An operand as an array, where lists of lists are welcome."""
+    if not isinstance(x, (list, tuple)):
+        return operand(name, x)
+    try:
+        return array(x)
+    except (OperandError, DtypeError, ShapeError) as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
 def asarray(
     a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
 ) -> Any:

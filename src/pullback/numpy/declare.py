@@ -18,6 +18,7 @@ from pullback.core.errors import DtypeError
 from pullback.core.trace import Primitive, state
 from pullback.numpy import promotion
 from pullback.numpy.promotion import fits, inexact_operand, operand, promote, promote_all, refuse_options, strong
+from pullback.primitives.declare import PUBLIC
 from pullback.primitives.elementwise import convert_element_type
 
 REAL = frozenset(map(np.dtype, ("float16", "float32", "float64")))
@@ -27,16 +28,30 @@ Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
 
 
-def document(function: Any, name: str, sentence: str, example: str, result: str, module: str) -> Any:
-    """Name a function and give it a docstring with an example."""
+Doc = tuple[str, str, str]
+"""What a docstring says: a sentence, the operands of an example, and what it prints."""
+
+
+def document(function: Any, name: str, doc: Doc | Primitive, module: str) -> Any:
+    """Name a function and give it a docstring with an example: its own, or that of the primitive's declaration."""
+    sentence, example, result = PUBLIC[doc][2:] if isinstance(doc, Primitive) else doc
     function.__name__ = function.__qualname__ = name
     function.__module__ = module
+    ours = module.startswith("pullback.numpy.")
+    like, face, short = (
+        (f"As :data:`numpy.{name}`.\n\n    ", "pullback.numpy", "pnp") if ours else ("", module, module.split(".")[-1])
+    )
     shown = result.replace("\n", "\n    ")
     function.__doc__ = (
-        f"{sentence}\n\n    As :data:`numpy.{name}`.\n\n    >>> import pullback.numpy as pnp\n"
-        f"    >>> print(pnp.{name}({example}))\n    {shown}\n    "
+        f"{sentence}\n\n    {like}>>> import {face} as {short}\n"
+        f"    >>> print({short}.{name}({example}))\n    {shown}\n    "
     )
     return function
+
+
+def public_names(module: str, names: dict[str, Any]) -> list[str]:
+    """The names of a module, without underscores, of the functions that were defined in it."""
+    return sorted(n for n, v in names.items() if n[0] != "_" and getattr(v, "__module__", None) == module)
 
 
 def positional(function: Any) -> Any:
@@ -49,10 +64,7 @@ def positional(function: Any) -> Any:
     return function
 
 
-def inexact_unary(
-    name: str, primitive: Primitive, sentence: str, example: str, result: str, module: str,
-    fast: frozenset[np.dtype[Any]] = COMPLEX,
-) -> Unary:  # fmt: skip
+def inexact_unary(name: str, primitive: Primitive, module: str, fast: frozenset[np.dtype[Any]] = COMPLEX) -> Unary:
     """A function of floats and complex numbers; integers and booleans are converted."""
     host: Any = primitive.host_rule
 
@@ -68,10 +80,10 @@ def inexact_unary(
             x = inexact_operand(name, x)
         return state.trace.process(primitive, (x,), {})
 
-    return document(function, name, sentence, example, result, module)  # type: ignore[no-any-return]
+    return document(function, name, primitive, module)  # type: ignore[no-any-return]
 
 
-def binary(name: str, primitive: Primitive, sentence: str, example: str, result: str, module: str) -> Binary:
+def binary(name: str, primitive: Primitive, module: str, doc: Doc | None = None) -> Binary:
     """A function of two operands of one dtype."""
 
     def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
@@ -83,7 +95,7 @@ def binary(name: str, primitive: Primitive, sentence: str, example: str, result:
         except (OverflowError, DtypeError) as error:
             return state.trace.process(primitive, wrapped(name, pair, error), {})
 
-    return document(positional(function), name, sentence, example, result, module)  # type: ignore[no-any-return]
+    return document(positional(function), name, doc or primitive, module)  # type: ignore[no-any-return]
 
 
 def wrapped(name: str, operands: tuple[Any, ...], error: Exception) -> tuple[Any, ...]:
@@ -96,13 +108,13 @@ def wrapped(name: str, operands: tuple[Any, ...], error: Exception) -> tuple[Any
     return tuple(promote_all(name, operands))
 
 
-def inexact_binary(name: str, primitive: Primitive, sentence: str, example: str, result: str, module: str) -> Binary:
+def inexact_binary(name: str, primitive: Primitive, module: str, doc: Doc | None = None) -> Binary:
     """A function of two floats or complex numbers; integers and booleans are converted."""
 
     def function(x: Any, y: Any, /) -> Any:
         return state.trace.process(primitive, _inexact_pair(name, x, y), {})
 
-    return document(function, name, sentence, example, result, module)  # type: ignore[no-any-return]
+    return document(function, name, doc or primitive, module)  # type: ignore[no-any-return]
 
 
 def inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:

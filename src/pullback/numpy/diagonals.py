@@ -11,8 +11,9 @@ from pullback.core import dtypes
 from pullback.core.array import ArrayImpl
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import state
+from pullback.numpy.creation import listed
 from pullback.numpy.index_lowering import read, write
-from pullback.numpy.promotion import axis_index, known_int, listed, operand, shape_tuple
+from pullback.numpy.promotion import axis_index, known_int, operand, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, shapes
 from pullback.primitives.scatter import scatter

@@ -11,9 +11,10 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import refuse_masked, typeof
 from pullback.core.errors import DtypeError, ShapeError, UnsupportedFunctionError
+from pullback.numpy.creation import listed
 from pullback.numpy.joining import concatenate
 from pullback.numpy.manipulation import broadcast_to, ravel, take_parts, tile
-from pullback.numpy.promotion import axis_index, concrete, listed, operand, quote, shape_tuple
+from pullback.numpy.promotion import axis_index, concrete, operand, quote, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.contraction import dot_general_p

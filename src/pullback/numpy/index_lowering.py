@@ -26,8 +26,7 @@ from pullback.core.trace import Tracer
 from pullback.core.types import Shape
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, shapes, slicing
-from pullback.primitives.declare import wide_enough
-from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
+from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
 from pullback.primitives.scatter import ScatterDimensionNumbers
 
 _INT32 = np.dtype(np.int32)

@@ -23,12 +23,12 @@ from pullback.core.errors import (
     ShapeError,
 )
 from pullback.core.trace import Tracer, state
+from pullback.numpy.creation import listed
 from pullback.numpy.index_lowering import position, read, write
-from pullback.numpy.promotion import another, axis_index, listed, named, operand, promote_all, sequence
+from pullback.numpy.promotion import another, axis_index, named, operand, promote_all, sequence
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing
-from pullback.primitives.declare import wide_enough
-from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
+from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
 from pullback.primitives.scatter import ScatterDimensionNumbers, scatter
 
 __all__ = [

@@ -22,11 +22,11 @@ from pullback.numpy.promotion import (
     promote_all,
     sequence,
 )
-from pullback.primitives import checked_linalg, lu, shapes
 from pullback.primitives import elementwise as ops
-from pullback.primitives.checked import bind
+from pullback.primitives import lu, shapes
 from pullback.primitives.determinants import det_p, slogdet_p
-from pullback.primitives.linalg import adjoint
+from pullback.primitives.linalg import adjoint, factor
+from pullback.primitives.operands import bind
 from pullback.primitives.reductions import norm as root_of_squares
 from pullback.transforms.derivatives.vmap import vmap
 
@@ -169,8 +169,8 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     if upper and not symmetrize_input:
         require_square("linalg.cholesky", a)
         a = adjoint(a)
-    factor = checked_linalg.cholesky(a, symmetrize_input=symmetrize_input)
-    return adjoint(factor) if upper else factor
+    lower = factor(a, symmetrize_input)
+    return adjoint(lower) if upper else lower
 
 
 def solve(a: Any, b: Any) -> Any:

@@ -15,11 +15,11 @@ from pullback.core.array import SCALARS, Array
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.trace import Primitive
 from pullback.numpy import declare, promotion
+from pullback.numpy.creation import listed
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
 from pullback.numpy.promotion import (
     another,
     inexact_operand,
-    listed,
     named,
     operand,
     promote,
@@ -61,7 +61,7 @@ def _comparison(name: str, primitive: Primitive, sentence: str, example: str, re
         except OverflowError:  # beside floats it is as good as infinite
             return primitive.bind(*[n if type(n) is not int else math.inf if n > 0 else -math.inf for n in (a, b)])
 
-    return declare.document(declare.positional(function), name, sentence, example, result, __name__)  # type: ignore[no-any-return]
+    return declare.document(declare.positional(function), name, (sentence, example, result), __name__)  # type: ignore[no-any-return]
 
 
 def _out_of_range(primitive: Primitive, a: Any, b: Any, array: Any) -> Any:
@@ -112,7 +112,7 @@ greater_equal = _ordering("greater_equal", ops.ge_p, ">=", "False")
 # Logic -------------------------------------------------------------------------------------------------------------
 
 
-def truth(name: str, x: Any) -> Any:
+def _truth(name: str, x: Any) -> Any:
     """An operand as booleans: whether it is not zero."""
     x = operand(name, x)
     return x if dtypes.is_bool(x.dtype) else ops.ne_p.bind(x, 0)
@@ -124,9 +124,9 @@ def _logical(name: str, primitive: Any, sentence: str, result: str) -> Any:
             declare.refuse_options(name, out, where)
         if promotion.rank_watchers:
             promotion.check_ranks(name, x, y)
-        return primitive.bind(truth(name, x), truth(name, y))
+        return primitive.bind(_truth(name, x), _truth(name, y))
 
-    return declare.document(declare.positional(function), name, sentence, "True, 0.0", result, __name__)
+    return declare.document(declare.positional(function), name, (sentence, "True, 0.0", result), __name__)
 
 
 logical_and = _logical("logical_and", ops.and_p, "Whether both operands are not zero.", "False")
@@ -141,14 +141,14 @@ def logical_not(x: Any, /) -> Any:
     >>> print(pnp.logical_not(0.0))
     True
     """
-    return ops.not_p.bind(truth("logical_not", x))
+    return ops.not_p.bind(_truth("logical_not", x))
 
 
 # Bits --------------------------------------------------------------------------------------------------------------
 
-bitwise_and = _binary("bitwise_and", ops.and_p, "The conjunction of the bits, or of booleans.", "6, 3", "2")
-bitwise_or = _binary("bitwise_or", ops.or_p, "The disjunction of the bits, or of booleans.", "6, 3", "7")
-bitwise_xor = _binary("bitwise_xor", ops.xor_p, "The exclusive disjunction of the bits, or of booleans.", "6, 3", "5")
+bitwise_and = _binary("bitwise_and", ops.and_p)
+bitwise_or = _binary("bitwise_or", ops.or_p)
+bitwise_xor = _binary("bitwise_xor", ops.xor_p)
 
 
 def invert(x: Any, /) -> Any:
@@ -279,7 +279,7 @@ def _signed_infinity(name: str, value: float, sentence: str, example: str) -> An
             raise DtypeError(f"{name} is not defined for complex numbers")
         return ops.eq(x, value) if dtypes.is_inexact(x.dtype) else _all(x, False)
 
-    return declare.document(function, name, sentence, example, "True", __name__)
+    return declare.document(function, name, (sentence, example, "True"), __name__)
 
 
 isposinf = _signed_infinity("isposinf", math.inf, "Whether ``x`` is infinity.", "pnp.inf")
@@ -351,7 +351,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         return nonzero(listed("where", condition))
     if x is None or y is None:
         raise ShapeError("where takes both or neither of x and y")
-    which = truth("where", condition)
+    which = _truth("where", condition)
     if promotion.rank_watchers:
         promotion.check_ranks("where", which, x, y)
     a, b = promote("where", x, y)
@@ -537,10 +537,4 @@ def fmin(x: Any, y: Any, /) -> Any:
     return ops.min_p.bind(*_of_numbers(*declare.no_numbers(*promote("fmin", x, y))))
 
 
-__all__ = [
-    "allclose", "array_equal", "array_equiv", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
-    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "clip", "equal", "fmax", "fmin", "gcd",
-    "greater", "greater_equal", "invert", "isclose", "iscomplex", "iscomplexobj", "isfinite", "isinf", "isnan",
-    "isneginf", "isposinf", "isreal", "isrealobj", "lcm", "left_shift", "less", "less_equal", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "nan_to_num", "not_equal", "right_shift", "select", "where",
-]  # fmt: skip
+__all__ = declare.public_names(__name__, globals())

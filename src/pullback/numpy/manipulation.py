@@ -16,7 +16,7 @@ from pullback.core.types import Shape
 from pullback.numpy.promotion import another, axis_index, known_int, named, operand, quote, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
-from pullback.primitives.declare import broadcast_shape
+from pullback.primitives.checks import broadcast_shape
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "expand_dims",

@@ -16,7 +16,7 @@ from pullback.numpy.manipulation import unstack
 from pullback.numpy.promotion import axis_index, operand, sequence
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
-from pullback.primitives.declare import broadcast_shape
+from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.reductions import reduce_sum
 from pullback.transforms.derivatives.vmap import vmap

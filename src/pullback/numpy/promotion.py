@@ -17,7 +17,6 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, fresh, from_scalar
 from pullback.core.config import Config, config, observe
 from pullback.core.errors import (
-    DtypeError,
     OperandError,
     ShapeError,
     TracerIntegerConversionError,
@@ -44,18 +43,6 @@ def another(x: Any) -> Any:
     """Another array of the same elements, for functions that return their operand as it is: results are new arrays,
     which stay when the operand is donated. A traced operand is returned itself."""
     return fresh(x) if isinstance(x, ArrayImpl) else x
-
-
-def listed(name: str, x: Any) -> Any:
-    """An operand as an array, where lists of lists are welcome."""
-    if not isinstance(x, (list, tuple)):
-        return operand(name, x)
-    from pullback.numpy.creation import array
-
-    try:
-        return array(x)
-    except (OperandError, DtypeError, ShapeError) as error:
-        raise type(error)(f"{name}: {error}") from None
 
 
 def sequence(name: str, xs: Any) -> list[Any]:

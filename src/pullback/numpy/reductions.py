@@ -16,7 +16,7 @@ from pullback.numpy.promotion import another, axes_tuple, axis_index, inexact_op
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions as prims
 from pullback.primitives import shapes
-from pullback.primitives.declare import ORDERED, broadcast_shape, check_dtype
+from pullback.primitives.checks import ORDERED, broadcast_shape, check_dtype
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.slicing import concatenate
 

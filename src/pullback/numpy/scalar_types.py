@@ -106,7 +106,7 @@ def ndim(a: Any) -> int:
     >>> ndim([[1, 2]])
     2
     """
-    from pullback.numpy.promotion import listed
+    from pullback.numpy.creation import listed
 
     return len(listed("ndim", a).shape)
 
@@ -119,7 +119,7 @@ def shape(a: Any) -> tuple[int, ...]:
     """
     if isinstance(a, Array):
         return a.shape
-    from pullback.numpy.promotion import listed
+    from pullback.numpy.creation import listed
 
     return listed("shape", a).shape  # type: ignore[no-any-return]
 
@@ -132,7 +132,8 @@ def size(a: Any, axis: Any = None) -> int:
     """
     from math import prod
 
-    from pullback.numpy.promotion import axes_tuple, listed
+    from pullback.numpy.creation import listed
+    from pullback.numpy.promotion import axes_tuple
 
     sizes = listed("size", a).shape
     return prod(sizes[i] for i in axes_tuple(axis, len(sizes), "size"))

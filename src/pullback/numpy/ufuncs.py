@@ -25,37 +25,37 @@ _inexact_binary = partial(declare.inexact_binary, module=__name__)
 
 # One primitive each ------------------------------------------------------------------------------------------------
 
-exp = _unary("exp", ops.exp_p, "The exponential.", "0.0", "1.0")
-exp2 = _unary("exp2", ops.exp2_p, "Two to the power of ``x``.", "3.0", "8.0", fast=declare.REAL)
-expm1 = _unary("expm1", ops.expm1_p, "``exp(x) - 1``, accurate near zero.", "1e-10", "1e-10")
-log = _unary("log", ops.log_p, "The natural logarithm.", "1.0", "0.0")
-log1p = _unary("log1p", ops.log1p_p, "``log(1 + x)``, accurate near zero.", "1e-10", "1e-10")
-sqrt = _unary("sqrt", ops.sqrt_p, "The square root.", "9.0", "3.0")
-cbrt = _unary("cbrt", ops.cbrt_p, "The real cube root.", "-8.0", "-2.0", fast=declare.REAL)
-sin = _unary("sin", ops.sin_p, "The sine of an angle in radians.", "0.0", "0.0")
-cos = _unary("cos", ops.cos_p, "The cosine of an angle in radians.", "0.0", "1.0")
-tan = _unary("tan", ops.tan_p, "The tangent of an angle in radians.", "0.0", "0.0")
-arcsin = _unary("arcsin", ops.asin_p, "The angle in radians whose sine is ``x``.", "0.0", "0.0")
-arccos = _unary("arccos", ops.acos_p, "The angle in radians whose cosine is ``x``.", "1.0", "0.0")
-arctan = _unary("arctan", ops.atan_p, "The angle in radians whose tangent is ``x``.", "0.0", "0.0")
-sinh = _unary("sinh", ops.sinh_p, "The hyperbolic sine.", "0.0", "0.0")
-cosh = _unary("cosh", ops.cosh_p, "The hyperbolic cosine.", "0.0", "1.0")
-tanh = _unary("tanh", ops.tanh_p, "The hyperbolic tangent.", "0.0", "0.0")
-arcsinh = _unary("arcsinh", ops.asinh_p, "The inverse of the hyperbolic sine.", "0.0", "0.0")
-arccosh = _unary("arccosh", ops.acosh_p, "The inverse of the hyperbolic cosine.", "1.0", "0.0")
-arctanh = _unary("arctanh", ops.atanh_p, "The inverse of the hyperbolic tangent.", "0.0", "0.0")
+exp = _unary("exp", ops.exp_p)
+exp2 = _unary("exp2", ops.exp2_p, fast=declare.REAL)
+expm1 = _unary("expm1", ops.expm1_p)
+log = _unary("log", ops.log_p)
+log1p = _unary("log1p", ops.log1p_p)
+sqrt = _unary("sqrt", ops.sqrt_p)
+cbrt = _unary("cbrt", ops.cbrt_p, fast=declare.REAL)
+sin = _unary("sin", ops.sin_p)
+cos = _unary("cos", ops.cos_p)
+tan = _unary("tan", ops.tan_p)
+arcsin = _unary("arcsin", ops.asin_p)
+arccos = _unary("arccos", ops.acos_p)
+arctan = _unary("arctan", ops.atan_p)
+sinh = _unary("sinh", ops.sinh_p)
+cosh = _unary("cosh", ops.cosh_p)
+tanh = _unary("tanh", ops.tanh_p)
+arcsinh = _unary("arcsinh", ops.asinh_p)
+arccosh = _unary("arccosh", ops.acosh_p)
+arctanh = _unary("arctanh", ops.atanh_p)
 asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
 
-add = _binary("add", ops.add_p, "The sum ``x + y``; of booleans their disjunction.", "1, 2.5", "3.5")
-subtract = _binary("subtract", ops.sub_p, "The difference ``x - y``.", "1, 2.5", "-1.5")
-multiply = _binary("multiply", ops.mul_p, "The product ``x * y``; of booleans their conjunction.", "2, 2.5", "5.0")
-maximum = _binary("maximum", ops.max_p, "The larger of ``x`` and ``y``; NaN if one is.", "1, 2.5", "2.5")
-minimum = _binary("minimum", ops.min_p, "The smaller of ``x`` and ``y``; NaN if one is.", "1, 2.5", "1.0")
-true_divide = declare.inexact_binary(
-    "true_divide", ops.div_p, "The quotient ``x / y``, as a float even of integers.", "1, 2", "0.5", __name__
+add = _binary("add", ops.add_p)
+subtract = _binary("subtract", ops.sub_p)
+multiply = _binary("multiply", ops.mul_p)
+maximum = _binary("maximum", ops.max_p)
+minimum = _binary("minimum", ops.min_p)
+true_divide = _inexact_binary(
+    "true_divide", ops.div_p, doc=("The quotient ``x / y``, as a float even of integers.", "1, 2", "0.5")
 )
 divide = true_divide
-nextafter = _inexact_binary("nextafter", ops.nextafter_p, "The float next to ``x`` towards ``y``.", "0.0, 1.0", "1e-45")
+nextafter = _inexact_binary("nextafter", ops.nextafter_p)
 
 
 # Signs and simple products -----------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def reciprocal(x: Any, /) -> Any:
 
 def _scaled(name: str, factor: float, sentence: str, example: str, result: str) -> Any:
     return declare.document(
-        lambda x, /: ops.mul(inexact_operand(name, x), factor), name, sentence, example, result, __name__
+        lambda x, /: ops.mul(inexact_operand(name, x), factor), name, (sentence, example, result), __name__
     )
 
 
@@ -396,7 +396,7 @@ def _rounding(name: str, primitive: Any, sentence: str, result: str) -> Any:
         x = operand(name, x)
         return primitive.bind(x) if dtypes.is_inexact(x.dtype) else another(x)
 
-    return declare.document(function, name, sentence, "-2.5", result, __name__)
+    return declare.document(function, name, (sentence, "-2.5", result), __name__)
 
 
 floor = _rounding("floor", ops.floor_p, "The largest integer not above ``x``; integers as they are.", "-3.0")
@@ -649,84 +649,4 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     return ldexp(x, ops.neg(exponent)), exponent
 
 
-__all__ = [
-    "abs",
-    "absolute",
-    "acos",
-    "acosh",
-    "add",
-    "angle",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
-    "around",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "cbrt",
-    "ceil",
-    "conj",
-    "conjugate",
-    "copysign",
-    "cos",
-    "cosh",
-    "deg2rad",
-    "degrees",
-    "divide",
-    "divmod",
-    "exp",
-    "exp2",
-    "expm1",
-    "fabs",
-    "fix",
-    "float_power",
-    "floor",
-    "floor_divide",
-    "fmod",
-    "frexp",
-    "heaviside",
-    "hypot",
-    "imag",
-    "ldexp",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logaddexp2",
-    "maximum",
-    "minimum",
-    "mod",
-    "modf",
-    "multiply",
-    "negative",
-    "nextafter",
-    "positive",
-    "pow",
-    "power",
-    "rad2deg",
-    "radians",
-    "real",
-    "reciprocal",
-    "remainder",
-    "rint",
-    "round",
-    "sign",
-    "signbit",
-    "sin",
-    "sinc",
-    "sinh",
-    "sqrt",
-    "square",
-    "subtract",
-    "tan",
-    "tanh",
-    "true_divide",
-    "trunc",
-]  # fmt: skip
+__all__ = declare.public_names(__name__, globals())

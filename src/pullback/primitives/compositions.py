@@ -1,16 +1,16 @@
 """Elementwise operations that the compiler lacks, or computes less well than the host, in terms of others.
 
-``REAL_RULES`` and ``COMPLEX_RULES`` have the lowering rule of each operation that is declared with ``COMPOSED``; the
-module is imported when the first of them is compiled. Three things recur. Half precision is computed in single, and
-rounded once. The compiler loses the sign of zeros in complex numbers, which decides on what side of a branch cut they
-are (Kahan, *Branch cuts for complex elementary functions*, in *The State of the Art in Numerical Analysis*, 1987): it
-is put back. And a zero times an infinity is zero where the zero is exact.
+``REAL_RULES`` and ``COMPLEX_RULES`` of ``primitives.declare`` have the lowering rule of each operation that is declared
+with ``COMPOSED``; they are filled here, when the package is imported. Three things recur. Half precision is computed in
+single, and rounded once. The compiler loses the sign of zeros in complex numbers, which decides on what side of a
+branch cut they are (Kahan, *Branch cuts for complex elementary functions*, in *The State of the Art in Numerical
+Analysis*, 1987): it is put back. And a zero times an infinity is zero where the zero is exact.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.declare import COMPLEX_RULES, REAL_RULES
 from pullback.primitives.elementwise import (
     abs,
     add,
@@ -34,6 +35,7 @@ from pullback.primitives.elementwise import (
     lt,
     mul,
     neg,
+    polynomial,
     real,
     sign,
     sin,
@@ -94,14 +96,6 @@ def _with_sign(size: Any, like: Any) -> Any:
     return ops.bitcast_convert_type(_or(rest, _and(ops.bitcast_convert_type(like, bits), top)), dtype)
 
 
-def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    """A polynomial, by Horner's rule; the coefficient of the highest power comes first."""
-    value: Any = coefficients[0]
-    for c in coefficients[1:]:
-        value = add(mul(x, value), c)
-    return value
-
-
 # Exponentials and logarithms -----------------------------------------------------------------------------------------
 
 
@@ -138,7 +132,7 @@ def _log1p_in_double(x: Any) -> Any:
     """
     s = div(x, add(x, 2))
     t = square(s)
-    series = mul(t, _polynomial(t, [1 / n for n in range(19, 2, -2)]))
+    series = mul(t, polynomial(t, [1 / n for n in range(19, 2, -2)]))
     near = _and(gt(x, math.sqrt(0.5) - 1), lt(x, math.sqrt(2) - 1))
     return where(near, add(mul(s, 2), mul(mul(s, 2), series)), log(add(x, 1)))
 
@@ -251,50 +245,6 @@ def _imaginary_on_axis(out: Any, z: Any) -> Any:
 
 def _expm1_at_zero(out: Any, z: Any) -> Any:
     return where(eq(z, 0), z, _real_on_axis(out, z))
-
-
-# Derivatives of powers -----------------------------------------------------------------------------------------------
-
-
-def pow_derivative(x: Any, y: Any, *, by_x: int, by_y: int) -> Any:
-    """A derivative of any order of x**y: x**(y - by_x) times a polynomial in log x, whose coefficients are those of y.
-
-    The coefficient of log(x)**j is binomial(by_y, j) times the derivative of order by_y - j of y (y - 1) ... . Where a
-    factor is zero so is the product, even if the other is infinite. At x = y = 0 a derivative by y alone is 0, as x**y
-    is constant for y > 0.
-    """
-    dtype = x.dtype
-    narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
-    if narrow:
-        x, y = (ops.convert_element_type(v, np.dtype(np.float32)) for v in (x, y))
-    factor: Any = y if by_x else 1  # exactly zero where y is 0, 1, ..., by_x - 1
-    for k in range(1, by_x):
-        factor = mul(factor, sub(y, k))
-    if by_y:
-        zero = eq(x, 0)
-        removed = zero if dtypes.is_complex(dtype) else _and(zero, eq(y, 0)) if by_x == 0 else None
-        logarithm = log(x) if removed is None else where(removed, 0, log(where(removed, 1, x)))
-        slopes = _falling_coefficients(by_x)
-        for j in range(1, by_y + 1):
-            slopes = [c * (len(slopes) - 1 - i) for i, c in enumerate(slopes[:-1])]
-            factor = logarithm if type(factor) is int else _product_with_zeros(factor, logarithm)
-            if slopes:
-                factor = add(factor, _polynomial(y, [math.comb(by_y, j) * c for c in slopes]))
-    out = _product_with_zeros(factor, ops.pow(x, sub(y, by_x) if by_x else y))
-    return ops.convert_element_type(out, dtype, out.weak_type) if narrow else out
-
-
-def _falling_coefficients(count: int) -> list[int]:
-    """Of y (y - 1) ... (y - count + 1) as a polynomial, that of the highest power first."""
-    out = [1]
-    for k in range(count):
-        out = [a - k * b for a, b in zip([*out, 0], [0, *out], strict=True)]
-    return out
-
-
-def _product_with_zeros(x: Any, y: Any) -> Any:
-    """``x y``, and zero where a factor is zero, even if the other one is infinite."""
-    return where(_or(eq(x, 0), eq(y, 0)), 0, mul(x, y))
 
 
 # Powers and divisors -------------------------------------------------------------------------------------------------
@@ -439,7 +389,7 @@ def _lgamma_near_zeros(out: Any, x: Any) -> Any:
     nearest = ops.clamp_p.bind(1, _round(x), 4)
     w = sub(x, nearest)
     orders = range(14 if x.dtype == _single else 27, 1, -1)
-    series = mul(w, _polynomial(w, [*((-1) ** k * _zeta_minus_one(k) / k for k in orders), 1 - _EULER]))
+    series = mul(w, polynomial(w, [*((-1) ** k * _zeta_minus_one(k) / k for k in orders), 1 - _EULER]))
     further = where(eq(nearest, 3), add(w, 1), sub(mul(add(w, 2), add(w, 3)), 1))
     logarithm = _log1p(where(eq(nearest, 1), w, where(eq(nearest, 2), 0, further)))
     near = add(series, where(eq(nearest, 1), neg(logarithm), logarithm))
@@ -540,55 +490,59 @@ def _complex_is_finite(z: Any) -> Any:
     return _and(finite(real(z)), finite(imag(z)))
 
 
-REAL_RULES: dict[str, XlaRule] = {
-    "abs": _abs,
-    "atanh": _in_double("chlo.atanh", _atanh_in_double),
-    "cbrt": _corrected("stablehlo.cbrt", _cbrt),
-    "complex": _complex,
-    "cosh": _composed(_cosh),
-    "digamma": _corrected("chlo.digamma", _digamma_at_pole),
-    "erfc": _corrected("chlo.erfc", lambda out, x: out),
-    "exp2": _composed(_exp2),
-    "gcd": _gcd,
-    "hypot": _composed(_hypot),
-    "lgamma": _corrected("chlo.lgamma", _lgamma_near_zeros),
-    "log1p": _in_double("stablehlo.log_plus_one", _log1p_in_double),
-    "logaddexp": _composed(_logaddexp),
-    "max_share": _composed(_max_share),
-    "min_share": _composed(_min_share),
-    "nextafter": lambda hlo, x, y: hlo.op("chlo.next_after", [x, y], x.shape, x.dtype),
-    "once": _once,
-    "polygamma": _polygamma,
-    "pow": _pow,
-    "sign": _sign,
-    "sinh": _composed(_sinh),
-}
+REAL_RULES.update(
+    {
+        "abs": _abs,
+        "atanh": _in_double("chlo.atanh", _atanh_in_double),
+        "cbrt": _corrected("stablehlo.cbrt", _cbrt),
+        "complex": _complex,
+        "cosh": _composed(_cosh),
+        "digamma": _corrected("chlo.digamma", _digamma_at_pole),
+        "erfc": _corrected("chlo.erfc", lambda out, x: out),
+        "exp2": _composed(_exp2),
+        "gcd": _gcd,
+        "hypot": _composed(_hypot),
+        "lgamma": _corrected("chlo.lgamma", _lgamma_near_zeros),
+        "log1p": _in_double("stablehlo.log_plus_one", _log1p_in_double),
+        "logaddexp": _composed(_logaddexp),
+        "max_share": _composed(_max_share),
+        "min_share": _composed(_min_share),
+        "nextafter": lambda hlo, x, y: hlo.op("chlo.next_after", [x, y], x.shape, x.dtype),
+        "once": _once,
+        "polygamma": _polygamma,
+        "pow": _pow,
+        "sign": _sign,
+        "sinh": _composed(_sinh),
+    }
+)
 
-COMPLEX_RULES: dict[str, XlaRule] = {
-    "acos": _corrected("chlo.acos", _other_half_plane),
-    "acosh": _corrected("chlo.acosh", _same_half_plane),
-    "asin": _corrected("chlo.asin", _same_quadrant),
-    "asinh": _corrected("chlo.asinh", _same_quadrant),
-    "atan": _corrected("chlo.atan", _same_quadrant),
-    "atanh": _corrected("chlo.atanh", _same_quadrant),
-    "clamp": _composed(_complex_clamp),
-    "conj": _composed(lambda z: complex(real(z), neg(imag(z)))),
-    "cos": _composed(_complex_cos),
-    "cosh": _composed(_complex_cosh),
-    "exp": _corrected("stablehlo.exponential", _real_on_axis),
-    "exp2": _composed(_complex_exp2),
-    "expm1": _corrected("stablehlo.exponential_minus_one", _expm1_at_zero),
-    "is_finite": _composed(_complex_is_finite),
-    "logistic": _corrected("stablehlo.logistic", _real_on_axis),
-    "max": _composed(_complex_max),
-    "max_share": _composed(_complex_max_share),
-    "min": _composed(_complex_min),
-    "min_share": _composed(_complex_min_share),
-    "once": _once,
-    "pow": _corrected("stablehlo.power", _power_of_zero),
-    "sin": _composed(_complex_sin),
-    "sinh": _composed(_complex_sinh),
-    "sqrt": _corrected("stablehlo.sqrt", _same_half_plane),
-    "tan": _corrected("stablehlo.tan", _imaginary_on_axis),
-    "tanh": _corrected("stablehlo.tanh", _real_on_axis),
-}
+COMPLEX_RULES.update(
+    {
+        "acos": _corrected("chlo.acos", _other_half_plane),
+        "acosh": _corrected("chlo.acosh", _same_half_plane),
+        "asin": _corrected("chlo.asin", _same_quadrant),
+        "asinh": _corrected("chlo.asinh", _same_quadrant),
+        "atan": _corrected("chlo.atan", _same_quadrant),
+        "atanh": _corrected("chlo.atanh", _same_quadrant),
+        "clamp": _composed(_complex_clamp),
+        "conj": _composed(lambda z: complex(real(z), neg(imag(z)))),
+        "cos": _composed(_complex_cos),
+        "cosh": _composed(_complex_cosh),
+        "exp": _corrected("stablehlo.exponential", _real_on_axis),
+        "exp2": _composed(_complex_exp2),
+        "expm1": _corrected("stablehlo.exponential_minus_one", _expm1_at_zero),
+        "is_finite": _composed(_complex_is_finite),
+        "logistic": _corrected("stablehlo.logistic", _real_on_axis),
+        "max": _composed(_complex_max),
+        "max_share": _composed(_complex_max_share),
+        "min": _composed(_complex_min),
+        "min_share": _composed(_complex_min_share),
+        "once": _once,
+        "pow": _corrected("stablehlo.power", _power_of_zero),
+        "sin": _composed(_complex_sin),
+        "sinh": _composed(_complex_sinh),
+        "sqrt": _corrected("stablehlo.sqrt", _same_half_plane),
+        "tan": _corrected("stablehlo.tan", _imaginary_on_axis),
+        "tanh": _corrected("stablehlo.tanh", _real_on_axis),
+    }
+)

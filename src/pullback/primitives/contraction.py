@@ -20,7 +20,8 @@ from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
-from pullback.primitives.declare import jvp_bilinear, same_dtype
+from pullback.primitives.checks import same_dtype
+from pullback.primitives.declare import jvp_bilinear
 
 Dims = tuple[tuple[Shape, Shape], tuple[Shape, Shape]]
 """((contracted axes of x, of y), (batch axes of x, of y))."""

@@ -4,123 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, shape_of
-from pullback.core.errors import DtypeError, IndexRangeError, ShapeError
-from pullback.core.linear import LinearVar
-from pullback.core.trace import Primitive
-from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
-from pullback.primitives import elementwise as ops
+from pullback.core.trace import Primitive, Rule
+from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import shapes
+from pullback.primitives.checks import Of, broadcast_shape, check_dtype, same_dtype
+from pullback.primitives.rules import batch_unary, jvp_zero
+from pullback.primitives.sums import add_any_p
 
-Of = Callable[[np.dtype[Any]], bool]
 JVP = Callable[..., Any]
 
 
-def ANY(dtype: np.dtype[Any]) -> bool:
-    """Every dtype."""
-    return True
+class Public(NamedTuple):
+    """What is said of an operation on elements that is public, once for all of its functions.
 
-
-def NUMBER(dtype: np.dtype[Any]) -> bool:
-    """Integers, floats, complex numbers; no booleans, no keys."""
-    return dtypes.is_integer(dtype) or dtypes.is_inexact(dtype)
-
-
-def VALUE(dtype: np.dtype[Any]) -> bool:
-    """Numbers and booleans; no keys."""
-    return NUMBER(dtype) or dtypes.is_bool(dtype)
-
-
-def ORDERED(dtype: np.dtype[Any]) -> bool:
-    """Dtypes whose values are ordered."""
-    return dtypes.is_integer(dtype) or dtypes.is_float(dtype) or dtypes.is_bool(dtype)
-
-
-def REAL_NUMBER(dtype: np.dtype[Any]) -> bool:
-    """Integers and floats."""
-    return dtypes.is_integer(dtype) or dtypes.is_float(dtype)
-
-
-INEXACT = dtypes.is_inexact
-FLOAT = dtypes.is_float
-COMPLEX = dtypes.is_complex
-INTEGER = dtypes.is_integer
-REAL = ORDERED
-
-
-def BITS(dtype: np.dtype[Any]) -> bool:
-    """Integers and booleans."""
-    return dtypes.is_integer(dtype) or dtypes.is_bool(dtype)
-
-
-_KINDS: dict[Any, str] = {
-    NUMBER: "numbers", VALUE: "numbers or booleans", REAL_NUMBER: "real numbers",
-    ORDERED: "real numbers or booleans", INEXACT: "floats or complex numbers", FLOAT: "floats",
-    COMPLEX: "complex numbers", INTEGER: "integers", BITS: "integers or booleans",
-}  # fmt: skip
-
-
-def check_dtype(name: str, of: Of, dtype: np.dtype[Any]) -> None:
-    """Refuse an operand of a dtype that the operation does not take."""
-    if not of(dtype):
-        raise DtypeError(f"{name} takes {_KINDS.get(of, 'other dtypes')}, got {dtypes.short_name(dtype)}")
-
-
-def same_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
-    """The dtype that all operands share."""
-    dtype = avals[0].dtype
-    for a in avals[1:]:
-        if a.dtype != dtype:
-            shown = ", ".join(dtypes.short_name(a.dtype) for a in avals)
-            raise DtypeError(
-                f"{name} takes operands of one dtype, got {shown}; convert one with lax.convert_element_type, or use "
-                "the function of pullback.numpy, which promotes"
-            )
-    return dtype
-
-
-def check_positions(name: str, last: int, dtype: np.dtype[Any]) -> None:
-    """Refuse a dtype of indices that cannot hold the last position.
-
-    Raises:
-      IndexRangeError: it cannot (an OverflowError and a ValueError).
+    Attributes:
+      name: of its function in ``pullback.lax``.
+      arity: the number of operands.
+      sentence: the first of each docstring.
+      example: the operands of an example.
+      result: what the example prints.
     """
-    if last > int(dtypes.iinfo(dtype).max):
-        raise IndexRangeError(
-            f"{name}: positions up to {last} do not fit {dtypes.short_name(dtype)}, the dtype of the "
-            "indices; enable 64-bit types, or split the axis"
-        )
+
+    name: str
+    arity: int
+    sentence: str
+    example: str
+    result: str
 
 
-def wide_enough(positions: Any, size: int) -> Any:
-    """Positions in an axis in a dtype that holds its size, which those that count from the end are added to."""
-    if size <= int(dtypes.iinfo(positions.dtype).max):
-        return positions
-    return ops.convert_element_type(positions, np.dtype(np.int32 if size < 2**31 else np.int64))
-
-
-def broadcast_shape(name: str, shapes_: Sequence[Shape]) -> Shape:
-    """The shape to which all shapes broadcast, as NumPy has it."""
-    first = shapes_[0]
-    for s in shapes_:
-        if s != first:
-            break
-    else:
-        return first
-    rank = max(map(len, shapes_))
-    out = []
-    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in shapes_], strict=True):
-        wide = {n for n in sizes if n != 1}
-        if len(wide) > 1:
-            shown = ", ".join(map(str, shapes_))
-            raise ShapeError(f"{name} got incompatible shapes for broadcasting: {shown}.")
-        out.append(wide.pop() if wide else 1)
-    return tuple(out)
+PUBLIC: dict[Primitive, Public] = {}
+"""The operations on elements that are public: the functions of ``pullback.lax`` are made from this table."""
 
 
 def elementwise(
@@ -133,6 +52,8 @@ def elementwise(
     arity: int = 1,
     hlo: str | Callable[..., Any] | None = None,
     hlo_complex: str | None = None,
+    doc: tuple[str, str, str] | None = None,
+    lax: str = "",
 ) -> Primitive:
     """Declare an operation on elements, whose operands broadcast against each other as in NumPy.
 
@@ -149,9 +70,14 @@ def elementwise(
         ``rule(hlo, *operands) -> value`` for operands of one shape, or ``COMPOSED`` if ``primitives.compositions``
         has that rule.
       hlo_complex: the same for complex operands; by default as for others.
+      doc: a sentence on the operation, of operands ``x`` and ``y``; the operands of an example; what it prints. With it
+        the operation is public: ``pullback.lax`` has a function of that name.
+      lax: the name of that function, if it is another.
     """
     p = Primitive(name, keeps_weak_type=out is None)
     p.host_rule = host
+    if doc is not None:
+        PUBLIC[p] = Public(lax or name, arity, *doc)
     if hlo is not None:
         p.lowering_rule = xla_elementwise(name, hlo, hlo_complex)
 
@@ -198,21 +124,24 @@ def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[
     @p.jvp
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         terms = [one(t, *primals, **params) for one, t in zip(jvp, tangents, strict=True) if t is not ZERO]
-        return p.bind(*primals, **params), reduce(ops.add_any_p.bind, terms)
+        return p.bind(*primals, **params), reduce(add_any_p.bind, terms)
 
     return p
 
 
 COMPOSED = "composed"
+REAL_RULES: dict[str, Rule] = {}
+COMPLEX_RULES: dict[str, Rule] = {}
+"""The lowering rules of what is declared with ``COMPOSED``, by name: ``primitives.compositions`` fills these tables."""
 
 
 def xla_elementwise(
     name: str, operation: str | Callable[..., Any], of_complex: str | None = None
 ) -> Callable[..., Any]:
     """The rule of an operation whose operands broadcast: they do, and then it is written."""
-    write = write_real = _written(name, operation, "REAL_RULES")
+    write = write_real = _written(name, operation, REAL_RULES)
     if of_complex is not None:
-        write_complex = _written(name, of_complex, "COMPLEX_RULES")
+        write_complex = _written(name, of_complex, COMPLEX_RULES)
 
         def write(hlo: Any, *operands: Any) -> Any:
             return (write_complex if dtypes.is_complex(operands[0].dtype) else write_real)(hlo, *operands)
@@ -224,18 +153,12 @@ def xla_elementwise(
     return rule
 
 
-def _written(name: str, operation: str | Callable[..., Any], table: str) -> Callable[..., Any]:
+def _written(name: str, operation: str | Callable[..., Any], table: dict[str, Rule]) -> Callable[..., Any]:
     """The rule for operands of one shape."""
     if not isinstance(operation, str):
         return operation
     if operation == COMPOSED:
-
-        def composed(hlo: Any, *operands: Any) -> Any:
-            from pullback.primitives import compositions
-
-            return getattr(compositions, table)[name](hlo, *operands)
-
-        return composed
+        return lambda hlo, *operands: table[name](hlo, *operands)
     dialect, _, last = operation.rpartition(".")
     full = f"{dialect or 'stablehlo'}.{last}"
 
@@ -252,16 +175,6 @@ def _written(name: str, operation: str | Callable[..., Any], table: str) -> Call
     return write
 
 
-def jvp_zero(p: Primitive) -> Callable[..., Any]:
-    """The rule of an operation that is constant almost everywhere, or whose results are not differentiable."""
-
-    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
-        out = p.bind(*primals, **params)
-        return out, [ZERO] * len(out) if p.multiple_results else ZERO
-
-    return rule
-
-
 def _tangent_of_each(each: tuple[JVP | None, ...]) -> Callable[..., Any]:
     """The sum of what the operands contribute."""
 
@@ -270,17 +183,8 @@ def _tangent_of_each(each: tuple[JVP | None, ...]) -> Callable[..., Any]:
         for one, t in zip(each, tangents):
             if t is not ZERO and one is not None:
                 term = one(t, *primals, ans)
-                total = term if total is ZERO else ops.add_any_p.bind(total, term)
+                total = term if total is ZERO else add_any_p.bind(total, term)
         return total
-
-    return rule
-
-
-def jvp_linear(p: Primitive) -> Callable[..., Any]:
-    """The rule of an operation that is linear in its one operand: apply it to the tangent."""
-
-    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
-        return p.bind(*primals, **params), p.bind(*tangents, **params)
 
     return rule
 
@@ -296,16 +200,7 @@ def jvp_bilinear(p: Primitive) -> Callable[..., Any]:
             return ans, p.bind(tx, y, **params)
         if tx is ZERO:
             return ans, p.bind(x, ty, **params)
-        return ans, ops.add_any_p.bind(p.bind(tx, y, **params), p.bind(x, ty, **params))
-
-    return rule
-
-
-def batch_unary(p: Primitive) -> Callable[..., Any]:
-    """The rule of an operation on each element of one operand."""
-
-    def rule(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
-        return p.bind(*args, **params), dims[0]
+        return ans, add_any_p.bind(p.bind(tx, y, **params), p.bind(x, ty, **params))
 
     return rule
 
@@ -346,9 +241,3 @@ def _common_axis(args: Any, dims: Any) -> int | None:
 def spread(t: Any, x: Any, ans: Any) -> Any:
     """The tangent of the operand ``x``, broadcast as the operation broadcasts ``x`` to give ``ans``."""
     return t if shape_of(x) == ans.shape else shapes.broadcast_to(t, ans.shape)
-
-
-def sum_to(ct: Any, x: LinearVar) -> Any:
-    """A cotangent summed over the axes along which the operand ``x`` was broadcast."""
-    shape = x.shape
-    return ct if ct.shape == shape else shapes.unbroadcast(ct, shape)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -18,79 +19,88 @@ import numpy as np
 from pullback.backends import host, host_narrow
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, shape_of, typeof
-from pullback.core.errors import DtypeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive, Rule
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import shapes
-from pullback.primitives.declare import (
+from pullback.primitives.checks import (
     ANY,
     BITS,
     COMPLEX,
-    COMPOSED,
     FLOAT,
     INEXACT,
-    INTEGER,
     NUMBER,
-    ORDERED,
     REAL_NUMBER,
     VALUE,
-    batch_broadcasting,
-    batch_unary,
     broadcast_shape,
-    by_formula,
     check_dtype,
-    elementwise,
-    jvp_linear,
-    jvp_zero,
     same_dtype,
-    spread,
-    sum_to,
 )
+from pullback.primitives.declare import COMPOSED, batch_broadcasting, by_formula, elementwise, spread
+from pullback.primitives.discrete import (  # noqa: F401
+    and_p,
+    bitcast_convert_type,
+    bitcast_convert_type_p,
+    ceil_p,
+    clz_p,
+    eq,
+    eq_p,
+    floor_p,
+    gcd_p,
+    ge_p,
+    gt,
+    gt_p,
+    is_finite_p,
+    le_p,
+    lt,
+    lt_p,
+    ne_p,
+    nextafter_p,
+    not_p,
+    or_p,
+    population_count_p,
+    round_p,
+    shift_left_p,
+    shift_right_arithmetic_p,
+    shift_right_logical_p,
+    xor_p,
+)  # fmt: skip
+from pullback.primitives.rules import batch_unary, jvp_linear, jvp_zero
+from pullback.primitives.sums import add_any as add_any
+from pullback.primitives.sums import add_any_p as add_any_p
+from pullback.primitives.sums import sum_to
 
-_bool = np.dtype(bool)
 _int32 = np.dtype(np.int32)
-
-
-def _to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return _bool
-
 
 # Python's operators are as quick as NumPy's functions on arrays, and ten times as quick on NumPy's scalars.
 
 # Linear operations -------------------------------------------------------------------------------------------------
 
 
-neg_p = elementwise("neg", of=NUMBER, host=operator.neg, hlo="negate")
+neg_p = elementwise(
+    "neg", doc=("``-x``.", "2.0", "-2.0"),
+    of=NUMBER, host=operator.neg, hlo="negate",
+)  # fmt: skip
 neg_p.jvp_rule = jvp_linear(neg_p)
 neg_p.transpose(lambda ct, x: (neg(ct),))
 
-add_p = elementwise("add", of=VALUE, arity=2, host=operator.add, hlo="add")
-sub_p = elementwise("sub", of=NUMBER, arity=2, host=operator.sub, hlo="subtract")
-mul_p = elementwise("mul", of=VALUE, arity=2, host=operator.mul, hlo="multiply")
-div_p = elementwise("div", of=NUMBER, arity=2, host=host.div)
+add_p = elementwise(
+    "add", doc=("The sum ``x + y``; of booleans their disjunction.", "1.0, 2.5", "3.5"),
+    of=VALUE, arity=2, host=operator.add, hlo="add",
+)  # fmt: skip
+sub_p = elementwise(
+    "sub", doc=("The difference ``x - y``.", "1.0, 2.5", "-1.5"),
+    of=NUMBER, arity=2, host=operator.sub, hlo="subtract",
+)  # fmt: skip
+mul_p = elementwise(
+    "mul", doc=("The product ``x * y``; of booleans their conjunction.", "2.0, 2.5", "5.0"),
+    of=VALUE, arity=2, host=operator.mul, hlo="multiply",
+)  # fmt: skip
+div_p = elementwise(
+    "div", doc=("The quotient ``x / y``; of integers it is rounded towards zero.", "1.0, 2.0", "0.5"),
+    of=NUMBER, arity=2, host=host.div,
+)  # fmt: skip
 div_p.lowering(lambda hlo, x, y: hlo.divide(x, y, hlo.result.shape))
-
-
-# The sum of two terms of a derivative, which have one shape: nothing broadcasts, so nothing needs to be summed.
-add_any_p = elementwise("add_any", of=INEXACT, arity=2, host=operator.add, hlo="add")
-add_any_p.transpose(lambda ct, x, y: (ct if type(x) is LinearVar else None, ct if type(y) is LinearVar else None))
-
-
-@add_any_p.batch
-def _add_any_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    x, y = (shapes.moveaxis(x, d, 0) if d is not None else _repeated(x, axis) for x, d in zip(args, dims, strict=True))
-    return add_any(x, y), 0
-
-
-def _repeated(x: Any, axis: MappedAxis) -> Any:
-    return shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
-
-
-@add_any_p.tangent
-def _add_any_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
-    tx, ty = tangents
-    return ty if tx is ZERO else tx if ty is ZERO else add_any(tx, ty)
 
 
 @add_p.tangent
@@ -167,34 +177,48 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 exp_p = elementwise(
-    "exp", of=INEXACT, host=np.exp, hlo="exponential", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, ans)
-)
+    "exp", doc=("The exponential.", "0.0", "1.0"),
+    of=INEXACT, host=np.exp, hlo="exponential", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, ans),
+)  # fmt: skip
 exp2_p = elementwise(
-    "exp2", of=INEXACT, host=host.exp2, hlo=COMPOSED, hlo_complex=COMPOSED,
+    "exp2", doc=("Two to the power of ``x``.", "3.0", "8.0"),
+    of=INEXACT, host=host.exp2, hlo=COMPOSED, hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(ans, math.log(2))),
 )  # fmt: skip
 expm1_p = elementwise(
-    "expm1", of=INEXACT, host=host.expm1, hlo="exponential_minus_one", hlo_complex=COMPOSED,
+    "expm1", doc=("``exp(x) - 1``, accurate near zero.", "1e-10", "1e-10"),
+    of=INEXACT, host=host.expm1, hlo="exponential_minus_one", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, add(ans, 1)),
 )  # fmt: skip
-log_p = elementwise("log", of=INEXACT, host=np.log, hlo="log", jvp=lambda t, x, ans: div(t, x))
+log_p = elementwise(
+    "log", doc=("The natural logarithm.", "1.0", "0.0"),
+    of=INEXACT, host=np.log, hlo="log", jvp=lambda t, x, ans: div(t, x),
+)  # fmt: skip
 log1p_p = elementwise(
-    "log1p", of=INEXACT, host=host.log1p, hlo=COMPOSED, hlo_complex="log_plus_one",
+    "log1p", doc=("``log(1 + x)``, accurate near zero.", "1e-10", "1e-10"),
+    of=INEXACT, host=host.log1p, hlo=COMPOSED, hlo_complex="log_plus_one",
     jvp=lambda t, x, ans: div(t, add(x, 1)),
 )  # fmt: skip
 sqrt_p = elementwise(
-    "sqrt", of=INEXACT, host=np.sqrt, hlo="sqrt", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, div(0.5, ans))
-)
+    "sqrt", doc=("The square root.", "9.0", "3.0"),
+    of=INEXACT, host=np.sqrt, hlo="sqrt", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, div(0.5, ans)),
+)  # fmt: skip
 rsqrt_p = elementwise(
-    "rsqrt", of=INEXACT, host=host.rsqrt, hlo="rsqrt", jvp=lambda t, x, ans: mul(t, mul(-0.5, div(ans, x)))
-)
-cbrt_p = elementwise("cbrt", of=FLOAT, host=np.cbrt, hlo=COMPOSED, jvp=lambda t, x, ans: div(t, mul(3, square(ans))))
+    "rsqrt", doc=("One divided by the square root.", "4.0", "0.5"),
+    of=INEXACT, host=host.rsqrt, hlo="rsqrt", jvp=lambda t, x, ans: mul(t, mul(-0.5, div(ans, x))),
+)  # fmt: skip
+cbrt_p = elementwise(
+    "cbrt", doc=("The real cube root.", "-8.0", "-2.0"),
+    of=FLOAT, host=np.cbrt, hlo=COMPOSED, jvp=lambda t, x, ans: div(t, mul(3, square(ans))),
+)  # fmt: skip
 logistic_p = elementwise(
-    "logistic", of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED,
+    "logistic", doc=("The logistic function ``1 / (1 + exp(-x))``.", "0.0", "0.5"),
+    of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(ans, logistic(neg(x)))),
 )  # fmt: skip
 square_p = elementwise(
-    "square", of=NUMBER, host=lambda x: x * x, hlo=lambda hlo, x: hlo.same("stablehlo.multiply", x, x),
+    "square", doc=("``x * x``.", "3.0", "9.0"),
+    of=NUMBER, host=lambda x: x * x, hlo=lambda hlo, x: hlo.same("stablehlo.multiply", x, x),
     jvp=lambda t, x, ans: mul(t, mul(2, x)),
 )  # fmt: skip
 
@@ -253,9 +277,44 @@ pow_p = elementwise(
 
 
 def _pow_derivative(x: Any, y: Any, *, by_x: int, by_y: int) -> Any:
-    from pullback.primitives.compositions import pow_derivative
+    """A derivative of any order of x**y: x**(y - by_x) times a polynomial in log x, whose coefficients are those of y.
 
-    return pow_derivative(x, y, by_x=by_x, by_y=by_y)
+    The coefficient of log(x)**j is binomial(by_y, j) times the derivative of order by_y - j of y (y - 1) ... . Where a
+    factor is zero so is the product, even if the other is infinite. At x = y = 0 a derivative by y alone is 0, as x**y
+    is constant for y > 0.
+    """
+    dtype = x.dtype
+    narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
+    if narrow:
+        x, y = (convert_element_type(v, np.dtype(np.float32)) for v in (x, y))
+    factor: Any = y if by_x else 1  # exactly zero where y is 0, 1, ..., by_x - 1
+    for k in range(1, by_x):
+        factor = mul(factor, sub(y, k))
+    if by_y:
+        zero = eq(x, 0)
+        removed = zero if dtypes.is_complex(dtype) else and_p.bind(zero, eq(y, 0)) if by_x == 0 else None
+        logarithm = log(x) if removed is None else where(removed, 0, log(where(removed, 1, x)))
+        slopes = _falling_coefficients(by_x)
+        for j in range(1, by_y + 1):
+            slopes = [c * (len(slopes) - 1 - i) for i, c in enumerate(slopes[:-1])]
+            factor = logarithm if type(factor) is int else _product_with_zeros(factor, logarithm)
+            if slopes:
+                factor = add(factor, polynomial(y, [math.comb(by_y, j) * c for c in slopes]))
+    out = _product_with_zeros(factor, pow(x, sub(y, by_x) if by_x else y))
+    return convert_element_type(out, dtype, out.weak_type) if narrow else out
+
+
+def _falling_coefficients(count: int) -> list[int]:
+    """Of y (y - 1) ... (y - count + 1) as a polynomial, that of the highest power first."""
+    out = [1]
+    for k in range(count):
+        out = [a - k * b for a, b in zip([*out, 0], [0, *out], strict=True)]
+    return out
+
+
+def _product_with_zeros(x: Any, y: Any) -> Any:
+    """``x y``, and zero where a factor is zero, even if the other one is infinite."""
+    return where(or_p.bind(eq(x, 0), eq(y, 0)), 0, mul(x, y))
 
 
 pow_derivative_p: Primitive = by_formula(
@@ -294,50 +353,63 @@ logaddexp_p = elementwise(
 
 
 sin_p = elementwise(
-    "sin", of=INEXACT, host=np.sin, hlo="sine", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, cos(x))
-)
+    "sin", doc=("The sine of an angle in radians.", "0.0", "0.0"),
+    of=INEXACT, host=np.sin, hlo="sine", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, cos(x)),
+)  # fmt: skip
 cos_p = elementwise(
-    "cos", of=INEXACT, host=np.cos, hlo="cosine", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, neg(sin(x)))
-)
+    "cos", doc=("The cosine of an angle in radians.", "0.0", "1.0"),
+    of=INEXACT, host=np.cos, hlo="cosine", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, neg(sin(x))),
+)  # fmt: skip
 tan_p = elementwise(
-    "tan", of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, add(square(ans), 1))
-)
+    "tan", doc=("The tangent of an angle in radians.", "0.0", "0.0"),
+    of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, add(square(ans), 1)),
+)  # fmt: skip
 asin_p = elementwise(
-    "asin", of=INEXACT, host=np.arcsin, hlo="chlo.asin", hlo_complex=COMPOSED,
+    "asin", doc=("The angle in radians whose sine is ``x``.", "0.0", "0.0"),
+    of=INEXACT, host=np.arcsin, hlo="chlo.asin", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, _root_of_one_minus_square(x)),
 )  # fmt: skip
 acos_p = elementwise(
-    "acos", of=INEXACT, host=np.arccos, hlo="chlo.acos", hlo_complex=COMPOSED,
+    "acos", doc=("The angle in radians whose cosine is ``x``.", "1.0", "0.0"),
+    of=INEXACT, host=np.arccos, hlo="chlo.acos", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: neg(div(t, _root_of_one_minus_square(x))),
 )  # fmt: skip
 atan_p = elementwise(
-    "atan", of=INEXACT, host=np.arctan, hlo="chlo.atan", hlo_complex=COMPOSED,
+    "atan", doc=("The angle in radians whose tangent is ``x``.", "0.0", "0.0"),
+    of=INEXACT, host=np.arctan, hlo="chlo.atan", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, add(square(x), 1)),
 )  # fmt: skip
 sinh_p = elementwise(
-    "sinh", of=INEXACT, host=np.sinh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, cosh(x))
-)
+    "sinh", doc=("The hyperbolic sine.", "0.0", "0.0"),
+    of=INEXACT, host=np.sinh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, cosh(x)),
+)  # fmt: skip
 cosh_p = elementwise(
-    "cosh", of=INEXACT, host=np.cosh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, sinh(x))
-)
+    "cosh", doc=("The hyperbolic cosine.", "0.0", "1.0"),
+    of=INEXACT, host=np.cosh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, sinh(x)),
+)  # fmt: skip
 tanh_p = elementwise(
-    "tanh", of=INEXACT, host=np.tanh, hlo="tanh", hlo_complex=COMPOSED,
+    "tanh", doc=("The hyperbolic tangent.", "0.0", "0.0"),
+    of=INEXACT, host=np.tanh, hlo="tanh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, sub(1, square(ans))),
 )  # fmt: skip
 asinh_p = elementwise(
-    "asinh", of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", hlo_complex=COMPOSED,
+    "asinh", doc=("The inverse of the hyperbolic sine.", "0.0", "0.0"),
+    of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, sqrt(add(square(x), 1)) if dtypes.is_complex(x.dtype) else hypot_p.bind(x, 1)),
 )  # fmt: skip
 acosh_p = elementwise(
-    "acosh", of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED,
+    "acosh", doc=("The inverse of the hyperbolic cosine.", "1.0", "0.0"),
+    of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, mul(sqrt(sub(x, 1)), sqrt(add(x, 1)))),
 )  # fmt: skip
 atanh_p = elementwise(
-    "atanh", of=INEXACT, host=np.arctanh, hlo=COMPOSED, hlo_complex=COMPOSED,
+    "atanh", doc=("The inverse of the hyperbolic tangent.", "0.0", "0.0"),
+    of=INEXACT, host=np.arctanh, hlo=COMPOSED, hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, mul(sub(1, x), add(x, 1))),
 )  # fmt: skip
 atan2_p = elementwise(
-    "atan2", of=FLOAT, arity=2, host=np.arctan2, hlo="atan2",
+    "atan2", doc=("The angle of the point with ordinate ``x`` and abscissa ``y``, from -pi to pi.", "0.0, 1.0", "0.0"),
+    of=FLOAT, arity=2, host=np.arctan2, hlo="atan2",
     jvp=(
         lambda t, x, y, ans: mul(t, inverse_p.bind(y, x)),
         lambda t, x, y, ans: mul(t, neg(inverse_p.bind(x, y))),
@@ -372,24 +444,32 @@ def _root_of_one_minus_square(x: Any) -> Any:
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 erf_p = elementwise(
-    "erf", of=FLOAT, host=host.special("erf"), hlo="chlo.erf",
+    "erf", doc=("The error function.", "0.0", "0.0"),
+    of=FLOAT, host=host.special("erf"), hlo="chlo.erf",
     jvp=lambda t, x, ans: mul(t, mul(_TWO_OVER_ROOT_PI, exp(neg(square(x))))),
 )  # fmt: skip
 erfc_p = elementwise(
-    "erfc", of=FLOAT, host=host.special("erfc"), hlo=COMPOSED,
+    "erfc", doc=("``1 - erf(x)``, without cancellation.", "0.0", "1.0"),
+    of=FLOAT, host=host.special("erfc"), hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(-_TWO_OVER_ROOT_PI, exp(neg(square(x))))),
 )  # fmt: skip
 erf_inv_p = elementwise(
-    "erf_inv", of=FLOAT, host=host.erf_inv, hlo="chlo.erf_inv",
+    "erf_inv", doc=("The inverse of the error function.", "0.0", "0.0"),
+    of=FLOAT, host=host.erf_inv, hlo="chlo.erf_inv",
     jvp=lambda t, x, ans: mul(t, mul(1 / _TWO_OVER_ROOT_PI, exp(square(ans)))),
 )  # fmt: skip
-lgamma_p = elementwise("lgamma", of=FLOAT, host=host.lgamma, hlo=COMPOSED, jvp=lambda t, x, ans: mul(t, digamma(x)))
+lgamma_p = elementwise(
+    "lgamma", doc=("The logarithm of the size of the gamma function.", "1.0", "0.0"),
+    of=FLOAT, host=host.lgamma, hlo=COMPOSED, jvp=lambda t, x, ans: mul(t, digamma(x)),
+)  # fmt: skip
 digamma_p = elementwise(
-    "digamma", of=FLOAT, host=host.special("digamma"), hlo=COMPOSED,
+    "digamma", doc=("The derivative of the logarithm of the gamma function.", "1.0", "-0.5772157"),
+    of=FLOAT, host=host.special("digamma"), hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, polygamma(_full_like(x, 1), x)),
 )  # fmt: skip
 polygamma_p = elementwise(
-    "polygamma", of=FLOAT, arity=2, host=host.special("polygamma"), hlo=COMPOSED,
+    "polygamma", doc=("The derivative of digamma of order ``x``, at ``y``.", "1.0, 1.0", "1.644934"),
+    of=FLOAT, arity=2, host=host.special("polygamma"), hlo=COMPOSED,
     jvp=(None, lambda t, n, x, ans: mul(t, polygamma(add(n, 1), x))),
 )  # fmt: skip
 
@@ -406,21 +486,24 @@ def conj(x: Any) -> Any:
     return conj_p.bind(x) if dtypes.is_complex(x.dtype) else x
 
 
-floor_p = elementwise("floor", of=FLOAT, host=np.floor, hlo="floor")
-ceil_p = elementwise("ceil", of=FLOAT, host=np.ceil, hlo="ceil")
-round_p = elementwise("round", of=FLOAT, host=host.round_, hlo="round_nearest_even")
 sign_p = elementwise(
-    "sign", of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex="sign", jvp=lambda t, x, ans: _sign_jvp(t, x, ans)
-)
-nextafter_p = elementwise("nextafter", of=FLOAT, arity=2, host=np.nextafter, hlo=COMPOSED)
-is_finite_p = elementwise(
-    "is_finite", of=INEXACT, host=np.isfinite, hlo="is_finite", hlo_complex=COMPOSED, out=_to_bool
-)
-
-real_p = elementwise("real", of=COMPLEX, host=np.real, hlo="real", out=dtypes.to_real)
-imag_p = elementwise("imag", of=COMPLEX, host=np.imag, hlo="imag", out=dtypes.to_real)
+    "sign", doc=("-1, 0 or 1; of a complex number ``x / abs(x)``.", "-2.0", "-1.0"),
+    of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex="sign", jvp=lambda t, x, ans: _sign_jvp(t, x, ans),
+)  # fmt: skip
+real_p = elementwise(
+    "real", doc=("The real part.", "1 + 2j", "1.0"),
+    of=COMPLEX, host=np.real, hlo="real", out=dtypes.to_real,
+)  # fmt: skip
+imag_p = elementwise(
+    "imag", doc=("The imaginary part.", "1 + 2j", "2.0"),
+    of=COMPLEX, host=np.imag, hlo="imag", out=dtypes.to_real,
+)  # fmt: skip
 conj_p = elementwise("conj", of=COMPLEX, host=np.conj, hlo=COMPOSED, hlo_complex=COMPOSED)
-complex_p = elementwise("complex", of=FLOAT, arity=2, host=host.complex_, hlo=COMPOSED, out=dtypes.to_complex)
+complex_p = elementwise(
+    "complex",
+    doc=("The complex number of which ``x`` is the real and ``y`` the imaginary part.", "1.0, 2.0", "(1+2j)"),
+    of=FLOAT, arity=2, host=host.complex_, hlo=COMPOSED, out=dtypes.to_complex,
+)  # fmt: skip
 for _part in (real_p, imag_p, complex_p):
     _part.keeps_weak_type = True
 real_p.jvp_rule = jvp_linear(real_p)
@@ -467,7 +550,10 @@ def _abs_jvp(t: Any, x: Any, ans: Any) -> Any:
     return real(mul(t, conj(sign(x))))
 
 
-abs_p = elementwise("abs", of=NUMBER, host=np.abs, hlo=COMPOSED, hlo_complex="abs", out=dtypes.to_real, jvp=_abs_jvp)
+abs_p = elementwise(
+    "abs", doc=("The absolute value, of a complex number its modulus. At zero its derivative is zero.", "-2.0", "2.0"),
+    of=NUMBER, host=np.abs, hlo=COMPOSED, hlo_complex="abs", out=dtypes.to_real, jvp=_abs_jvp,
+)  # fmt: skip
 abs_p.keeps_weak_type = True
 
 
@@ -475,14 +561,21 @@ abs_p.keeps_weak_type = True
 
 
 rem_p = elementwise(
-    "rem", of=REAL_NUMBER, arity=2, host=host.rem, hlo="remainder",
+    "rem", doc=("The remainder of division towards zero, with the sign of ``x``.", "-7.0, 3.0", "-1.0"),
+    of=REAL_NUMBER, arity=2, host=host.rem, hlo="remainder",
     jvp=(
         lambda t, x, y, ans: spread(t, x, ans),
         lambda t, x, y, ans: mul(t, neg(_truncate(div(x, y)))),
     ),
 )  # fmt: skip
-max_p = elementwise("max", of=VALUE, arity=2, host=np.maximum, hlo="maximum", hlo_complex=COMPOSED)
-min_p = elementwise("min", of=VALUE, arity=2, host=np.minimum, hlo="minimum", hlo_complex=COMPOSED)
+max_p = elementwise(
+    "max", doc=("The larger of ``x`` and ``y``; NaN if one is.", "1.0, 2.5", "2.5"),
+    of=VALUE, arity=2, host=np.maximum, hlo="maximum", hlo_complex=COMPOSED,
+)  # fmt: skip
+min_p = elementwise(
+    "min", doc=("The smaller of ``x`` and ``y``; NaN if one is.", "1.0, 2.5", "1.0"),
+    of=VALUE, arity=2, host=np.minimum, hlo="minimum", hlo_complex=COMPOSED,
+)  # fmt: skip
 
 # How much of an extreme is its first operand: 1 where that wins, 0 where the other one does, 1/2 where both are equal.
 # NaN wins over numbers. Operands are compared with each other, not with the result: see ``once``.
@@ -511,59 +604,11 @@ def _truncate(x: Any) -> Any:
     return mul(sign(x), floor_p.bind(abs(x)))
 
 
-def _comparison(direction: str) -> Rule:
-    return lambda hlo, x, y: hlo.compare(x, y, direction)
-
-
-eq_p = elementwise("eq", of=ANY, arity=2, host=operator.eq, hlo=_comparison("EQ"), out=_to_bool)
-ne_p = elementwise("ne", of=ANY, arity=2, host=operator.ne, hlo=_comparison("NE"), out=_to_bool)
-lt_p = elementwise("lt", of=ORDERED, arity=2, host=operator.lt, hlo=_comparison("LT"), out=_to_bool)
-le_p = elementwise("le", of=ORDERED, arity=2, host=operator.le, hlo=_comparison("LE"), out=_to_bool)
-gt_p = elementwise("gt", of=ORDERED, arity=2, host=operator.gt, hlo=_comparison("GT"), out=_to_bool)
-ge_p = elementwise("ge", of=ORDERED, arity=2, host=operator.ge, hlo=_comparison("GE"), out=_to_bool)
-
-and_p = elementwise("and", of=BITS, arity=2, host=np.bitwise_and, hlo="and")
-or_p = elementwise("or", of=BITS, arity=2, host=np.bitwise_or, hlo="or")
-xor_p = elementwise("xor", of=BITS, arity=2, host=np.bitwise_xor, hlo="xor")
-not_p = elementwise("not", of=BITS, host=np.invert, hlo="not")
-shift_left_p = elementwise("shift_left", of=INTEGER, arity=2, host=host.shift_left, hlo="shift_left")
-shift_right_logical_p = elementwise(
-    "shift_right_logical", of=INTEGER, arity=2, host=host.shift_right_logical, hlo="shift_right_logical"
-)
-shift_right_arithmetic_p = elementwise(
-    "shift_right_arithmetic", of=INTEGER, arity=2, host=host.shift_right_arithmetic, hlo="shift_right_arithmetic"
-)
-
-
-def _population_count_xla(hlo: Any, x: Any) -> Any:
-    """Of 2 and 4 bits the compiler counts those of the sign that it extends, too."""
-    if x.dtype.kind != "V" or dtypes.is_unsigned(x.dtype):
-        return hlo.same("stablehlo.popcnt", x)
-    bits = hlo.bitcast(x, x.shape, np.dtype(getattr(dtypes, f"u{x.dtype.name}")))
-    return hlo.convert(hlo.same("stablehlo.popcnt", bits), x.dtype)
-
-
-population_count_p = elementwise("population_count", of=INTEGER, host=host.population_count, hlo=_population_count_xla)
-gcd_p = elementwise("gcd", of=INTEGER, arity=2, host=np.gcd, hlo=COMPOSED)
-clz_p = elementwise("clz", of=INTEGER, host=host.count_leading_zeros, hlo="count_leading_zeros")
-
-
 def _prepare_small_integers() -> None:
     """Rules that take integers of 2 and 4 bits, in place of those that need not look for them."""
-    for p in (
-        neg_p, div_p, rem_p, abs_p, sign_p, pow_p, integer_pow_p, max_p, min_p, clamp_p, and_p, or_p, xor_p, not_p,
-        gcd_p, shift_left_p,
-    ):  # fmt: skip
-        p.host_rule = host_narrow.in_eight_bits(_rule(p))
-    for p in (shift_right_logical_p, population_count_p):
-        p.host_rule = host_narrow.on_bits(_rule(p))
-    shift_right_arithmetic_p.host_rule = host_narrow.with_sign(_rule(shift_right_arithmetic_p))
-    clz_p.host_rule = host_narrow.leading_zeros(_rule(clz_p))
-
-
-def _rule(p: Primitive) -> Rule:
-    assert p.host_rule is not None
-    return p.host_rule
+    for p in (neg_p, div_p, rem_p, abs_p, sign_p, pow_p, integer_pow_p, max_p, min_p, clamp_p):
+        assert p.host_rule is not None
+        p.host_rule = host_narrow.in_eight_bits(p.host_rule)
 
 
 dtypes.before_small_integers(_prepare_small_integers)
@@ -692,47 +737,6 @@ def _convert_transpose(ct: Any, x: LinearVar, *, new_dtype: np.dtype[Any], weak_
     return (convert_element_type(ct, old, False),)
 
 
-def bitcast_convert_type(x: Any, dtype: Any) -> Any:
-    """The bits of ``x`` read as another dtype of the same width."""
-    return bitcast_convert_type_p.bind(x, new_dtype=dtype)
-
-
-bitcast_convert_type_p = Primitive("bitcast_convert_type", keeps_weak_type=False)
-bitcast_convert_type_p.host_rule = lambda x, *, new_dtype: x.view(new_dtype)
-bitcast_convert_type_p.jvp_rule = jvp_zero(bitcast_convert_type_p)
-bitcast_convert_type_p.batch_rule = batch_unary(bitcast_convert_type_p)
-
-
-@bitcast_convert_type_p.lowering
-def _bitcast_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
-    """Booleans have one bit in the compiler, and complex numbers have none but those of their parts."""
-    shape, last = x.shape, len(x.shape)
-    if dtypes.is_bool(x.dtype):
-        x = hlo.convert(x, np.dtype(np.uint8))
-    elif dtypes.is_complex(x.dtype):
-        parts = [hlo.op(f"stablehlo.{part}", [x], shape, dtypes.to_real(x.dtype)) for part in ("real", "imag")]
-        x = hlo.concatenate([hlo.reshape(part, (*shape, 1)) for part in parts], last)
-    if dtypes.is_bool(new_dtype):
-        return hlo.compare(x, hlo.splat(0, shape, x.dtype), "NE")
-    if dtypes.is_complex(new_dtype):
-        part_dtype = dtypes.to_real(new_dtype)
-        pairs = hlo.bitcast(x, (*shape, 2), part_dtype)
-        none = (0,) * last
-        parts = [hlo.reshape(hlo.slice(pairs, (*none, i), (*shape, i + 1)), shape) for i in (0, 1)]
-        return hlo.op("stablehlo.complex", parts, shape, new_dtype)
-    return hlo.bitcast(x, shape, new_dtype)
-
-
-@bitcast_convert_type_p.abstract_eval
-def _bitcast_shape(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
-    if x.dtype.itemsize != new_dtype.itemsize:
-        raise DtypeError(
-            f"bitcast_convert_type needs dtypes of one width, got {dtypes.short_name(x.dtype)} and "
-            f"{dtypes.short_name(new_dtype)}"
-        )
-    return ShapedArray(x.shape, new_dtype)
-
-
 def once(x: Any) -> Any:
     """The same values, of which a compiled program makes one array that all uses read.
 
@@ -753,6 +757,14 @@ stop_gradient_p = elementwise("stop_gradient", of=ANY, host=lambda x: x, hlo=lam
 stop_gradient_p.jvp_rule = jvp_zero(stop_gradient_p)
 
 
+def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """A polynomial, by Horner's rule; the coefficient of the highest power comes first."""
+    value: Any = coefficients[0]
+    for c in coefficients[1:]:
+        value = add(mul(x, value), c)
+    return value
+
+
 # The vocabulary of rules --------------------------------------------------------------------------------------------
 
 neg: Rule = neg_p.bind
@@ -760,7 +772,6 @@ add: Rule = add_p.bind
 sub: Rule = sub_p.bind
 mul: Rule = mul_p.bind
 div: Rule = div_p.bind
-add_any: Rule = add_any_p.bind
 exp: Rule = exp_p.bind
 log: Rule = log_p.bind
 sqrt: Rule = sqrt_p.bind
@@ -779,6 +790,3 @@ abs: Rule = abs_p.bind
 real: Rule = real_p.bind
 imag: Rule = imag_p.bind
 complex: Rule = complex_p.bind
-eq: Rule = eq_p.bind
-gt: Rule = gt_p.bind
-lt: Rule = lt_p.bind

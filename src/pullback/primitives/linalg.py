@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.array import typeof
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
@@ -23,8 +24,9 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.checks import INEXACT, check_dtype, same_dtype
 from pullback.primitives.contraction import dot_general
-from pullback.primitives.declare import INEXACT, check_dtype, same_dtype
+from pullback.primitives.operands import bind
 from pullback.primitives.slicing import iota
 
 # Matrices ----------------------------------------------------------------------------------------------------------
@@ -127,6 +129,12 @@ def cholesky(x: Any) -> Any:
     Of ``x`` the lower triangle is read, and of its diagonal the real part. L is NaN if ``x`` is not positive definite.
     """
     return cholesky_p.bind(x)
+
+
+def factor(x: Any, symmetrize: bool) -> Any:
+    """The Cholesky factor of what users pass: of the means of the matrices and their adjoints, or of ``x`` as it is."""
+    cholesky_p.abstract_eval_rule(typeof(x))  # type: ignore[misc]  # so that an error is not one of the sum
+    return cholesky(hermitian_part(x) if symmetrize else x)
 
 
 cholesky_p = Primitive("cholesky", keeps_weak_type=False)
@@ -249,6 +257,34 @@ def triangular_solve(
         conjugate_a=conjugate_a,
         unit_diagonal=unit_diagonal,
     )
+
+
+def solve_triangular(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool,
+    lower: bool,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:
+    """The same of what users pass: checked, and ``b`` may be vectors."""
+    vectors = len(b.shape) == len(a.shape) - 1
+    new = (-1,) if left_side else (-2,)
+    if vectors:
+        b = shapes.expand_dims(b, new)
+    x = bind(
+        triangular_solve_p,
+        a,
+        b,
+        left_side=bool(left_side),
+        lower=bool(lower),
+        transpose_a=bool(transpose_a),
+        conjugate_a=bool(conjugate_a),
+        unit_diagonal=bool(unit_diagonal),
+    )
+    return shapes.squeeze(x, new) if vectors else x
 
 
 triangular_solve_p = Primitive("triangular_solve", keeps_weak_type=False)

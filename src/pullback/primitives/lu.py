@@ -20,7 +20,7 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
-from pullback.primitives.declare import INTEGER, check_dtype, jvp_zero, same_dtype
+from pullback.primitives.checks import INTEGER, check_dtype, same_dtype
 from pullback.primitives.indexing import dynamic_slice
 from pullback.primitives.linalg import (
     are_many_small,
@@ -35,6 +35,7 @@ from pullback.primitives.linalg import (
     triangular_solve,
     triangular_solve_p,
 )
+from pullback.primitives.rules import jvp_zero
 from pullback.primitives.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.sorting import add_along_axis, take_along_axis
 

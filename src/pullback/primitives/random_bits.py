@@ -27,7 +27,9 @@ from pullback.core.trace import Primitive, state
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
-from pullback.primitives.declare import batch_broadcasting, broadcast_shape, jvp_zero
+from pullback.primitives.checks import broadcast_shape
+from pullback.primitives.declare import batch_broadcasting
+from pullback.primitives.rules import jvp_zero
 
 Words = tuple[Any, Any]
 """The two words of a key, each a uint32 scalar."""

@@ -18,7 +18,7 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives.declare import (
+from pullback.primitives.checks import (
     ANY,
     BITS,
     FLOAT,
@@ -29,85 +29,23 @@ from pullback.primitives.declare import (
     broadcast_shape,
     check_dtype,
     check_positions,
-    jvp_linear,
-    jvp_zero,
     same_dtype,
+)
+from pullback.primitives.rules import jvp_linear, jvp_zero
+from pullback.primitives.slicing import pad
+from pullback.primitives.sums import (
+    Element,
+    Start,
+    batch_over_axes,
+    combined,
+    reduce_sum,
+    reduce_sum_p,
+    reduced_shape,
+    reduction,
     sum_to,
 )
 
 # Reductions --------------------------------------------------------------------------------------------------------
-
-
-def reduced_shape(name: str, shape: Shape, axes: Shape) -> Shape:
-    """A shape without the axes that are reduced."""
-    if any(not 0 <= a < len(shape) for a in axes) or len(set(axes)) != len(axes):
-        raise ShapeError(f"{name}: {axes} are not distinct axes of an array of shape {shape}")
-    return tuple(n for i, n in enumerate(shape) if i not in axes)
-
-
-Start = Callable[[np.dtype[Any]], Any]
-"""The number of a dtype that an operation leaves every other as it is with."""
-
-
-def reduction(name: str, *, of: Of, host: Callable[..., Any], hlo: str, start: Start) -> Primitive:
-    """Declare an operation that reduces over ``axes`` and keeps the dtype.
-
-    Args:
-      name: the name in jaxprs and errors.
-      of: which dtypes it takes.
-      host: the NumPy function.
-      hlo: the operation of two elements in StableHLO.
-      start: what a reduction of nothing gives.
-    """
-    p = Primitive(name)
-    p.host_rule = host
-    p.batch_rule = _batch_over_axes(p)
-    p.lowering_rule = _xla_reduction(hlo, start)
-
-    @p.abstract_eval
-    def shape(x: ShapedArray, *, axes: Shape) -> ShapedArray:
-        check_dtype(name, of, x.dtype)
-        return ShapedArray(reduced_shape(name, x.shape, axes), x.dtype)
-
-    return p
-
-
-def _batch_over_axes(p: Primitive) -> Callable[..., Any]:
-    def rule(axis: MappedAxis, args: Any, dims: Any, *, axes: Shape, **params: Any) -> Any:
-        (d,) = dims
-        shifted = tuple(a + (a >= d) for a in axes)
-        return p.bind(args[0], axes=shifted, **params), d - sum(a < d for a in shifted)
-
-    return rule
-
-
-def _xla_reduction(operation: str, start: Start) -> Callable[..., Any]:
-    def rule(hlo: Any, x: Any, *, axes: Shape) -> Any:
-        from pullback.backends.hlo_recurrences import carried_dtype
-
-        if not axes:
-            return x
-        wide = hlo.convert(x, carried_dtype(x.dtype)) if operation in ("add", "multiply") else x
-        scalar = ((), wide.dtype)
-        body = hlo.region([scalar, scalar], lambda a, b: [_combined(operation, hlo, a, b)])
-        operands = [wide, hlo.number(wide.dtype.type(start(x.dtype)), wide.dtype)]
-        results = [(hlo.result.shape, wide.dtype)]
-        out = hlo.many("stablehlo.reduce", operands, results, f"dimensions = {hlo.integers(axes)}", [body])[0]
-        return hlo.convert(out, x.dtype)
-
-    return rule
-
-
-def _combined(operation: str, hlo: Any, a: Any, b: Any) -> Any:
-    """An operation of two elements; the compiler cannot compare complex numbers."""
-    if dtypes.is_complex(a.dtype) and operation in ("maximum", "minimum"):
-        return hlo.inline((ops.max_p if operation == "maximum" else ops.min_p).bind, a, b)
-    return hlo.same(f"stablehlo.{operation}", a, b)
-
-
-def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
-    """The sum over some axes."""
-    return reduce_sum_p.bind(x, axes=tuple(axes)) if axes else x
 
 
 def reduce_prod(x: Any, axes: Sequence[int]) -> Any:
@@ -153,6 +91,17 @@ def _reduce_extreme(ufunc: np.ufunc, largest: bool) -> Callable[..., Any]:
     return rule
 
 
+def _extreme_of_two(operation: str, primitive: Primitive) -> Callable[..., Any]:
+    """The larger or smaller of two elements; the compiler cannot compare complex numbers."""
+
+    def rule(hlo: Any, a: Any, b: Any) -> Any:
+        if dtypes.is_complex(a.dtype):
+            return hlo.inline(primitive.bind, a, b)
+        return hlo.same(f"stablehlo.{operation}", a, b)
+
+    return rule
+
+
 def extreme(dtype: np.dtype[Any], *, largest: bool) -> Any:
     """The value above (or below) all others of a dtype: what a minimum (or maximum) over nothing is."""
     if dtypes.is_bool(dtype):
@@ -173,30 +122,22 @@ def _every_bit(dtype: np.dtype[Any]) -> Any:
     return dtype.type(info.max if info.min == 0 else -1)
 
 
+_larger, _smaller = _extreme_of_two("maximum", ops.max_p), _extreme_of_two("minimum", ops.min_p)
 _lowest, _highest = partial(extreme, largest=False), partial(extreme, largest=True)
 
-reduce_sum_p = reduction("reduce_sum", of=NUMBER, host=host.reduce_sum, hlo="add", start=lambda dtype: 0)
 reduce_prod_p = reduction("reduce_prod", of=NUMBER, host=host.reduce_prod, hlo="multiply", start=lambda dtype: 1)
 reduce_max_p = reduction(
-    "reduce_max", of=ANY, host=_reduce_extreme(np.maximum, largest=True), hlo="maximum", start=_lowest
+    "reduce_max", of=ANY, host=_reduce_extreme(np.maximum, largest=True), hlo=_larger, start=_lowest
 )
 reduce_min_p = reduction(
-    "reduce_min", of=ANY, host=_reduce_extreme(np.minimum, largest=False), hlo="minimum", start=_highest
+    "reduce_min", of=ANY, host=_reduce_extreme(np.minimum, largest=False), hlo=_smaller, start=_highest
 )
 reduce_and_p = reduction("reduce_and", of=BITS, host=_reduce_bits(np.bitwise_and), hlo="and", start=_every_bit)
 reduce_or_p = reduction("reduce_or", of=BITS, host=_reduce_bits(np.bitwise_or), hlo="or", start=lambda dtype: 0)
 reduce_xor_p = reduction("reduce_xor", of=BITS, host=_reduce_bits(np.bitwise_xor), hlo="xor", start=lambda dtype: 0)
 
-reduce_sum_p.jvp_rule = jvp_linear(reduce_sum_p)
 for _p in (reduce_and_p, reduce_or_p, reduce_xor_p):
     _p.jvp_rule = jvp_zero(_p)
-
-
-@reduce_sum_p.transpose
-def _reduce_sum_transpose(ct: Any, x: LinearVar, *, axes: Shape) -> Any:
-    shape = x.shape
-    kept = tuple(i for i in range(len(shape)) if i not in axes)
-    return (shapes.broadcast_in_dim(ct, shape, kept),)
 
 
 def is_extreme(x: Any, extreme: Any) -> Any:
@@ -258,7 +199,7 @@ def norm(x: Any, axes: Sequence[int]) -> Any:
 
 norm_p = Primitive("norm")
 norm_p.host_rule = host.norm
-norm_p.batch_rule = _batch_over_axes(norm_p)
+norm_p.batch_rule = batch_over_axes(norm_p)
 
 
 @norm_p.abstract_eval
@@ -313,7 +254,7 @@ def argmin(x: Any, axis: int, index_dtype: Any) -> Any:
 def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) -> Primitive:
     p = Primitive(name, keeps_weak_type=False)
     p.jvp_rule = jvp_zero(p)
-    p.batch_rule = _batch_over_axes(p)
+    p.batch_rule = batch_over_axes(p)
 
     @p.host
     def host_rule(x: Any, *, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
@@ -409,11 +350,11 @@ def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any]) -
     return p
 
 
-def _xla_cumulative(operation: str, start: Start) -> Callable[..., Any]:
+def _xla_cumulative(operation: Element, start: Start) -> Callable[..., Any]:
     def rule(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
         from pullback.backends.hlo_recurrences import cumulate
 
-        combine = partial(_combined, operation)
+        combine = partial(combined, operation)
         return cumulate(hlo, x, combine, start(x.dtype), axis=axis, reverse=reverse, sums=operation == "add")
 
     return rule
@@ -443,8 +384,8 @@ def _scaled_cumlogsumexp(x: Any, axis: int, reverse: bool) -> Any:
 
 cumsum_p = cumulative("cumsum", of=NUMBER, ufunc=np.add, xla=_xla_cumulative("add", _nothing))
 cumprod_p = cumulative("cumprod", of=NUMBER, ufunc=np.multiply, xla=_xla_cumulative("multiply", lambda dtype: 1))
-cummax_p = cumulative("cummax", of=ANY, ufunc=np.maximum, xla=_xla_cumulative("maximum", _lowest))
-cummin_p = cumulative("cummin", of=ANY, ufunc=np.minimum, xla=_xla_cumulative("minimum", _highest))
+cummax_p = cumulative("cummax", of=ANY, ufunc=np.maximum, xla=_xla_cumulative(_larger, _lowest))
+cummin_p = cumulative("cummin", of=ANY, ufunc=np.minimum, xla=_xla_cumulative(_smaller, _highest))
 cumlogsumexp_p = cumulative("cumlogsumexp", of=FLOAT, ufunc=np.logaddexp, xla=_cumlogsumexp_xla)
 
 
@@ -504,7 +445,6 @@ def _exp_of_difference(x: Any, y: Any) -> Any:
 
 def shift(x: Any, axis: int, value: Any, reverse: bool = False) -> Any:
     """``x`` moved by one place to the right along an axis (to the left if ``reverse``), and ``value`` before it."""
-    from pullback.primitives.slicing import pad
 
     config = [(0, 0, 0)] * len(x.shape)
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,30 +18,24 @@ from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
-from pullback.primitives import indexing, shapes, slicing
-from pullback.primitives.declare import same_dtype
-from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, zeros
+from pullback.primitives import shapes, slicing
+from pullback.primitives.checks import same_dtype
+from pullback.primitives.gather import gather_p
 from pullback.primitives.reductions import is_extreme
+from pullback.primitives.windows import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    batched_numbers,
+    check_indices,
+    check_numbers,
+    check_windows,
+    counting,
+    host_indices,
+    zeros,
+)
 
 Mode = GatherScatterMode | str | None
-
-
-class ScatterDimensionNumbers(NamedTuple):
-    """How the axes of a scatter's operand, indices and updates belong together.
-
-    Attributes:
-      update_window_dims: the positions of the window's axes in the updates; the others are those of the indices.
-      inserted_window_dims: the axes of the operand that the updates lack.
-      scatter_dims_to_operand_dims: the axis of the operand that each component of an index vector indexes.
-      operand_batching_dims: axes of the operand that go along with axes of the indices.
-      scatter_indices_batching_dims: these axes of the indices.
-    """
-
-    update_window_dims: tuple[int, ...]
-    inserted_window_dims: tuple[int, ...]
-    scatter_dims_to_operand_dims: tuple[int, ...]
-    operand_batching_dims: tuple[int, ...] = ()
-    scatter_indices_batching_dims: tuple[int, ...] = ()
 
 
 def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers) -> Shape:
@@ -63,7 +57,7 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None) -> Primitive:
         if x.dtype != updates.dtype:
             raise TypeError("operands of different dtypes")
         if indices.dtype.kind != "i":
-            indices = indexing.host_indices(name, indices)
+            indices = host_indices(name, indices)
         plan = _plan(name, x.shape, indices.shape, updates.shape, dimension_numbers)
         if not x.size:  # no window is inside, and there is nothing to move one to
             return np.array(x, order="C")
@@ -78,7 +72,7 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None) -> Primitive:
         dtype = same_dtype(name, [x, updates])
         if combine is not None and not (dtypes.is_inexact(dtype) or dtypes.is_integer(dtype) or dtypes.is_bool(dtype)):
             raise DtypeError(f"{name} takes numbers or booleans, got {dtypes.short_name(dtype)}")
-        indexing.check_indices(name, indices)
+        check_indices(name, indices)
         _check_shapes(name, x.shape, indices.shape, updates.shape, dimension_numbers)
         return ShapedArray(x.shape, dtype)
 
@@ -114,10 +108,10 @@ def _plan(name: str, shape: Shape, indices: Shape, updates: Shape, numbers: Scat
 
 
 def _check_shapes(name: str, shape: Shape, indices: Shape, updates: Shape, numbers: ScatterDimensionNumbers) -> None:
-    indexing.check_numbers(name, numbers, shape, indices)
+    check_numbers(name, numbers, shape, indices)
     count = len(shape) - len(numbers.inserted_window_dims) - len(numbers.operand_batching_dims)
     windows = numbers.update_window_dims
-    indexing.check_windows(f"{name}: update_window_dims", windows, count, len(updates))
+    check_windows(f"{name}: update_window_dims", windows, count, len(updates))
     if tuple(n for i, n in enumerate(updates) if i not in windows) != indices[:-1]:
         raise ShapeError(
             f"{name}: updates of shape {updates}, with windows in the axes {windows}, do not fit indices of shape "
@@ -135,7 +129,7 @@ def batch(p: Primitive, axis: MappedAxis, args: Any, dims: Any, **params: Any) -
     if di is not None:
         indices = shapes.moveaxis(indices, di, 0)
         params["indices_are_sorted"] = False
-    params["dimension_numbers"] = indexing.batched_numbers(params["dimension_numbers"], True, di is not None)
+    params["dimension_numbers"] = batched_numbers(params["dimension_numbers"], True, di is not None)
     return p.bind(x, indices, updates, **params), 0
 
 
@@ -306,7 +300,7 @@ def take_back(x: Any, indices: Any, shape: Shape, updates_shape: Shape, params: 
         return zeros(updates_shape, x.dtype)
     numbers = params["dimension_numbers"]
     clip = params["mode"] is GatherScatterMode.CLIP
-    return indexing.gather_p.bind(
+    return gather_p.bind(
         x,
         indices,
         dimension_numbers=GatherDimensionNumbers(*numbers),
@@ -333,6 +327,25 @@ def _scatter_add_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 def _scatter_add_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Any) -> Any:
     part = take_back(ct, indices, ct.shape, updates.shape, params) if type(updates) is LinearVar else None
     return ct if type(x) is LinearVar else None, None, part
+
+
+@partial(gather_p.transpose, linear_in=(0,))
+def _gather_transpose(
+    ct: Any, x: LinearVar, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
+    indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
+) -> Any:  # fmt: skip
+    # A gather moves windows inside even if it was promised that there is no need; so must its transpose.
+    drop = mode is GatherScatterMode.FILL_OR_DROP
+    out = scatter_add(
+        zeros(x.shape, ct.dtype),
+        indices,
+        ct,
+        ScatterDimensionNumbers(*dimension_numbers),
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode if drop else GatherScatterMode.CLIP,
+    )
+    return out, None
 
 
 @scatter_p.jvp
@@ -363,7 +376,7 @@ def _stays(shape: Shape, indices: Any, updates_shape: Shape, params: dict[str, A
     """Which of the updates, where several are of one element, is the one that stays: number them and look."""
     count = int(np.prod(updates_shape, dtype=np.int64))
     dtype = np.dtype(np.int32 if count < 2**31 else np.int64)
-    numbers = shapes.reshape(indexing.counting(1, count + 1, dtype), updates_shape)
+    numbers = shapes.reshape(counting(1, count + 1, dtype), updates_shape)
     written = scatter_p.bind(zeros(shape, dtype), indices, numbers, **params)
     return ops.eq(take_back(written, indices, shape, updates_shape, params), numbers)
 

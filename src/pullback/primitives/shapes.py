@@ -13,8 +13,7 @@ from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape, ShapedArray
-from pullback.primitives import reductions
-from pullback.primitives.declare import jvp_linear
+from pullback.primitives.rules import jvp_linear
 
 # Broadcasting ------------------------------------------------------------------------------------------------------
 
@@ -69,13 +68,6 @@ def _broadcast_shape(x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shap
     return ShapedArray(shape, x.dtype)
 
 
-@broadcast_in_dim_p.transpose
-def _broadcast_transpose(ct: Any, x: LinearVar, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
-    kept = [d for n, d in zip(x.shape, broadcast_dimensions, strict=True) if n != 1 or shape[d] == 1]
-    out = reductions.reduce_sum(ct, [d for d in range(len(shape)) if d not in kept])
-    return (reshape(out, x.shape),)
-
-
 @broadcast_in_dim_p.batch
 def _broadcast_batch(axis: MappedAxis, args: Any, dims: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
     x = moveaxis(args[0], dims[0], 0)
@@ -85,13 +77,6 @@ def _broadcast_batch(axis: MappedAxis, args: Any, dims: Any, *, shape: Shape, br
 @broadcast_in_dim_p.lowering
 def _broadcast_xla(hlo: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
     return hlo.broadcast_in_dim(x, shape, broadcast_dimensions) if x.shape else hlo.spread(x, shape)
-
-
-def unbroadcast(x: Any, shape: Shape) -> Any:
-    """``x`` summed to ``shape``, from which it was broadcast as NumPy does it."""
-    extra = len(x.shape) - len(shape)
-    summed = [*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and x.shape[i + extra] != 1)]
-    return reshape(reductions.reduce_sum(x, summed), shape)
 
 
 def full(shape: Shape, value: Any, dtype: Any) -> ArrayImpl:

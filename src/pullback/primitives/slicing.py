@@ -13,7 +13,10 @@ from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
-from pullback.primitives.declare import jvp_linear, same_dtype
+from pullback.primitives.checks import same_dtype
+from pullback.primitives.elementwise import sub, where
+from pullback.primitives.rules import jvp_linear
+from pullback.primitives.sums import reduce_sum
 
 _slice = builtins.slice
 
@@ -155,8 +158,6 @@ def _pad_jvp(primals: Any, tangents: Any, *, padding_config: PaddingConfig) -> A
 
 @pad_p.transpose
 def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
-    from pullback.primitives.elementwise import sub
-    from pullback.primitives.reductions import reduce_sum
 
     cut = pad(ct, 0, [(-lo, -hi, 0) for lo, hi, _ in padding_config])
     by_x = slice(cut, (0,) * len(cut.shape), cut.shape, [inner + 1 for _, _, inner in padding_config])
@@ -167,7 +168,6 @@ def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig
 
 @pad_p.batch
 def _pad_batch(axis: MappedAxis, args: Any, dims: Any, *, padding_config: PaddingConfig) -> Any:
-    from pullback.primitives.elementwise import where
 
     (x, value), (dx, dv) = args, dims
     if dx is None:

@@ -15,18 +15,11 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives.declare import (
-    INTEGER,
-    ORDERED,
-    broadcast_shape,
-    check_dtype,
-    check_positions,
-    jvp_zero,
-    same_dtype,
-    sum_to,
-)
+from pullback.primitives.checks import INTEGER, ORDERED, broadcast_shape, check_dtype, check_positions, same_dtype
 from pullback.primitives.reductions import mapped_first
+from pullback.primitives.rules import jvp_zero
 from pullback.primitives.slicing import iota
+from pullback.primitives.sums import sum_to
 
 # Sorting -----------------------------------------------------------------------------------------------------------
 

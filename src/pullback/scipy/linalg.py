@@ -15,10 +15,11 @@ from pullback.core.errors import ArgumentError, OperandError, ShapeError
 from pullback.numpy import creation, diagonals
 from pullback.numpy import linalg as numpy_linalg
 from pullback.numpy.promotion import inexact_operand, named, operand, quote
-from pullback.primitives import checked_linalg
 from pullback.primitives.linalg import adjoint, matrix_transpose
-from pullback.primitives.lu import linear_solve, unpermuted
+from pullback.primitives.linalg import solve_triangular as by_substitution
+from pullback.primitives.lu import linear_solve, lu_p, lu_pivots_to_permutation_p, unpermuted
 from pullback.primitives.lu import lu_solve as solve_by_factors
+from pullback.primitives.operands import bind
 
 __all__ = [
     "cho_factor", "cho_solve", "cholesky", "det", "inv", "lu", "lu_factor", "lu_solve", "solve", "solve_triangular",
@@ -101,7 +102,7 @@ def _pair(name: str, argument: str, x: Any) -> Any:
 
 
 def _cholesky_solver(lower: bool) -> Callable[..., Any]:
-    plain = partial(checked_linalg.triangular_solve, left_side=True, lower=lower)
+    plain = partial(by_substitution, left_side=True, lower=lower)
     adjoint = partial(plain, **_ADJOINT)
     first, second = (plain, adjoint) if lower else (adjoint, plain)
     return lambda factor, b: second(factor, first(factor, b))
@@ -149,7 +150,7 @@ def solve_triangular(
     """
     operation = _operation("solve_triangular", trans)
     params = {"lower": lower, "unit_diagonal": unit_diagonal, **operation}
-    solver = partial(checked_linalg.triangular_solve, left_side=True, **params)
+    solver = partial(by_substitution, left_side=True, **params)
     return numpy_linalg.solve_systems("solve_triangular", solver, (a,), b)
 
 
@@ -189,7 +190,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     [[2. 4.]
      [0. 1.]]
     """
-    factors, _, permutation = checked_linalg.lu(inexact_operand("scipy.linalg.lu", a))
+    factors, _, permutation = bind(lu_p, inexact_operand("scipy.linalg.lu", a))
     *_, m, n = factors.shape
     size = min(m, n)
     lower = diagonals.tril(factors[..., :size], -1) + creation.eye(m, size, dtype=factors.dtype)
@@ -222,7 +223,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     [[2.  4. ]
      [0.5 1. ]] [1 1]
     """
-    factors, pivots, _ = checked_linalg.lu(inexact_operand("lu_factor", a))
+    factors, pivots, _ = bind(lu_p, inexact_operand("lu_factor", a))
     return factors, pivots
 
 
@@ -256,7 +257,7 @@ def lu_solve(
         raise ShapeError(
             f"lu_solve: factors of shape {factors.shape} have pivots of shape {factors.shape[:-1]}, got {pivots.shape}"
         )
-    permutation = checked_linalg.lu_pivots_to_permutation(pivots, factors.shape[-1])
+    permutation = bind(lu_pivots_to_permutation_p, pivots, permutation_size=factors.shape[-1])
     names = {"transpose_a": "transpose", "conjugate_a": "conjugate"}
     solver = partial(solve_by_factors, **{names[name]: flag for name, flag in operation.items()})
     return numpy_linalg.solve_systems("lu_solve", solver, (factors, permutation), b)
@@ -328,7 +329,7 @@ def _solve_positive(lower: bool, a: Any, b: Any) -> Any:
 
 
 def _solve_triangular(upper: bool, lower: bool, a: Any, b: Any) -> Any:
-    return checked_linalg.triangular_solve(a, b, left_side=True, lower=not upper)
+    return by_substitution(a, b, left_side=True, lower=not upper)
 
 
 _SOLVERS: dict[str, Callable[..., Any]] = {

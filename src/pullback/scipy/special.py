@@ -7,21 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import host
 from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, DtypeError
-from pullback.core.trace import Primitive
 from pullback.nn import normalized
 from pullback.nn.normalized import logsumexp
+from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair
 from pullback.numpy.promotion import inexact_operand, strong
 from pullback.primitives import elementwise as ops
-from pullback.primitives.declare import FLOAT, INEXACT, by_formula, check_dtype, elementwise
-
-__all__ = [
-    "digamma", "entr", "erf", "erfc", "erfinv", "expit", "gammaln", "log_ndtr", "log_softmax", "logit", "logsumexp",
-    "ndtr", "polygamma", "softmax", "xlog1py", "xlogy",
-]  # fmt: skip
+from pullback.primitives.checks import FLOAT, check_dtype
+from pullback.primitives.special import exprel_p, xlog1py_p, xlogy_p
 
 
 def _real(name: str, x: Any) -> Any:
@@ -167,6 +162,8 @@ def polygamma(n: Any, x: Any) -> Any:
     return ops.polygamma(order, _real("polygamma", x))
 
 
+exprel = declare.inexact_unary("exprel", exprel_p, __name__, fast=declare.REAL)
+
 # Logistic functions and entropies ----------------------------------------------------------------------------------
 
 
@@ -193,44 +190,6 @@ def logit(x: Any) -> Any:
     """
     x = inexact_operand("logit", x)
     return ops.sub(ops.log(x), ops.log1p_p.bind(ops.neg(x)))
-
-
-def _zero_times(logarithm: Any) -> Any:
-    """The rule of compilation: where the factor is zero, so is the product, unless there is a NaN."""
-
-    def product(x: Any, y: Any) -> Any:
-        zero = ops.and_p.bind(ops.eq(x, 0), ops.eq(y, y))
-        return ops.where(zero, 0, ops.mul(x, logarithm(y)))
-
-    return lambda hlo, x, y: hlo.inline(product, x, y)
-
-
-def _quotient(x: Any, y: Any, *, power: int) -> Any:
-    """``x / y**power``; 0 where ``x`` is 0, as it is near there."""
-    return ops.where(ops.eq(x, 0), 0, ops.div(x, ops.integer_pow(y, power)))
-
-
-quotient_p: Primitive = by_formula(
-    "quotient", of=INEXACT, formula=_quotient,
-    jvp=(
-        lambda t, x, y, power: ops.mul(t, ops.integer_pow(y, -power)),
-        lambda t, x, y, power: ops.mul(t, ops.mul(-power, quotient_p.bind(x, y, power=power + 1))),
-    ),
-)  # fmt: skip
-xlogy_p = elementwise(
-    "xlogy", of=INEXACT, arity=2, host=host.special("xlogy"), hlo=_zero_times(ops.log),
-    jvp=(
-        lambda t, x, y, ans: ops.mul(t, ops.log(y)),
-        lambda t, x, y, ans: ops.mul(t, quotient_p.bind(x, y, power=1)),
-    ),
-)  # fmt: skip
-xlog1py_p = elementwise(
-    "xlog1py", of=INEXACT, arity=2, host=host.special("xlog1py"), hlo=_zero_times(ops.log1p_p.bind),
-    jvp=(
-        lambda t, x, y, ans: ops.mul(t, ops.log1p_p.bind(y)),
-        lambda t, x, y, ans: ops.mul(t, quotient_p.bind(x, ops.add(y, 1), power=1)),
-    ),
-)  # fmt: skip
 
 
 def xlogy(x: Any, y: Any) -> Any:
@@ -305,3 +264,6 @@ def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
     [-1000.     0.]
     """
     return normalized.log_softmax(x, axis)
+
+
+__all__ = [*declare.public_names(__name__, globals()), "logsumexp"]

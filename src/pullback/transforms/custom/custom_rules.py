@@ -22,7 +22,7 @@ from pullback.core.errors import (
 )
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import Tracer, state
-from pullback.primitives.checked import stop_gradient
+from pullback.primitives.operands import stop_gradient
 from pullback.transforms.custom.custom_calls import DerivativeCall, bind, equation
 from pullback.transforms.custom.rule_adapter import RuleAdapter, SymbolicZero, running, zero_tangent
 from pullback.transforms.functions.arguments import (

@@ -14,8 +14,8 @@ from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, TangentMismatchError
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
-from pullback.primitives.checked import array_operand
 from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.operands import array_operand
 from pullback.transforms.custom.custom_calls import Backward
 from pullback.transforms.functions.arguments import flatten_one, name_of, out_leaf, unflatten_one
 from pullback.transforms.interpreters.linearize import Tape

@@ -1,9 +1,9 @@
-"""Checked slices at computed places, which may be traced: the ``dynamic_`` functions of ``pullback.lax``."""
+"""Slices at computed places, which may be traced, gathers and scatters: ``pullback.lax`` in front of the primitives."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,17 @@ from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import ShapeError
 from pullback.core.naming import named
+from pullback.core.trace import Primitive
+from pullback.lax.arguments import axis_position, ints
+from pullback.lax.shapes import expand_dims, slice_in_dim, squeeze
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing
-from pullback.primitives.checked import array_operand, bind
-from pullback.primitives.checked_shapes import axis_position, expand_dims, ints, slice_in_dim, squeeze
-from pullback.primitives.declare import wide_enough
+from pullback.primitives import scatter as scattering
+from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
+from pullback.primitives.operands import array_operand, bind
+from pullback.primitives.scatter import ScatterDimensionNumbers
+
+# Slices at computed places -----------------------------------------------------------------------------------------
 
 
 def _starts(name: str, x: Any, start_indices: Any, from_the_end: bool | Sequence[bool]) -> list[Any]:
@@ -168,3 +174,88 @@ def dynamic_update_index_in_dim(
     if len(part.shape) != len(x.shape):
         part = expand_dims(part, (axis,))
     return dynamic_update_slice_in_dim(x, part, index, axis, allow_negative_indices=allow_negative_indices)
+
+
+# Gathers and scatters ------------------------------------------------------------------------------------------------
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: GatherScatterMode | str | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """One window of the array for each index vector; see XLA's operation semantics.
+
+    Args:
+      operand: an array.
+      start_indices: integers; the last axis is the index vector, the position where a window starts.
+      dimension_numbers: how the axes belong together.
+      slice_sizes: the size of a window along each axis.
+      unique_indices: a promise that the windows do not overlap.
+      indices_are_sorted: a promise that the index vectors are in order.
+      mode: what becomes of windows that are not inside.
+      fill_value: what they hold with ``FILL_OR_DROP``.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
+    >>> print(lax.gather(pnp.array([[0, 1], [2, 3]]), pnp.array([[1]]), numbers, (1, 2)))
+    [[2 3]]
+    """
+    return bind(
+        indexing.gather_p,
+        array_operand("gather", operand),
+        array_operand("gather", start_indices),
+        dimension_numbers=dimension_numbers,
+        slice_sizes=ints(slice_sizes),
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=GatherScatterMode.from_any(mode),
+        fill_value=fill_value,
+    )
+
+
+def _scatter(primitive: Primitive, what: str) -> Callable[..., Any]:
+    """The checked function of a scatter."""
+    name = primitive.name
+
+    def function(
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: GatherScatterMode | str | None = None,
+    ) -> Any:
+        return bind(
+            primitive,
+            array_operand(name, operand),
+            array_operand(name, scatter_indices),
+            array_operand(name, updates),
+            dimension_numbers=dimension_numbers,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=GatherScatterMode.from_any(mode),
+        )
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"The array with the windows at ``scatter_indices`` {what}; see XLA's operation semantics.\n\n"
+        "    Raises:\n      DtypeError, ShapeError: operands that do not fit each other or the dimension numbers."
+    )
+    return function
+
+
+scatter = _scatter(scattering.scatter_p, "replaced by ``updates``")
+scatter_add = _scatter(scattering.scatter_add_p, "and ``updates`` summed")
+scatter_mul = _scatter(scattering.scatter_mul_p, "and ``updates`` multiplied")
+scatter_min = _scatter(scattering.scatter_min_p, "replaced by their minimum with ``updates``")
+scatter_max = _scatter(scattering.scatter_max_p, "replaced by their maximum with ``updates``")

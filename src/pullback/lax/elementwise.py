@@ -6,73 +6,29 @@ abstract evaluation rule refuses, whichever trace is current, and operands of di
 
 from __future__ import annotations
 
-import builtins
 import enum
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, Array, as_array, from_scalar, typeof
+from pullback.core import dtypes
+from pullback.core.array import SCALARS, Array, typeof
 from pullback.core.errors import DtypeError, OperandError, ShapeError
-from pullback.core.linear import operand_avals
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives.declare import FLOAT, check_dtype
+from pullback.primitives import special as special  # which declares more of them
+from pullback.primitives.checks import FLOAT, check_dtype
+from pullback.primitives.declare import PUBLIC, Public
+from pullback.primitives.operands import array_operand, bind, operands
 
 # The mechanism -----------------------------------------------------------------------------------------------------
 
 
-def array_operand(name: str, x: Any) -> Any:
-    """An operand as an array; lists, strings and None are refused with the name of the function."""
-    if isinstance(x, Array):
-        return x
-    try:
-        return as_array(x)
-    except OperandError as error:
-        raise type(error)(f"lax.{name}: {error}") from None
-
-
-def operands(name: str, xs: Sequence[Any]) -> list[Any]:
-    """Operands as arrays; a Python number beside an array stays one if it fits the array's dtype."""
-    arrays = [x if type(x) in SCALARS else array_operand(name, x) for x in xs]
-    dtype = next((x.dtype for x in arrays if type(x) not in SCALARS), None)
-    return [from_scalar(x) if type(x) in SCALARS and not _fits(type(x), dtype) else x for x in arrays]
-
-
-def _fits(kind: type, dtype: np.dtype[Any] | None) -> bool:
-    """Whether a Python number of this type beside an array of that dtype takes the array's dtype."""
-    if dtype is None:
-        return False
-    if dtypes.is_inexact(dtype):
-        return kind is not builtins.complex or dtypes.is_complex(dtype)
-    return kind is bool or (kind is int and dtypes.is_integer(dtype))
-
-
-def bind(primitive: Primitive, *xs: Any, **params: Any) -> Any:
-    """Hand operands that the abstract evaluation rule accepts to the current trace.
-
-    Raises:
-      DtypeError, ShapeError: they do not fit the operation.
-    """
-    if primitive.abstract_eval_rule is not None:
-        primitive.abstract_eval_rule(*operand_avals(xs), **params)
-    return state.trace.process(primitive, xs, params)
-
-
-def checked(primitive: Primitive, arity: int, name: str = "") -> Callable[..., Any]:
-    """The checked function of an elementwise primitive.
-
-    Args:
-      primitive: an operation without parameters.
-      arity: how many operands it takes.
-      name: the name of the function, if it is not that of the primitive.
-    """
-    name = name or primitive.name
+def checked(primitive: Primitive, public: Public) -> Callable[..., Any]:
+    """The checked function of an elementwise primitive without parameters."""
+    name = public.name
     accepted: set[Any] = set()  # dtypes that the abstract evaluation rule has accepted
 
     def unary(x: Any) -> Any:
@@ -94,13 +50,13 @@ def checked(primitive: Primitive, arity: int, name: str = "") -> Callable[..., A
             accepted.add(x.dtype)
         return out
 
-    function: Any = unary if arity == 1 else binary
+    function: Any = unary if public.arity == 1 else binary
     function.__name__ = function.__qualname__ = name
-    values = "its operand" if arity == 1 else "two operands of one dtype, which have one rank or are scalars,"
+    refused = "\n      ShapeError: operands of different ranks, scalars aside, or shapes that do not fit."
     function.__doc__ = (
-        f"The operation ``{primitive.name}`` on each element of {values} as ``pullback.numpy`` would do it after "
-        "promotion.\n\n    Raises:\n      DtypeError: an operand of a dtype that the operation does not take."
-        + ("\n      ShapeError: shapes that do not fit." if arity == 2 else "")
+        f"{public.sentence}\n\n    Raises:\n      DtypeError: operands of a dtype that the operation does not take"
+        f"{'.' if public.arity == 1 else ', or of different ones.' + refused}\n\n    >>> from pullback import lax\n"
+        f"    >>> print(lax.{name}({public.example}))\n    {public.result}\n    "
     )
     return function  # type: ignore[no-any-return]
 
@@ -114,68 +70,9 @@ def same_rank(name: str, shapes_: Sequence[Shape]) -> None:
 
 # Operations on elements --------------------------------------------------------------------------------------------
 
-neg = checked(ops.neg_p, 1)
-sign = checked(ops.sign_p, 1)
-floor = checked(ops.floor_p, 1)
-ceil = checked(ops.ceil_p, 1)
-exp = checked(ops.exp_p, 1)
-exp2 = checked(ops.exp2_p, 1)
-expm1 = checked(ops.expm1_p, 1)
-log = checked(ops.log_p, 1)
-log1p = checked(ops.log1p_p, 1)
-sqrt = checked(ops.sqrt_p, 1)
-rsqrt = checked(ops.rsqrt_p, 1)
-cbrt = checked(ops.cbrt_p, 1)
-logistic = checked(ops.logistic_p, 1)
-sin = checked(ops.sin_p, 1)
-cos = checked(ops.cos_p, 1)
-tan = checked(ops.tan_p, 1)
-asin = checked(ops.asin_p, 1)
-acos = checked(ops.acos_p, 1)
-atan = checked(ops.atan_p, 1)
-sinh = checked(ops.sinh_p, 1)
-cosh = checked(ops.cosh_p, 1)
-tanh = checked(ops.tanh_p, 1)
-asinh = checked(ops.asinh_p, 1)
-acosh = checked(ops.acosh_p, 1)
-atanh = checked(ops.atanh_p, 1)
-abs = checked(ops.abs_p, 1)
-real = checked(ops.real_p, 1)
-imag = checked(ops.imag_p, 1)
-erf = checked(ops.erf_p, 1)
-erfc = checked(ops.erfc_p, 1)
-erf_inv = checked(ops.erf_inv_p, 1)
-lgamma = checked(ops.lgamma_p, 1)
-digamma = checked(ops.digamma_p, 1)
-square = checked(ops.square_p, 1)
-is_finite = checked(ops.is_finite_p, 1)
-bitwise_not = checked(ops.not_p, 1, "bitwise_not")
-population_count = checked(ops.population_count_p, 1)
-clz = checked(ops.clz_p, 1)
-
-add = checked(ops.add_p, 2)
-sub = checked(ops.sub_p, 2)
-mul = checked(ops.mul_p, 2)
-div = checked(ops.div_p, 2)
-rem = checked(ops.rem_p, 2)
-max = checked(ops.max_p, 2)
-min = checked(ops.min_p, 2)
-atan2 = checked(ops.atan2_p, 2)
-complex = checked(ops.complex_p, 2)
-polygamma = checked(ops.polygamma_p, 2)
-nextafter = checked(ops.nextafter_p, 2)
-bitwise_and = checked(ops.and_p, 2, "bitwise_and")
-bitwise_or = checked(ops.or_p, 2, "bitwise_or")
-bitwise_xor = checked(ops.xor_p, 2, "bitwise_xor")
-shift_left = checked(ops.shift_left_p, 2)
-shift_right_logical = checked(ops.shift_right_logical_p, 2)
-shift_right_arithmetic = checked(ops.shift_right_arithmetic_p, 2)
-eq = checked(ops.eq_p, 2)
-ne = checked(ops.ne_p, 2)
-lt = checked(ops.lt_p, 2)
-le = checked(ops.le_p, 2)
-gt = checked(ops.gt_p, 2)
-ge = checked(ops.ge_p, 2)
+FUNCTIONS = {public.name: checked(primitive, public) for primitive, public in PUBLIC.items()}
+"""A function for each operation that ``elementwise`` declares with ``doc``, under its name in this module, too."""
+globals().update(FUNCTIONS)
 
 
 def reciprocal(x: Any) -> Any:
@@ -185,7 +82,7 @@ def reciprocal(x: Any) -> Any:
     >>> print(lax.reciprocal(4.0))
     0.25
     """
-    return div(1, array_operand("reciprocal", x))
+    return bind(ops.div_p, *operands("reciprocal", (1, array_operand("reciprocal", x))))
 
 
 def conj(x: Any) -> Any:
@@ -196,7 +93,9 @@ def conj(x: Any) -> Any:
     (1-2j)
     """
     x = array_operand("conj", x)
-    return bind(ops.conj_p, x) if dtypes.is_complex(x.dtype) else complex(x, shapes.zeros_like(x))
+    if dtypes.is_complex(x.dtype):
+        return bind(ops.conj_p, x)
+    return bind(ops.complex_p, x, shapes.zeros_like(x))
 
 
 def integer_pow(x: Any, y: int) -> Any:
@@ -245,8 +144,8 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     check_dtype("round", FLOAT, x.dtype)
     if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
         return bind(ops.round_p, x)
-    size = abs(x)
-    whole = floor(size)
+    size = ops.abs(x)
+    whole = ops.floor_p.bind(size)
     up = ops.convert_element_type(ops.ge_p.bind(ops.sub(size, whole), 0.5), x.dtype, x.weak_type)
     return ops.mul(ops.sign(x), ops.add(whole, up))
 
@@ -336,18 +235,3 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
         raise DtypeError("lax.convert_element_type: a dtype must be given, got None")
     x = array_operand("convert_element_type", operand)
     return ops.convert_element_type(x, dtypes.canonicalize_dtype(new_dtype))
-
-
-def stop_gradient(x: Any) -> Any:
-    """A tree of arrays as it is, except that no derivative flows through it.
-
-    >>> from pullback import grad, lax
-    >>> print(grad(lambda x: x * lax.stop_gradient(x))(3.0))
-    3.0
-    """
-
-    def stop(leaf: Any) -> Any:
-        leaf = array_operand("stop_gradient", leaf)
-        return ops.stop_gradient_p.bind(leaf) if dtypes.is_inexact(leaf.dtype) else leaf
-
-    return stop(x) if isinstance(x, Array) else tree.tree_map(stop, x)

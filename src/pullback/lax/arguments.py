@@ -1,0 +1,21 @@
+"""Arguments of the functions of ``pullback.lax`` that are no arrays: shapes and axes."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from pullback.core.errors import ShapeError
+from pullback.core.types import Shape
+
+
+def ints(values: Any) -> Shape:
+    """A sequence of ints as a tuple."""
+    return tuple(map(operator.index, values))
+
+
+def axis_position(name: str, axis: int, rank: int) -> int:
+    """An axis that may count from the end, as a position."""
+    if not -rank <= axis < rank:
+        raise ShapeError(f"lax.{name}: axis {axis} is out of bounds for an array of {rank} axes")
+    return axis % rank

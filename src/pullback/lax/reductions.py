@@ -1,0 +1,132 @@
+"""Reductions, cumulative operations and sorts: ``pullback.lax`` in front of the primitives."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core import dtypes
+from pullback.core.errors import ShapeError
+from pullback.core.naming import named
+from pullback.core.trace import Primitive
+from pullback.lax.arguments import axis_position, ints
+from pullback.primitives import reductions, sorting
+from pullback.primitives.operands import array_operand, bind
+
+# Reductions --------------------------------------------------------------------------------------------------------
+
+
+def _reduction(primitive: Primitive, what: str) -> Callable[..., Any]:
+    """The checked function of a reduction."""
+    name = primitive.name
+
+    def function(operand: Any, axes: Sequence[int]) -> Any:
+        return bind(primitive, array_operand(name, operand), axes=ints(axes))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"The {what} of the elements along some axes, in their dtype.\n\n"
+        "    Raises:\n      DtypeError, ShapeError: a dtype that it does not take, or axes that do not exist."
+    )
+    return function
+
+
+reduce_sum = _reduction(reductions.reduce_sum_p, "sum")
+reduce_prod = _reduction(reductions.reduce_prod_p, "product")
+reduce_max = _reduction(reductions.reduce_max_p, "maximum")
+reduce_min = _reduction(reductions.reduce_min_p, "minimum")
+reduce_and = _reduction(reductions.reduce_and_p, "conjunction")
+reduce_or = _reduction(reductions.reduce_or_p, "disjunction")
+reduce_xor = _reduction(reductions.reduce_xor_p, "exclusive disjunction")
+
+
+def _position(primitive: Primitive, what: str) -> Callable[..., Any]:
+    """The checked function of ``argmax`` or ``argmin``."""
+    name = primitive.name
+
+    def function(operand: Any, axis: int, index_dtype: Any) -> Any:
+        x = array_operand(name, operand)
+        axes = (axis_position(name, axis, len(x.shape)),)
+        return bind(primitive, x, axes=axes, index_dtype=dtypes.canonicalize_dtype(index_dtype))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The position of the first {what} element along an axis, in an integer dtype."
+    return function
+
+
+argmax = _position(reductions.argmax_p, "largest")
+argmin = _position(reductions.argmin_p, "smallest")
+
+
+def _cumulative(primitive: Primitive, what: str) -> Callable[..., Any]:
+    """The checked function of a cumulative operation."""
+    name = primitive.name
+
+    def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+        x = array_operand(name, operand)
+        return bind(primitive, x, axis=axis_position(name, axis, len(x.shape)), reverse=bool(reverse))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The {what} of the elements up to each one along an axis; from each one on if ``reverse``."
+    return function
+
+
+cumsum = _cumulative(reductions.cumsum_p, "sum")
+cumprod = _cumulative(reductions.cumprod_p, "product")
+cummax = _cumulative(reductions.cummax_p, "maximum")
+cummin = _cumulative(reductions.cummin_p, "minimum")
+cumlogsumexp = _cumulative(reductions.cumlogsumexp_p, "logarithm of the sum of the exponentials")
+
+
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """The elements in ascending order along an axis.
+
+    Args:
+      operand: an array; or several, as a list or tuple, of one shape, which are all put in the order of the first ones.
+      dimension: along which axis.
+      is_stable: whether equal elements keep their order.
+      num_keys: how many of several operands are keys.
+
+    Returns:
+      An array, or a tuple of arrays.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.sort(pnp.array([3, 1, 2])))
+    [1 2 3]
+    """
+    several = isinstance(operand, (list, tuple))
+    xs = [array_operand("sort", x) for x in (operand if several else (operand,))]
+    if not xs:
+        raise ShapeError("lax.sort needs at least one operand")
+    axis = axis_position("sort", dimension, len(xs[0].shape))
+    out = bind(sorting.sort_p, *xs, dimension=axis, is_stable=bool(is_stable), num_keys=operator.index(num_keys))
+    return tuple(out) if several else out[0]
+
+
+@named
+def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+    """Keys in ascending order along an axis, and values in the order of their keys.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.sort_key_val(pnp.array([3, 1, 2]), pnp.array([30, 10, 20]))[1])
+    [10 20 30]
+    """
+    ordered, carried = sort((keys, values), dimension, is_stable)
+    return ordered, carried
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+    """The ``k`` largest elements along an axis, in descending order, and their positions.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> values, positions = lax.top_k(pnp.array([1, 3, 2]), 2)
+    >>> print(values, positions)
+    [3 2] [1 2]
+    """
+    x = array_operand("top_k", operand)
+    values, positions = bind(sorting.top_k_p, x, k=operator.index(k), axis=axis_position("top_k", axis, len(x.shape)))
+    return values, positions

@@ -1,0 +1,357 @@
+"""Operations on shapes, and slices at fixed places: ``pullback.lax`` in front of the primitives."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
+from pullback.core.errors import OperandError, ShapeError
+from pullback.core.naming import named
+from pullback.core.types import Shape
+from pullback.lax.arguments import axis_position, ints
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.primitives.checks import broadcast_shape
+from pullback.primitives.operands import array_operand, bind, operands
+
+
+def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
+    """The array repeated along new axes in front, of the given sizes.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> lax.broadcast(pnp.ones(3), (2,)).shape
+    (2, 3)
+    """
+    x = array_operand("broadcast", operand)
+    sizes = ints(sizes)
+    return broadcast_in_dim(x, (*sizes, *x.shape), range(len(sizes), len(sizes) + len(x.shape)))
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
+    """The shape that arrays of some shapes broadcast to, of any ranks.
+
+    Raises:
+      ShapeError: sizes that differ and are not 1 (a TypeError and a ValueError).
+
+    >>> from pullback import lax
+    >>> lax.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    try:
+        sizes = [ints(shape) for shape in shapes]
+    except TypeError:
+        raise ShapeError(f"lax.broadcast_shapes takes shapes, sequences of ints, got {shapes}") from None
+    return broadcast_shape("lax.broadcast_shapes", sizes) if sizes else ()
+
+
+def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
+    """The array repeated to a shape, where its axis ``i`` becomes the axis ``broadcast_dimensions[i]``.
+
+    Raises:
+      ShapeError: the shapes and axes do not fit (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.broadcast_in_dim(pnp.array([1, 2]), (2, 3), (0,)))
+    [[1 1 1]
+     [2 2 2]]
+    """
+    x = array_operand("broadcast_in_dim", operand)
+    return bind(shapes.broadcast_in_dim_p, x, shape=ints(shape), broadcast_dimensions=ints(broadcast_dimensions))
+
+
+def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Any:
+    """The elements in another shape, read in the order of the axes ``dimensions``.
+
+    Raises:
+      ShapeError: the sizes do not fit (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.reshape(pnp.array([[1, 2], [3, 4]]), (4,), dimensions=(1, 0)))
+    [1 3 2 4]
+    """
+    x = array_operand("reshape", operand)
+    x = x if dimensions is None else transpose(x, dimensions)
+    sizes = ints(new_sizes)
+    return x if sizes == x.shape else bind(shapes.reshape_p, x, new_sizes=sizes)
+
+
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """The array with its axes permuted: axis ``i`` of the result is axis ``permutation[i]``.
+
+    Raises:
+      ShapeError: not a permutation (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> lax.transpose(pnp.ones((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    x, order = array_operand("transpose", operand), ints(permutation)
+    return x if order == tuple(range(len(x.shape))) else bind(shapes.transpose_p, x, permutation=order)
+
+
+def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+    """The array without the given axes, which are of size one.
+
+    Raises:
+      ShapeError: an axis of another size (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> lax.squeeze(pnp.ones((1, 3)), (0,)).shape
+    (3,)
+    """
+    x = array_operand("squeeze", array)
+    axes = tuple(axis_position("squeeze", d, len(x.shape)) for d in dimensions)
+    return bind(shapes.squeeze_p, x, dimensions=axes) if axes else x
+
+
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+    """The array with axes of size one inserted, at the given positions of the result.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> lax.expand_dims(pnp.ones(3), (0,)).shape
+    (1, 3)
+    """
+    x = array_operand("expand_dims", array)
+    rank = len(x.shape) + len(dimensions)
+    axes = {axis_position("expand_dims", d, rank) for d in dimensions}
+    if len(axes) != len(dimensions):
+        raise ShapeError(f"lax.expand_dims: repeated axis in {tuple(dimensions)}")
+    return shapes.expand_dims(x, tuple(axes))
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """The array with the axes from ``start_dimension`` to before ``stop_dimension`` made into one.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> lax.collapse(pnp.ones((2, 3, 4)), 0, 2).shape
+    (6, 4)
+    """
+    x = array_operand("collapse", operand)
+    start, stop, _ = builtins.slice(start_dimension, stop_dimension).indices(len(x.shape))
+    if stop < start:
+        raise ShapeError(f"lax.collapse: axis {stop_dimension} is before axis {start_dimension} in shape {x.shape}")
+    return reshape(x, (*x.shape[:start], math.prod(x.shape[start:stop]), *x.shape[stop:]))
+
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """The array with the order of its elements reversed along some axes.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.rev(pnp.array([1, 2, 3]), (0,)))
+    [3 2 1]
+    """
+    return bind(slicing.rev_p, array_operand("rev", operand), dimensions=ints(dimensions))
+
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+    """The array with a value around and between its elements.
+
+    Args:
+      operand: an array.
+      padding_value: a scalar of the same dtype.
+      padding_config: for each axis how many go before, after and between any two; negative ones are cut off.
+
+    Raises:
+      DtypeError, ShapeError: a value of another dtype, or a configuration that does not fit.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.pad(pnp.array([1, 2]), 0, [(1, 0, 1)]))
+    [0 1 0 2]
+    """
+    x, value = operands("pad", (array_operand("pad", operand), padding_value))
+    return bind(slicing.pad_p, x, value, padding_config=tuple(ints(c) for c in padding_config))
+
+
+def concatenate(operands: Any, dimension: int) -> Any:
+    """Arrays of one dtype put one after another along an axis.
+
+    Raises:
+      DtypeError, ShapeError: no operands, or dtypes or shapes that do not fit.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.concatenate([pnp.array([1, 2]), pnp.array([3])], 0))
+    [1 2 3]
+    """
+    if isinstance(operands, (str, bytes)) or not hasattr(operands, "__iter__"):
+        raise OperandError(
+            f"lax.concatenate: expected a sequence of arrays, got {operands!r} of type {type(operands).__name__}"
+        )
+    arrays = [array_operand("concatenate", x) for x in operands]
+    if not arrays:
+        raise ShapeError("lax.concatenate needs at least one operand")
+    return bind(slicing.concatenate_p, *arrays, dimension=operator.index(dimension))
+
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+    """The array cut along an axis into parts of the given sizes, which must be those of all of it.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> [x.tolist() for x in lax.split(pnp.arange(5), (2, 3))]
+    [[0, 1], [2, 3, 4]]
+    """
+    x = array_operand("split", operand)
+    axis = axis_position("split", axis, len(x.shape))
+    sizes = ints(sizes)
+    if sum(sizes) != x.shape[axis] or any(n < 0 for n in sizes):
+        raise ShapeError(f"lax.split: the sizes {sizes} do not sum to axis {axis} of an array of shape {x.shape}")
+    stops = np.cumsum(sizes).tolist()
+    return [slicing.slice_in_dim(x, stop - n, stop, axis) for n, stop in zip(sizes, stops, strict=True)]
+
+
+# Constants ---------------------------------------------------------------------------------------------------------
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """0, 1, 2, ...
+
+    >>> from pullback import lax
+    >>> print(lax.iota("float32", 3))
+    [0. 1. 2.]
+    """
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
+    """0, 1, 2, ... along one axis of an array.
+
+    >>> from pullback import lax
+    >>> print(lax.broadcasted_iota("int32", (2, 3), 0))
+    [[0 0 0]
+     [1 1 1]]
+    """
+    return bind(
+        slicing.iota_p, dtype=dtypes.canonicalize_dtype(dtype), shape=ints(shape), dimension=operator.index(dimension)
+    )
+
+
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+    """An array of one value.
+
+    Args:
+      shape: its shape.
+      fill_value: a scalar.
+      dtype: its dtype; by default that of the value.
+
+    >>> from pullback import lax
+    >>> print(lax.full((2,), 7.0))
+    [7. 7.]
+    """
+    value = array_operand("full", fill_value)
+    if value.shape:
+        raise ShapeError(f"lax.full: the fill value must be a scalar, got shape {value.shape}")
+    if dtype is not None:
+        value = ops.convert_element_type(value, dtypes.canonicalize_dtype(dtype))
+    sizes = ints(shape)
+    if isinstance(value, ArrayImpl):
+        return ArrayImpl(shapes.full(sizes, value._value, value.dtype)._value, value.weak_type)
+    return broadcast(value, sizes)
+
+
+@named
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None) -> Any:
+    """An array of one value, of the shape and dtype of another unless they are given.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.full_like(pnp.ones(2), 7))
+    [7. 7.]
+    """
+    plain = isinstance(x, (np.ndarray, np.generic)) or not (hasattr(x, "shape") and hasattr(x, "dtype"))
+    aval = array_operand("full_like", x) if plain else x
+    sizes = aval.shape if shape is None else shape
+    if dtype is not None:
+        return full(sizes, fill_value, dtype)
+    value = ops.convert_element_type(
+        array_operand("full_like", fill_value), aval.dtype, getattr(aval, "weak_type", False)
+    )
+    return full(sizes, value)
+
+
+@named
+def zeros_like_array(x: Any) -> Any:
+    """Zeros of the shape and dtype of an array: the name that :func:`full_like` of 0 once had, and rules still use.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.zeros_like_array(pnp.ones(2)))
+    [0. 0.]
+    """
+    return full_like(x, 0)
+
+
+# Slices and indices ------------------------------------------------------------------------------------------------
+
+
+def slice(
+    operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+) -> Any:
+    """The elements from ``start_indices`` to before ``limit_indices`` along each axis.
+
+    Raises:
+      ShapeError: limits that do not fit (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.slice(pnp.arange(6), (1,), (6,), (2,)))
+    [1 3 5]
+    """
+    x = array_operand("slice", operand)
+    steps = (1,) * len(x.shape) if strides is None else ints(strides)
+    starts, limits = ints(start_indices), ints(limit_indices)
+    return bind(slicing.slice_p, x, start_indices=starts, limit_indices=limits, strides=steps)
+
+
+def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
+    """A slice along one axis; indices may count from the end, and None is the one or the other end.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.slice_in_dim(pnp.arange(6), 1, -1))
+    [1 2 3 4]
+    """
+    x = array_operand("slice_in_dim", operand)
+    rank = len(x.shape)
+    axis = axis_position("slice_in_dim", axis, rank)
+    n = x.shape[axis]
+    start = 0 if start_index is None else operator.index(start_index)
+    limit = n if limit_index is None else operator.index(limit_index)
+    starts, limits, steps = [0] * rank, list(x.shape), [1] * rank
+    starts[axis] = start + n if start < 0 else start
+    limits[axis] = limit + n if limit < 0 else limit
+    steps[axis] = operator.index(stride)
+    return slice(x, starts, limits, steps)
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """The part of the array at one position of an axis.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.index_in_dim(pnp.arange(6), -1))
+    [5]
+    """
+    x = array_operand("index_in_dim", operand)
+    axis = axis_position("index_in_dim", axis, len(x.shape))
+    n = x.shape[axis]
+    if not -n <= index < n:
+        raise ShapeError(f"lax.index_in_dim: index {index} is out of bounds for axis {axis} of shape {x.shape}")
+    part = slice_in_dim(x, index % n, index % n + 1, axis=axis)
+    return part if keepdims else squeeze(part, (axis,))

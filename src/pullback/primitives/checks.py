@@ -1,0 +1,110 @@
+"""What operations refuse: the classes of dtypes that they take, and shapes and positions that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import DtypeError, IndexRangeError, ShapeError
+from pullback.core.types import Shape, ShapedArray
+
+Of = Callable[[np.dtype[Any]], bool]
+"""Which dtypes an operation takes."""
+
+
+def ANY(dtype: np.dtype[Any]) -> bool:
+    """Every dtype."""
+    return True
+
+
+def NUMBER(dtype: np.dtype[Any]) -> bool:
+    """Integers, floats, complex numbers; no booleans, no keys."""
+    return dtypes.is_integer(dtype) or dtypes.is_inexact(dtype)
+
+
+def VALUE(dtype: np.dtype[Any]) -> bool:
+    """Numbers and booleans; no keys."""
+    return NUMBER(dtype) or dtypes.is_bool(dtype)
+
+
+def ORDERED(dtype: np.dtype[Any]) -> bool:
+    """Dtypes whose values are ordered."""
+    return dtypes.is_integer(dtype) or dtypes.is_float(dtype) or dtypes.is_bool(dtype)
+
+
+def REAL_NUMBER(dtype: np.dtype[Any]) -> bool:
+    """Integers and floats."""
+    return dtypes.is_integer(dtype) or dtypes.is_float(dtype)
+
+
+INEXACT = dtypes.is_inexact
+FLOAT = dtypes.is_float
+COMPLEX = dtypes.is_complex
+INTEGER = dtypes.is_integer
+REAL = ORDERED
+
+
+def BITS(dtype: np.dtype[Any]) -> bool:
+    """Integers and booleans."""
+    return dtypes.is_integer(dtype) or dtypes.is_bool(dtype)
+
+
+_KINDS: dict[Any, str] = {
+    NUMBER: "numbers", VALUE: "numbers or booleans", REAL_NUMBER: "real numbers",
+    ORDERED: "real numbers or booleans", INEXACT: "floats or complex numbers", FLOAT: "floats",
+    COMPLEX: "complex numbers", INTEGER: "integers", BITS: "integers or booleans",
+}  # fmt: skip
+
+
+def check_dtype(name: str, of: Of, dtype: np.dtype[Any]) -> None:
+    """Refuse an operand of a dtype that the operation does not take."""
+    if not of(dtype):
+        raise DtypeError(f"{name} takes {_KINDS.get(of, 'other dtypes')}, got {dtypes.short_name(dtype)}")
+
+
+def same_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
+    """The dtype that all operands share."""
+    dtype = avals[0].dtype
+    for a in avals[1:]:
+        if a.dtype != dtype:
+            shown = ", ".join(dtypes.short_name(a.dtype) for a in avals)
+            raise DtypeError(
+                f"{name} takes operands of one dtype, got {shown}; convert one with lax.convert_element_type, or use "
+                "the function of pullback.numpy, which promotes"
+            )
+    return dtype
+
+
+def check_positions(name: str, last: int, dtype: np.dtype[Any]) -> None:
+    """Refuse a dtype of indices that cannot hold the last position.
+
+    Raises:
+      IndexRangeError: it cannot (an OverflowError and a ValueError).
+    """
+    if last > int(dtypes.iinfo(dtype).max):
+        raise IndexRangeError(
+            f"{name}: positions up to {last} do not fit {dtypes.short_name(dtype)}, the dtype of the "
+            "indices; enable 64-bit types, or split the axis"
+        )
+
+
+def broadcast_shape(name: str, shapes_: Sequence[Shape]) -> Shape:
+    """The shape to which all shapes broadcast, as NumPy has it."""
+    first = shapes_[0]
+    for s in shapes_:
+        if s != first:
+            break
+    else:
+        return first
+    rank = max(map(len, shapes_))
+    out = []
+    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in shapes_], strict=True):
+        wide = {n for n in sizes if n != 1}
+        if len(wide) > 1:
+            shown = ", ".join(map(str, shapes_))
+            raise ShapeError(f"{name} got incompatible shapes for broadcasting: {shown}.")
+        out.append(wide.pop() if wide else 1)
+    return tuple(out)

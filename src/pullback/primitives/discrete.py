@@ -1,0 +1,202 @@
+"""Comparisons, rounding and bits, element by element: operations that are constant almost everywhere.
+
+:mod:`pullback.primitives.elementwise` has them too, for it is the vocabulary of rules.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from pullback.backends import host, host_narrow
+from pullback.core import dtypes
+from pullback.core.errors import DtypeError
+from pullback.core.trace import Primitive, Rule
+from pullback.core.types import ShapedArray
+from pullback.primitives.checks import (
+    ANY,
+    BITS,
+    FLOAT,
+    INEXACT,
+    INTEGER,
+    ORDERED,
+)
+from pullback.primitives.declare import COMPOSED, elementwise
+from pullback.primitives.rules import batch_unary, jvp_zero
+
+_bool = np.dtype(bool)
+_int32 = np.dtype(np.int32)
+
+
+def _to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return _bool
+
+
+# Comparisons -------------------------------------------------------------------------------------------------------
+
+
+def _comparison(direction: str) -> Rule:
+    return lambda hlo, x, y: hlo.compare(x, y, direction)
+
+
+eq_p = elementwise(
+    "eq", doc=("Whether ``x`` and ``y`` are equal.", "1.0, 2.0", "False"),
+    of=ANY, arity=2, host=operator.eq, hlo=_comparison("EQ"), out=_to_bool,
+)  # fmt: skip
+ne_p = elementwise(
+    "ne", doc=("Whether ``x`` and ``y`` differ.", "1.0, 2.0", "True"),
+    of=ANY, arity=2, host=operator.ne, hlo=_comparison("NE"), out=_to_bool,
+)  # fmt: skip
+lt_p = elementwise(
+    "lt", doc=("Whether ``x`` is less than ``y``.", "1.0, 2.0", "True"),
+    of=ORDERED, arity=2, host=operator.lt, hlo=_comparison("LT"), out=_to_bool,
+)  # fmt: skip
+le_p = elementwise(
+    "le", doc=("Whether ``x`` is less than ``y`` or equal to it.", "1.0, 2.0", "True"),
+    of=ORDERED, arity=2, host=operator.le, hlo=_comparison("LE"), out=_to_bool,
+)  # fmt: skip
+gt_p = elementwise(
+    "gt", doc=("Whether ``x`` is greater than ``y``.", "1.0, 2.0", "False"),
+    of=ORDERED, arity=2, host=operator.gt, hlo=_comparison("GT"), out=_to_bool,
+)  # fmt: skip
+ge_p = elementwise(
+    "ge", doc=("Whether ``x`` is greater than ``y`` or equal to it.", "1.0, 2.0", "False"),
+    of=ORDERED, arity=2, host=operator.ge, hlo=_comparison("GE"), out=_to_bool,
+)  # fmt: skip
+
+eq: Rule = eq_p.bind
+gt: Rule = gt_p.bind
+lt: Rule = lt_p.bind
+
+# Rounding ----------------------------------------------------------------------------------------------------------
+
+floor_p = elementwise(
+    "floor", doc=("The largest integer not above ``x``.", "-2.5", "-3.0"),
+    of=FLOAT, host=np.floor, hlo="floor",
+)  # fmt: skip
+ceil_p = elementwise(
+    "ceil", doc=("The smallest integer not below ``x``.", "-2.5", "-2.0"),
+    of=FLOAT, host=np.ceil, hlo="ceil",
+)  # fmt: skip
+round_p = elementwise("round", of=FLOAT, host=host.round_, hlo="round_nearest_even")
+nextafter_p = elementwise(
+    "nextafter", doc=("The float next to ``x`` towards ``y``.", "0.0, 1.0", "1e-45"),
+    of=FLOAT, arity=2, host=np.nextafter, hlo=COMPOSED,
+)  # fmt: skip
+is_finite_p = elementwise(
+    "is_finite", doc=("Whether ``x`` is neither infinite nor NaN.", "1.0", "True"),
+    of=INEXACT, host=np.isfinite, hlo="is_finite", hlo_complex=COMPOSED, out=_to_bool,
+)  # fmt: skip
+
+
+# Bits --------------------------------------------------------------------------------------------------------------
+
+and_p = elementwise(
+    "and", lax="bitwise_and", doc=("The conjunction of the bits, or of booleans.", "6, 3", "2"),
+    of=BITS, arity=2, host=np.bitwise_and, hlo="and",
+)  # fmt: skip
+or_p = elementwise(
+    "or", lax="bitwise_or", doc=("The disjunction of the bits, or of booleans.", "6, 3", "7"),
+    of=BITS, arity=2, host=np.bitwise_or, hlo="or",
+)  # fmt: skip
+xor_p = elementwise(
+    "xor", lax="bitwise_xor", doc=("The exclusive disjunction of the bits, or of booleans.", "6, 3", "5"),
+    of=BITS, arity=2, host=np.bitwise_xor, hlo="xor",
+)  # fmt: skip
+not_p = elementwise(
+    "not", lax="bitwise_not", doc=("The bits inverted, or the negation of booleans.", "6", "-7"),
+    of=BITS, host=np.invert, hlo="not",
+)  # fmt: skip
+shift_left_p = elementwise(
+    "shift_left", doc=("The bits of ``x`` shifted to the left by ``y`` places.", "1, 3", "8"),
+    of=INTEGER, arity=2, host=host.shift_left, hlo="shift_left",
+)  # fmt: skip
+shift_right_logical_p = elementwise(
+    "shift_right_logical", doc=("The bits of ``x`` shifted to the right by ``y`` places; zeros come in.", "8, 3", "1"),
+    of=INTEGER, arity=2, host=host.shift_right_logical, hlo="shift_right_logical",
+)  # fmt: skip
+shift_right_arithmetic_p = elementwise(
+    "shift_right_arithmetic",
+    doc=("The bits of ``x`` shifted to the right by ``y`` places; the sign stays.", "-8, 1", "-4"),
+    of=INTEGER, arity=2, host=host.shift_right_arithmetic, hlo="shift_right_arithmetic",
+)  # fmt: skip
+
+
+def _population_count_xla(hlo: Any, x: Any) -> Any:
+    """Of 2 and 4 bits the compiler counts those of the sign that it extends, too."""
+    if x.dtype.kind != "V" or dtypes.is_unsigned(x.dtype):
+        return hlo.same("stablehlo.popcnt", x)
+    bits = hlo.bitcast(x, x.shape, np.dtype(getattr(dtypes, f"u{x.dtype.name}")))
+    return hlo.convert(hlo.same("stablehlo.popcnt", bits), x.dtype)
+
+
+population_count_p = elementwise(
+    "population_count", doc=("How many bits are set.", "7", "3"),
+    of=INTEGER, host=host.population_count, hlo=_population_count_xla,
+)  # fmt: skip
+gcd_p = elementwise("gcd", of=INTEGER, arity=2, host=np.gcd, hlo=COMPOSED)
+clz_p = elementwise(
+    "clz", doc=("How many zeros are before the first bit that is set.", "1", "31"),
+    of=INTEGER, host=host.count_leading_zeros, hlo="count_leading_zeros",
+)  # fmt: skip
+
+
+def bitcast_convert_type(x: Any, dtype: Any) -> Any:
+    """The bits of ``x`` read as another dtype of the same width."""
+    return bitcast_convert_type_p.bind(x, new_dtype=dtype)
+
+
+bitcast_convert_type_p = Primitive("bitcast_convert_type", keeps_weak_type=False)
+bitcast_convert_type_p.host_rule = lambda x, *, new_dtype: x.view(new_dtype)
+bitcast_convert_type_p.jvp_rule = jvp_zero(bitcast_convert_type_p)
+bitcast_convert_type_p.batch_rule = batch_unary(bitcast_convert_type_p)
+
+
+@bitcast_convert_type_p.lowering
+def _bitcast_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
+    """Booleans have one bit in the compiler, and complex numbers have none but those of their parts."""
+    shape, last = x.shape, len(x.shape)
+    if dtypes.is_bool(x.dtype):
+        x = hlo.convert(x, np.dtype(np.uint8))
+    elif dtypes.is_complex(x.dtype):
+        parts = [hlo.op(f"stablehlo.{part}", [x], shape, dtypes.to_real(x.dtype)) for part in ("real", "imag")]
+        x = hlo.concatenate([hlo.reshape(part, (*shape, 1)) for part in parts], last)
+    if dtypes.is_bool(new_dtype):
+        return hlo.compare(x, hlo.splat(0, shape, x.dtype), "NE")
+    if dtypes.is_complex(new_dtype):
+        part_dtype = dtypes.to_real(new_dtype)
+        pairs = hlo.bitcast(x, (*shape, 2), part_dtype)
+        none = (0,) * last
+        parts = [hlo.reshape(hlo.slice(pairs, (*none, i), (*shape, i + 1)), shape) for i in (0, 1)]
+        return hlo.op("stablehlo.complex", parts, shape, new_dtype)
+    return hlo.bitcast(x, shape, new_dtype)
+
+
+@bitcast_convert_type_p.abstract_eval
+def _bitcast_shape(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
+    if x.dtype.itemsize != new_dtype.itemsize:
+        raise DtypeError(
+            f"bitcast_convert_type needs dtypes of one width, got {dtypes.short_name(x.dtype)} and "
+            f"{dtypes.short_name(new_dtype)}"
+        )
+    return ShapedArray(x.shape, new_dtype)
+
+
+def _prepare_small_integers() -> None:
+    """Rules that take integers of 2 and 4 bits, in place of those that need not look for them."""
+    for p in (and_p, or_p, xor_p, not_p, gcd_p, shift_left_p):
+        p.host_rule = host_narrow.in_eight_bits(_rule(p))
+    for p in (shift_right_logical_p, population_count_p):
+        p.host_rule = host_narrow.on_bits(_rule(p))
+    shift_right_arithmetic_p.host_rule = host_narrow.with_sign(_rule(shift_right_arithmetic_p))
+    clz_p.host_rule = host_narrow.leading_zeros(_rule(clz_p))
+
+
+def _rule(p: Primitive) -> Rule:
+    assert p.host_rule is not None
+    return p.host_rule
+
+
+dtypes.before_small_integers(_prepare_small_integers)

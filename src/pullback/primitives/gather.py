@@ -1,0 +1,179 @@
+"""Gathers: windows of an array at places that are values, one for each index vector.
+
+``primitives.scatter`` has the transpose, which is a scatter.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.backends import host_indexing
+from pullback.core import dtypes
+from pullback.core.errors import ShapeError
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.primitives import shapes
+from pullback.primitives.windows import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    batched_numbers,
+    check_indices,
+    check_numbers,
+    check_windows,
+    host_indices,
+)
+
+
+def gather(
+    x: Any,
+    indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: GatherScatterMode | str | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """One window of ``x`` for each index vector; see XLA's operation semantics.
+
+    Args:
+      x: the operand.
+      indices: integers; the last axis is the index vector, the position where a window starts.
+      dimension_numbers: how the axes belong together.
+      slice_sizes: the size of a window along each axis of ``x``.
+      unique_indices: a promise that the windows do not overlap.
+      indices_are_sorted: a promise that the index vectors are in order.
+      mode: what becomes of windows that are not inside.
+      fill_value: what they hold with ``FILL_OR_DROP``; by default NaN, or the least signed, the greatest unsigned
+        integer, or True.
+
+    Returns:
+      The windows, in an array with the batch axes of the indices and the axes of a window.
+
+    >>> import pullback.numpy as pnp
+    >>> numbers = GatherDimensionNumbers((1,), (0,), (0,))
+    >>> print(gather(pnp.arange(6.0).reshape(3, 2), pnp.array([[2], [0]]), numbers, (1, 2)))
+    [[4. 5.]
+     [0. 1.]]
+    """
+    return gather_p.bind(
+        x,
+        indices,
+        dimension_numbers=dimension_numbers,
+        slice_sizes=tuple(slice_sizes),
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=GatherScatterMode.from_any(mode),
+        fill_value=fill_value,
+    )
+
+
+gather_p = Primitive("gather", keeps_weak_type=False)
+
+
+def default_fill(dtype: np.dtype[Any]) -> Any:
+    """What stands for an element that is not there."""
+    if dtypes.is_inexact(dtype):
+        return dtype.type(np.nan)
+    if dtypes.is_bool(dtype):
+        return np.True_
+    if dtypes.is_integer(dtype):
+        info = dtypes.iinfo(dtype)
+        return dtype.type(info.max if info.min == 0 else info.min)
+    return np.zeros((), dtype)[()]
+
+
+@functools.lru_cache(maxsize=4096)
+def gather_plan(
+    shape: Shape, indices_shape: Shape, numbers: GatherDimensionNumbers, sizes: Shape
+) -> host_indexing.Layout:
+    """What a gather does on the host; refuses what does not fit."""
+    _check_gather(shape, indices_shape, numbers, sizes)
+    return host_indexing.layout(shape, indices_shape, sizes, numbers)
+
+
+@gather_p.host
+def _gather_host(
+    x: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
+    indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
+) -> Any:  # fmt: skip
+    if indices.dtype.kind != "i":
+        indices = host_indices("gather", indices)
+    plan = gather_plan(x.shape, indices.shape, dimension_numbers, slice_sizes)
+    return host_indexing.gather(x, indices, plan, _fill(x.dtype, mode, fill_value))
+
+
+def _fill(dtype: np.dtype[Any], mode: GatherScatterMode, fill_value: Any) -> Any:
+    """What windows hold that are not inside the operand; None if they are moved inside."""
+    if mode is not GatherScatterMode.FILL_OR_DROP:
+        return None
+    return default_fill(dtype) if fill_value is None else fill_value
+
+
+@gather_p.abstract_eval
+def _gather_shape(
+    x: ShapedArray, indices: ShapedArray, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
+    indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
+) -> ShapedArray:  # fmt: skip
+    check_indices("gather", indices)
+    return ShapedArray(_check_gather(x.shape, indices.shape, dimension_numbers, slice_sizes), x.dtype)
+
+
+@gather_p.lowering
+def _gather_xla(
+    hlo: Any, x: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
+    indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
+) -> Any:  # fmt: skip
+    from pullback.backends import hlo_indexing
+
+    fill = _fill(x.dtype, mode, fill_value)
+    if fill is not None:
+        fill = np.full((), fill, x.dtype)[()]
+    return hlo_indexing.gather(hlo, x, indices, dimension_numbers, slice_sizes, fill, indices_are_sorted)
+
+
+def _check_gather(shape: Shape, indices_shape: Shape, numbers: GatherDimensionNumbers, sizes: Shape) -> Shape:
+    """The shape of the result of a gather; refuses what does not fit."""
+    rank = len(shape)
+    if len(sizes) != rank or any(not 0 <= s <= n for s, n in zip(sizes, shape, strict=True)):
+        raise ShapeError(f"gather: windows of slice_sizes {sizes} do not fit into an operand of shape {shape}")
+    dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    check_numbers("gather", numbers, shape, indices_shape)
+    if any(sizes[d] > 1 for d in dropped):
+        raise ShapeError(f"gather: slice_sizes must be 1 along the collapsed and batching axes {dropped}, got {sizes}")
+    windows = [sizes[d] for d in range(rank) if d not in dropped]
+    out_rank = len(indices_shape) - 1 + len(windows)
+    check_windows("gather: offset_dims", numbers.offset_dims, len(windows), out_rank)
+    batch_sizes, window_sizes = iter(indices_shape), iter(windows)
+    return tuple(next(window_sizes) if i in numbers.offset_dims else next(batch_sizes) for i in range(out_rank))
+
+
+@gather_p.jvp
+def _gather_jvp(primals: Any, tangents: Any, *, fill_value: Any, **params: Any) -> Any:
+    x, indices = primals
+    ans = gather_p.bind(x, indices, fill_value=fill_value, **params)
+    t = tangents[0]
+    return ans, ZERO if t is ZERO else gather_p.bind(t, indices, fill_value=0, **params)
+
+
+@gather_p.batch
+def batch(
+    axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
+    **params: Any,
+) -> Any:  # fmt: skip
+    (x, indices), (dx, di) = args, dims
+    numbers = batched_numbers(dimension_numbers, dx is not None, di is not None)
+    if dx is not None:
+        x = shapes.moveaxis(x, dx, 0)
+        slice_sizes = (axis.size if di is None else min(axis.size, 1), *slice_sizes)
+    if di is not None:
+        indices = shapes.moveaxis(indices, di, 0)
+        # What holds for the indices of one example need not hold for those of all, in one operand.
+        params["indices_are_sorted"] = False
+        params["unique_indices"] = params["unique_indices"] and dx is not None
+    return gather_p.bind(x, indices, dimension_numbers=numbers, slice_sizes=slice_sizes, **params), 0

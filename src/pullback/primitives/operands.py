@@ -1,0 +1,70 @@
+"""Operands that come from users, on their way to a primitive: made arrays, and checked by its abstract evaluation.
+
+Primitives check nothing themselves when they are evaluated: NumPy would promote dtypes and broadcast ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes, tree
+from pullback.core.array import SCALARS, Array, as_array, from_scalar
+from pullback.core.errors import OperandError
+from pullback.core.linear import operand_avals
+from pullback.core.trace import Primitive, state
+from pullback.primitives.elementwise import stop_gradient_p
+
+
+def array_operand(name: str, x: Any) -> Any:
+    """An operand as an array; lists, strings and None are refused with the name of the function."""
+    if isinstance(x, Array):
+        return x
+    try:
+        return as_array(x)
+    except OperandError as error:
+        raise type(error)(f"lax.{name}: {error}") from None
+
+
+def operands(name: str, xs: Sequence[Any]) -> list[Any]:
+    """Operands as arrays; a Python number beside an array stays one if it fits the array's dtype."""
+    arrays = [x if type(x) in SCALARS else array_operand(name, x) for x in xs]
+    dtype = next((x.dtype for x in arrays if type(x) not in SCALARS), None)
+    return [from_scalar(x) if type(x) in SCALARS and not _fits(type(x), dtype) else x for x in arrays]
+
+
+def _fits(kind: type, dtype: np.dtype[Any] | None) -> bool:
+    """Whether a Python number of this type beside an array of that dtype takes the array's dtype."""
+    if dtype is None:
+        return False
+    if dtypes.is_inexact(dtype):
+        return kind is not complex or dtypes.is_complex(dtype)
+    return kind is bool or (kind is int and dtypes.is_integer(dtype))
+
+
+def bind(primitive: Primitive, *xs: Any, **params: Any) -> Any:
+    """Hand operands that the abstract evaluation rule accepts to the current trace.
+
+    Raises:
+      DtypeError, ShapeError: they do not fit the operation.
+    """
+    if primitive.abstract_eval_rule is not None:
+        primitive.abstract_eval_rule(*operand_avals(xs), **params)
+    return state.trace.process(primitive, xs, params)
+
+
+def stop_gradient(x: Any) -> Any:
+    """A tree of arrays as it is, except that no derivative flows through it.
+
+    >>> from pullback import grad, lax
+    >>> print(grad(lambda x: x * lax.stop_gradient(x))(3.0))
+    3.0
+    """
+
+    def stop(leaf: Any) -> Any:
+        leaf = array_operand("stop_gradient", leaf)
+        return stop_gradient_p.bind(leaf) if dtypes.is_inexact(leaf.dtype) else leaf
+
+    return stop(x) if isinstance(x, Array) else tree.tree_map(stop, x)

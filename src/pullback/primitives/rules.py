@@ -1,0 +1,37 @@
+"""The rules that whole families of primitives share, and that need no other primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis
+
+
+def jvp_zero(p: Primitive) -> Callable[..., Any]:
+    """The rule of an operation that is constant almost everywhere, or whose results are not differentiable."""
+
+    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        out = p.bind(*primals, **params)
+        return out, [ZERO] * len(out) if p.multiple_results else ZERO
+
+    return rule
+
+
+def jvp_linear(p: Primitive) -> Callable[..., Any]:
+    """The rule of an operation that is linear in its one operand: apply it to the tangent."""
+
+    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        return p.bind(*primals, **params), p.bind(*tangents, **params)
+
+    return rule
+
+
+def batch_unary(p: Primitive) -> Callable[..., Any]:
+    """The rule of an operation on each element of one operand."""
+
+    def rule(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
+        return p.bind(*args, **params), dims[0]
+
+    return rule

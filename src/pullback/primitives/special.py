@@ -1,0 +1,109 @@
+"""Special functions that no other operation's rules need, element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.backends import host
+from pullback.core.trace import Primitive
+from pullback.primitives import elementwise as ops
+from pullback.primitives.checks import FLOAT, INEXACT
+from pullback.primitives.declare import by_formula, elementwise
+
+# Products with logarithms --------------------------------------------------------------------------------------------
+
+
+def _zero_times(logarithm: Any) -> Any:
+    """The rule of compilation: where the factor is zero, so is the product, unless there is a NaN."""
+
+    def product(x: Any, y: Any) -> Any:
+        zero = ops.and_p.bind(ops.eq(x, 0), ops.eq(y, y))
+        return ops.where(zero, 0, ops.mul(x, logarithm(y)))
+
+    return lambda hlo, x, y: hlo.inline(product, x, y)
+
+
+def _quotient(x: Any, y: Any, *, power: int) -> Any:
+    """``x / y**power``; 0 where ``x`` is 0, as it is near there."""
+    return ops.where(ops.eq(x, 0), 0, ops.div(x, ops.integer_pow(y, power)))
+
+
+quotient_p: Primitive = by_formula(
+    "quotient", of=INEXACT, formula=_quotient,
+    jvp=(
+        lambda t, x, y, power: ops.mul(t, ops.integer_pow(y, -power)),
+        lambda t, x, y, power: ops.mul(t, ops.mul(-power, quotient_p.bind(x, y, power=power + 1))),
+    ),
+)  # fmt: skip
+xlogy_p = elementwise(
+    "xlogy", of=INEXACT, arity=2, host=host.special("xlogy"), hlo=_zero_times(ops.log),
+    jvp=(
+        lambda t, x, y, ans: ops.mul(t, ops.log(y)),
+        lambda t, x, y, ans: ops.mul(t, quotient_p.bind(x, y, power=1)),
+    ),
+)  # fmt: skip
+xlog1py_p = elementwise(
+    "xlog1py", of=INEXACT, arity=2, host=host.special("xlog1py"), hlo=_zero_times(ops.log1p_p.bind),
+    jvp=(
+        lambda t, x, y, ans: ops.mul(t, ops.log1p_p.bind(y)),
+        lambda t, x, y, ans: ops.mul(t, quotient_p.bind(x, ops.add(y, 1), power=1)),
+    ),
+)  # fmt: skip
+
+
+# (exp(x) - 1) / x ----------------------------------------------------------------------------------------------------
+
+
+def _exprel(x: Any) -> Any:
+    whole = _in_single(x)
+    at_end = ops.or_p.bind(ops.eq(whole, 0), ops.eq(whole, math.inf))
+    quotient = ops.div(ops.expm1_p.bind(whole), ops.where(at_end, 1, whole))
+    out = ops.where(at_end, ops.where(ops.eq(whole, 0), 1, whole), quotient)
+    return ops.convert_element_type(out, x.dtype)
+
+
+def _in_single(x: Any) -> Any:
+    return ops.convert_element_type(x, np.dtype(np.float32)) if x.dtype.itemsize < 4 else x
+
+
+def _exprel_derivative(x: Any, *, order: int) -> Any:
+    """The integral of t**n exp(x t) from 0 to 1, where n is the order: each regime is free of cancellation.
+
+    Far from zero it is by parts (exp(x) - n I) / x, where I is that of order n - 1; where x is positive, of all divided
+    by exp(x), which overflows first. Near zero it is the sum of x**k / k! / (n + k + 1), or, where x is negative, by
+    Kummer's transformation, exp(x) times the sum of (-x)**k n! / (n + k + 1)!: no term is negative.
+    """
+    dtype, n = x.dtype, order
+    x = _in_single(x)
+    bound = 2.0 * (n + 1)
+    count = 3 * int(bound) + 25
+    size, negative = ops.abs(x), ops.lt(x, 0)
+    near = ops.lt(size, bound)
+    small, large = ops.where(near, size, 0), ops.where(near, bound, size)
+    above = ops.polynomial(small, [1 / (math.factorial(k) * (n + k + 1)) for k in range(count, -1, -1)])
+    below = ops.polynomial(small, [math.factorial(n) / math.factorial(n + k + 1) for k in range(count, -1, -1)])
+    decay = ops.exp(ops.neg(large))
+    falling = ops.div(ops.sub(1, decay), large)  # of -large, and of large divided by exp(large)
+    rising = falling
+    for k in range(1, n + 1):
+        falling = ops.div(ops.sub(ops.mul(k, falling), decay), large)
+        rising = ops.div(ops.sub(1, ops.mul(k, rising)), large)
+    half = ops.exp(ops.mul(large, 0.5))
+    rising = ops.where(ops.eq(large, math.inf), large, ops.mul(ops.mul(rising, half), half))
+    positive = ops.where(near, above, rising)
+    out = ops.where(negative, ops.where(near, ops.mul(ops.exp(ops.neg(small)), below), falling), positive)
+    return ops.convert_element_type(ops.where(ops.ne_p.bind(x, x), x, out), dtype)
+
+
+exprel_derivative_p: Primitive = by_formula(
+    "exprel_derivative", of=FLOAT, formula=_exprel_derivative,
+    jvp=(lambda t, x, order: ops.mul(t, exprel_derivative_p.bind(x, order=order + 1)),),
+)  # fmt: skip
+exprel_p = elementwise(
+    "exprel", doc=("``(exp(x) - 1) / x``, and 1 at zero, with all its derivatives there.", "0.0", "1.0"),
+    of=FLOAT, host=host.special("exprel"), hlo=lambda hlo, x: hlo.inline(_exprel, x),
+    jvp=lambda t, x, ans: ops.mul(t, exprel_derivative_p.bind(x, order=1)),
+)  # fmt: skip

@@ -1,0 +1,165 @@
+"""The sums of which derivatives are made: of two terms, over axes, and back over the axes of a broadcast.
+
+A broadcast and a sum over axes are each other's transposes, so that both rules are here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.backends import host_reductions as host
+from pullback.core.errors import ShapeError
+from pullback.core.linear import LinearVar
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.primitives import shapes
+from pullback.primitives.checks import INEXACT, NUMBER, Of, broadcast_shape, check_dtype, same_dtype
+from pullback.primitives.rules import jvp_linear
+
+# Of two terms ------------------------------------------------------------------------------------------------------
+
+
+def add_any(x: Any, y: Any) -> Any:
+    """The sum of two terms of a derivative, which have one shape: nothing broadcasts, so nothing needs to be summed."""
+    return add_any_p.bind(x, y)
+
+
+add_any_p = Primitive("add_any")
+add_any_p.host_rule = operator.add
+add_any_p.lowering(lambda hlo, x, y: hlo.same("stablehlo.add", *[hlo.spread(v, hlo.result.shape) for v in (x, y)]))
+add_any_p.transpose(lambda ct, x, y: (ct if type(x) is LinearVar else None, ct if type(y) is LinearVar else None))
+
+
+@add_any_p.abstract_eval
+def _add_any_shape(x: ShapedArray, y: ShapedArray) -> ShapedArray:
+    dtype = same_dtype("add_any", (x, y))
+    check_dtype("add_any", INEXACT, dtype)
+    return ShapedArray(broadcast_shape("add_any", [x.shape, y.shape]), dtype)
+
+
+@add_any_p.batch
+def _add_any_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
+    x, y = (shapes.moveaxis(x, d, 0) if d is not None else _repeated(x, axis) for x, d in zip(args, dims, strict=True))
+    return add_any(x, y), 0
+
+
+def _repeated(x: Any, axis: MappedAxis) -> Any:
+    return shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
+
+
+@add_any_p.tangent
+def _add_any_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
+    tx, ty = tangents
+    return ty if tx is ZERO else tx if ty is ZERO else add_any(tx, ty)
+
+
+# Over axes ---------------------------------------------------------------------------------------------------------
+
+
+def reduced_shape(name: str, shape: Shape, axes: Shape) -> Shape:
+    """A shape without the axes that are reduced."""
+    if any(not 0 <= a < len(shape) for a in axes) or len(set(axes)) != len(axes):
+        raise ShapeError(f"{name}: {axes} are not distinct axes of an array of shape {shape}")
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+Start = Callable[[np.dtype[Any]], Any]
+"""The number of a dtype that an operation leaves every other as it is with."""
+Element = str | Callable[..., Any]
+"""An operation of two elements: its name in StableHLO, or ``rule(hlo, x, y) -> value``."""
+
+
+def reduction(name: str, *, of: Of, host: Callable[..., Any], hlo: Element, start: Start) -> Primitive:
+    """Declare an operation that reduces over ``axes`` and keeps the dtype.
+
+    Args:
+      name: the name in jaxprs and errors.
+      of: which dtypes it takes.
+      host: the NumPy function.
+      hlo: the operation of two elements in StableHLO, or ``rule(hlo, x, y) -> value``.
+      start: what a reduction of nothing gives.
+    """
+    p = Primitive(name)
+    p.host_rule = host
+    p.batch_rule = batch_over_axes(p)
+    p.lowering_rule = _xla_reduction(hlo, start)
+
+    @p.abstract_eval
+    def shape(x: ShapedArray, *, axes: Shape) -> ShapedArray:
+        check_dtype(name, of, x.dtype)
+        return ShapedArray(reduced_shape(name, x.shape, axes), x.dtype)
+
+    return p
+
+
+def batch_over_axes(p: Primitive) -> Callable[..., Any]:
+    """The rule of an operation over ``axes`` of one operand."""
+
+    def rule(axis: MappedAxis, args: Any, dims: Any, *, axes: Shape, **params: Any) -> Any:
+        (d,) = dims
+        shifted = tuple(a + (a >= d) for a in axes)
+        return p.bind(args[0], axes=shifted, **params), d - sum(a < d for a in shifted)
+
+    return rule
+
+
+def _xla_reduction(operation: Element, start: Start) -> Callable[..., Any]:
+    def rule(hlo: Any, x: Any, *, axes: Shape) -> Any:
+        from pullback.backends.hlo_recurrences import carried_dtype
+
+        if not axes:
+            return x
+        wide = hlo.convert(x, carried_dtype(x.dtype)) if operation in ("add", "multiply") else x
+        scalar = ((), wide.dtype)
+        body = hlo.region([scalar, scalar], lambda a, b: [combined(operation, hlo, a, b)])
+        operands = [wide, hlo.number(wide.dtype.type(start(x.dtype)), wide.dtype)]
+        results = [(hlo.result.shape, wide.dtype)]
+        out = hlo.many("stablehlo.reduce", operands, results, f"dimensions = {hlo.integers(axes)}", [body])[0]
+        return hlo.convert(out, x.dtype)
+
+    return rule
+
+
+def combined(operation: Element, hlo: Any, a: Any, b: Any) -> Any:
+    """An operation of two elements."""
+    return operation(hlo, a, b) if callable(operation) else hlo.same(f"stablehlo.{operation}", a, b)
+
+
+def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
+    """The sum over some axes."""
+    return reduce_sum_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+reduce_sum_p = reduction("reduce_sum", of=NUMBER, host=host.reduce_sum, hlo="add", start=lambda dtype: 0)
+reduce_sum_p.jvp_rule = jvp_linear(reduce_sum_p)
+
+
+@reduce_sum_p.transpose
+def _reduce_sum_transpose(ct: Any, x: LinearVar, *, axes: Shape) -> Any:
+    shape = x.shape
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    return (shapes.broadcast_in_dim(ct, shape, kept),)
+
+
+@shapes.broadcast_in_dim_p.transpose
+def _broadcast_transpose(ct: Any, x: LinearVar, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
+    kept = [d for n, d in zip(x.shape, broadcast_dimensions, strict=True) if n != 1 or shape[d] == 1]
+    out = reduce_sum(ct, [d for d in range(len(shape)) if d not in kept])
+    return (shapes.reshape(out, x.shape),)
+
+
+def unbroadcast(x: Any, shape: Shape) -> Any:
+    """``x`` summed to ``shape``, from which it was broadcast as NumPy does it."""
+    extra = len(x.shape) - len(shape)
+    summed = [*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and x.shape[i + extra] != 1)]
+    return shapes.reshape(reduce_sum(x, summed), shape)
+
+
+def sum_to(ct: Any, x: LinearVar) -> Any:
+    """A cotangent summed over the axes along which the operand ``x`` was broadcast."""
+    shape = x.shape
+    return ct if ct.shape == shape else unbroadcast(ct, shape)
