@@ -25,7 +25,7 @@ def emit_module(closed: ClosedJaxpr, name: str, platform: str, aliases: Aliases 
     Returns:
       The module and its main function, whose arguments are the inputs and then the arrays that it captured.
     """
-    module = Module(name, platform)
+    module = Module(name, platform, inline)
     hlo = Builder(module)
     outs = _emit_body(hlo, closed)
     if platform == "cpu" and is_small_loop(hlo.written()):

@@ -211,9 +211,7 @@ class Builder:
         Returns:
           The value, or list of values, that it returned.
         """
-        from pullback.backends.emit import inline
-
-        return inline(self, function, values)
+        return self.module.inline(self, function, values)
 
     # Names and operations
 
@@ -627,15 +625,17 @@ class Module:
 
     Attributes:
       functions: finished functions; the one that is run is called ``main``.
+      inline: ``inline(builder, function, values)`` writes what a function of primitives does.
       callbacks: functions of Python that the program calls by their position here.
       platform: of the devices that it is for.
       shared: functions that were made from a jaxpr, by the jaxpr.
     """
 
-    __slots__ = ("callbacks", "functions", "name", "names", "places", "platform", "shared")
+    __slots__ = ("callbacks", "functions", "inline", "name", "names", "places", "platform", "shared")
 
-    def __init__(self, name: str, platform: str) -> None:
+    def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
         self.name = _identifier(name)
+        self.inline = inline
         self.functions: list[Function] = []
         self.callbacks: list[Callable[..., Any]] = []
         self.platform = platform

@@ -52,11 +52,11 @@ def _program(closed: ClosedJaxpr, name: str, device: Any) -> Any:
 
 def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     """The results of a program for concrete arrays, compiled for the device on which they are."""
-    from pullback.backends import placement
+    from pullback.backends.devices import device_for
 
     arrays = [_concrete(x) for x in args]
-    device, asked_for = placement.device_for(arrays, name)
-    return placement.call(_program(closed, name, device), arrays, asked_for)
+    device, asked_for = device_for(arrays, name)
+    return _program(closed, name, device)(arrays, asked_for)  # type: ignore[no-any-return]
 
 
 def _concrete(x: Any) -> ArrayImpl:
