@@ -345,12 +345,12 @@ class Executable:
         lib = library()
         self.loaded = loaded
         self.device = device
-        self.handlers = handlers = [
-            lib.jax.array_result_handler(
-                ShapedArray(a.shape, stored_dtype(a.dtype)), bound(device).sharding, *lib.handler_flags
-            )
-            for a in out_avals
-        ]
+        sharding = (device.bound or bound(device)).sharding
+        handlers: list[Any] = []
+        self.handlers = handlers
+        for a in out_avals:
+            stored = ShapedArray(a.shape, stored_dtype(a.dtype))
+            handlers.append(lib.jax.array_result_handler(stored, sharding, *lib.handler_flags))
         self.execute = execute = loaded.execute_sharded
         self.collect = collect = lib.collect
         collect_garbage = lib.jax.collect_garbage
@@ -398,39 +398,44 @@ EXTRA_OPTIONS = frozenset({"xla_cpu_disable_loop_unrolling", "xla_cpu_small_whil
 def compile_options(overrides: Sequence[tuple[str, Any]], device: Device | None = None) -> Any:
     """Options for the compiler: overrides of its debug options, by name, and the device if it is not the first."""
     options = library().xla_client.CompileOptions()
-    extra = [option for option in overrides if option[0] in EXTRA_OPTIONS]
+    extra, overrides = _divided(tuple(overrides))
     if extra:
-        overrides = [option for option in overrides if option[0] not in EXTRA_OPTIONS]
-        options = options.ParseFromString(options.SerializeAsString() + _extra_options(extra))
+        options = options.ParseFromString(options.SerializeAsString() + extra)
     if device is not None and device.id:
         build = options.executable_build_options
         build.num_replicas = build.num_partitions = 1
         build.device_assignment = library().jax.DeviceAssignment.create(np.array([[device.id]]))
     if overrides:
-        options.env_option_overrides = list(overrides)
+        options.env_option_overrides = overrides
     return options
 
 
-def _extra_options(extra: Sequence[tuple[str, Any]]) -> bytes:
-    """Entries of the compiler's table of further options, which Python can reach only in the serialised form.
+@functools.lru_cache
+def _divided(overrides: tuple[tuple[str, Any], ...]) -> tuple[bytes, list[tuple[str, Any]]]:
+    """The options for the compiler's table of further options, which Python can reach only in the serialised form, and
+    the others.
 
-    They are field 500 of the debug options, which are field 3 of the build options, which are field 3 of the whole;
-    messages that follow each other are merged.
+    The entries of the table are field 500 of the debug options, which are field 3 of the build options, which are
+    field 3 of the whole.
     """
+    table, others = b"", []
+    for name, value in overrides:
+        if name in EXTRA_OPTIONS:
+            table += _field(500, _field(1, name.encode()) + _field(2, str(value).encode()))
+        else:
+            others.append((name, value))
+    return table and _field(3, _field(3, table)), others
 
-    def field(number: int, content: bytes) -> bytes:  # of bytes or a message, in the format of protocol buffers
-        return _varint(number << 3 | 2) + _varint(len(content)) + content
 
-    entries = [field(1, name.encode()) + field(2, str(value).encode()) for name, value in extra]
-    return b"".join([field(3, field(3, field(500, entry))) for entry in entries])
-
-
-def _varint(n: int) -> bytes:
+def _field(number: int, content: bytes) -> bytes:
+    """A field of bytes, or of a message, in the format of protocol buffers."""
     out = bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    return bytes([*out, n])
+    for n in (number << 3 | 2, len(content)):
+        while n > 127:
+            out.append(n & 127 | 128)
+            n >>= 7
+        out.append(n)
+    return bytes(out) + content
 
 
 def compile_text(

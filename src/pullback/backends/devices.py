@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pullback.backends.backend import backend as compiler
-from pullback.core.array import ArrayImpl, signature_of
+from pullback.core.array import Signature
 from pullback.core.config import config
 from pullback.core.errors import BackendError
 
@@ -168,15 +168,15 @@ def default_device() -> Device:
     return devices(chosen)[0] if isinstance(chosen, str) else chosen
 
 
-def device_for(arrays: Sequence[ArrayImpl], name: str) -> tuple[Device, bool]:
-    """The device for a program on some arrays, and whether anybody asked for it.
+def device_for(kinds: Iterable[Signature], name: str) -> tuple[Device, bool]:
+    """The device for a program on arrays of some signatures, and whether anybody asked for it.
 
     Raises:
       BackendError: the arrays were put on different devices (a RuntimeError and ValueError).
     """
     found: Any = None
-    for x in arrays:
-        chosen = signature_of(x).device
+    for kind in kinds:
+        chosen = kind.device
         if chosen is not None and chosen is not found:
             if found is not None:
                 raise BackendError(

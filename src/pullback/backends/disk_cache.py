@@ -185,10 +185,13 @@ def _processor(source: str = "/proc/cpuinfo") -> tuple[Any, ...]:
             first = file.read(8192).split(b"\n\n")[0]
     except OSError:
         first = b""
-    lines = [line.partition(b":") for line in first.splitlines()]
-    known = tuple((name.strip(), value.strip()) for name, _, value in lines if name.strip() in _FEATURES)
+    known = []
+    for line in first.splitlines():
+        name, _, value = line.partition(b":")
+        if name.strip() in _FEATURES:
+            known.append((name.strip(), value.strip()))
     if known:
-        return known
+        return tuple(known)
     import platform
 
     return platform.machine(), platform.node(), os.environ.get("PROCESSOR_IDENTIFIER")

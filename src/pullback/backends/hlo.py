@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -88,6 +89,9 @@ class Value:
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+
+_name_of = attrgetter("name")
 
 
 class Quotient(Value):
@@ -230,7 +234,7 @@ class Builder:
         x = operands[0]
         self.count += 1
         out = f"%{self.count}"
-        names = ", ".join([v.name for v in operands])
+        names = ", ".join(map(_name_of, operands))
         self.lines.append(f"{out} = {name} {names} : {tensor_type(x.shape, x.dtype)}{self.source_loc}")
         return Value(out, x.shape, x.dtype)
 
@@ -298,7 +302,7 @@ class Builder:
 
     @staticmethod
     def _operands(operands: Sequence[Value]) -> tuple[str, str]:
-        return ", ".join([v.name for v in operands]), ", ".join([tensor_type(v.shape, v.dtype) for v in operands])
+        return ", ".join(map(_name_of, operands)), ", ".join([tensor_type(v.shape, v.dtype) for v in operands])
 
     def region(self, types: Sequence[tuple[Shape, DType]], body: Callable[..., Sequence[Value]]) -> str:
         """The text of a region: ``body`` is given its arguments, and gives its results.
@@ -690,10 +694,11 @@ _PLACE = r"(?m) loc\(#loc(\d+)\)$"
 
 
 def _identifier(name: str) -> str:
-    text = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
+    text = re.sub(r"[^0-9A-Za-z_]", "_", name)
     return text if text and not text[0].isdigit() else "_" + text
 
 
+@lru_cache(maxsize=1024)
 def _escape(text: str) -> str:
     """A text within a program; what UTF-8 does not have, as in names of files that are not UTF-8, as its number."""
     text = text.encode("utf-8", "backslashreplace").decode()

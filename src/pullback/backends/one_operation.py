@@ -8,7 +8,7 @@ from typing import Any
 
 from pullback.backends.devices import device_for
 from pullback.backends.programs import Lowered, Program
-from pullback.core.array import SCALARS, ArrayImpl, resolve_weak_scalars, typeof
+from pullback.core.array import SCALARS, ArrayImpl, resolve_weak_scalars, signature_of, typeof
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, infer
 from pullback.core.trace import Primitive, missing_rule
 
@@ -28,7 +28,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         raise missing_rule(primitive, "host", "evaluation")
     avals = resolve_weak_scalars([typeof(x) for x in args], args)
     arrays = [_fitted(x, a.dtype) for x, a in zip(args, avals, strict=True)]
-    device, asked_for = device_for(arrays, primitive.name)
+    device, asked_for = device_for(map(signature_of, arrays), primitive.name)
     key = (primitive, tuple(sorted(params.items())), tuple(avals), device)
     program = _programs.get(key)
     if program is None:

@@ -15,7 +15,7 @@ from pullback.core import source, tree
 from pullback.core.array import DeviceArray, signature_of, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError
-from pullback.core.jaxpr import eval_jaxpr
+from pullback.core.jaxpr import aval_of, eval_jaxpr
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, Tracer, state
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf, qualified_name, watching
@@ -91,13 +91,15 @@ class JitFunction(OwnsPrograms):
             return self._fun(*args, **kwargs)
         call = Call(self._fun, self._options, args, kwargs)
         leaves = call.arrays()
-        if state.trace.is_bottom and not any(isinstance(x, Tracer) for x in leaves):
+        if state.trace.is_bottom and not [x for x in leaves if isinstance(x, Tracer)]:
             if self._plain and not kwargs:
                 self._nested = call.nested
-            key = self._key(call, leaves)
+            kinds = list(map(signature_of, leaves))
+            key = self._key(call, kinds)
             entry = self._compiled.get(key)
             if entry is None:
-                entry = self._compile(call, leaves)
+                traced = self._trace(call, list(map(aval_of, kinds)))
+                entry = Compiled(Lowered(traced, call, kinds), self._options.compiler_options)
                 self._compiled.keep(key, entry)
             return entry.run(leaves)
         if self._options.compiler_options:
@@ -114,9 +116,8 @@ class JitFunction(OwnsPrograms):
             outs = jit_p.bind(*operands, jaxpr=traced.jaxpr, name=call.fun_name)
         return tree.unflatten(traced.out_tree, outs)
 
-    def _key(self, call: Call, leaves: Sequence[Any]) -> tuple[Any, ...]:
+    def _key(self, call: Call, kinds: Sequence[Any]) -> tuple[Any, ...]:
         """The key of a compiled entry, which the quick way builds too."""
-        kinds = map(signature_of, leaves)
         if not self._plain:
             return (config.trace_context, call.treedef, *kinds)
         if not (call.nested or call.kwargs):
@@ -147,10 +148,6 @@ class JitFunction(OwnsPrograms):
         if not traced.captured:
             self._traced.keep(key, traced)
         return traced
-
-    def _compile(self, call: Call, leaves: Sequence[Any]) -> Compiled:
-        traced = self._trace(call, [signature_of(x).aval for x in leaves])
-        return Compiled(Lowered(traced, call, leaves), self._options.compiler_options)
 
     # Looking inside
 
@@ -293,11 +290,17 @@ def jit(
     if fun is None:
         return functools.partial(jit, **given)
     check_callable(fun, "jit")
+    if given == _DEFAULTS:
+        return JitFunction(fun, _PLAIN)
     static = numbers_and_names(fun, static_argnums, static_argnames, "static")
     donated = numbers_and_names(fun, donate_argnums, donate_argnames, "donate")
     _check_disjoint(fun, static, donated)
     chosen = _device(fun, device, backend)
     return JitFunction(fun, Options(static, donated, inline, keep_unused, chosen, _options(compiler_options)))
+
+
+_DEFAULTS = dict(jit.__kwdefaults__ or {})
+_PLAIN = Options(((), ()), ((), ()), False, False, None)
 
 
 def _check_disjoint(fun: Any, static: Any, donated: Any) -> None:

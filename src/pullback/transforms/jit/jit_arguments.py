@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,7 @@ class Call:
         if options.static_nums or options.static_names:
             self._split(options)
         self.leaves, self.in_tree = tree.flatten((self.args, self.kwargs))
-        self.nested = len(self.leaves) != len(args) or any(not tree.all_leaves([x]) for x in args)
+        self.nested = len(self.leaves) != len(args) or not all(map(is_, self.leaves, args))
         self.treedef: Any = self.in_tree if self.nested or self.kwargs else len(args)
         if self.static:
             self.treedef = (self.treedef, tuple((k, type(v), v) for k, v in self.static.items()))

@@ -67,7 +67,7 @@ class Traced:
 
     def lower(self) -> Lowered:
         """The program as text for the compiler, for the device on which the arguments are."""
-        return Lowered(self, self.call, [x for x in self.call.leaves if isinstance(x, ArrayImpl)])
+        return Lowered(self, self.call, [signature_of(x) for x in self.call.leaves if isinstance(x, ArrayImpl)])
 
 
 class Lowered:
@@ -84,11 +84,12 @@ class Lowered:
 
     __slots__ = ("__weakref__", "asked_for", "donated", "kept", "out_index", "program", "traced")
 
-    def __init__(self, traced: Traced, call: Call, leaves: Sequence[Any]) -> None:
+    def __init__(self, traced: Traced, call: Call, kinds: Sequence[Signature]) -> None:
         from pullback.backends import programs
 
         self.traced = traced
-        device, self.asked_for = devices.device_for(leaves, call.fun_name)
+        name = call.fun_name
+        device, self.asked_for = devices.device_for(kinds, name)
         if call.options.device is not None:
             device, self.asked_for = devices.device_named(call.options.device), True
         self.out_index, jaxpr = _without_forwarded(traced.jaxpr)
@@ -97,7 +98,7 @@ class Lowered:
         self.donated, aliases = _aliases(jaxpr, self.kept, self.out_index, call)
         if checking():
             aliases = {}  # what gives a NaN is run again on its inputs
-        self.program = programs.Lowered(jaxpr, f"jit_{call.fun_name}", device, aliases)
+        self.program = programs.Lowered(jaxpr, f"jit_{name}", device, aliases)
 
     @property
     def in_tree(self) -> Any:
@@ -179,7 +180,8 @@ class Compiled:
         self.lowered = lowered
         self.program: Program = lowered.program.compile(options)
         executable = self.program.executable
-        self.start = checked_run(self.program) if checking() else executable.run
+        checked = checking()
+        self.start = checked_run(self.program) if checked else executable.run
         self.execute: Callable[[list[Any]], Any] = executable.execute
         self.collect: Callable[[Any, Any], list[Any]] = executable.collect
         self.handlers: Any = executable.handlers
@@ -188,7 +190,7 @@ class Compiled:
         self.unflatten: Any = None if out_tree == _LEAF else trees.unflattener(out_tree)
         self.simple = not (
             lowered.kept is not None or lowered.donated or self.program.captured or lowered.out_index is not None
-            or devices.several_in_use or lowered.program.module.callbacks or checking()
+            or devices.several_in_use or lowered.program.module.callbacks or checked
         )  # fmt: skip
 
     in_tree = property(lambda self: self.lowered.in_tree, doc="The tree of the arguments, without the static ones.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.core.array import SCALARS, ArrayImpl, as_array
+from pullback.core.array import SCALARS, ArrayImpl, as_array, signature_of
 from pullback.core.config import config
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
@@ -55,7 +55,7 @@ def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[An
     from pullback.backends.devices import device_for
 
     arrays = [_concrete(x) for x in args]
-    device, asked_for = device_for(arrays, name)
+    device, asked_for = device_for(map(signature_of, arrays), name)
     return _program(closed, name, device)(arrays, asked_for)  # type: ignore[no-any-return]
 
 
