@@ -104,7 +104,7 @@ class Backend(Protocol):
         """StableHLO text compiled for a device; CompilationError if the compiler refuses it."""
 
     def executable(
-        self, compiled: Any, device: Device, out_avals: Sequence[ShapedArray], calls_python: bool = False
+        self, loaded: Any, device: Device, out_avals: Sequence[ShapedArray], calls_python: bool = False
     ) -> Executable:
         """What :meth:`compile_text` or :meth:`deserialize` returned, ready to run."""
 
@@ -114,9 +114,13 @@ class Backend(Protocol):
     def cost_analysis(self, text: str, device: Device) -> dict[str, float]:
         """The compiler's estimate for StableHLO text, before it optimises."""
 
+    def tree_registry(self) -> Any:
+        """A registry of nodes of trees, with ``register_node(class, flatten, unflatten)`` and ``flatten(tree)``, which
+        returns the leaves and an object with ``unflatten(leaves)``."""
+
     # The cache on disk
 
-    def serialize(self, compiled: Any, device: Device) -> bytes:
+    def serialize(self, loaded: Any, device: Device) -> bytes:
         """A compiled program as bytes; RuntimeError if the platform cannot."""
 
     def deserialize(self, data: bytes, device: Device) -> Any:

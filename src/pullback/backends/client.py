@@ -505,7 +505,7 @@ def profiler() -> Any:
 
 
 def tree_registry() -> Any:
-    """A new registry of nodes of trees, whose ``flatten`` is in C++."""
+    """A registry of nodes of trees, with ``register_node`` and ``flatten``, in C++."""
     return library().jax.pytree.PyTreeRegistry()
 
 
