@@ -452,7 +452,7 @@ def compile_text(
     if callbacks:
         check_platform(device.platform)
         program, more = _parsed(text), {"host_callbacks": [HostCall(f) for f in callbacks]}
-    on = bound(device)
+    on = device.bound or bound(device)
     options = compile_options(overrides, device)
     try:
         return uninterrupted(lambda: on.client.compile_and_load(program, on.device_list, options, **more))
@@ -536,7 +536,7 @@ def cost_analysis(text: str, device: Device) -> dict[str, float]:
 
 def serialize(loaded: Any, device: Device) -> bytes:
     """A compiled program as bytes; one that was compiled in this process, since what was read has lost its code."""
-    return bound(device).client.serialize_executable(loaded)  # type: ignore[no-any-return]
+    return (device.bound or bound(device)).client.serialize_executable(loaded)  # type: ignore[no-any-return]
 
 
 def deserialize(data: bytes, device: Device) -> Any:

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -517,11 +517,11 @@ class Builder:
 
     def written(self) -> Iterator[str]:
         """The lines of the functions of the module, and of this one."""
-        return itertools.chain(self.head, self.lines, *[f.lines for f in self.module.functions])
+        return itertools.chain(self.head, self.lines, *map(attrgetter("lines"), self.module.functions))
 
     def arguments(self) -> list[Value]:
         """The arguments of the function, and after them the arrays that it captured."""
-        return [*self.signature, *(v for _, v in self.hoisted.values())]
+        return [*self.signature, *map(itemgetter(1), self.hoisted.values())]
 
     def finish(self, name: str, outs: Sequence[Value]) -> Function:
         """The function, with its results."""
@@ -579,8 +579,8 @@ class Builder:
         names, types = self._operands(outs)
         first = f"func.func {visibility} @{name}({', '.join(binders)}) -> ({types}) {{"
         last = f"func.return {names} : {types}" if outs else "func.return"
-        captured = [x for x, _ in self.hoisted.values()]
-        results = [(v.shape, v.dtype) for v in outs]
+        captured = list(map(itemgetter(0), self.hoisted.values()))
+        results = list(map(attrgetter("shape", "dtype"), outs))
         function = Function(name, [first, *self.head, *loads, *self.lines, last, "}"], results, captured)
         self.module.functions.append(function)
         return function

@@ -70,7 +70,7 @@ class Program:
         self.executable = executable
         self.device = executable.device
         self.run = executable.run
-        self.captured = [resident(x, self.device) for x in lowered.captured]
+        self.captured = [resident(x, self.device) for x in lowered.captured] if lowered.captured else []
         avals = lowered.closed.out_avals
         self.out_signatures = [signature(a.shape, a.dtype, bool(a.weak_type)) for a in avals]
 

@@ -193,7 +193,7 @@ def stage_flat(
 
 def hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     """A program whose captured tracers are inputs, after the others; and these tracers."""
-    captured = [x for x in closed.consts if isinstance(x, Tracer)]
+    captured = [x for x in closed.consts if isinstance(x, Tracer)] if closed.consts else []
     if not captured:
         return closed, captured
     jaxpr = closed.jaxpr

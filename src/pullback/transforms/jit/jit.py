@@ -290,34 +290,32 @@ def jit(
     if fun is None:
         return functools.partial(jit, **given)
     check_callable(fun, "jit")
-    if given == _DEFAULTS:
-        return JitFunction(fun, _PLAIN)
-    static = numbers_and_names(fun, static_argnums, static_argnames, "static")
-    donated = numbers_and_names(fun, donate_argnums, donate_argnames, "donate")
-    _check_disjoint(fun, static, donated)
-    chosen = _device(fun, device, backend)
-    return JitFunction(fun, Options(static, donated, inline, keep_unused, chosen, _options(compiler_options)))
+    return JitFunction(fun, _PLAIN if given == _DEFAULTS else _options(fun, **given))
 
 
 _DEFAULTS = dict(jit.__kwdefaults__ or {})
 _PLAIN = Options(((), ()), ((), ()), False, False, None)
 
 
-def _check_disjoint(fun: Any, static: Any, donated: Any) -> None:
+def _options(
+    fun: Any, *, static_argnums: Any, static_argnames: Any, donate_argnums: Any, donate_argnames: Any,
+    keep_unused: bool, inline: bool, device: Any, backend: Any, compiler_options: Any,
+) -> Options:  # fmt: skip
+    """The options of :func:`jit`, checked."""
+    static = numbers_and_names(fun, static_argnums, static_argnames, "static")
+    donated = numbers_and_names(fun, donate_argnums, donate_argnames, "donate")
     both = set(static[0]) & set(donated[0]) | set(static[1]) & set(donated[1])
     if both:
         shown = sorted(both, key=str)
         raise ArgumentError(f"jit of {name_of(fun)}: arguments cannot be both static and donated: {shown}")
 
-
-def _device(fun: Any, device: Any, backend: Any) -> Any:
-    """Where to run, by one of two names."""
     if device is not None and backend is not None:
         raise ArgumentError(f"jit of {name_of(fun)}: give device or backend, not both; got {device!r} and {backend!r}")
-    return backend if device is None else device
+    chosen = backend if device is None else device
+    return Options(static, donated, inline, keep_unused, chosen, _compiler_options(compiler_options))
 
 
-def _options(given: Any) -> tuple[tuple[str, Any], ...]:
+def _compiler_options(given: Any) -> tuple[tuple[str, Any], ...]:
     """Options of the compiler as something hashable."""
     if given is None:
         return ()

@@ -28,8 +28,6 @@ from pullback.transforms.jit.jit_arguments import Call
 if TYPE_CHECKING:
     from pullback.backends.programs import Program
 
-_LEAF = tree.structure(0)
-
 
 class Traced:
     """A function that was traced for some kinds of arguments.
@@ -187,7 +185,7 @@ class Compiled:
         self.handlers: Any = executable.handlers
         self.kinds: list[Signature] = self.program.signatures(lowered.asked_for)
         out_tree = lowered.traced.out_tree
-        self.unflatten: Any = None if out_tree == _LEAF else trees.unflattener(out_tree)
+        self.unflatten: Any = None if out_tree.is_leaf() else trees.unflattener(out_tree)
         self.simple = not (
             lowered.kept is not None or lowered.donated or self.program.captured or lowered.out_index is not None
             or devices.several_in_use or lowered.program.module.callbacks or checked
@@ -298,9 +296,9 @@ def _let_go(x: Any) -> None:
 def _without_forwarded(closed: ClosedJaxpr) -> tuple[list[int] | None, ClosedJaxpr]:
     """The program without results that are inputs; and where each result is to be found."""
     jaxpr = closed.jaxpr
-    inputs = {v: ~i for i, v in enumerate(jaxpr.invars)}
-    if inputs.keys().isdisjoint(jaxpr.outvars):
+    if set(jaxpr.invars).isdisjoint(jaxpr.outvars):
         return None, closed
+    inputs = {v: ~i for i, v in enumerate(jaxpr.invars)}
     out_index: list[int] = []
     outvars: list[Any] = []
     for a in jaxpr.outvars:
