@@ -27,7 +27,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "ProfileOptions":
-        from pullback.backends.profiling import _profiler
+        from pullback.backends.client import profiler
 
-        return _profiler().ProfileOptions
+        return profiler().ProfileOptions
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -242,7 +242,7 @@ class Subject(NamedTuple):
 
 
 def _stable_hlo(closed: ClosedJaxpr, title: str) -> str:
-    from pullback.backends.client import default_device
+    from pullback.backends.devices import default_device
     from pullback.backends.programs import Lowered
 
     return Lowered(closed, re.sub(r"\W+", "_", title).strip("_"), default_device()).module.text()

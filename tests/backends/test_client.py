@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import errors, jit
+from pullback.backends import client
 
 
 def run(program: str) -> str:
@@ -172,3 +175,17 @@ def test_a_program_that_the_compiler_refuses_names_the_operation_and_the_line() 
     bad_p.lowering(lambda hlo, x: hlo.op("stablehlo.no_such_operation", [x], x.shape, x.dtype))
     with pytest.raises(errors.CompilationError, match=r"(?s)test_client\.py.*stablehlo\.no_such_operation"):
         jit(bad_p.bind)(1.0)
+
+
+PRIVATE = (
+    "execute_sharded|consume_with_handlers|get_hlo_text|get_compiled_memory_stats|consume_token|_to_np_array_did_copy|"
+    "_copy_single_device|batched_device_put|compile_and_load|serialize_executable|hlo_module_cost_analysis"
+)
+
+
+def test_one_module_knows_jaxlib() -> None:
+    root = Path(client.__file__).parents[1]
+    texts = {str(path.relative_to(root)): path.read_text() for path in root.rglob("*.py")}
+    imports = r"(?m)^\s*(import|from) jaxlib|imported\(f?[\"']jaxlib|import_module\(f?[\"']jaxlib"
+    for what in (imports, PRIVATE):
+        assert [name for name, text in texts.items() if re.search(what, text)] == ["backends/client.py"]

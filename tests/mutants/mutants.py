@@ -46,7 +46,7 @@ MUTANTS = (
     # A compiled function deletes what it returns.
     Mutant(
         "donated results are deleted",
-        "transforms/jit/dispatch.py",
+        "transforms/jit/stages.py",
         "if not flags[leaf] or leaf in forwarded:",
         "if not flags[leaf]:",
         ["tests/transforms/test_jit.py::test_a_donated_array_that_is_handed_through_stays"],

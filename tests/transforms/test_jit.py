@@ -494,9 +494,9 @@ def test_caches_keep_nothing_alive() -> None:
 
 
 def test_the_cache_of_a_function_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pullback.transforms.jit import dispatch as module
+    from pullback.transforms.jit import caches as module
 
-    monkeypatch.setattr(module, "LARGEST", 8)
+    monkeypatch.setattr(module, "MOST_KINDS", 8)
     compiled = jit(lambda x: x + 1.0)
     for n in range(20):
         assert compiled(jnp.ones(n)).shape == (n,)

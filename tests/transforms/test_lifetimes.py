@@ -23,9 +23,9 @@ from pullback.custom_derivatives import linear_call
 from pullback.experimental.ode import odeint
 from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable
 from pullback.transforms.custom.custom_calls import Backward, CustomCall
-from pullback.transforms.jit.dispatch import Entry, Traced
+from pullback.transforms.jit.stages import Compiled, Lowered, Traced
 
-KINDS = (ClosedJaxpr, Jaxpr, Trace, Tracer, Executable, Entry, Traced, CustomCall, Backward, LinearVar)
+KINDS = (ClosedJaxpr, Jaxpr, Trace, Tracer, Executable, Compiled, Lowered, Traced, CustomCall, Backward, LinearVar)
 
 
 def living() -> Counter[str]:

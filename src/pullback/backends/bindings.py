@@ -9,24 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from pullback.backends import client
+from pullback.backends.client import mlir, mlir_context
 from pullback.backends.hlo import Builder, Function, Value, tensor_type
-from pullback.backends.host_calls import _context as mlir_context
 from pullback.core.errors import CustomRuleError
-from pullback.core.interrupts import imported
 from pullback.core.source import describe_function
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
-
-
-def module(name: str) -> Any:
-    """A module of the bindings, such as ``ir`` or ``dialects.stablehlo``.
-
-    Raises:
-      BackendError: there is no jaxlib (a RuntimeError).
-    """
-    client.library()
-    return imported(f"jaxlib.mlir.{name}")
 
 
 class LoweringRuleContext:
@@ -81,7 +69,7 @@ def _function(
     name: str, rule: Callable[..., Any], context: LoweringRuleContext, types: Sequence[str], params: dict[str, Any]
 ) -> list[str]:
     """The lines of a function whose body a rule builds."""
-    ir, func = module("ir"), module("dialects.func")
+    ir, func = mlir("ir"), mlir("dialects.func")
     with mlir_context(), ir.Location.unknown():
         operand_types = [ir.Type.parse(t) for t in types]
         owner = ir.Module.create()  # has to live as long as what is in it is used

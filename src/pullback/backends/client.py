@@ -1,7 +1,8 @@
-"""XLA by way of ``jaxlib``: devices, buffers and executables. No other module touches it.
+"""The adapter of ``jaxlib``: devices, buffers and executables of XLA. No other module touches it.
 
 What ``jaxlib`` offers to Python is private and shifts between releases: the differences between 0.10.2 and 0.12 are
-dealt with here. It is imported when the first of these functions is called, which takes a tenth of a second.
+dealt with here. It is imported when the first of these functions is called, which takes a tenth of a second. The
+functions of this module implement :class:`pullback.backends.backend.Backend`.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import importlib.util
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.backends import forks, transfers
+from pullback.backends import devices, forks, transfers
+from pullback.backends.backend import Backend, Buffer
 from pullback.backends.devices import Device, cpu_count
 from pullback.backends.devices import default_device as default_device
+from pullback.backends.host_calls import HostCall, check_platform, original
 from pullback.backends.memory import large_heaps_for_new_threads
 from pullback.backends.storage import from_stored, stored_dtype, to_stored
+from pullback.core import array
 from pullback.core.config import config
 from pullback.core.errors import AllocationError, BackendError, CompilationError, ExecutionError
 from pullback.core.interrupts import imported, uninterrupted
@@ -28,16 +32,9 @@ from pullback.core.locks import renewed
 from pullback.core.registry import Registry
 from pullback.core.types import ShapedArray
 
-Buffer = Any
-"""The elements of an array on a device."""
-
 _lock = threading.RLock()
 renewed(globals(), "_lock", threading.RLock)
 _clients: dict[str, Any] = {}
-when_several: list[Callable[[], None]] = []
-"""Functions that are told when a second device comes into use."""
-several_devices = False
-"""Whether there may be buffers on more than one device, so that it matters where one is."""
 
 
 @functools.cache
@@ -60,6 +57,8 @@ class _Library:
         self.sharding_class = _sharding_class(jax.SingleDeviceSharding)
         self.put = jax.batched_device_put
         self.snapshot = jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+
+        self.collect = jax.ExecuteResults.consume_with_handlers
 
     @functools.cached_property
     def handler_flags(self) -> tuple[bool, ...]:
@@ -116,7 +115,6 @@ def bound(device: Device) -> Bound:
     Raises:
       BackendError: the runtime has no such device (a RuntimeError).
     """
-    global several_devices
     found: Bound | None = device.bound
     if found is None:
         made = client(device.platform)
@@ -129,14 +127,22 @@ def bound(device: Device) -> Bound:
         found = Bound(known[device.id], made)
         _by_raw[found.raw] = device
         if len(_by_raw) > 1:
-            several_devices = True
-            for notify in when_several:
-                notify()
+            devices.note_several()
         device.bound = found  # last, for an interrupt may come at any time
     return found
 
 
 _by_raw: dict[Any, Device] = {}
+
+
+def device_kind(device: Device) -> str:
+    """What the maker calls a device."""
+    return str(bound(device).raw.device_kind)
+
+
+def memory_stats(device: Device) -> dict[str, int] | None:
+    """The use of a device's memory in bytes, where the platform counts it, else None."""
+    return bound(device).raw.memory_stats()  # type: ignore[no-any-return]
 
 
 def _forget_clients() -> None:
@@ -227,14 +233,14 @@ def put(value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Bu
       device: where to put it.
       copy: whether the value may be written to afterwards; otherwise memory is shared where alignment allows.
     """
-    array = to_stored(value)
-    if array.dtype is not aval.dtype:
-        aval = ShapedArray(array.shape, array.dtype)
+    stored = to_stored(value)
+    if stored.dtype is not aval.dtype:
+        aval = ShapedArray(stored.shape, stored.dtype)
     on = device.bound or bound(device)
     lib = library()
     if copy:
-        return lib.put(aval, on.sharding, [array], [on.raw], True, True, lib.snapshot, enable_x64=True)
-    return lib.put(aval, on.sharding, [array], [on.raw], True, enable_x64=True)
+        return lib.put(aval, on.sharding, [stored], [on.raw], True, True, lib.snapshot, enable_x64=True)
+    return lib.put(aval, on.sharding, [stored], [on.raw], True, enable_x64=True)
 
 
 def move(buffer: Buffer, device: Device) -> Buffer:
@@ -304,6 +310,13 @@ def fetch(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return value if value.dtype is dtype else from_stored(value, dtype)
 
 
+def fetch_ahead(buffer: Buffer) -> None:
+    """Start to copy the elements of a buffer to the host."""
+    buffer._copy_single_device_array_to_host_async()
+
+
+array.fetch = fetch
+
 # Executables ---------------------------------------------------------------------------------------------------------
 
 
@@ -316,14 +329,15 @@ class Executable:
 
     Attributes:
       device: where it runs.
-      run: ``run(buffers)`` starts it, and gives the buffers of its results. It also frees the Python tracebacks that
+      execute, collect, handlers: ``collect(execute(buffers), handlers)`` starts it.
+      run: ``run(buffers)`` starts it, and returns the buffers of its results. It also frees the Python tracebacks that
         the runtime took of earlier runs: the runtime drops one on a thread that may not free Python objects, and sets
         it aside. Otherwise every run would cost a hundred bytes for ever, and more from deep down a stack.
 
     One that calls Python functions is waited for, so that their exceptions are raised where it is started.
     """
 
-    __slots__ = ("__weakref__", "device", "handlers", "loaded", "run")
+    __slots__ = ("__weakref__", "collect", "device", "execute", "handlers", "loaded", "run")
 
     def __init__(
         self, loaded: Any, device: Device, out_avals: Sequence[ShapedArray], calls_python: bool = False
@@ -331,24 +345,50 @@ class Executable:
         lib = library()
         self.loaded = loaded
         self.device = device
-        self.handlers = handlers = [
-            lib.jax.array_result_handler(
-                ShapedArray(a.shape, stored_dtype(a.dtype)), bound(device).sharding, *lib.handler_flags
-            )
-            for a in out_avals
-        ]
-        execute, collect = loaded.execute_sharded, lib.jax.collect_garbage
+        sharding = (device.bound or bound(device)).sharding
+        handlers: list[Any] = []
+        self.handlers = handlers
+        for a in out_avals:
+            stored = ShapedArray(a.shape, stored_dtype(a.dtype))
+            handlers.append(lib.jax.array_result_handler(stored, sharding, *lib.handler_flags))
+        self.execute = execute = loaded.execute_sharded
+        self.collect = collect = lib.collect
+        collect_garbage = lib.jax.collect_garbage
 
         def run(buffers: list[Buffer]) -> list[Buffer]:
-            collect()
-            return execute(buffers).consume_with_handlers(handlers)  # type: ignore[no-any-return]
+            collect_garbage()
+            return collect(execute(buffers), handlers)  # type: ignore[no-any-return]
 
-        self.run: Callable[[list[Buffer]], list[Buffer]] = run
+        self.run: Callable[[list[Buffer]], list[Buffer]] = self._run_to_the_end if calls_python else run
         executables.add(self)
-        if calls_python:
-            from pullback.backends.host_calls import run_to_the_end
 
-            self.run = functools.partial(run_to_the_end, loaded, handlers)
+    def _run_to_the_end(self, buffers: list[Buffer]) -> list[Buffer]:
+        """Run a program, wait for it, and raise what its host functions raised."""
+        try:
+            results = self.execute(buffers, with_tokens=True)
+            outs = self.collect(results, self.handlers)
+            results.consume_token().block_until_ready()
+            return outs  # type: ignore[no-any-return]
+        except library().jax.JaxRuntimeError as error:
+            found = original(error)
+            if found is None:
+                found = failure(error)
+        raise found
+
+    def text(self) -> str:
+        """The program as the compiler optimised it."""
+        return self.loaded.get_hlo_text()  # type: ignore[no-any-return]
+
+    def cost_analysis(self) -> dict[str, float]:
+        """The compiler's estimate of operations and memory traffic."""
+        return dict(self.loaded.cost_analysis())
+
+    def memory_analysis(self) -> Any:
+        """The bytes that arguments, results and temporary values take."""
+        return self.loaded.get_compiled_memory_stats()
+
+
+executable = Executable
 
 
 EXTRA_OPTIONS = frozenset({"xla_cpu_disable_loop_unrolling", "xla_cpu_small_while_loop_byte_threshold"})
@@ -358,39 +398,44 @@ EXTRA_OPTIONS = frozenset({"xla_cpu_disable_loop_unrolling", "xla_cpu_small_whil
 def compile_options(overrides: Sequence[tuple[str, Any]], device: Device | None = None) -> Any:
     """Options for the compiler: overrides of its debug options, by name, and the device if it is not the first."""
     options = library().xla_client.CompileOptions()
-    extra = [option for option in overrides if option[0] in EXTRA_OPTIONS]
+    extra, overrides = _divided(tuple(overrides))
     if extra:
-        overrides = [option for option in overrides if option[0] not in EXTRA_OPTIONS]
-        options = options.ParseFromString(options.SerializeAsString() + _extra_options(extra))
+        options = options.ParseFromString(options.SerializeAsString() + extra)
     if device is not None and device.id:
         build = options.executable_build_options
         build.num_replicas = build.num_partitions = 1
         build.device_assignment = library().jax.DeviceAssignment.create(np.array([[device.id]]))
     if overrides:
-        options.env_option_overrides = list(overrides)
+        options.env_option_overrides = overrides
     return options
 
 
-def _extra_options(extra: Sequence[tuple[str, Any]]) -> bytes:
-    """Entries of the compiler's table of further options, which Python can reach only in the serialised form.
+@functools.lru_cache
+def _divided(overrides: tuple[tuple[str, Any], ...]) -> tuple[bytes, list[tuple[str, Any]]]:
+    """The options for the compiler's table of further options, which Python can reach only in the serialised form, and
+    the others.
 
-    They are field 500 of the debug options, which are field 3 of the build options, which are field 3 of the whole;
-    messages that follow each other are merged.
+    The entries of the table are field 500 of the debug options, which are field 3 of the build options, which are
+    field 3 of the whole.
     """
+    table, others = b"", []
+    for name, value in overrides:
+        if name in EXTRA_OPTIONS:
+            table += _field(500, _field(1, name.encode()) + _field(2, str(value).encode()))
+        else:
+            others.append((name, value))
+    return table and _field(3, _field(3, table)), others
 
-    def field(number: int, content: bytes) -> bytes:  # of bytes or a message, in the format of protocol buffers
-        return _varint(number << 3 | 2) + _varint(len(content)) + content
 
-    entries = [field(1, name.encode()) + field(2, str(value).encode()) for name, value in extra]
-    return b"".join([field(3, field(3, field(500, entry))) for entry in entries])
-
-
-def _varint(n: int) -> bytes:
+def _field(number: int, content: bytes) -> bytes:
+    """A field of bytes, or of a message, in the format of protocol buffers."""
     out = bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    return bytes([*out, n])
+    for n in (number << 3 | 2, len(content)):
+        while n > 127:
+            out.append(n & 127 | 128)
+            n >>= 7
+        out.append(n)
+    return bytes(out) + content
 
 
 def compile_text(
@@ -405,16 +450,63 @@ def compile_text(
     program: Any = text.encode()
     more: dict[str, Any] = {}
     if callbacks:
-        from pullback.backends import host_calls
-
-        host_calls.check_platform(device.platform)
-        program, more = host_calls.parsed(text), {"host_callbacks": [host_calls.HostCall(f) for f in callbacks]}
-    on = bound(device)
+        check_platform(device.platform)
+        program, more = _parsed(text), {"host_callbacks": [HostCall(f) for f in callbacks]}
+    on = device.bound or bound(device)
     options = compile_options(overrides, device)
     try:
         return uninterrupted(lambda: on.client.compile_and_load(program, on.device_list, options, **more))
     except lib.jax.JaxRuntimeError as error:
         raise CompilationError(str(error)) from None
+
+
+def mlir(name: str) -> Any:
+    """A module of the Python bindings of MLIR, such as ``ir`` or ``dialects.stablehlo``.
+
+    Raises:
+      BackendError: there is no jaxlib (a RuntimeError).
+    """
+    library()
+    return imported(f"jaxlib.mlir.{name}")
+
+
+@functools.cache
+def mlir_context() -> Any:
+    """The context of MLIR in which programs are read and built."""
+    ir = mlir("ir")
+    context = ir.Context()
+    registry = ir.DialectRegistry()
+    mlir("_mlir_libs._jax_mlir_ext").register_dialects(registry)
+    context.append_dialect_registry(registry)
+    for dialect in ("_stablehlo", "_chlo"):
+        mlir(f"_mlir_libs.{dialect}").register_dialect(context)
+    context.load_all_available_dialects()
+    return context
+
+
+def _parsed(text: str) -> Any:
+    """StableHLO text as the object of MLIR's that the runtime takes together with host functions.
+
+    Raises:
+      CompilationError: the text is not a program (a RuntimeError).
+    """
+    ir = mlir("ir")
+    try:
+        return ir.Module.parse(text, mlir_context())
+    except ir.MLIRError as error:
+        raise CompilationError(str(error)) from None
+
+
+@functools.cache
+def profiler() -> Any:
+    """The profiler: its classes ``ProfilerSession``, ``ProfileOptions`` and ``TraceMe``."""
+    library()
+    return imported("jaxlib._profiler")
+
+
+def tree_registry() -> Any:
+    """A registry of nodes of trees, with ``register_node`` and ``flatten``, in C++."""
+    return library().jax.pytree.PyTreeRegistry()
 
 
 @functools.cache
@@ -444,7 +536,7 @@ def cost_analysis(text: str, device: Device) -> dict[str, float]:
 
 def serialize(loaded: Any, device: Device) -> bytes:
     """A compiled program as bytes; one that was compiled in this process, since what was read has lost its code."""
-    return bound(device).client.serialize_executable(loaded)  # type: ignore[no-any-return]
+    return (device.bound or bound(device)).client.serialize_executable(loaded)  # type: ignore[no-any-return]
 
 
 def deserialize(data: bytes, device: Device) -> Any:
@@ -463,3 +555,9 @@ def version(device: Device) -> str:
     import jaxlib.version
 
     return f"{jaxlib.version.__version__} {bound(device).client.platform_version}"
+
+
+if TYPE_CHECKING:
+    from pullback.backends import client as this_module
+
+    _implements: Backend = this_module

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from pullback.backends.backend import backend as compiler
+from pullback.core.array import Signature
 from pullback.core.config import config
+from pullback.core.errors import BackendError
 
 
 class Device:
@@ -22,7 +26,7 @@ class Device:
     def __init__(self, platform: str, number: int) -> None:
         self.platform = platform
         self.id = number
-        self.bound: Any = None  # what the compiler's runtime knows it as, once that is asked for
+        self.bound: Any = None  # what the backend knows it as, once that is asked for
 
     @property
     def local_hardware_id(self) -> int:
@@ -34,17 +38,13 @@ class Device:
         """What the maker calls it."""
         if self.platform == "cpu":
             return "cpu"
-        from pullback.backends import client
-
-        return str(client.bound(self).raw.device_kind)
+        return compiler().device_kind(self)
 
     def memory_stats(self) -> dict[str, int] | None:
         """The use of its memory in bytes, where the platform counts it, else None."""
         if self.platform == "cpu":
             return None
-        from pullback.backends import client
-
-        return client.bound(self).raw.memory_stats()  # type: ignore[no-any-return]
+        return compiler().memory_stats(self)
 
     def __repr__(self) -> str:
         return f"{self.platform.title()}Device(id={self.id})"
@@ -63,6 +63,19 @@ def device(platform: str, number: int) -> Device:
 
 
 HOST = device("cpu", 0)
+
+several_in_use = False
+"""Whether there may be buffers on more than one device, so that it matters where one is."""
+when_several: list[Callable[[], None]] = []
+"""Functions that are called when a second device comes into use."""
+
+
+def note_several() -> None:
+    """What a backend calls when a second device comes into use."""
+    global several_in_use
+    several_in_use = True
+    for notify in when_several:
+        notify()
 
 
 def cpu_count() -> int:
@@ -90,9 +103,7 @@ def devices(backend: str | None = None) -> list[Device]:
     platform = "cuda" if platform == "gpu" else platform
     if platform == "cpu":
         return [device("cpu", i) for i in range(cpu_count())]
-    from pullback.backends import client
-
-    return [device(platform, i) for i in range(client.count(platform))]
+    return [device(platform, i) for i in range(compiler().count(platform))]
 
 
 def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Device]:
@@ -155,6 +166,38 @@ def default_device() -> Device:
     if chosen is None:
         return HOST if config.platforms == "cpu" else devices()[0]
     return devices(chosen)[0] if isinstance(chosen, str) else chosen
+
+
+def device_for(kinds: Iterable[Signature], name: str) -> tuple[Device, bool]:
+    """The device for a program on arrays of some signatures, and whether anybody asked for it.
+
+    Raises:
+      BackendError: the arrays were put on different devices (a RuntimeError and ValueError).
+    """
+    found: Any = None
+    for kind in kinds:
+        chosen = kind.device
+        if chosen is not None and chosen is not found:
+            if found is not None:
+                raise BackendError(
+                    f"the arguments of {name} are on different devices, {found} and {chosen}: move them to one with "
+                    "device_put"
+                )
+            found = chosen
+    return (default_device(), False) if found is None else (found, True)
+
+
+def device_named(device: Any) -> Device:
+    """A device, given as one or by the name of its platform.
+
+    Raises:
+      BackendError: it is neither (a RuntimeError).
+    """
+    if isinstance(device, Device):
+        return device
+    if isinstance(device, str):
+        return devices(device)[0]
+    raise BackendError(f"a device must be one of devices(), or the name of a platform, got {device!r}")
 
 
 class SingleDeviceSharding:

@@ -31,7 +31,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pullback.backends import client
+from pullback.backends.backend import backend
 from pullback.backends.devices import Device
 from pullback.core.config import config
 from pullback.core.errors import CompilationCacheWarning
@@ -129,7 +129,7 @@ def load_or_compile(
     try:
         payload = _read(path, key)
         if payload is not None:
-            return client.deserialize(payload, device), "loaded"
+            return backend().deserialize(payload, device), "loaded"
     except Exception as error:  # of whatever kind: the compiler's reader has many
         _warn(
             "damaged",
@@ -148,7 +148,7 @@ def _key(text: str, device: Device, overrides: Sequence[tuple[str, Any]]) -> byt
     """A digest of all that a compiled program depends on."""
     # XLA divides loops among the processors that it may use when it compiles.
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    settings = (processors, client.options_as_bytes(overrides))
+    settings = (processors, backend().options_as_bytes(overrides))
     digest = hashlib.sha256(_environment(device))
     digest.update(hashlib.sha256(repr(settings).encode()).digest())
     digest.update(text.encode())
@@ -160,10 +160,10 @@ def _environment(device: Device) -> bytes:
     """A digest of the compiler, the device and the machine. A compiled program can run on its own device only."""
     parts = (
         _FORMAT,
-        client.version(device),
+        backend().version(device),
         device.platform,
         device.id,
-        client.count(device.platform),
+        backend().count(device.platform),
         device.device_kind,
         _processor(),
     )
@@ -185,10 +185,13 @@ def _processor(source: str = "/proc/cpuinfo") -> tuple[Any, ...]:
             first = file.read(8192).split(b"\n\n")[0]
     except OSError:
         first = b""
-    lines = [line.partition(b":") for line in first.splitlines()]
-    known = tuple((name.strip(), value.strip()) for name, _, value in lines if name.strip() in _FEATURES)
+    known = []
+    for line in first.splitlines():
+        name, _, value = line.partition(b":")
+        if name.strip() in _FEATURES:
+            known.append((name.strip(), value.strip()))
     if known:
-        return known
+        return tuple(known)
     import platform
 
     return platform.machine(), platform.node(), os.environ.get("PROCESSOR_IDENTIFIER")
@@ -237,7 +240,7 @@ def _keep(directory: str, path: str, key: bytes, loaded: Any, device: Device) ->
     if directory in _unwritable or bound == 0 or not _prepared(directory):
         return
     try:
-        payload = client.serialize(loaded, device)
+        payload = backend().serialize(loaded, device)
     except RuntimeError:  # not every platform can
         return
     size = _HEADER.size + len(payload)

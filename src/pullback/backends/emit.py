@@ -8,7 +8,7 @@ from typing import Any
 from pullback.backends.hlo import _NONE, Aliases, Builder, Function, Module, Value
 from pullback.backends.small_loops import ATTRIBUTES, halves, is_small_loop
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, infer
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, aval_of, infer
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, state
 from pullback.core.types import ShapedArray
 
@@ -25,7 +25,7 @@ def emit_module(closed: ClosedJaxpr, name: str, platform: str, aliases: Aliases 
     Returns:
       The module and its main function, whose arguments are the inputs and then the arrays that it captured.
     """
-    module = Module(name, platform)
+    module = Module(name, platform, inline)
     hlo = Builder(module)
     outs = _emit_body(hlo, closed)
     if platform == "cpu" and is_small_loop(hlo.written()):
@@ -82,9 +82,11 @@ def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence
         rule = primitive.lowering_rule
         if rule is None:
             raise missing_rule(primitive, "lowering", "compilation")
-        values = [_value(hlo, env, a) for a in eqn.invars]
+        values = []
+        for a in eqn.invars:
+            values.append(env[a] if type(a) is Var else _value(hlo, env, a))
         outvars = eqn.outvars
-        hlo.results = [v.aval for v in outvars]
+        hlo.results = list(map(aval_of, outvars))
         name = f"{primitive.name}({eqn.params['name']})" if "name" in eqn.params else primitive.name
         hlo.source_loc = hlo.module.source_loc(eqn.made_at, name if eqn.scope is None else eqn.scope.label(name))
         out = rule(hlo, *values, **eqn.params)

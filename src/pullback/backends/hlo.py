@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -88,6 +89,9 @@ class Value:
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+
+_name_of = attrgetter("name")
 
 
 class Quotient(Value):
@@ -211,9 +215,7 @@ class Builder:
         Returns:
           The value, or list of values, that it returned.
         """
-        from pullback.backends.emit import inline
-
-        return inline(self, function, values)
+        return self.module.inline(self, function, values)
 
     # Names and operations
 
@@ -232,7 +234,7 @@ class Builder:
         x = operands[0]
         self.count += 1
         out = f"%{self.count}"
-        names = ", ".join([v.name for v in operands])
+        names = ", ".join(map(_name_of, operands))
         self.lines.append(f"{out} = {name} {names} : {tensor_type(x.shape, x.dtype)}{self.source_loc}")
         return Value(out, x.shape, x.dtype)
 
@@ -300,7 +302,7 @@ class Builder:
 
     @staticmethod
     def _operands(operands: Sequence[Value]) -> tuple[str, str]:
-        return ", ".join([v.name for v in operands]), ", ".join([tensor_type(v.shape, v.dtype) for v in operands])
+        return ", ".join(map(_name_of, operands)), ", ".join([tensor_type(v.shape, v.dtype) for v in operands])
 
     def region(self, types: Sequence[tuple[Shape, DType]], body: Callable[..., Sequence[Value]]) -> str:
         """The text of a region: ``body`` is given its arguments, and gives its results.
@@ -515,11 +517,11 @@ class Builder:
 
     def written(self) -> Iterator[str]:
         """The lines of the functions of the module, and of this one."""
-        return itertools.chain(self.head, self.lines, *[f.lines for f in self.module.functions])
+        return itertools.chain(self.head, self.lines, *map(attrgetter("lines"), self.module.functions))
 
     def arguments(self) -> list[Value]:
         """The arguments of the function, and after them the arrays that it captured."""
-        return [*self.signature, *(v for _, v in self.hoisted.values())]
+        return [*self.signature, *map(itemgetter(1), self.hoisted.values())]
 
     def finish(self, name: str, outs: Sequence[Value]) -> Function:
         """The function, with its results."""
@@ -577,8 +579,8 @@ class Builder:
         names, types = self._operands(outs)
         first = f"func.func {visibility} @{name}({', '.join(binders)}) -> ({types}) {{"
         last = f"func.return {names} : {types}" if outs else "func.return"
-        captured = [x for x, _ in self.hoisted.values()]
-        results = [(v.shape, v.dtype) for v in outs]
+        captured = list(map(itemgetter(0), self.hoisted.values()))
+        results = list(map(attrgetter("shape", "dtype"), outs))
         function = Function(name, [first, *self.head, *loads, *self.lines, last, "}"], results, captured)
         self.module.functions.append(function)
         return function
@@ -627,15 +629,17 @@ class Module:
 
     Attributes:
       functions: finished functions; the one that is run is called ``main``.
+      inline: ``inline(builder, function, values)`` writes what a function of primitives does.
       callbacks: functions of Python that the program calls by their position here.
       platform: of the devices that it is for.
       shared: functions that were made from a jaxpr, by the jaxpr.
     """
 
-    __slots__ = ("callbacks", "functions", "name", "names", "places", "platform", "shared")
+    __slots__ = ("callbacks", "functions", "inline", "name", "names", "places", "platform", "shared")
 
-    def __init__(self, name: str, platform: str) -> None:
+    def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
         self.name = _identifier(name)
+        self.inline = inline
         self.functions: list[Function] = []
         self.callbacks: list[Callable[..., Any]] = []
         self.platform = platform
@@ -690,10 +694,11 @@ _PLACE = r"(?m) loc\(#loc(\d+)\)$"
 
 
 def _identifier(name: str) -> str:
-    text = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
+    text = re.sub(r"[^0-9A-Za-z_]", "_", name)
     return text if text and not text[0].isdigit() else "_" + text
 
 
+@lru_cache(maxsize=1024)
 def _escape(text: str) -> str:
     """A text within a program; what UTF-8 does not have, as in names of files that are not UTF-8, as its number."""
     text = text.encode("utf-8", "backslashreplace").decode()

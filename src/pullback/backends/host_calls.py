@@ -7,16 +7,13 @@ of a function is raised there, with its own traceback, instead of as an error of
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from pullback.backends import client
-from pullback.core.errors import BackendError, CompilationError
-from pullback.core.interrupts import imported
+from pullback.core.errors import BackendError
 
 TARGET = "xla_ffi_python_cpu_callback"
 """The name by which programs call Python, with the number of the function as the attribute ``index``."""
@@ -71,43 +68,3 @@ def check_platform(platform: str) -> None:
             "pure_callback, io_callback), only those for 'cpu'. Leave the calls out, or run the function eager, "
             "within disable_jit()."
         )
-
-
-def run_to_the_end(loaded: Any, handlers: Sequence[Any], buffers: list[Any]) -> list[Any]:
-    """Run a program, wait for it, and raise what its host functions raised."""
-    try:
-        results = loaded.execute_sharded(buffers, with_tokens=True)
-        outs = results.consume_with_handlers(handlers)
-        results.consume_token().block_until_ready()
-        return outs  # type: ignore[no-any-return]
-    except client.library().jax.JaxRuntimeError as error:
-        found = original(error)
-        if found is None:
-            found = client.failure(error)
-    raise found
-
-
-@functools.cache
-def _context() -> Any:
-    ir = imported("jaxlib.mlir.ir")
-    context = ir.Context()
-    registry = ir.DialectRegistry()
-    imported("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
-    context.append_dialect_registry(registry)
-    for dialect in ("_stablehlo", "_chlo"):
-        imported(f"jaxlib.mlir._mlir_libs.{dialect}").register_dialect(context)
-    context.load_all_available_dialects()
-    return context
-
-
-def parsed(text: str) -> Any:
-    """StableHLO text as the object of MLIR's that the runtime takes together with host functions.
-
-    Raises:
-      CompilationError: the text is not a program (a RuntimeError).
-    """
-    context, ir = _context(), imported("jaxlib.mlir.ir")
-    try:
-        return ir.Module.parse(text, context)
-    except ir.MLIRError as error:
-        raise CompilationError(str(error)) from None

@@ -48,7 +48,7 @@ def _c_library() -> Any:
     """
     if not sys.platform.startswith("linux") or os.environ.get("PULLBACK_MALLOC") == "system":
         return None
-    if any(name in os.environ for name in _SETTINGS):
+    if any(map(os.environ.__contains__, _SETTINGS)):
         return None
     try:
         library = ctypes.CDLL(None)

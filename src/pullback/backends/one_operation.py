@@ -6,14 +6,14 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.backends import placement
+from pullback.backends.devices import device_for
 from pullback.backends.programs import Lowered, Program
-from pullback.core.array import SCALARS, ArrayImpl, resolve_weak_scalars, typeof
+from pullback.core.array import SCALARS, ArrayImpl, resolve_weak_scalars, signature_of, typeof
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, infer
 from pullback.core.trace import Primitive, missing_rule
 
 _programs: dict[Any, Program] = {}
-LARGEST = 512
+MOST_PROGRAMS = 512
 """How many programs are kept; the oldest is dropped for a new one."""
 _keeping = threading.Lock()
 
@@ -28,7 +28,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         raise missing_rule(primitive, "host", "evaluation")
     avals = resolve_weak_scalars([typeof(x) for x in args], args)
     arrays = [_fitted(x, a.dtype) for x, a in zip(args, avals, strict=True)]
-    device, asked_for = placement.device_for(arrays, primitive.name)
+    device, asked_for = device_for(map(signature_of, arrays), primitive.name)
     key = (primitive, tuple(sorted(params.items())), tuple(avals), device)
     program = _programs.get(key)
     if program is None:
@@ -38,10 +38,10 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         jaxpr = Jaxpr([], invars, [Eqn(primitive, list(invars), params, outvars)], outvars)
         program = Lowered(ClosedJaxpr(jaxpr), primitive.name, device).compile()
         with _keeping:
-            while len(_programs) >= LARGEST:
+            while len(_programs) >= MOST_PROGRAMS:
                 del _programs[next(iter(_programs))]
             _programs[key] = program
-    outs = placement.call(program, arrays, asked_for)
+    outs = program(arrays, asked_for)
     return outs if primitive.multiple_results else outs[0]
 
 

@@ -21,7 +21,6 @@ from typing import Any
 from pullback.backends import client
 from pullback.backends.devices import default_device
 from pullback.core.errors import ArgumentError, ProfilerError
-from pullback.core.interrupts import imported
 from pullback.core.locks import renewed
 
 PERFETTO = "perfetto_trace.json.gz"
@@ -31,12 +30,6 @@ renewed(globals(), "_lock", threading.Lock)
 _session: Any = None
 _log_dir = Path()
 _perfetto = True
-
-
-@functools.cache
-def _profiler() -> Any:
-    client.library()
-    return imported("jaxlib._profiler")
 
 
 # Sessions ------------------------------------------------------------------------------------------------------------
@@ -72,9 +65,9 @@ def start_trace(
                 f"a profile is being recorded already, for {_log_dir}; call stop_trace first: there is one at a time"
             )
         client.client(default_device().platform)  # so that there is a device to record
-        options = _profiler().ProfileOptions() if profiler_options is None else profiler_options
+        options = client.profiler().ProfileOptions() if profiler_options is None else profiler_options
         try:
-            _session = _profiler().ProfilerSession(options)
+            _session = client.profiler().ProfilerSession(options)
         except RuntimeError as error:
             raise ProfilerError(f"the profiler cannot start: {error}") from None
         _log_dir, _perfetto = Path(log_dir), create_perfetto_trace
@@ -159,7 +152,7 @@ def _operation_names(modules: set[Any]) -> dict[tuple[str, str], dict[str, str]]
     """
     found: dict[tuple[str, str], dict[str, str]] = {}
     for executable in client.executables.living():
-        text = executable.loaded.get_hlo_text()
+        text = executable.text()
         head = _MODULE.match(text)
         if head is None or head[1] not in modules:
             continue
@@ -220,7 +213,7 @@ class TraceAnnotation:
     """
 
     def __init__(self, name: str, **metadata: Any) -> None:
-        self._event = _profiler().TraceMe(name, **metadata)
+        self._event = client.profiler().TraceMe(name, **metadata)
 
     def __enter__(self) -> TraceAnnotation:
         self._event.__enter__()
@@ -236,7 +229,7 @@ class TraceAnnotation:
     @staticmethod
     def is_enabled() -> bool:
         """Whether a profile is being recorded."""
-        return bool(_profiler().TraceMe.is_enabled())
+        return bool(client.profiler().TraceMe.is_enabled())
 
 
 class StepTraceAnnotation(TraceAnnotation):

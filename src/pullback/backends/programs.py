@@ -1,4 +1,4 @@
-"""Programs: jaxprs compiled for a device, and the buffers that they are run on."""
+"""Programs: jaxprs lowered and compiled for a device."""
 
 from __future__ import annotations
 
@@ -10,67 +10,21 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any
 
-import numpy as np
-
-from pullback.backends import client, options, small_loops, transfers
-from pullback.backends.client import Buffer, Executable
-from pullback.backends.devices import Device, default_device
+from pullback.backends import forks, options, small_loops
+from pullback.backends.backend import Executable, backend
+from pullback.backends.buffers import buffers_on, from_buffer, resident
+from pullback.backends.devices import Device
 from pullback.backends.emit import emit_module
 from pullback.backends.hlo import _NONE, Aliases, Module
-from pullback.core import array
-from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature, signature_of
+from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature
 from pullback.core.config import config
 from pullback.core.errors import CompilationError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.locks import renewed
 
 logger = logging.getLogger("pullback")
-array.fetch = client.fetch
-_new = object.__new__
-
-
-# Buffers -------------------------------------------------------------------------------------------------------------
-
-
-def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
-    """The elements of an array on a device; they are put there if they are not."""
-    try:
-        buffer = x._buffer
-    except AttributeError:
-        if device.platform != "cpu":
-            transfers.check("host_to_device", x.aval)
-        buffer = x._buffer = client.put(x._value, x.aval, device)
-        return buffer
-    if client.several_devices and client.device_of(buffer) is not device:
-        transfers.check("device_to_device", x.aval)
-        return client.move(buffer, device)
-    return buffer
-
-
-def resident(x: ArrayImpl, device: Device) -> ArrayImpl:
-    """An array, or its copy, whose buffer is on a device."""
-    buffer = buffer_of(x, device)
-    return x if x._buffer is buffer else from_buffer(buffer, signature_of(x))
-
-
-buffers_of = attrgetter("_buffer")
-
-
-def from_buffer(buffer: Buffer, kind: Signature) -> DeviceArray:
-    """An array of the elements in a buffer."""
-    x = _new(DeviceArray)
-    x._buffer = buffer
-    x._signature = kind
-    return x
-
-
-def snapshot(x: np.ndarray[Any, Any]) -> DeviceArray:
-    """The elements of a NumPy array, which may change later, on the default device."""
-    kind = signature(x.shape, x.dtype, False)
-    return from_buffer(client.put(x, kind.aval, default_device(), copy=True), kind)
 
 
 # Programs ------------------------------------------------------------------------------------------------------------
@@ -116,15 +70,22 @@ class Program:
         self.executable = executable
         self.device = executable.device
         self.run = executable.run
-        self.captured = [resident(x, self.device) for x in lowered.captured]
+        self.captured = [resident(x, self.device) for x in lowered.captured] if lowered.captured else []
         avals = lowered.closed.out_avals
         self.out_signatures = [signature(a.shape, a.dtype, bool(a.weak_type)) for a in avals]
 
-    def __call__(self, args: Sequence[ArrayImpl]) -> list[DeviceArray]:
-        """The results for some arrays."""
-        device = self.device
-        outs = self.run([*[buffer_of(x, device) for x in args], *map(buffers_of, self.captured)])
-        return list(map(from_buffer, outs, self.out_signatures))
+    def __call__(self, args: Sequence[ArrayImpl], stay: bool = False) -> list[DeviceArray]:
+        """The results for some arrays, which stay on the device of the program if ``stay``: somebody asked for it."""
+        forks.check(f"running the compiled program {self.lowered.module.name}")
+        outs = self.run(buffers_on(self.device, args, self.captured))
+        return list(map(from_buffer, outs, self.signatures(stay)))
+
+    def signatures(self, stay: bool) -> list[Signature]:
+        """The signatures of its results, which stay on its device if somebody asked for it."""
+        if not stay:
+            return self.out_signatures
+        avals = [k.aval for k in self.out_signatures]
+        return [signature(a.shape, a.dtype, a.weak_type, self.device) for a in avals]
 
 
 _executables: weakref.WeakValueDictionary[Any, Executable] = weakref.WeakValueDictionary()
@@ -141,7 +102,7 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
     chosen = options.chosen(device.platform, text, overrides)
     out_avals = lowered.closed.out_avals
     if lowered.module.callbacks:
-        return Executable(_compile(lowered, chosen), device, out_avals, calls_python=True)
+        return backend().executable(_compile(lowered, chosen), device, out_avals, calls_python=True)
     key = (hashlib.sha256(text.encode()).digest(), tuple(chosen), device)
     found = _executables.get(key)
     if found is not None:
@@ -151,7 +112,7 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
         if found is None:
             start = time.perf_counter()
             loaded, where = disk_cache.load_or_compile(text, device, chosen, lambda: _compile(lowered, chosen))
-            found = _executables[key] = Executable(loaded, device, out_avals)
+            found = _executables[key] = backend().executable(loaded, device, out_avals)
             if config.log_compiles:
                 took = time.perf_counter() - start
                 logger.warning("%s %s in %.3f s", where, lowered.module.name, took)
@@ -164,7 +125,7 @@ def _compile(lowered: Lowered, overrides: Sequence[tuple[str, Any]], whole: bool
     if not whole:
         text = text.replace(f" {{{small_loops.ATTRIBUTES}}}", "")
     try:
-        return client.compile_text(text, lowered.device, overrides, module.callbacks)
+        return backend().compile_text(text, lowered.device, overrides, module.callbacks)
     except CompilationError as error:
         unknown = re.search(r"No such compile option: '(\w+)'", str(error))
         if unknown and options.OPTIONS.pop(unknown[1], None) is not None:

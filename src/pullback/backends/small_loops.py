@@ -26,7 +26,7 @@ from pullback.core.jaxpr import Eqn, Jaxpr, Var, subjaxprs
 
 ATTRIBUTES = 'mhlo.frontend_attributes = {inlineable = "false", xla_cpu_small_call = "true"}'
 """What makes the compiler keep a call, and treat it as a small loop."""
-LARGEST = 1024
+MOST_ELEMENTS = 1024
 """The most elements that an array of such a program may have."""
 TWO_PARTS = 200
 """Programs of so many equations are worth being compiled in two parts at the same time."""
@@ -52,7 +52,7 @@ length."""
 def is_small_loop(lines: Iterable[str]) -> bool:
     """Whether the lines of a program, in StableHLO, are of a loop over small arrays, and nothing else."""
     text = "\n".join(lines)
-    return _LOOP in text and largest(text) <= LARGEST and all(map(_is_allowed, set(re.findall(_OPERATION, text))))
+    return _LOOP in text and largest(text) <= MOST_ELEMENTS and all(map(_is_allowed, set(re.findall(_OPERATION, text))))
 
 
 def _is_allowed(operation: str) -> bool:
@@ -63,7 +63,10 @@ def _is_allowed(operation: str) -> bool:
 
 def largest(text: str) -> int:
     """The number of elements of the largest array in a program."""
-    return max((math.prod(map(int, shape[:-1].split("x"))) for shape in set(re.findall(_SHAPE, text))), default=1)
+    largest = 1
+    for shape in set(re.findall(_SHAPE, text)):
+        largest = max(largest, math.prod(map(int, shape[:-1].split("x"))))
+    return largest
 
 
 def halves(jaxpr: Jaxpr) -> list[Jaxpr]:

@@ -15,7 +15,7 @@ import numpy as np
 from pullback.core import dtypes
 
 DType = np.dtype[Any]
-_WORD, _BYTE, _SIGNED_BYTE, _HALF = (np.dtype(t) for t in (np.uint64, np.uint8, np.int8, np.uint16))
+_WORD, _BYTE, _SIGNED_BYTE, _HALF = map(np.dtype, (np.uint64, np.uint8, np.int8, np.uint16))
 _BOOL = np.dtype(np.bool_)
 
 

@@ -9,7 +9,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
-from pullback.backends import client
+from pullback.backends.backend import backend
 from pullback.core import tree, tree_nodes
 
 _registry: Any = None
@@ -19,7 +19,7 @@ def registry() -> Any:
     """The runtime's registry of nodes, with the classes that are registered with :mod:`pullback.core.tree_nodes`."""
     global _registry
     if _registry is None:
-        made = client.library().jax.pytree.PyTreeRegistry()
+        made = backend().tree_registry()
         made.register_node(OrderedDict, lambda x: (tuple(x.values()), tuple(x)), lambda k, v: OrderedDict(zip(k, v)))
         made.register_node(deque, lambda x: (tuple(x), x.maxlen), lambda maxlen, v: deque(v, maxlen))
         made.register_node(defaultdict, _flatten_defaultdict, _unflatten_defaultdict)

@@ -307,7 +307,7 @@ def fresh(x: ArrayImpl) -> ArrayImpl:
     """Another array of the same elements, which are shared: donating or deleting one array leaves the other alone.
 
     Elements on the host stay as long as an array refers to them. A buffer on a device that two arrays share is
-    marked as such: a donated array takes a copy of it first (see ``transforms/dispatch``).
+    marked as such: a donated array takes a copy of it first (see ``transforms/jit/stages``).
     """
     if type(x) is ArrayImpl:
         out = _new(ArrayImpl)

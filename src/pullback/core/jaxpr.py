@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from pullback.core import source
@@ -11,6 +12,8 @@ from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import ArgumentError, JaxprError, PullbackError
 from pullback.core.trace import Primitive, missing_rule, state
 from pullback.core.types import ShapedArray
+
+aval_of = attrgetter("aval")
 
 
 class Var:
@@ -169,12 +172,12 @@ class Jaxpr:
     @property
     def in_avals(self) -> list[ShapedArray]:
         """The types of its inputs."""
-        return [v.aval for v in self.invars]
+        return list(map(aval_of, self.invars))
 
     @property
     def out_avals(self) -> list[ShapedArray]:
         """The types of its results."""
-        return [v.aval for v in self.outvars]
+        return list(map(aval_of, self.outvars))
 
     def replace(self, **changes: Any) -> Jaxpr:
         """The program with some of its attributes replaced."""
@@ -216,11 +219,11 @@ class ClosedJaxpr:
 
     @property
     def in_avals(self) -> list[ShapedArray]:
-        return [v.aval for v in self.jaxpr.invars]
+        return list(map(aval_of, self.jaxpr.invars))
 
     @property
     def out_avals(self) -> list[ShapedArray]:
-        return [v.aval for v in self.jaxpr.outvars]
+        return list(map(aval_of, self.jaxpr.outvars))
 
     @property
     def eqns(self) -> list[Eqn]:
@@ -473,7 +476,7 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
         return out
     if primitive.multiple_results:
         return [a.update(weak_type=a.dtype.kind != "b") for a in out]
-    return out.update(weak_type=out.dtype.kind != "b")
+    return ShapedArray(out.shape, out.dtype, out.dtype.kind != "b", out.varying)
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import bindings
+from pullback.backends import bindings, client
 from pullback.backends.bindings import LoweringRuleContext as LoweringRuleContext
 from pullback.backends.hlo import _nested, element_type, tensor_type
 from pullback.core import dtypes, rules
@@ -35,7 +35,7 @@ _BINDINGS = {"ir": "ir", "hlo": "dialects.stablehlo"}
 
 def __getattr__(name: str) -> Any:
     if name in _BINDINGS:
-        return bindings.module(_BINDINGS[name])
+        return client.mlir(_BINDINGS[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -156,12 +156,12 @@ def _as_ours(primitive: Primitive, rule: Callable[..., Any]) -> Rule:
 
 def dtype_to_ir_type(dtype: Any) -> Any:
     """The ``ir.Type`` of an element, within a rule."""
-    return bindings.module("ir").Type.parse(element_type(dtypes.canonicalize_dtype(dtype)))
+    return client.mlir("ir").Type.parse(element_type(dtypes.canonicalize_dtype(dtype)))
 
 
 def aval_to_ir_type(aval: ShapedArray) -> Any:
     """The ``ir.Type`` of an array, within a rule."""
-    return bindings.module("ir").Type.parse(tensor_type(aval.shape, aval.dtype))
+    return client.mlir("ir").Type.parse(tensor_type(aval.shape, aval.dtype))
 
 
 def ir_constant(value: Any) -> Any:
@@ -177,10 +177,10 @@ def ir_constant(value: Any) -> Any:
     """
     (x,) = rules.settled([value])
     text = _nested(np.asarray(x)) if x.size else ""
-    attribute = bindings.module("ir").Attribute.parse(f"dense<{text}> : {tensor_type(x.shape, x.dtype)}")
-    return bindings.module(_BINDINGS["hlo"]).ConstantOp(attribute).result
+    attribute = client.mlir("ir").Attribute.parse(f"dense<{text}> : {tensor_type(x.shape, x.dtype)}")
+    return client.mlir(_BINDINGS["hlo"]).ConstantOp(attribute).result
 
 
 def dense_int_array(values: Any) -> Any:
     """An attribute that is a list of integers, within a rule."""
-    return bindings.module("ir").DenseI64ArrayAttr.get([int(n) for n in values])
+    return client.mlir("ir").DenseI64ArrayAttr.get([int(n) for n in values])

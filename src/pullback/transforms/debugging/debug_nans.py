@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.backend import backend
+from pullback.backends.buffers import from_buffer
 from pullback.core import dtypes, source
 from pullback.core import trace as trace_module
 from pullback.core.array import ArrayImpl, as_array, host_value, signature, typeof
@@ -129,16 +131,13 @@ def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
     Args:
       program: it must not take the memory of its inputs, which may be needed again.
     """
-    from pullback.backends.client import fetch
-    from pullback.backends.programs import from_buffer
-
     closed: ClosedJaxpr = program.lowered.closed
     name = program.lowered.module.name.removeprefix("jit_")
 
     def run(buffers: list[Any]) -> list[Any]:
         outs: list[Any] = program.run(buffers)
         for buffer, aval in zip(outs, closed.out_avals, strict=True):
-            found = _found(fetch(buffer, aval.dtype)) if dtypes.is_inexact(aval.dtype) else None
+            found = _found(backend().fetch(buffer, aval.dtype)) if dtypes.is_inexact(aval.dtype) else None
             if found is not None:
                 kinds = [signature(a.shape, a.dtype, bool(a.weak_type)) for a in closed.in_avals]
                 raise _run_again(closed, list(map(from_buffer, buffers, kinds)), name, found[0])

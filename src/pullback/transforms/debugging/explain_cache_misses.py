@@ -52,7 +52,7 @@ def _differences(key: Any, other: Any, call: Any) -> list[str]:
         return out
     for i, (a, b) in enumerate(zip(avals, old_avals, strict=True)):
         if a != b:
-            out.append(f"{call.place(i)}: {_kind(a, b)}, it was {_kind(b, a)}")
+            out.append(f"{call.arg_name(i)}: {_kind(a, b)}, it was {_kind(b, a)}")
     return out or ["nothing that is visible: the program that was known has been dropped"]
 
 

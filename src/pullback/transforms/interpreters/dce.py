@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import compress
+from typing import Any
 
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
@@ -12,19 +14,16 @@ DceRule = Callable[[list[bool], Eqn], Eqn | None]
 
 def live_equations(eqns: Sequence[Eqn], results: Sequence[Atom]) -> tuple[list[Eqn], set[Var]]:
     """The equations, in order, that some results need or that have effects, and all the variables that those read."""
-    live = {a for a in results if isinstance(a, Var)}
+    live: set[Any] = set(results)  # numbers too, which nobody asks for
     kept: list[Eqn] = []
     for eqn in reversed(eqns):
-        used = [v in live for v in eqn.outvars]
-        if True not in used and not eqn.effect:
+        if live.isdisjoint(eqn.outvars) and not eqn.effect:
             continue
         rule = eqn.primitive.dce_rule
-        smaller = eqn if rule is None else rule(used, eqn)
+        smaller = eqn if rule is None else rule(list(map(live.__contains__, eqn.outvars)), eqn)
         if smaller is not None:
             kept.append(smaller)
-            for a in smaller.invars:
-                if type(a) is Var:
-                    live.add(a)
+            live.update(smaller.invars)
     return kept[::-1], live
 
 
@@ -53,12 +52,11 @@ def dce_jaxpr(
     """
     keep = flags(instantiate, len(jaxpr.invars), "inputs")
     used = flags(used_outputs, len(jaxpr.outvars), "results")
-    results = [a for a, u in zip(jaxpr.outvars, used, strict=True) if u]
+    results = list(compress(jaxpr.outvars, used))
     eqns, live = live_equations(jaxpr.eqns, results)
     used_inputs = [k or v in live for k, v in zip(keep, jaxpr.invars, strict=True)]
-    constvars = [v for v in jaxpr.constvars if v in live]
-    invars = [v for v, u in zip(jaxpr.invars, used_inputs, strict=True) if u]
-    return Jaxpr(constvars, invars, eqns, results), used_inputs
+    constvars = list(filter(live.__contains__, jaxpr.constvars))
+    return Jaxpr(constvars, list(compress(jaxpr.invars, used_inputs)), eqns, results), used_inputs
 
 
 def dce_closed_jaxpr(
@@ -77,7 +75,7 @@ def dce_closed_jaxpr(
 
 def close(jaxpr: Jaxpr, values: dict[Var, object]) -> ClosedJaxpr:
     """A jaxpr with the values of its constants, found by variable."""
-    return ClosedJaxpr(jaxpr, [values[v] for v in jaxpr.constvars])
+    return ClosedJaxpr(jaxpr, list(map(values.__getitem__, jaxpr.constvars)))
 
 
 def flags(given: Sequence[bool] | bool, count: int, what: str) -> list[bool]:

@@ -11,7 +11,7 @@ from pullback.core import dtypes, source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, refuse_masked, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, DtypeError, OperandError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, check_jaxpr, infer, is_literal
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, aval_of, check_jaxpr, infer, is_literal
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, staging, state
 from pullback.core.types import Shape, ShapedArray
 from pullback.transforms.functions.arguments import (
@@ -105,7 +105,7 @@ class StageTrace(Trace):
                 invars.append(self.atom(x))
         if scalars:
             _settle_literals(invars, args)
-        aval = infer(primitive, [a.aval for a in invars], params)
+        aval = infer(primitive, list(map(aval_of, invars)), params)
         made_at = state.source_loc or source.here()
         if primitive.multiple_results:
             outvars = [Var(a) for a in aval]
@@ -193,7 +193,7 @@ def stage_flat(
 
 def hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     """A program whose captured tracers are inputs, after the others; and these tracers."""
-    captured = [x for x in closed.consts if isinstance(x, Tracer)]
+    captured = [x for x in closed.consts if isinstance(x, Tracer)] if closed.consts else []
     if not captured:
         return closed, captured
     jaxpr = closed.jaxpr

@@ -10,27 +10,19 @@ from types import MethodType
 from typing import Any
 
 from pullback.backends import forks
+from pullback.backends.buffers import buffers_of, from_buffer
 from pullback.core import source, tree
 from pullback.core.array import DeviceArray, signature_of, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError
-from pullback.core.jaxpr import eval_jaxpr
+from pullback.core.jaxpr import aval_of, eval_jaxpr
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, Tracer, state
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf, qualified_name, watching
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
-from pullback.transforms.jit.dispatch import (
-    Entry,
-    Traced,
-    all_caches,
-    buffers_of,
-    caches_of,
-    from_buffer,
-    keep,
-    lower,
-    run,
-)
+from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.jit_arguments import Call, Options, numbers_and_names
+from pullback.transforms.jit.stages import Compiled, Lowered, Traced
 from pullback.transforms.programs.jit_primitive import jit_p
 
 _signatures = attrgetter("_signature")
@@ -75,12 +67,12 @@ class JitFunction(OwnsPrograms):
                     pass
                 if entry is not None:
                     if not entry.simple or next(_frees):
-                        return run(entry, leaves)
+                        return entry.run(leaves)
                     try:
                         buffers = list(map(buffers_of, leaves))
                     except AttributeError:
-                        return run(entry, leaves)
-                    outs = entry.execute(buffers).consume_with_handlers(entry.handlers)
+                        return entry.run(leaves)
+                    outs = entry.collect(entry.execute(buffers), entry.handlers)
                     unflatten = entry.unflatten
                     if unflatten is None:
                         x = _new(DeviceArray)
@@ -99,15 +91,17 @@ class JitFunction(OwnsPrograms):
             return self._fun(*args, **kwargs)
         call = Call(self._fun, self._options, args, kwargs)
         leaves = call.arrays()
-        if state.trace.is_bottom and not any(isinstance(x, Tracer) for x in leaves):
+        if state.trace.is_bottom and not [x for x in leaves if isinstance(x, Tracer)]:
             if self._plain and not kwargs:
                 self._nested = call.nested
-            key = self._key(call, leaves)
+            kinds = list(map(signature_of, leaves))
+            key = self._key(call, kinds)
             entry = self._compiled.get(key)
             if entry is None:
-                entry = self._compile(call, leaves)
-                keep(self._compiled, key, entry)
-            return run(entry, leaves)
+                traced = self._trace(call, list(map(aval_of, kinds)))
+                entry = Compiled(Lowered(traced, call, kinds), self._options.compiler_options)
+                self._compiled.keep(key, entry)
+            return entry.run(leaves)
         if self._options.compiler_options:
             raise ArgumentError(
                 f"jit of {name_of(self._fun)}: compiler_options={dict(self._options.compiler_options)} are for a "
@@ -117,14 +111,13 @@ class JitFunction(OwnsPrograms):
         traced = self._trace(call, list(map(typeof, leaves)))
         operands = [*leaves, *traced.captured]
         if self._options.inline:
-            outs = eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *operands)
+            outs = eval_jaxpr(traced.jaxpr.jaxpr, traced.jaxpr.consts, *operands)
         else:
-            outs = jit_p.bind(*operands, jaxpr=traced.closed, name=self._name)
+            outs = jit_p.bind(*operands, jaxpr=traced.jaxpr, name=call.fun_name)
         return tree.unflatten(traced.out_tree, outs)
 
-    def _key(self, call: Call, leaves: Sequence[Any]) -> tuple[Any, ...]:
+    def _key(self, call: Call, kinds: Sequence[Any]) -> tuple[Any, ...]:
         """The key of a compiled entry, which the quick way builds too."""
-        kinds = map(signature_of, leaves)
         if not self._plain:
             return (config.trace_context, call.treedef, *kinds)
         if not (call.nested or call.kwargs):
@@ -138,10 +131,6 @@ class JitFunction(OwnsPrograms):
         except (TypeError, ValueError):
             treedef = call.treedef
         return (config.trace_context, treedef, *kinds)
-
-    @property
-    def _name(self) -> str:
-        return getattr(self._fun, "__name__", None) or type(self._fun).__name__
 
     # Tracing and compiling
 
@@ -157,32 +146,32 @@ class JitFunction(OwnsPrograms):
             explain(self, call, avals, list(self._traced))
         traced = _trace(self._fun, call, avals)
         if not traced.captured:
-            keep(self._traced, key, traced)
+            self._traced.keep(key, traced)
         return traced
-
-    def _compile(self, call: Call, leaves: Sequence[Any]) -> Entry:
-        avals = [signature_of(x).aval for x in leaves]
-        traced = self._trace(call, avals)
-        return lower(self._options, self._name, traced, leaves, call).compile(self._options.compiler_options)
 
     # Looking inside
 
-    def trace(self, *args: Any, **kwargs: Any) -> Any:
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The program for some arguments (arrays, or anything with ``shape`` and ``dtype``), which is not run.
 
         >>> import pullback.numpy as pnp
         >>> jit(pnp.sin).trace(1.0).jaxpr
         { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
         """
-        from pullback.transforms.jit import stages
-
         try:
-            return stages.trace(self, args, kwargs)
+            call = Call(self._fun, self._options, args, kwargs)
+            traced = self._trace(call, call.avals())
+            if traced.captured:
+                raise ArgumentError(
+                    f"jit of {name_of(self._fun)}: it captured a value that another transformation traces, "
+                    f"{traced.captured[0]!r}, so it cannot be compiled by itself. Pass the value as an argument."
+                )
+            return Traced(traced.jaxpr, traced.out_tree, [], call)
         except Exception as error:
             source.hide_internal_frames(error)
             raise
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The program for some arguments as text for the compiler.
 
         >>> import pullback.numpy as pnp
@@ -231,7 +220,7 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
         out_leaves, out_tree = tree.flatten(call.call(tracers))
         return [out_leaf(x, fun) for x in out_leaves]
 
-    closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.place))
+    closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.arg_name))
     return Traced(closed, out_tree, captured)
 
 
@@ -301,28 +290,32 @@ def jit(
     if fun is None:
         return functools.partial(jit, **given)
     check_callable(fun, "jit")
+    return JitFunction(fun, _PLAIN if given == _DEFAULTS else _options(fun, **given))
+
+
+_DEFAULTS = dict(jit.__kwdefaults__ or {})
+_PLAIN = Options(((), ()), ((), ()), False, False, None)
+
+
+def _options(
+    fun: Any, *, static_argnums: Any, static_argnames: Any, donate_argnums: Any, donate_argnames: Any,
+    keep_unused: bool, inline: bool, device: Any, backend: Any, compiler_options: Any,
+) -> Options:  # fmt: skip
+    """The options of :func:`jit`, checked."""
     static = numbers_and_names(fun, static_argnums, static_argnames, "static")
     donated = numbers_and_names(fun, donate_argnums, donate_argnames, "donate")
-    _check_disjoint(fun, static, donated)
-    where = _place(fun, device, backend)
-    return JitFunction(fun, Options(static, donated, inline, keep_unused, where, _options(compiler_options)))
-
-
-def _check_disjoint(fun: Any, static: Any, donated: Any) -> None:
     both = set(static[0]) & set(donated[0]) | set(static[1]) & set(donated[1])
     if both:
         shown = sorted(both, key=str)
         raise ArgumentError(f"jit of {name_of(fun)}: arguments cannot be both static and donated: {shown}")
 
-
-def _place(fun: Any, device: Any, backend: Any) -> Any:
-    """Where to run, by one of two names."""
     if device is not None and backend is not None:
         raise ArgumentError(f"jit of {name_of(fun)}: give device or backend, not both; got {device!r} and {backend!r}")
-    return backend if device is None else device
+    chosen = backend if device is None else device
+    return Options(static, donated, inline, keep_unused, chosen, _compiler_options(compiler_options))
 
 
-def _options(given: Any) -> tuple[tuple[str, Any], ...]:
+def _compiler_options(given: Any) -> tuple[tuple[str, Any], ...]:
     """Options of the compiler as something hashable."""
     if given is None:
         return ()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from operator import attrgetter, is_
 from typing import Any
 
 import numpy as np
 
+from pullback.backends import transfers
+from pullback.backends.buffers import snapshot
 from pullback.core import tree
 from pullback.core.array import Array, as_array
 from pullback.core.config import config
@@ -43,7 +46,10 @@ class Options:
         self.device = device
 
     def key(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self.__slots__)
+        return _values_of(self)
+
+
+_values_of = attrgetter(*Options.__slots__)
 
 
 class Call:
@@ -66,7 +72,7 @@ class Call:
         if options.static_nums or options.static_names:
             self._split(options)
         self.leaves, self.in_tree = tree.flatten((self.args, self.kwargs))
-        self.nested = len(self.leaves) != len(args) or any(not tree.all_leaves([x]) for x in args)
+        self.nested = len(self.leaves) != len(args) or not all(map(is_, self.leaves, args))
         self.treedef: Any = self.in_tree if self.nested or self.kwargs else len(args)
         if self.static:
             self.treedef = (self.treedef, tuple((k, type(v), v) for k, v in self.static.items()))
@@ -107,8 +113,6 @@ class Call:
 
     def _array(self, i: int, x: Any) -> Array:
         if config.transfer_guard_host_to_device is not None and state.trace.is_bottom:
-            from pullback.backends import transfers
-
             transfers.check("host_to_device", as_array(x).aval)
         try:
             if (
@@ -118,8 +122,6 @@ class Call:
                 and x.dtype.kind != "O"
                 and canonicalize_dtype(x.dtype) is x.dtype
             ):
-                from pullback.backends.programs import snapshot
-
                 return snapshot(x)
             return as_array(x)
         except OperandError as error:
@@ -137,11 +139,16 @@ class Call:
 
     def _refusal(self, i: int, error: OperandError) -> OperandError:
         return type(error)(
-            f"jit of {name_of(self.fun)}, {self.place(i)}: {error} An argument that is no array must be declared "
+            f"jit of {name_of(self.fun)}, {self.arg_name(i)}: {error} An argument that is no array must be declared "
             "static: jit(f, static_argnums=...) or static_argnames=...; a program is compiled for each of its values."
         )
 
-    def place(self, i: int) -> str:
+    @property
+    def fun_name(self) -> str:
+        """The name of the function, by which its program is called."""
+        return getattr(self.fun, "__name__", None) or type(self.fun).__name__
+
+    def arg_name(self, i: int) -> str:
         """The name of leaf ``i``."""
         positions = [k for k in range(len(self.args) + len(self.static)) if k not in self.static]
         full = list(self.args)

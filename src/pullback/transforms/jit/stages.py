@@ -1,99 +1,117 @@
-"""Ahead of time: what ``jit`` does at the first call, one step at a time: trace, lower, compile, call."""
+"""The steps of ``jit``: a function is traced, lowered to text for the compiler, compiled, and run.
+
+``jit`` takes them all at the first call; ``jit(f).trace(...).lower().compile()`` takes them one at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from pullback.backends import forks
+from pullback.backends import devices, forks
+from pullback.backends.backend import backend
+from pullback.backends.buffers import buffers_on, from_buffer
 from pullback.core import source, tree
-from pullback.core.array import Array, ArrayImpl, as_array
-from pullback.core.errors import ArgumentError
-from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.array import Array, ArrayImpl, DeviceArray, Signature, as_array, delete, fresh, signature_of
+from pullback.core.errors import ArgumentError, DonationWarning
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ShapedArray
+from pullback.transforms.debugging.debug_nans import checked_run, checking
 from pullback.transforms.functions.arguments import name_of
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.stage import ShapeDtypeStruct
-from pullback.transforms.jit import dispatch
-from pullback.transforms.jit.jit import JitFunction
+from pullback.transforms.jit.caches import all_caches
 from pullback.transforms.jit.jit_arguments import Call
 
-
-def trace(function: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
-    """See :meth:`JitFunction.trace`."""
-    call = Call(function._fun, function._options, args, kwargs)
-    avals = call.avals()
-    traced = function._trace(call, avals)
-    if traced.captured:
-        raise ArgumentError(
-            f"jit of {name_of(function._fun)}: it captured a value that another transformation traces, "
-            f"{traced.captured[0]!r}, so it cannot be compiled by itself. Pass the value as an argument."
-        )
-    return Traced(function, call, traced, avals)
-
-
-def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+if TYPE_CHECKING:
+    from pullback.backends.programs import Program
 
 
 class Traced:
     """A function that was traced for some kinds of arguments.
 
     Attributes:
-      jaxpr: its program.
-      out_info: the types of its results, a tree of ``ShapeDtypeStruct``.
-      fun_name: its name.
+      jaxpr: its program; arrays of enclosing transformations that it captured are inputs, after the others.
+      out_tree: the tree of its results.
+      captured: those arrays.
+      call: the arguments, if the user asked for this step: what is kept for later calls holds none.
     """
 
-    def __init__(
-        self, function: JitFunction, call: Call, traced: dispatch.Traced, avals: Sequence[ShapedArray]
-    ) -> None:
-        self._function = function
-        self._call = call
-        self._traced = traced
-        self._avals = list(avals)
-        self.fun_name = function._name
+    __slots__ = ("__weakref__", "call", "captured", "jaxpr", "out_tree")
+
+    def __init__(self, jaxpr: ClosedJaxpr, out_tree: Any, captured: list[Any], call: Call | None = None) -> None:
+        self.jaxpr = jaxpr
+        self.out_tree = out_tree
+        self.captured = captured
+        self.call: Any = call
 
     @property
-    def jaxpr(self) -> ClosedJaxpr:
-        return self._traced.closed
-
-    @property
-    def out_info(self) -> Any:
-        return tree.unflatten(self._traced.out_tree, list(map(_struct, self.jaxpr.out_avals)))
-
-    @property
-    def in_avals(self) -> list[ShapedArray]:
-        """The types of the arguments' leaves."""
-        return self._avals
-
-    def lower(self) -> Lowered:
-        """The program as text for the compiler, for the device on which the arguments are."""
-        leaves = [x for x in self._call.leaves if isinstance(x, ArrayImpl)]
-        return Lowered(self, dispatch.lower(self._function._options, self.fun_name, self._traced, leaves, self._call))
-
-
-class Lowered:
-    """A function as text for the compiler."""
-
-    def __init__(self, traced: Traced, plan: Any) -> None:
-        self._traced = traced
-        self._plan = plan
-
-    @property
-    def in_tree(self) -> Any:
-        """The tree of the arguments, ``(args, kwargs)``, without the static ones."""
-        return self._traced._call.in_tree
-
-    @property
-    def out_tree(self) -> Any:
-        """The tree of the results."""
-        return self._traced._traced.out_tree
+    def fun_name(self) -> str:
+        """The name of the function."""
+        return self.call.fun_name  # type: ignore[no-any-return]
 
     @property
     def out_info(self) -> Any:
         """The types of the results, a tree of ``ShapeDtypeStruct``."""
-        return self._traced.out_info
+        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self.jaxpr.out_avals]
+        return tree.unflatten(self.out_tree, structs)
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        """The types of the arguments' leaves."""
+        return self.jaxpr.in_avals
+
+    def lower(self) -> Lowered:
+        """The program as text for the compiler, for the device on which the arguments are."""
+        return Lowered(self, self.call, [signature_of(x) for x in self.call.leaves if isinstance(x, ArrayImpl)])
+
+
+class Lowered:
+    """A traced function as text for the compiler, and how its arguments and results are those of the function.
+
+    Attributes:
+      program: the text, for a device.
+      kept: the leaves of the arguments that the program takes, or None if it takes all.
+      out_index: None, or for each result of the function where it is: a number of a result of the program, or ``~i``
+        for leaf i of the arguments, which is handed through.
+      donated: the leaves of the arguments whose memory it takes.
+      asked_for: whether somebody asked for the device, so that the results stay there.
+    """
+
+    __slots__ = ("__weakref__", "asked_for", "donated", "kept", "out_index", "program", "traced")
+
+    def __init__(self, traced: Traced, call: Call, kinds: Sequence[Signature]) -> None:
+        from pullback.backends import programs
+
+        self.traced = traced
+        name = call.fun_name
+        device, self.asked_for = devices.device_for(kinds, name)
+        if call.options.device is not None:
+            device, self.asked_for = devices.device_named(call.options.device), True
+        self.out_index, jaxpr = _without_forwarded(traced.jaxpr)
+        jaxpr, used = dce_closed_jaxpr(jaxpr, [True] * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
+        self.kept = None if all(used) else [i for i, u in enumerate(used) if u]
+        self.donated, aliases = _aliases(jaxpr, self.kept, self.out_index, call)
+        if checking():
+            aliases = {}  # what gives a NaN is run again on its inputs
+        self.program = programs.Lowered(jaxpr, f"jit_{name}", device, aliases)
+
+    @property
+    def in_tree(self) -> Any:
+        """The tree of the arguments, ``(args, kwargs)``, without the static ones."""
+        return self.traced.call.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """The tree of the results."""
+        return self.traced.out_tree
+
+    @property
+    def out_info(self) -> Any:
+        """The types of the results, a tree of ``ShapeDtypeStruct``."""
+        return self.traced.out_info
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program.
@@ -105,14 +123,12 @@ class Lowered:
         Raises:
           ArgumentError: another dialect (a ValueError).
         """
-        text = self._plan.lowered.module.text(locations=debug_info)
+        text = self.program.module.text(locations=debug_info)
         if dialect in (None, "stablehlo"):
-            return text  # type: ignore[no-any-return]
+            return text
         if dialect != "hlo":
             raise ArgumentError(f"as_text: dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
-        from pullback.backends import client
-
-        return client.hlo_text(text)
+        return backend().hlo_text(text)
 
     def compiler_ir(self, dialect: str | None = None) -> str:
         """The program as text."""
@@ -120,9 +136,7 @@ class Lowered:
 
     def cost_analysis(self) -> dict[str, float]:
         """The compiler's estimate of operations and memory traffic, before it optimises."""
-        from pullback.backends import client
-
-        return client.cost_analysis(self._plan.lowered.module.text(), self._plan.lowered.device)
+        return backend().cost_analysis(self.program.module.text(), self.program.device)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """The program, ready to run.
@@ -134,65 +148,195 @@ class Lowered:
           CompilationError: the compiler refuses the program or an option (a RuntimeError).
         """
         try:
-            given = dict(self._traced._function._options.compiler_options)
-            return Compiled(self, self._plan.compile(tuple(sorted({**given, **(compiler_options or {})}.items()))))
+            given = {**dict(self.traced.call.options.compiler_options), **(compiler_options or {})}
+            return Compiled(self, tuple(sorted(given.items())))
         except Exception as error:
             source.hide_internal_frames(error)
             raise
 
 
 class Compiled:
-    """A function compiled for some kinds of arguments; it is called with such, without the static ones."""
+    """A function compiled for some kinds of arguments; it is called with such, without the static ones.
 
-    def __init__(self, lowered: Lowered, entry: dispatch.Entry) -> None:
-        self._lowered = lowered
-        self._entry = entry
-        self.in_tree = lowered.in_tree
-        self.out_tree = lowered.out_tree
-        self.out_info = lowered.out_info
+    ``jit`` keeps it for the calls that follow.
+
+    Attributes:
+      kinds: the signatures of the results of its program.
+      unflatten: makes the tree of the results, or None for a single array.
+      simple: whether the program takes all leaves and gives all results, so that nothing has to be done but
+        ``collect(execute(buffers), handlers)``, see :class:`pullback.backends.backend.Executable`.
+      start: ``start(buffers)`` runs the program.
+    """
+
+    __slots__ = (
+        "__weakref__", "collect", "execute", "handlers", "kinds", "lowered", "program", "simple", "start", "unflatten",
+    )  # fmt: skip
+
+    def __init__(self, lowered: Lowered, options: Sequence[tuple[str, Any]]) -> None:
+        from pullback.backends import trees
+
+        self.lowered = lowered
+        self.program: Program = lowered.program.compile(options)
+        executable = self.program.executable
+        checked = checking()
+        self.start = checked_run(self.program) if checked else executable.run
+        self.execute: Callable[[list[Any]], Any] = executable.execute
+        self.collect: Callable[[Any, Any], list[Any]] = executable.collect
+        self.handlers: Any = executable.handlers
+        self.kinds: list[Signature] = self.program.signatures(lowered.asked_for)
+        out_tree = lowered.traced.out_tree
+        self.unflatten: Any = None if out_tree.is_leaf() else trees.unflattener(out_tree)
+        self.simple = not (
+            lowered.kept is not None or lowered.donated or self.program.captured or lowered.out_index is not None
+            or devices.several_in_use or lowered.program.module.callbacks or checked
+        )  # fmt: skip
+
+    in_tree = property(lambda self: self.lowered.in_tree, doc="The tree of the arguments, without the static ones.")
+    out_tree = property(lambda self: self.lowered.out_tree, doc="The tree of the results.")
+    out_info = property(lambda self: self.lowered.out_info, doc="The types of the results.")
+
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """The results for the leaves of some arguments."""
+        lowered, program, given = self.lowered, self.program, leaves
+        kept, donated, out_index = lowered.kept, lowered.donated, lowered.out_index
+        if kept is not None:
+            leaves = [leaves[i] for i in kept]
+        if donated:
+            if len({id(given[i]) for i in donated}) < len(donated):
+                raise ArgumentError("an array was donated twice in one call: its memory can become one result only")
+            for i in donated:
+                _let_go(given[i])
+        buffers = buffers_on(program.device, leaves, program.captured)
+        if donated and len(set(map(id, buffers))) < len(buffers):
+            for i in donated:  # an operand twice: what is donated is a copy
+                position = i if kept is None else kept.index(i)
+                buffers[position] = backend().copied(buffers[position])
+        outs: list[ArrayImpl] = list(map(from_buffer, self.start(buffers), self.kinds))
+        if out_index is not None:
+            outs = [outs[i] if i >= 0 else fresh(given[~i]) for i in out_index]
+        for i in donated:
+            delete(given[i])
+        unflatten = self.unflatten
+        return outs[0] if unflatten is None else unflatten(outs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            forks.check(f"running the compiled {self._lowered._traced.fun_name}")
+            name = self.lowered.traced.fun_name
+            forks.check(f"running the compiled {name}")
             leaves, treedef = tree.flatten((args, kwargs))
             arrays = [x if isinstance(x, Array) else as_array(x) for x in leaves]
-            self._check(arrays, treedef)
+            self._check(name, arrays, treedef)
             if any(isinstance(x, Tracer) for x in arrays):
                 raise ArgumentError(
-                    f"the compiled {self._lowered._traced.fun_name} was called within a transformation "
-                    f"({state.trace.describe()}), but a compiled program cannot be transformed any more: use jit(f) "
-                    "itself"
+                    f"the compiled {name} was called within a transformation ({state.trace.describe()}), but a "
+                    "compiled program cannot be transformed any more: use jit(f) itself"
                 )
-            return dispatch.run(self._entry, arrays)
+            return self.run(arrays)
         except Exception as error:
             source.hide_internal_frames(error)
             raise
 
-    def _check(self, arrays: Sequence[Any], treedef: Any) -> None:
-        name = self._lowered._traced.fun_name
+    def _check(self, name: str, arrays: Sequence[Any], treedef: Any) -> None:
         if treedef != self.in_tree:
             raise ArgumentError(
                 f"the compiled {name} takes arguments of the tree {self.in_tree}, but they have the tree {treedef}"
             )
-        call, wrong = self._lowered._traced._call, []
-        for i, (x, a) in enumerate(zip(arrays, self._lowered._traced.in_avals, strict=True)):
-            if x.shape != a.shape or x.dtype != a.dtype:
-                wrong.append(f"{call.place(i)} must be {a}, but is {x.aval}")
+        traced = self.lowered.traced
+        wrong = [
+            f"{traced.call.arg_name(i)} must be {a}, but is {x.aval}"
+            for i, (x, a) in enumerate(zip(arrays, traced.in_avals, strict=True))
+            if x.shape != a.shape or x.dtype != a.dtype
+        ]
         if wrong:
             raise ArgumentError(f"the compiled {name} was called with other types: {'; '.join(wrong)}")
 
     def as_text(self) -> str:
         """The program as the compiler has optimised it."""
-        return self._entry.program.executable.loaded.get_hlo_text()  # type: ignore[no-any-return]
+        return self.program.executable.text()
 
     def cost_analysis(self) -> dict[str, float]:
         """The compiler's estimate of operations (``flops``) and memory traffic (``bytes accessed``)."""
-        return dict(self._entry.program.executable.loaded.cost_analysis())
+        return self.program.executable.cost_analysis()
 
     def memory_analysis(self) -> Any:
         """The bytes that arguments, results and temporary values take, as the compiler laid them out."""
-        return self._entry.program.executable.loaded.get_compiled_memory_stats()
+        return self.program.executable.memory_analysis()
 
     def runtime_executable(self) -> Any:
         """The executable of the runtime."""
-        return self._entry.program.executable.loaded
+        return self.program.executable.loaded
+
+
+def _not_simple() -> None:
+    """From now on it matters on which device a buffer is: no program can do without looking."""
+    for cache in all_caches.living():
+        for kept in list(cache.values()):
+            if isinstance(kept, Compiled):
+                kept.simple = False
+
+
+devices.when_several.append(_not_simple)
+
+
+def _let_go(x: Any) -> None:
+    """Let the elements of an array on a device be overwritten: forget the host's view of them, and leave them to others
+    that share them (see ``core.array.fresh``)."""
+    try:
+        buffer = x._buffer
+    except AttributeError:
+        return
+    if type(x) is ArrayImpl:
+        signature_of(x)
+        del x._value
+        x.__class__ = DeviceArray
+    if hasattr(buffer, "shared"):
+        x._buffer = backend().copied(buffer)
+
+
+def _without_forwarded(closed: ClosedJaxpr) -> tuple[list[int] | None, ClosedJaxpr]:
+    """The program without results that are inputs; and where each result is to be found."""
+    jaxpr = closed.jaxpr
+    if set(jaxpr.invars).isdisjoint(jaxpr.outvars):
+        return None, closed
+    inputs = {v: ~i for i, v in enumerate(jaxpr.invars)}
+    out_index: list[int] = []
+    outvars: list[Any] = []
+    for a in jaxpr.outvars:
+        if type(a) is Var and a in inputs:
+            out_index.append(inputs[a])
+        else:
+            out_index.append(len(outvars))
+            outvars.append(a)
+    return out_index, ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.eqns, outvars), closed.consts)
+
+
+def _aliases(
+    closed: ClosedJaxpr, kept: list[int] | None, out_index: list[int] | None, call: Call
+) -> tuple[tuple[int, ...], dict[int, int]]:
+    """The leaves that are donated, and for each input of the program that is, the result that takes its memory."""
+    if not (call.options.donated_nums or call.options.donated_names):
+        return (), {}
+    flags = call.donated_leaves()
+    inputs = range(len(flags)) if kept is None else kept
+    forwarded = {~i for i in out_index or () if i < 0}
+    free: dict[Any, deque[int]] = {}
+    for k, a in enumerate(closed.out_avals):
+        free.setdefault((a.shape, a.dtype), deque()).append(k)
+    donated, aliases, unusable = [], {}, []
+    for position, leaf in enumerate(inputs):
+        if not flags[leaf] or leaf in forwarded:
+            continue
+        aval = closed.in_avals[position]
+        matching = free.get((aval.shape, aval.dtype))
+        if matching:
+            aliases[position] = matching.popleft()
+            donated.append(leaf)
+        else:
+            unusable.append(f"{call.arg_name(leaf)} of type {aval}")
+    if unusable:
+        source.warn(
+            f"jit of {name_of(call.fun)}: these arguments were donated, but no result has their type, so that their "
+            f"memory cannot be used again, and they stay valid: {'; '.join(unusable)}",
+            DonationWarning,
+        )
+    return tuple(donated), aliases

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.core.array import SCALARS, ArrayImpl, as_array
+from pullback.core.array import SCALARS, ArrayImpl, as_array, signature_of
 from pullback.core.config import config
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
@@ -52,11 +52,11 @@ def _program(closed: ClosedJaxpr, name: str, device: Any) -> Any:
 
 def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     """The results of a program for concrete arrays, compiled for the device on which they are."""
-    from pullback.backends import placement
+    from pullback.backends.devices import device_for
 
     arrays = [_concrete(x) for x in args]
-    device, asked_for = placement.device_for(arrays, name)
-    return placement.call(_program(closed, name, device), arrays, asked_for)
+    device, asked_for = device_for(map(signature_of, arrays), name)
+    return _program(closed, name, device)(arrays, asked_for)  # type: ignore[no-any-return]
 
 
 def _concrete(x: Any) -> ArrayImpl:

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends import transfers
+from pullback.backends.backend import backend
+from pullback.backends.buffers import buffer_of, from_buffer
 from pullback.backends.devices import Device, SingleDeviceSharding, default_device, device
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, ArrayImpl, DeviceArray, as_array, delete, fresh, shared, signature, signature_of
@@ -20,9 +23,7 @@ def device_of(x: Any) -> Device:
         if chosen is not None:
             return chosen  # type: ignore[no-any-return]
         if hasattr(x, "_buffer"):
-            from pullback.backends import client
-
-            return client.device_of(x._buffer)
+            return backend().device_of(x._buffer)  # type: ignore[no-any-return]
     return default_device()
 
 
@@ -43,9 +44,6 @@ def _put_leaf(x: Any, destination: Device | None, donate: bool, may_alias: bool 
         raise type(error)(f"device_put: {error}") from None
     if not isinstance(array, ArrayImpl):
         return array  # traced: where it will be is decided for the whole program
-    from pullback.backends import client, transfers
-    from pullback.backends.programs import buffer_of, from_buffer
-
     with transfers.asked_for():
         buffer = buffer_of(array, device_of(array) if destination is None else destination)
     if destination is None:
@@ -53,7 +51,7 @@ def _put_leaf(x: Any, destination: Device | None, donate: bool, may_alias: bool 
     aval = array.aval
     kind = signature(aval.shape, aval.dtype, bool(aval.weak_type), destination)
     out = from_buffer(buffer, kind)
-    client.bound(destination)
+    backend().bound(destination)
     if array is x:
         if donate:
             delete(array)
@@ -109,8 +107,6 @@ def device_get(x: Any) -> Any:
     def get(leaf: Any) -> Any:
         return np.asarray(leaf) if isinstance(leaf, Array) and leaf.dtype != dtypes.key_dtype else leaf
 
-    from pullback.backends import transfers
-
     with transfers.asked_for():
         return tree.tree_map(get, x)
 
@@ -127,8 +123,7 @@ def block_until_ready(x: Any) -> Any:
     """
     waiting = [leaf._buffer for leaf in tree.leaves(x) if type(leaf) is DeviceArray]
     if waiting:
-        from pullback.backends.client import wait
-
+        wait = backend().wait
         for buffer in waiting:
             wait(buffer)
     return x
@@ -138,5 +133,5 @@ def copy_to_host_async(x: Any) -> Any:
     """A tree of arrays, whose elements are on their way to the host."""
     for leaf in tree.leaves(x):
         if type(leaf) is DeviceArray:
-            leaf._buffer._copy_single_device_array_to_host_async()
+            backend().fetch_ahead(leaf._buffer)
     return x

@@ -1,0 +1,140 @@
+"""What Pullback asks of a compiler: the protocol :class:`Backend`, and the one that is in use.
+
+The adapter of ``jaxlib``, :mod:`pullback.backends.client`, is a module whose functions implement it. Another compiler
+is another module of these functions: programs reach it as StableHLO text, and everything above works unchanged.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pullback.core.types import ShapedArray
+
+ADAPTER = "pullback.backends.client"
+"""The module that implements the protocol. It is imported at first use: arrays are computed eagerly without it."""
+
+Device = Any
+"""A :class:`pullback.backends.devices.Device`, which itself asks the backend for what it does not know."""
+Buffer = Any
+"""The elements of an array on a device: an object of the adapter's, on which ``is_ready()`` and attributes work."""
+
+
+class Executable(Protocol):
+    """A compiled program.
+
+    Attributes:
+      run: ``run(buffers)`` starts it, and returns the buffers of its results.
+      execute, collect, handlers: the same in two calls without a frame of ours, for the quick path of ``jit``:
+        ``collect(execute(buffers), handlers)``.
+      loaded: what the runtime has of it.
+    """
+
+    device: Device
+    loaded: Any
+    run: Callable[[list[Buffer]], list[Buffer]]
+    execute: Callable[[list[Buffer]], Any]
+    collect: Callable[[Any, Any], list[Buffer]]
+    handlers: Any
+
+    def text(self) -> str:
+        """The program as the compiler optimised it."""
+
+    def cost_analysis(self) -> dict[str, float]:
+        """The compiler's estimate of operations and memory traffic."""
+
+    def memory_analysis(self) -> Any:
+        """The bytes that arguments, results and temporary values take."""
+
+
+class Backend(Protocol):
+    """A compiler and the runtime of its programs."""
+
+    # Devices
+
+    def count(self, platform: str) -> int:
+        """The number of devices of a platform; BackendError if there is no such platform."""
+
+    def bound(self, device: Device) -> Any:
+        """What the runtime knows a device as; BackendError if it has no such device."""
+
+    def device_kind(self, device: Device) -> str:
+        """What the maker calls a device."""
+
+    def memory_stats(self, device: Device) -> dict[str, int] | None:
+        """The use of a device's memory in bytes, where it is counted."""
+
+    # Buffers
+
+    def put(self, value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Buffer:
+        """A NumPy value on a device; with ``copy`` the value may be written to afterwards."""
+
+    def move(self, buffer: Buffer, device: Device) -> Buffer:
+        """A buffer of one device on another."""
+
+    def copied(self, buffer: Buffer) -> Buffer:
+        """A copy of a buffer on the same device."""
+
+    def device_of(self, buffer: Buffer) -> Device:
+        """The device that a buffer is on."""
+
+    def fetch(self, buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """The elements of a buffer that holds an array of a dtype, once they are computed."""
+
+    def fetch_ahead(self, buffer: Buffer) -> None:
+        """Start to copy the elements of a buffer to the host."""
+
+    def wait(self, buffer: Buffer) -> None:
+        """Wait until the elements are computed; AllocationError or ExecutionError if the program failed."""
+
+    # Programs
+
+    def compile_text(
+        self,
+        text: str,
+        device: Device,
+        overrides: Sequence[tuple[str, Any]] = (),
+        callbacks: Sequence[Callable[..., Any]] = (),
+    ) -> Any:
+        """StableHLO text compiled for a device; CompilationError if the compiler refuses it."""
+
+    def executable(
+        self, loaded: Any, device: Device, out_avals: Sequence[ShapedArray], calls_python: bool = False
+    ) -> Executable:
+        """What :meth:`compile_text` or :meth:`deserialize` returned, ready to run."""
+
+    def hlo_text(self, text: str) -> str:
+        """StableHLO text in the compiler's own language, before it optimises."""
+
+    def cost_analysis(self, text: str, device: Device) -> dict[str, float]:
+        """The compiler's estimate for StableHLO text, before it optimises."""
+
+    def tree_registry(self) -> Any:
+        """A registry of nodes of trees, with ``register_node(class, flatten, unflatten)`` and ``flatten(tree)``, which
+        returns the leaves and an object with ``unflatten(leaves)``."""
+
+    # The cache on disk
+
+    def serialize(self, loaded: Any, device: Device) -> bytes:
+        """A compiled program as bytes; RuntimeError if the platform cannot."""
+
+    def deserialize(self, data: bytes, device: Device) -> Any:
+        """The compiled program from such bytes."""
+
+    def options_as_bytes(self, overrides: Sequence[tuple[str, Any]]) -> bytes:
+        """All options of a compilation, for the key of the cache."""
+
+    def version(self, device: Device) -> str:
+        """The releases of the compiler and of what runs its programs on a device."""
+
+
+@functools.cache
+def backend() -> Backend:
+    """The adapter in use."""
+    adapter: Any = importlib.import_module(ADAPTER)
+    return adapter  # type: ignore[no-any-return]
