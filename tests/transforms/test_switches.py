@@ -259,4 +259,4 @@ def test_nothing_is_left_of_a_switch() -> None:
     with pytest.raises(FloatingPointError), pullback.debug_nans():
         grad(lambda x: jnp.log(x - 1.0))(0.0)
     assert state.trace is EVAL
-    assert state.thread.checks is None
+    assert state.bottom is EVAL

@@ -14,8 +14,9 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar
+from pullback.core.config import config
 from pullback.core.errors import DtypeError
-from pullback.core.trace import Primitive, state
+from pullback.core.trace import Primitive, recorders, state
 from pullback.numpy import promotion
 from pullback.numpy.promotion import fits, inexact_operand, operand, promote, promote_all, refuse_options, strong
 from pullback.primitives.elementwise import convert_element_type
@@ -112,7 +113,7 @@ def inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 def _inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """The same, where one may be a Python number that takes the dtype of the other."""
-    if promotion.rank_watchers:
+    if recorders and config.numpy_rank_promotion != "allow":
         promotion.check_ranks(name, x, y)
     if isinstance(x, Array):
         if isinstance(y, Array):

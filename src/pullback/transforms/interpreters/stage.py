@@ -12,7 +12,7 @@ from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtyp
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, DtypeError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, check_jaxpr, infer, is_literal
-from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, staging, state
+from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, recorders, state
 from pullback.core.types import Shape, ShapedArray
 from pullback.transforms.functions.arguments import (
     api_boundary,
@@ -66,6 +66,9 @@ class StageTracer(Tracer):
         return f"It depends on {' and '.join(names)}.\n" if names else ""
 
 
+_aval = operator.attrgetter("aval")
+
+
 class StageTrace(Trace):
     """Records every operation as an equation.
 
@@ -105,7 +108,7 @@ class StageTrace(Trace):
                 invars.append(self.atom(x))
         if scalars:
             _settle_literals(invars, args)
-        aval = infer(primitive, [a.aval for a in invars], params)
+        aval = infer(primitive, list(map(_aval, invars)), params)
         made_at = state.source_loc or source.here()
         if primitive.multiple_results:
             outvars = [Var(a) for a in aval]
@@ -176,15 +179,15 @@ def stage_flat(
     try:  # an interrupt may come after any call
         state.source_loc = state.scope = None
         state.trace = trace
-        staging.append(trace)
+        recorders.append(trace)
         results = run(*[StageTracer(trace, v, None) for v in invars])
         outvars = [trace.atom(x) for x in results]
     finally:
         state.source_loc, state.scope = place, scope
         state.trace = trace.parent
         trace.live = False
-        if trace in staging:
-            staging.remove(trace)
+        if trace in recorders:
+            recorders.remove(trace)
     jaxpr = Jaxpr(list(trace.constvars.values()), invars, trace.eqns, outvars)
     if config.enable_checks:
         check_jaxpr(jaxpr, anew=False)
