@@ -555,7 +555,7 @@ _new = object.__new__
 
 def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], values: Any, params: dict[str, Any]) -> Any:
     """The result of a rule that runs within another rule; for any other failure, the error explained."""
-    if type(error) is RuntimeError and "already entered" in str(error) and primitive.host_rule is not None:
+    if type(error) is RuntimeError and _is_within_rule() and primitive.host_rule is not None:
         try:
             return primitive.host_rule(*values, **params)
         except Exception as inner:
@@ -564,6 +564,20 @@ def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], valu
     if better is error:
         raise error
     raise better from None
+
+
+def _is_within_rule() -> bool:
+    """Whether this thread runs a rule: in the context of ``state.silently``, which cannot be entered again."""
+    try:
+        state.silently(bool)
+    except RuntimeError:
+        return True
+    return False
+
+
+NUMPY_REFUSES = (TypeError, ValueError, OverflowError, MemoryError, RuntimeError)
+"""What NumPy raises where the general way converts, computes otherwise, or explains the error: operands that do not
+fit, a number or a result that is too large, and a context that cannot be entered again, within a rule."""
 
 
 def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any], bool | None]:

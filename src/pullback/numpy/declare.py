@@ -16,7 +16,7 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar
 from pullback.core.config import config
 from pullback.core.errors import DtypeError
-from pullback.core.trace import Primitive, recorders, state
+from pullback.core.trace import NUMPY_REFUSES, Primitive, recorders, state
 from pullback.numpy import promotion
 from pullback.numpy.promotion import fits, inexact_operand, operand, promote, promote_all, refuse_options, strong
 from pullback.primitives.elementwise import convert_element_type
@@ -63,7 +63,7 @@ def inexact_unary(
             if value.dtype in fast:
                 try:
                     return ArrayImpl(state.silently(host, value), x.weak_type)
-                except Exception:
+                except NUMPY_REFUSES:
                     return primitive.bind(x)
         if not isinstance(x, Array) or not dtypes.is_inexact(x.dtype):
             x = inexact_operand(name, x)

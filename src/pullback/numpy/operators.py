@@ -16,7 +16,7 @@ import numpy as np
 from pullback.core.array import SCALARS, Array, ArrayImpl
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
-from pullback.core.trace import recorders, state
+from pullback.core.trace import NUMPY_REFUSES, recorders, state
 from pullback.numpy import logic, ufuncs
 
 __all__: list[str] = []
@@ -92,7 +92,7 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
             if a.dtype is b.dtype and (not recorders or state.trace.quick):
                 try:
                     out = state.silently(compute, a, b)
-                except _NOT_PLAIN:
+                except NUMPY_REFUSES:
                     return general(self, other)
                 result = _new(ArrayImpl)
                 result._value = out
@@ -102,7 +102,7 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
             a = self._value
             try:
                 out = state.silently(compute, a, other)
-            except _NOT_PLAIN:
+            except NUMPY_REFUSES:
                 return general(self, other)
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
@@ -123,7 +123,7 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
             try:
                 out = state.silently(compute, other, a)
                 same = out.dtype is a.dtype  # of a complex number and a float64 Python makes a number of its own
-            except (*_NOT_PLAIN, AttributeError):
+            except (*NUMPY_REFUSES, AttributeError):
                 return general(self, other)
             if same:
                 result = _new(ArrayImpl)
@@ -147,14 +147,14 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
             if dtype is b.dtype and dtype in _ORDERED and state.trace.quick:
                 try:
                     return ArrayImpl(state.silently(compute, a, b))
-                except _NOT_PLAIN:
+                except NUMPY_REFUSES:
                     return general(self, other)
         elif kind in _NUMBERS and (not recorders or state.trace.quick):
             a = self._value
             if a.dtype in _TAKES[kind]:
                 try:
                     return ArrayImpl(state.silently(compute, a, other))
-                except _NOT_PLAIN:
+                except NUMPY_REFUSES:
                     return general(self, other)
         return general(self, other)
 
@@ -169,7 +169,7 @@ def _eager_matmul(general: Method) -> Method:
             if a.dtype is b.dtype and a.dtype in _BLAS and state.trace.quick:
                 try:
                     return ArrayImpl(state.silently(operator.matmul, a, b), self.weak_type and other.weak_type)
-                except _NOT_PLAIN:
+                except NUMPY_REFUSES:
                     return general(self, other)
         return general(self, other)
 
@@ -194,7 +194,7 @@ def _eager_neg(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
             a = self._value
             try:
                 out = state.silently(operator.neg, a)
-            except _NOT_PLAIN:
+            except NUMPY_REFUSES:
                 return general(self)
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
@@ -205,10 +205,6 @@ def _eager_neg(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     return _named(method, "__neg__")
 
-
-# What NumPy's values raise where the general way converts, computes otherwise, or explains the error: operands that do
-# not fit, a number that is too large, and a context that cannot be entered again, within a rule.
-_NOT_PLAIN = (TypeError, ValueError, OverflowError, MemoryError, RuntimeError)
 
 # bool is an int to Python and a dtype to us.
 _NUMBERS = frozenset((float, int, complex))

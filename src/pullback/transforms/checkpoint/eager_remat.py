@@ -43,10 +43,10 @@ def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
       operands: arrays.
     """
     trace = state.trace
-    if type(trace) is LinearizeTrace:
+    if isinstance(trace, LinearizeTrace):
         return _linearized(trace, function, run, operands)
     if not trace.is_bottom and keeps(trace.parent):
-        if type(trace) is JVPTrace:
+        if isinstance(trace, JVPTrace):
             return _pushed(trace, function, run, operands)
         if type(trace) is BatchTrace:
             return _mapped(trace, function, run, operands)
