@@ -111,12 +111,11 @@ def test_locks_that_other_threads_hold_are_new_in_a_child():
 from pullback.backends import client, programs
 from pullback.core import array, tree_nodes
 from pullback.core import trace
-from pullback.transforms.checkpoint import eager_remat as rerun
 pb.jit(lambda x: x + 1)(1.0)
 held, go = threading.Event(), threading.Event()
 def hold():
     with client._lock, programs._compiling, array._signatures_lock, tree_nodes._registry_lock:
-        with trace._lock, rerun._lending:
+        with trace._lock:
             held.set()
             go.wait()
 threading.Thread(target=hold).start()

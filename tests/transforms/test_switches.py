@@ -24,6 +24,7 @@ SWITCHES: dict[str, Callable[[], Any]] = {
     "named_scope": lambda: pullback.named_scope("scope"),
     "log_compiles": lambda: pullback.log_compiles(),
     "explain_cache_misses": lambda: override("explain_cache_misses", True),
+    "numpy_rank_promotion": lambda: pullback.numpy_rank_promotion("raise"),
     "check_custom_rules": lambda: override("check_custom_rules", True),
     "enable_checks": lambda: override("enable_checks", True),
     "no checks": lambda: override("enable_checks", False),

@@ -328,6 +328,10 @@ class Trace:
         """Whether another trace's tracers are this one's too."""
         return self is other
 
+    def seen(self, x: Any) -> Any:
+        """What stands for a tracer of this trace: another one where a function runs again that closes over it."""
+        return x
+
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         raise NotImplementedError
 
@@ -654,16 +658,21 @@ def check_result(x: Any) -> None:
         raise leaked(x)
 
 
-def is_at_work(trace: Trace) -> bool:
-    """Whether the transformation that made a trace is still running, or a function under it runs again."""
+def at_work(trace: Trace) -> Trace | None:
+    """The trace that takes the tracers of a trace: itself, while it runs, or one under which a function runs again."""
     if trace.live:
-        return True
+        return trace
     current = state.trace
     while not current.is_same(trace):
         if current is current.parent:
-            return False
+            return None
         current = current.parent
-    return current.live
+    return current if current.live else None
+
+
+def is_at_work(trace: Trace) -> bool:
+    """Whether the transformation that made a trace is still running, or a function under it runs again."""
+    return at_work(trace) is not None
 
 
 # The evaluating trace of each thread, by its switches ----------------------------------------------------------------

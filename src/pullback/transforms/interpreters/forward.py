@@ -10,7 +10,7 @@ from pullback.core import dtypes, source, tree
 from pullback.core.array import Array, typeof
 from pullback.core.errors import ArgumentError, TangentMismatchError
 from pullback.core.jaxpr import holds_programs
-from pullback.core.trace import Primitive, Trace, Tracer, check_result, missing_rule, state
+from pullback.core.trace import Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.functions.arguments import (
     api_boundary,
@@ -58,12 +58,19 @@ class JVPTracer(Tracer):
         """Whether the type gives way to that of other operands."""
         return self.primal.weak_type  # type: ignore[no-any-return]
 
+    def _seen(self) -> Any:
+        """The value, or what stands for this one where a function runs again."""
+        trace = at_work(self._trace)
+        seen = self if trace is None else trace.seen(self)
+        return self.primal if seen is self else seen
+
     def concrete(self) -> Any:
-        primal = self.primal
-        return primal.concrete() if isinstance(primal, Tracer) else primal
+        value = self._seen()
+        return value.concrete() if isinstance(value, Tracer) else value
 
     def abstract_part(self) -> Tracer:
-        return self.primal.abstract_part() if isinstance(self.primal, Tracer) else self
+        value = self._seen()
+        return value.abstract_part() if isinstance(value, Tracer) else self
 
 
 class JVPTrace(Trace):
