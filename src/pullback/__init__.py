@@ -51,6 +51,8 @@ from pullback.core.config import transfer_guard_device_to_host as transfer_guard
 from pullback.core.config import transfer_guard_host_to_device as transfer_guard_host_to_device
 from pullback.core.dtypes import float0 as float0
 from pullback.primitives import compositions as _compositions  # which fills the tables of lowering rules
+from pullback.transforms.debugging.named_scope import named_call as named_call
+from pullback.transforms.debugging.named_scope import named_scope as named_scope
 from pullback.transforms.derivatives.grad import grad as grad
 from pullback.transforms.derivatives.grad import linear_transpose as linear_transpose
 from pullback.transforms.derivatives.grad import linearize as linearize
@@ -62,8 +64,6 @@ from pullback.transforms.derivatives.jacobian import jacobian as jacobian
 from pullback.transforms.derivatives.jacobian import jacrev as jacrev
 from pullback.transforms.derivatives.vmap import vmap as vmap
 from pullback.transforms.interpreters.forward import jvp as jvp
-from pullback.transforms.interpreters.scopes import named_call as named_call
-from pullback.transforms.interpreters.scopes import named_scope as named_scope
 from pullback.transforms.interpreters.stage import ShapeDtypeStruct as ShapeDtypeStruct
 from pullback.transforms.interpreters.stage import eval_shape as eval_shape
 from pullback.transforms.interpreters.stage import make_jaxpr as make_jaxpr

@@ -110,14 +110,12 @@ def test_locks_that_other_threads_hold_are_new_in_a_child():
     run("""
 from pullback.backends import client, programs
 from pullback.core import array, tree_nodes
-from pullback.transforms.debugging import debug_nans as nonfinite
-from pullback.transforms.checkpoint import eager_remat as rerun
-from pullback.transforms.interpreters import scopes
+from pullback.core import trace
 pb.jit(lambda x: x + 1)(1.0)
 held, go = threading.Event(), threading.Event()
 def hold():
     with client._lock, programs._compiling, array._signatures_lock, tree_nodes._registry_lock:
-        with nonfinite._lock, rerun._lending, scopes._lock:
+        with trace._lock:
             held.set()
             go.wait()
 threading.Thread(target=hold).start()

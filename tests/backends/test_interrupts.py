@@ -14,7 +14,7 @@ from pullback import lax
 from pullback.core import interrupts
 from pullback.core.config import config
 from pullback.core.interrupts import uninterrupted
-from pullback.core.trace import EVAL, staging, state
+from pullback.core.trace import EVAL, recorders, state
 
 
 def interrupting(seconds, count=1):
@@ -119,7 +119,7 @@ while hits < 30:
         hits += 1
         if hits % 5 == 0:
             assert np.isfinite(np.asarray(f(x))).all()  # the next call works
-    assert state.trace is EVAL and not staging
+    assert state.trace is EVAL and not recorders
     assert tries < 120
 """)
 
@@ -129,7 +129,7 @@ def run_alone(code):
 import random, signal, time
 import numpy as np
 import pullback as pb, pullback.numpy as jnp
-from pullback.core.trace import EVAL, staging, state
+from pullback.core.trace import EVAL, recorders, state
 pb.config.update("enable_compilation_cache", False)
 x = jnp.ones((4, 4))
 def new_program(i):
@@ -205,6 +205,6 @@ def test_an_interrupt_while_tracing_leaves_the_state_as_it_was(name):
     assert moments > 50
     for moment in range(1, moments, 1 + moments // 60):
         interrupted_at(work, moment)
-        assert (state.trace, state.axes, state.source_loc, state.scope, staging) == (EVAL, {}, None, None, []), moment
+        assert (state.trace, state.axes, state.source_loc, state.scope, recorders) == (EVAL, {}, None, None, []), moment
         assert vars(config) == before, moment
     work()

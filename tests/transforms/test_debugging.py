@@ -15,7 +15,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import debug_infs, debug_nans, grad, jit, jvp, linearize, vjp, vmap
-from pullback.core.trace import EVAL, Primitive, staging, state
+from pullback.core.trace import EVAL, Primitive, recorders, state
 from pullback.core.types import ShapedArray
 from pullback.errors import NonFiniteError
 from pullback.transforms.interpreters.forward import JVPTrace
@@ -282,7 +282,7 @@ def test_what_io_callback_gives_cannot_be_had_again() -> None:
 
 
 def is_off() -> bool:
-    return JVPTrace.process.__name__ == "process" and state.trace is EVAL and EVAL.quick and not staging
+    return JVPTrace.process.__name__ == "process" and state.trace is EVAL and EVAL.quick and not recorders
 
 
 def test_while_it_is_off_everything_is_as_it_was() -> None:

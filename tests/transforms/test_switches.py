@@ -24,6 +24,7 @@ SWITCHES: dict[str, Callable[[], Any]] = {
     "named_scope": lambda: pullback.named_scope("scope"),
     "log_compiles": lambda: pullback.log_compiles(),
     "explain_cache_misses": lambda: override("explain_cache_misses", True),
+    "numpy_rank_promotion": lambda: pullback.numpy_rank_promotion("raise"),
     "check_custom_rules": lambda: override("check_custom_rules", True),
     "enable_checks": lambda: override("enable_checks", True),
     "no checks": lambda: override("enable_checks", False),
@@ -259,4 +260,4 @@ def test_nothing_is_left_of_a_switch() -> None:
     with pytest.raises(FloatingPointError), pullback.debug_nans():
         grad(lambda x: jnp.log(x - 1.0))(0.0)
     assert state.trace is EVAL
-    assert state.thread.checks is None
+    assert state.bottom is EVAL

@@ -13,7 +13,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback import grad, jit, jvp, lax, make_jaxpr, vjp, vmap
+from pullback import checkpoint, grad, jit, jvp, lax, make_jaxpr, vjp, vmap
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.custom_batching import custom_vmap
 
@@ -91,6 +91,15 @@ def test_what_vjp_returned_runs_in_two_threads_at_once() -> None:
     first, second = in_threads(lambda: back(out)[0], lambda: make_jaxpr(back)(out))
     np.testing.assert_allclose(np.asarray(first), np.cos(np.asarray(ROWS)) * np.asarray(out), rtol=1e-6)
     np.testing.assert_allclose(np.asarray(jaxpr_as_fun(second)(out)[0]), np.asarray(first), rtol=1e-6)
+
+
+def test_a_checkpointed_function_that_closes_over_its_trace_runs_again_in_two_threads_at_once() -> None:
+    sine, on = meeting(jnp.sin, 2)
+    _, back = vjp(lambda w: checkpoint(lambda y: sine(y * w))(w), X)
+    on.set()
+    first, second = in_threads(lambda: back(jnp.ones(3))[0], lambda: make_jaxpr(back)(jnp.ones(3)))
+    np.testing.assert_allclose(np.asarray(first), 2 * np.asarray(X) * np.cos(np.asarray(X) ** 2), rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(jaxpr_as_fun(second)(jnp.ones(3))[0]), np.asarray(first), rtol=1e-6)
 
 
 def test_a_backward_rule_closes_over_a_mapped_value_when_vmap_has_ended() -> None:

@@ -22,7 +22,7 @@ from pullback.core.errors import ControlFlowError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, infer, subjaxprs
 from pullback.core.linear import LinearTrace, LinearTracer
 from pullback.core.locks import renewed
-from pullback.core.trace import Primitive, Tracer, bottom, is_at_work, leaked, state
+from pullback.core.trace import Primitive, Tracer, is_at_work, leaked, state
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
@@ -576,7 +576,7 @@ def _work(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
 
 def run_interpreted(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     """The results of a program for concrete arrays, its operations run one by one."""
-    outer, state.trace = state.trace, bottom()
+    outer, state.trace = state.trace, state.bottom
     try:
         outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
     finally:

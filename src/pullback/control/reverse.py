@@ -34,6 +34,7 @@ from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, transpose_jaxpr
 from pullback.transforms.interpreters.linearize import linearize_flat
+from pullback.transforms.interpreters.marks import MarkingLinearTrace
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import jit_p
@@ -289,7 +290,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, backward: Transpose
 def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, backward: TransposedLoop) -> Any:
     """The transpose of the mapped loop: one pass for all examples, whose schedule is that of the longest."""
     count = backward.count
-    trace = LinearTrace(state.trace, backward.function)
+    trace = MarkingLinearTrace(state.trace, backward.function)
     inputs = [trace.input(a.update(shape=(axis.size, *a.shape))) for a in backward.out_avals]
     linear_dims: list[int | None] = [0] * len(inputs)
     outer, state.trace = state.trace, trace

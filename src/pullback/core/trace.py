@@ -7,7 +7,7 @@ import importlib
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from pullback.core.array import (
     resolve_weak_scalars,
     typeof,
 )
-from pullback.core.config import config
+from pullback.core.config import Config, config, observe
 from pullback.core.errors import (
     AllocationError,
     ArgumentError,
@@ -35,6 +35,7 @@ from pullback.core.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+from pullback.core.locks import renewed
 from pullback.core.registry import Registry
 from pullback.core.types import ShapedArray
 
@@ -327,6 +328,10 @@ class Trace:
         """Whether another trace's tracers are this one's too."""
         return self is other
 
+    def seen(self, x: Any) -> Any:
+        """What stands for a tracer of this trace: another one where a function runs again that closes over it."""
+        return x
+
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         raise NotImplementedError
 
@@ -340,18 +345,20 @@ class _State(threading.local):
 
     Attributes:
       trace: the current trace.
+      bottom: the trace that evaluates for this thread, by its switches.
       axes: the named axes in scope, with their sizes.
       source_loc: where the operation was written that is being run again, from a program; None for the user's own line.
       scope: the named scopes and the pass of differentiation that operations belong to, if there are any.
-      thread: by which other threads reach this state.
+      switched: by which other threads reach this state, to set a switch.
       silently: calls a function in a context where NumPy does not warn of overflow, of division by zero and of
         invalid values, which are values like others here. Entering a context made beforehand costs next to nothing
         (``np.errstate`` costs a microsecond), and leaves the user's own settings alone. It cannot be nested.
     """
 
     trace: Trace
+    bottom: EvalTrace
     axes: dict[Any, int]
-    thread: Thread
+    switched: SwitchedThread
     source_loc: source.Location | None = None
     scope: source.Scope | None = None
 
@@ -360,9 +367,9 @@ class _State(threading.local):
         context.run(np.seterr, all="ignore")
         self.silently = context.run
         self.axes = {}
-        self.trace = bottom()
-        self.thread = Thread(vars(self))
-        threads.add(self.thread)
+        self.trace = self.bottom = _evaluator(vars(config))
+        self.switched = SwitchedThread(vars(self), vars(config))
+        _switched_threads.add(self.switched)
 
 
 class Tracer(Array):
@@ -494,12 +501,14 @@ class EvalTrace(Trace):
     """Computes at once, with NumPy.
 
     Attributes:
+      looks: whether it looks at what comes out.
       without_host_rule: evaluates what NumPy does not; set by the floor that compiles.
     """
 
     __slots__ = ()
     transformation = "evaluation"
     is_bottom = True
+    looks = False
 
     without_host_rule: Rule
 
@@ -550,7 +559,7 @@ _new = object.__new__
 
 def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], values: Any, params: dict[str, Any]) -> Any:
     """The result of a rule that runs within another rule; for any other failure, the error explained."""
-    if type(error) is RuntimeError and "already entered" in str(error) and primitive.host_rule is not None:
+    if type(error) is RuntimeError and _is_within_rule() and primitive.host_rule is not None:
         try:
             return primitive.host_rule(*values, **params)
         except Exception as inner:
@@ -559,6 +568,20 @@ def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], valu
     if better is error:
         raise error
     raise better from None
+
+
+def _is_within_rule() -> bool:
+    """Whether this thread runs a rule: in the context of ``state.silently``, which cannot be entered again."""
+    try:
+        state.silently(bool)
+    except RuntimeError:
+        return True
+    return False
+
+
+NUMPY_REFUSES = (TypeError, ValueError, OverflowError, MemoryError, RuntimeError)
+"""What NumPy raises where the general way converts, computes otherwise, or explains the error: operands that do not
+fit, a number or a result that is too large, and a context that cannot be entered again, within a rule."""
 
 
 def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any], bool | None]:
@@ -635,48 +658,63 @@ def check_result(x: Any) -> None:
         raise leaked(x)
 
 
-def is_at_work(trace: Trace) -> bool:
-    """Whether the transformation that made a trace is still running, or a function under it runs again."""
+def at_work(trace: Trace) -> Trace | None:
+    """The trace that takes the tracers of a trace: itself, while it runs, or one under which a function runs again."""
     if trace.live:
-        return True
+        return trace
     current = state.trace
     while not current.is_same(trace):
         if current is current.parent:
-            return False
+            return None
         current = current.parent
-    return current.live
+    return current if current.live else None
 
+
+def is_at_work(trace: Trace) -> bool:
+    """Whether the transformation that made a trace is still running, or a function under it runs again."""
+    return at_work(trace) is not None
+
+
+# The evaluating trace of each thread, by its switches ----------------------------------------------------------------
 
 EVAL = EvalTrace(None)
-staging: list[Trace] = []
-"""The traces of all threads that record operations even on concrete arrays, or look at their results. While there are
-none, which is most of the time, the quickest paths need not ask whether the current trace is ``quick``."""
+_checked: EvalTrace = EVAL
 
-CHECKED: EvalTrace = EVAL
-"""Evaluates, and looks at what comes out; set by the floor that knows what to look for."""
+WATCHED = EvalTrace(None)
+"""Evaluates, but not by the quick paths: for a thread whose operands are looked at, by the functions of arrays."""
+WATCHED.quick = False
 
-
-def bottom() -> EvalTrace:
-    """The trace that evaluates for this thread, by its switches."""
-    return CHECKED if config.debug_nans or config.debug_infs else EVAL
+recorders: list[Trace] = []
+"""The traces of all threads that are not ``quick`` by themselves. While there are none, which is most of the time, the
+quickest paths need not ask whether the current trace is."""
 
 
-class Thread:
-    """The dynamic state of a thread, as others reach it to set a switch for the whole process.
+def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
+    """The trace that evaluates for a thread, by its own switches, which outweigh those of the process."""
+    switches = {**vars(Config), **own}
+    if switches["debug_nans"] or switches["debug_infs"]:
+        return _checked
+    return EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
+
+
+class SwitchedThread:
+    """A thread, as others reach it that set a switch for the whole process.
 
     Attributes:
       dynamic: what the attributes of ``state`` are there.
-      checks: whether results are looked at by a switch of the thread's own; None if it goes by that of the process.
+      switches: the switches that the thread has set for itself.
     """
 
-    __slots__ = ("__weakref__", "checks", "dynamic")
+    __slots__ = ("__weakref__", "dynamic", "switches")
 
-    def __init__(self, dynamic: dict[str, Any]) -> None:
+    def __init__(self, dynamic: dict[str, Any], switches: dict[str, Any]) -> None:
         self.dynamic = dynamic
-        self.checks: bool | None = None
+        self.switches = switches
 
-    def evaluate_by(self, found: EvalTrace) -> None:
-        """Put another trace at the bottom of those that are at work."""
+    def obey(self) -> None:
+        """Put the trace that the switches ask for at the bottom of those that are at work."""
+        found = _evaluator(self.switches)
+        self.dynamic["bottom"] = found
         current = self.dynamic["trace"]
         if current.is_bottom:
             self.dynamic["trace"] = found
@@ -694,5 +732,27 @@ class Thread:
             trace.quick = found.quick and trace.eager
 
 
-threads: Registry[Thread] = Registry()
+def _obey_all(everywhere: bool) -> None:
+    """Have this thread, or all, evaluate as their switches ask for."""
+    with _lock:
+        living = _switched_threads.living()
+        for thread in living if everywhere else [state.switched]:
+            thread.obey()
+        quick = all(_evaluator(switches).quick for switches in ({}, *[thread.switches for thread in living]))
+        if quick is (WATCHED in recorders):
+            (recorders.remove if quick else recorders.append)(WATCHED)
+
+
+def look_by(trace: EvalTrace) -> None:
+    """Set the trace that evaluates, and looks at what comes out: of the floor that knows what to look for."""
+    global _checked
+    _checked = trace
+    _obey_all(True)
+
+
+_lock = threading.Lock()
+renewed(globals(), "_lock", threading.Lock)
+_switched_threads: Registry[SwitchedThread] = Registry()
 state = _State()
+for _name in ("debug_nans", "debug_infs", "numpy_rank_promotion"):
+    observe(_name, _obey_all)

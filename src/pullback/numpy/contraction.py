@@ -13,7 +13,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import ShapeError
-from pullback.core.trace import state
+from pullback.core.trace import NUMPY_REFUSES, state
 from pullback.core.types import Shape
 from pullback.numpy.creation import eye
 from pullback.numpy.einstein import contract, diagonal
@@ -72,7 +72,7 @@ def _at_once(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayI
         return None
     try:
         return ArrayImpl(state.silently(function, x, y), a.weak_type and b.weak_type)
-    except Exception:
+    except NUMPY_REFUSES:
         return None
 
 

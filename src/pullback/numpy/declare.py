@@ -14,8 +14,9 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar
+from pullback.core.config import config
 from pullback.core.errors import DtypeError
-from pullback.core.trace import Primitive, state
+from pullback.core.trace import NUMPY_REFUSES, Primitive, recorders, state
 from pullback.numpy import promotion
 from pullback.numpy.promotion import fits, inexact_operand, operand, promote, promote_all, refuse_options, strong
 from pullback.primitives.declare import PUBLIC
@@ -74,7 +75,7 @@ def inexact_unary(name: str, primitive: Primitive, module: str, fast: frozenset[
             if value.dtype in fast:
                 try:
                     return ArrayImpl(state.silently(host, value), x.weak_type)
-                except Exception:
+                except NUMPY_REFUSES:
                     return primitive.bind(x)
         if not isinstance(x, Array) or not dtypes.is_inexact(x.dtype):
             x = inexact_operand(name, x)
@@ -124,7 +125,7 @@ def inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 def _inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """The same, where one may be a Python number that takes the dtype of the other."""
-    if promotion.rank_watchers:
+    if recorders and config.numpy_rank_promotion != "allow":
         promotion.check_ranks(name, x, y)
     if isinstance(x, Array):
         if isinstance(y, Array):

@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import OperandError, ShapeError
-from pullback.core.trace import state
+from pullback.core.trace import NUMPY_REFUSES, state
 from pullback.numpy.manipulation import is_sequence, ravel, three_axes, transpose, two_axes, unstack
 from pullback.numpy.promotion import axis_index, known_int, operand, promote_all
 from pullback.primitives import shapes, slicing
@@ -48,7 +48,7 @@ def _at_once(arrays: Sequence[Any], function: Callable[..., Any], *args: Any) ->
         return None
     try:
         out = function(values, *args)
-    except Exception:
+    except NUMPY_REFUSES:
         return None
     return ArrayImpl(out, all(x.weak_type for x in arrays))
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array
+from pullback.core.config import config
 from pullback.core.errors import DtypeError, ShapeError
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, recorders
 from pullback.numpy import declare, promotion
 from pullback.numpy.creation import listed
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
@@ -122,7 +123,7 @@ def _logical(name: str, primitive: Any, sentence: str, result: str) -> Any:
     def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
             declare.refuse_options(name, out, where)
-        if promotion.rank_watchers:
+        if recorders and config.numpy_rank_promotion != "allow":
             promotion.check_ranks(name, x, y)
         return primitive.bind(_truth(name, x), _truth(name, y))
 
@@ -352,7 +353,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None or y is None:
         raise ShapeError("where takes both or neither of x and y")
     which = _truth("where", condition)
-    if promotion.rank_watchers:
+    if recorders and config.numpy_rank_promotion != "allow":
         promotion.check_ranks("where", which, x, y)
     a, b = promote("where", x, y)
     try:
@@ -375,7 +376,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         raise ShapeError(
             f"select takes as many conditions as choices, at least one; got {len(condlist)} and {len(choicelist)}"
         )
-    if promotion.rank_watchers:
+    if recorders and config.numpy_rank_promotion != "allow":
         promotion.check_ranks("select", *condlist, *choicelist, default)
     *choices, result = promote_all("select", (*choicelist, default))
     for condition, choice in zip(reversed(condlist), reversed(choices)):

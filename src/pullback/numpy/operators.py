@@ -16,8 +16,8 @@ import numpy as np
 from pullback.core.array import SCALARS, Array, ArrayImpl
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
-from pullback.core.trace import staging, state
-from pullback.numpy import logic, promotion, ufuncs
+from pullback.core.trace import NUMPY_REFUSES, recorders, state
+from pullback.numpy import logic, ufuncs
 
 __all__: list[str] = []
 
@@ -89,20 +89,20 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
         if kind is ArrayImpl:
             a = self._value
             b = other._value
-            if a.dtype is b.dtype and (not staging or state.trace.quick):
+            if a.dtype is b.dtype and (not recorders or state.trace.quick):
                 try:
                     out = state.silently(compute, a, b)
-                except _NOT_PLAIN:
+                except NUMPY_REFUSES:
                     return general(self, other)
                 result = _new(ArrayImpl)
                 result._value = out
                 result.weak_type = self.weak_type and other.weak_type
                 return result
-        elif kind in _NUMBERS and (not staging or state.trace.quick):
+        elif kind in _NUMBERS and (not recorders or state.trace.quick):
             a = self._value
             try:
                 out = state.silently(compute, a, other)
-            except _NOT_PLAIN:
+            except NUMPY_REFUSES:
                 return general(self, other)
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
@@ -118,12 +118,12 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
     """The operator on a number and a concrete array."""
 
     def method(self: Any, other: Any) -> Any:
-        if type(other) in _NUMBERS and (not staging or state.trace.quick):
+        if type(other) in _NUMBERS and (not recorders or state.trace.quick):
             a = self._value
             try:
                 out = state.silently(compute, other, a)
                 same = out.dtype is a.dtype  # of a complex number and a float64 Python makes a number of its own
-            except (*_NOT_PLAIN, AttributeError):
+            except (*NUMPY_REFUSES, AttributeError):
                 return general(self, other)
             if same:
                 result = _new(ArrayImpl)
@@ -147,14 +147,14 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
             if dtype is b.dtype and dtype in _ORDERED and state.trace.quick:
                 try:
                     return ArrayImpl(state.silently(compute, a, b))
-                except _NOT_PLAIN:
+                except NUMPY_REFUSES:
                     return general(self, other)
-        elif kind in _NUMBERS and (not staging or state.trace.quick):
+        elif kind in _NUMBERS and (not recorders or state.trace.quick):
             a = self._value
             if a.dtype in _TAKES[kind]:
                 try:
                     return ArrayImpl(state.silently(compute, a, other))
-                except _NOT_PLAIN:
+                except NUMPY_REFUSES:
                     return general(self, other)
         return general(self, other)
 
@@ -169,7 +169,7 @@ def _eager_matmul(general: Method) -> Method:
             if a.dtype is b.dtype and a.dtype in _BLAS and state.trace.quick:
                 try:
                     return ArrayImpl(state.silently(operator.matmul, a, b), self.weak_type and other.weak_type)
-                except _NOT_PLAIN:
+                except NUMPY_REFUSES:
                     return general(self, other)
         return general(self, other)
 
@@ -194,7 +194,7 @@ def _eager_neg(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
             a = self._value
             try:
                 out = state.silently(operator.neg, a)
-            except _NOT_PLAIN:
+            except NUMPY_REFUSES:
                 return general(self)
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
@@ -205,10 +205,6 @@ def _eager_neg(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     return _named(method, "__neg__")
 
-
-# What NumPy's values raise where the general way converts, computes otherwise, or explains the error: operands that do
-# not fit, a number that is too large, and a context that cannot be entered again, within a rule.
-_NOT_PLAIN = (TypeError, ValueError, OverflowError, MemoryError, RuntimeError)
 
 # bool is an int to Python and a dtype to us.
 _NUMBERS = frozenset((float, int, complex))
@@ -284,13 +280,11 @@ def attach() -> None:
         if compute is not None:
             setattr(ArrayImpl, slot, _eager(slot, compute, general))
             setattr(ArrayImpl, reflected, _eager_reflected(reflected, compute, swapped))
-            _quick[slot] = vars(ArrayImpl)[slot]
     for name, symbol, function, compute in _COMPARISONS:
         slot = f"__{name}__"
         general = _deferring(slot, symbol, function)
         setattr(Array, slot, general)
         setattr(ArrayImpl, slot, _eager_comparison(slot, compute, general))
-        _quick[slot] = vars(ArrayImpl)[slot]
     array: Any = Array
     concrete: Any = ArrayImpl
     array.__hash__ = None
@@ -305,15 +299,4 @@ def attach() -> None:
     array.__round__ = _named(_round, "__round__")
 
 
-_quick: dict[str, Method] = {}
-"""The operators of concrete arrays that do not ask whether operands of different ranks are allowed."""
-
-
-def _watch_ranks(watched: bool) -> None:
-    """Take the quick operators away while some thread asks, and put them back."""
-    for slot, method in _quick.items():
-        setattr(ArrayImpl, slot, vars(Array)[slot] if watched else method)
-
-
 attach()
-promotion.on_rank_watching(_watch_ranks)

@@ -7,25 +7,23 @@ the array's dtype anyway, for the primitives accept it.
 from __future__ import annotations
 
 import operator
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, fresh, from_scalar
-from pullback.core.config import Config, config, observe
+from pullback.core.config import config
 from pullback.core.errors import (
     OperandError,
     ShapeError,
     TracerIntegerConversionError,
     UnsupportedArgumentError,
 )
-from pullback.core.locks import renewed
 from pullback.core.naming import named as named
 from pullback.core.source import warn
-from pullback.core.trace import Tracer
+from pullback.core.trace import Tracer, recorders
 from pullback.primitives.elementwise import convert_element_type
 
 
@@ -67,38 +65,10 @@ def strong(x: Any) -> Any:
     return convert_element_type(x, x.dtype) if x.weak_type else x
 
 
-rank_watchers = 0
-"""Of how many threads, and of the process, the switch does not just allow operands of different ranks."""
-_watching: set[int | None] = set()
-_rank_listeners: list[Callable[[bool], None]] = []
-_rank_lock = threading.Lock()
-renewed(globals(), "_rank_lock", threading.Lock)
-
-
-def _watch_ranks(everywhere: bool) -> None:
-    global rank_watchers
-    own = vars(config).get("numpy_rank_promotion", "allow")
-    with _rank_lock:
-        for who, value in ((None, Config.numpy_rank_promotion), (threading.get_ident(), own)):
-            (_watching.discard if value == "allow" else _watching.add)(who)
-        rank_watchers = len(_watching)
-        for listener in _rank_listeners:
-            listener(bool(rank_watchers))
-
-
-def on_rank_watching(listener: Callable[[bool], None]) -> None:
-    """Have a function called when ``rank_watchers`` has changed."""
-    _rank_listeners.append(listener)
-    listener(bool(rank_watchers))
-
-
-observe("numpy_rank_promotion", _watch_ranks)
-
-
 def check_ranks(name: str, *operands: Any) -> None:
     """Warn of operands with different numbers of axes, or refuse them, as ``config.numpy_rank_promotion`` says."""
     shapes = [np.shape(x) if not isinstance(x, Array) else x.shape for x in operands]
-    if config.numpy_rank_promotion == "allow" or len({len(s) for s in shapes if s}) < 2:
+    if len({len(s) for s in shapes if s}) < 2:
         return
     shown = " and ".join(map(str, shapes))
     message = (
@@ -112,7 +82,7 @@ def check_ranks(name: str, *operands: Any) -> None:
 
 def promote(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two operands in their common dtype; at most one of the results is a Python number."""
-    if rank_watchers:
+    if recorders and config.numpy_rank_promotion != "allow":
         check_ranks(name, x, y)
     if isinstance(x, Array):
         if isinstance(y, Array):

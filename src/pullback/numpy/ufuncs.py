@@ -10,8 +10,9 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, as_array
+from pullback.core.config import config
 from pullback.core.errors import DtypeError
-from pullback.core.trace import state
+from pullback.core.trace import recorders, state
 from pullback.numpy import declare, promotion
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair, strong_pair
 from pullback.numpy.promotion import another, inexact_operand, known_int, operand, promote, refuse_out, strong
@@ -608,7 +609,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     3.0
     """
     mantissa, exponent = inexact_operand("ldexp", x1), operand("ldexp", x2)
-    if promotion.rank_watchers:
+    if recorders and config.numpy_rank_promotion != "allow":
         promotion.check_ranks("ldexp", mantissa, exponent)
     if dtypes.is_complex(mantissa.dtype):
         raise DtypeError("ldexp takes real numbers, got complex ones")

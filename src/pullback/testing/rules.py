@@ -21,7 +21,7 @@ from pullback.core.errors import (
     PullbackError,
     RuleCheckError,
 )
-from pullback.core.trace import Tracer, bottom, state
+from pullback.core.trace import Tracer, state
 from pullback.testing.comparison import Comparison, Reference, differentiated, finite_and_beyond, nonlinearity
 from pullback.testing.differences import Point, Space, Tolerance, double_precision, precise_point, random_vector
 from pullback.testing.rule_maps import JVPRule, Rule, Subject, VJPRule
@@ -397,7 +397,7 @@ def _at_the_bottom() -> Iterator[None]:
     """Eager evaluation, in which the switch does not check what is called."""
     dynamic = state.trace, state.axes, state.source_loc, state.scope
     before, _checking.on = _checking.on, True
-    state.trace, state.axes, state.source_loc, state.scope = bottom(), {}, None, None
+    state.trace, state.axes, state.source_loc, state.scope = state.bottom, {}, None, None
     try:
         yield
     finally:

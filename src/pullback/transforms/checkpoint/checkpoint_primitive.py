@@ -20,7 +20,7 @@ from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, appended, eval_jaxpr, positions
 from pullback.core.linear import LinearTrace, LinearTracer, is_linear
 from pullback.core.naming import named
-from pullback.core.trace import Primitive, Tracer, bottom, leaked, state
+from pullback.core.trace import Primitive, Tracer, leaked, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.transforms.checkpoint.checkpoint_policies import Policy, everything_saveable, nothing_saveable
 from pullback.transforms.functions.arguments import api_boundary
@@ -147,7 +147,7 @@ def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, **options: Any) -> list[Shap
 
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     closed: ClosedJaxpr = params["jaxpr"]
-    outer, state.trace = state.trace, bottom()
+    outer, state.trace = state.trace, state.bottom
     try:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
     finally:

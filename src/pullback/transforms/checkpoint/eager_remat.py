@@ -7,20 +7,18 @@ Each trace has a way of its own to take part, until there is none left that keep
 | reverse mode | the values, computed below it, and one operation on the tape, whose transpose runs the function again |
 | forward mode, ``vmap`` | a call below it, of the function of values and tangents, or of the mapped function |
 
-The function is ordinary Python, and may close over values of all these traces. When it is run again, a trace that has
-ended is revived, and tracers that it closes over are lent to the trace that is at work now.
+The function is ordinary Python, and may close over values of all these traces, which have ended when it is run again.
+Then a trace at work puts others in the place of their tracers, as operands of each operation: nothing of an ended trace
+is changed, so that several threads may run the function at once.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import dtypes, source
 from pullback.core.array import typeof
-from pullback.core.locks import renewed
 from pullback.core.trace import Primitive, Trace, check_result, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import instantiate, zeros_of
@@ -43,10 +41,12 @@ def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
       operands: arrays.
     """
     trace = state.trace
-    if type(trace) is LinearizeTrace:
+    if type(trace) is _StandInTrace:
+        return _replaced(trace, function, run, operands)
+    if isinstance(trace, LinearizeTrace):
         return _linearized(trace, function, run, operands)
     if not trace.is_bottom and keeps(trace.parent):
-        if type(trace) is JVPTrace:
+        if isinstance(trace, JVPTrace):
             return _pushed(trace, function, run, operands)
         if type(trace) is BatchTrace:
             return _mapped(trace, function, run, operands)
@@ -62,30 +62,69 @@ def keeps(trace: Trace) -> bool:
     return False
 
 
-class _ValueTrace(Trace):
+class _StandInTrace(Trace):
+    """Puts others in the place of the tracers of a trace, which may have ended.
+
+    Attributes:
+      replaced: the trace whose tracers are replaced.
+    """
+
+    __slots__ = ("_stand_in", "replaced")
+
+    def __init__(self, parent: Trace, replaced: Trace, stand_in: Callable[[JVPTracer], Any]) -> None:
+        super().__init__(parent, replaced.function)
+        self.replaced = replaced
+        self._stand_in = stand_in
+
+    @property
+    def transformation(self) -> str:  # type: ignore[override]
+        return self.replaced.transformation
+
+    def is_same(self, other: object) -> bool:
+        return other is self or other is self.replaced
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        return self.parent.process(primitive, tuple([self.seen(x) for x in args]), params)
+
+    def seen(self, x: Any) -> Any:
+        return self._stand_in(x) if type(x) is JVPTracer and x._trace is self.replaced else x
+
+    def run(self, run: Run, operands: Sequence[Any]) -> list[Any]:
+        """The results of ``run(*operands)`` with this trace current, after which it has ended."""
+        outer, state.trace = state.trace, self
+        try:
+            return [self.seen(x) for x in run(*operands)]
+        finally:
+            state.trace = outer
+            self.live = False
+
+
+class _ValueTrace(_StandInTrace):
     """Computes values without their derivatives, and finds out which values that have some are used.
 
     Attributes:
-      parent: the trace of reverse mode that it stands for.
-      captured: the tracers of that trace, by their ids.
+      captured: the tracers of a trace of reverse mode that are used, by their ids.
     """
 
     __slots__ = ("captured",)
-    transformation = LinearizeTrace.transformation
 
-    def __init__(self, parent: Trace, function: Any) -> None:
-        super().__init__(parent, function)
+    def __init__(self, parent: Trace, replaced: LinearizeTrace) -> None:
+        super().__init__(parent, replaced, self._value)
         self.captured: dict[int, JVPTracer] = {}
 
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        return self.parent.parent.process(primitive, tuple([self.value(x) for x in args]), params)
+    def _value(self, x: JVPTracer) -> Any:
+        self.captured[id(x)] = x
+        return x.primal
 
-    def value(self, x: Any) -> Any:
-        """An operand without its derivative."""
-        if type(x) is JVPTracer and x._trace is self.parent:
-            self.captured[id(x)] = x
-            return x.primal
-        return x
+
+def _replaced(trace: _StandInTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
+    """The results where tracers are replaced: what is run again replaces them by the same."""
+
+    def again(*values: Any) -> list[Any]:
+        return _StandInTrace(state.trace, trace.replaced, trace.seen).run(run, values)
+
+    seen = [trace.seen(x) for x in operands]
+    return _below(trace, trace.parent, lambda: eager_remat(function, again, seen))
 
 
 def _linearized(trace: LinearizeTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
@@ -93,14 +132,11 @@ def _linearized(trace: LinearizeTrace, function: Any, run: Run, operands: Sequen
     own = [type(x) is JVPTracer and x._trace is trace for x in operands]
     primals = [x.primal if o else x for x, o in zip(operands, own, strict=True)]
     captured: dict[int, JVPTracer] = {}
-    moment = _Moment(trace)
 
     def forward(*values: Any) -> list[Any]:
         nonlocal captured
-        with moment.revived():
-            inner = _ValueTrace(trace, function)
-            state.trace = inner
-            results = [inner.value(x) for x in run(*values)]
+        inner = _ValueTrace(state.trace, trace)
+        results = inner.run(run, values)
         captured = inner.captured
         return results
 
@@ -130,17 +166,17 @@ def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -
     primals = [x.primal if o else x for x, o in zip(operands, own, strict=True)]
     count = len(operands)
     has_tangent: list[bool] = []
-    moment = _Moment(trace)
 
     def both(*values: Any) -> list[Any]:
         given = iter(values[count:])
-        with moment.revived():
-            state.trace = trace
-            args = [
-                JVPTracer(trace, x, next(given), None) if o else x for x, o in zip(values[:count], own, strict=True)
-            ]
-            results = run(*args)
-            has_tangent[:] = [type(x) is JVPTracer and x._trace is trace for x in results]
+        again = type(trace)(state.trace, trace.function)
+        args = [JVPTracer(again, x, next(given), None) if o else x for x, o in zip(values[:count], own, strict=True)]
+        stand_ins = _StandInTrace(again, trace, lambda x: JVPTracer(again, x.primal, x.tangent, x.made_at))
+        try:
+            results = stand_ins.run(run, args)
+        finally:
+            again.live = False
+        has_tangent[:] = [type(x) is JVPTracer and x._trace is again for x in results]
         ts = [x.tangent for x, h in zip(results, has_tangent, strict=True) if h]
         return [*[x.primal if h else x for x, h in zip(results, has_tangent, strict=True)], *ts]
 
@@ -210,8 +246,8 @@ class RematBackward(Backward):
         if count == self.count:
             return self.run(*operands)
         stand_ins = {id(x): y for x, y in zip(self.captured, operands[count:], strict=True)}
-        with _lending_as(self.captured, list(map(_fields, operands[count:]))):
-            return [stand_ins.get(id(x), x) for x in self.run(*operands[:count])]
+        trace = _StandInTrace(state.trace, self.captured[0]._trace, lambda x: stand_ins.get(id(x), x))
+        return trace.run(self.run, operands[:count])
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         wanted = [ct is not ZERO for ct in cts]
@@ -234,77 +270,3 @@ class RematBackward(Backward):
         outs, out_ts = jvp_flat(self.function, self._run, residuals, ts)
         inexact = [t for x, t in zip(outs, out_ts, strict=True) if dtypes.is_inexact(x.dtype)]
         return [zeros_of(a) if t is ZERO else t for t, a in zip(inexact, self.out_avals, strict=True)]
-
-
-# Tracers that a function closes over ----------------------------------------------------------------------------------
-
-Fields = tuple[Trace, Any, Any]
-"""What a tracer is: its trace, primal and tangent."""
-
-_lending = threading.RLock()
-renewed(globals(), "_lending", threading.RLock)
-"""Held while tracers and traces are not what they were, which another thread may be using too."""
-
-
-class _Lent(threading.local):
-    """The tracers that this thread has lent: it holds the lock if there are any."""
-
-    def __init__(self) -> None:
-        self.tracers: list[JVPTracer] = []
-
-
-_lent = _Lent()
-
-
-def _fields(x: Any) -> Fields:
-    return x._trace, x.primal, x.tangent
-
-
-@contextmanager
-def _lending_as(tracers: Sequence[JVPTracer], others: Sequence[Fields]) -> Iterator[None]:
-    """Some tracers as if they were others, of a trace that is at work now."""
-    with _lending:
-        before = list(map(_fields, tracers))
-        lent = _lent.tracers
-        count = len(lent)
-        lent.extend(tracers)
-        for x, fields in zip(tracers, others, strict=True):
-            x._trace, x.primal, x.tangent = fields
-        try:
-            yield
-        finally:
-            del lent[count:]
-            for x, fields in zip(tracers, before, strict=True):
-                x._trace, x.primal, x.tangent = fields
-
-
-class _Moment:
-    """A trace as it is now, to be revived later: with the tracers that are lent to it."""
-
-    __slots__ = ("fields", "lent", "trace")
-
-    def __init__(self, trace: JVPTrace) -> None:
-        self.trace = trace
-        self.lent = [x for x in _lent.tracers if x._trace is trace]
-        self.fields = list(map(_fields, self.lent))
-
-    @contextmanager
-    def revived(self) -> Iterator[None]:
-        """The trace on top of the current one, which is current again afterwards."""
-        trace, current = self.trace, state.trace
-        if trace.live and trace.parent is current:
-            try:
-                yield
-            finally:
-                state.trace = current
-            return
-        with _lending_as(self.lent, self.fields):
-            before = trace.parent, trace.rules, trace.eager, trace.quick, trace.live
-            trace.parent, trace.eager, trace.quick, trace.live = current, current.eager, current.quick, True
-            if type(trace) is JVPTrace:
-                trace.rules = current
-            try:
-                yield
-            finally:
-                state.trace = current
-                trace.parent, trace.rules, trace.eager, trace.quick, trace.live = before

@@ -15,7 +15,7 @@ from typing import Any
 
 from pullback.core.config import config
 from pullback.core.errors import UnexpectedTracerError
-from pullback.core.trace import Primitive, Trace, Tracer, bottom, state
+from pullback.core.trace import Primitive, Trace, Tracer, state
 from pullback.transforms.functions import arguments
 
 # Computing while tracing -------------------------------------------------------------------------------------------
@@ -29,11 +29,11 @@ class _AtOnce(Trace):
 
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
-        self.eager, self.quick = True, bottom().quick
+        self.eager, self.quick = True, state.bottom.quick
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         current = state.trace  # not always this one: a trace above may hand an operation down without leaving
-        state.trace = self.parent if any(isinstance(x, Tracer) for x in args) else bottom()
+        state.trace = self.parent if any(isinstance(x, Tracer) for x in args) else state.bottom
         try:
             return state.trace.process(primitive, args, params)
         finally:

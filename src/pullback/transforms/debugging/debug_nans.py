@@ -8,7 +8,6 @@ other threads compute as they did.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,14 +16,11 @@ import numpy as np
 from pullback.backends.backend import backend
 from pullback.backends.buffers import from_buffer
 from pullback.core import dtypes, source
-from pullback.core import trace as trace_module
 from pullback.core.array import ArrayImpl, as_array, host_value, signature, typeof
-from pullback.core.config import Config, config, observe, override
+from pullback.core.config import config, override
 from pullback.core.errors import NonFiniteError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from pullback.core.locks import renewed
-from pullback.core.trace import EVAL, EvalTrace, Primitive, bottom, staging, state, threads
-from pullback.transforms.interpreters.scopes import look_for_marks
+from pullback.core.trace import EvalTrace, Primitive, look_by, state
 from pullback.transforms.programs.callbacks import NotRepeatable, without_effects
 
 _PASSES = {
@@ -74,6 +70,7 @@ class CheckedEvalTrace(EvalTrace):
     """Evaluates, and raises an error for a result that has what is looked for."""
 
     __slots__ = ()
+    looks = True
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -91,35 +88,7 @@ class CheckedEvalTrace(EvalTrace):
         return out
 
 
-trace_module.CHECKED = CHECKED = CheckedEvalTrace()
-_lock = threading.Lock()
-renewed(globals(), "_lock", threading.Lock)
-_any = False
-
-
-def _switched(everywhere: bool) -> None:
-    """Put the trace at the bottom that the switches ask for: of this thread, or of all that go by the process."""
-    global _any
-    with _lock:
-        own = vars(config)
-        state.thread.checks = checking() if "debug_nans" in own or "debug_infs" in own else None
-        living = threads.living()
-        for thread in living if everywhere else (state.thread,):
-            checks = _by_process() if thread.checks is None else thread.checks
-            thread.evaluate_by(CHECKED if checks else EVAL)
-        wanted = _by_process() or any(thread.checks for thread in living)
-        if wanted is not _any:
-            _any = wanted
-            (staging.append if wanted else staging.remove)(CHECKED)
-            look_for_marks(wanted)
-
-
-def _by_process() -> bool:
-    return Config.debug_nans or Config.debug_infs
-
-
-observe("debug_nans", _switched)
-observe("debug_infs", _switched)
+look_by(CheckedEvalTrace())
 
 
 # Compiled ------------------------------------------------------------------------------------------------------------
@@ -149,7 +118,7 @@ def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
 def _run_again(closed: ClosedJaxpr, args: Sequence[ArrayImpl], name: str, what: str) -> NonFiniteError:
     """The error for a compiled program that gave a NaN or an infinity: its operations run one by one."""
     gave = f"the compiled function {name} gave {what}"
-    trace, state.trace = state.trace, bottom()
+    trace, state.trace = state.trace, state.bottom
     try:
         with override("disable_jit", True), without_effects():
             eval_jaxpr(closed.jaxpr, closed.consts, *args)

@@ -34,6 +34,7 @@ from pullback.transforms.functions.arguments import (
     unflatten_one,
 )
 from pullback.transforms.interpreters.linearize import linearize_flat
+from pullback.transforms.interpreters.marks import mark
 from pullback.transforms.interpreters.stage import abstractify
 
 
@@ -502,4 +503,6 @@ class CheckedLinearTrace(LinearTrace):
             for tracer in out if primitive.multiple_results else [out]:
                 if type(tracer) is LinearTracer:
                     tracer.made_at = made_at
+            if state.bottom.looks or state.scope is not None:
+                mark(self.nodes[-1])
         return out

@@ -9,7 +9,8 @@ from typing import Any
 from pullback.core import dtypes, source, tree
 from pullback.core.array import Array, typeof
 from pullback.core.errors import ArgumentError, TangentMismatchError
-from pullback.core.trace import Primitive, Trace, Tracer, check_result, missing_rule, state
+from pullback.core.jaxpr import holds_programs
+from pullback.core.trace import Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.functions.arguments import (
     api_boundary,
@@ -24,6 +25,7 @@ from pullback.transforms.functions.arguments import (
     to_tangent,
     unflatten_one,
 )
+from pullback.transforms.interpreters.marks import RuleTrace
 
 
 class JVPTracer(Tracer):
@@ -56,12 +58,19 @@ class JVPTracer(Tracer):
         """Whether the type gives way to that of other operands."""
         return self.primal.weak_type  # type: ignore[no-any-return]
 
+    def _seen(self) -> Any:
+        """The value, or what stands for this one where a function runs again."""
+        trace = at_work(self._trace)
+        seen = self if trace is None else trace.seen(self)
+        return self.primal if seen is self else seen
+
     def concrete(self) -> Any:
-        primal = self.primal
-        return primal.concrete() if isinstance(primal, Tracer) else primal
+        value = self._seen()
+        return value.concrete() if isinstance(value, Tracer) else value
 
     def abstract_part(self) -> Tracer:
-        return self.primal.abstract_part() if isinstance(self.primal, Tracer) else self
+        value = self._seen()
+        return value.abstract_part() if isinstance(value, Tracer) else self
 
 
 class JVPTrace(Trace):
@@ -128,6 +137,23 @@ class JVPTrace(Trace):
         return located(out, made_at) if tangent is ZERO else JVPTracer(self, out, tangent, made_at)
 
 
+class MarkingJVPTrace(JVPTrace):
+    """Has the operations of derivative rules carry the scope that they belong to, and the pass of differentiation."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if not (state.bottom.looks or state.scope is not None) or any(map(holds_programs, params.values())):
+            return super().process(primitive, args, params)  # programs have marks of their own
+        primals = [x.primal if type(x) is JVPTracer and x._trace is self else x for x in args]
+        rules = self.rules
+        self.rules = RuleTrace(rules, primitive, primals)
+        try:
+            return super().process(primitive, args, params)
+        finally:
+            self.rules = rules
+
+
 def located(out: Any, made_at: source.Location | None) -> Any:
     """A result without a tangent; if an outer trace made it within a rule, it learns the user's line."""
     if isinstance(out, Tracer) and out.made_at is None:
@@ -146,7 +172,8 @@ def jvp_flat(
       primals: the point, as arrays.
       tangents: one for each primal; ``ZERO`` is allowed.
     """
-    trace = JVPTrace(state.trace, function)
+    parent = state.trace
+    trace = JVPTrace(parent, function) if parent.quick else MarkingJVPTrace(parent, function)
     args = [x if t is ZERO else JVPTracer(trace, x, t, None) for x, t in zip(primals, tangents, strict=True)]
     state.trace = trace
     try:

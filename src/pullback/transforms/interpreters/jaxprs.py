@@ -15,7 +15,7 @@ from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.dtypes import tangent_dtype
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
-from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer
+from pullback.core.linear import LinearProgram, LinearTracer
 from pullback.core.registry import Registry
 from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -25,8 +25,8 @@ from pullback.primitives.shapes import broadcast_in_dim, moveaxis
 from pullback.transforms.interpreters.batch import batch_flat
 from pullback.transforms.interpreters.dce import flags
 from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.interpreters.marks import MarkingLinearTrace
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
-from pullback.transforms.interpreters.scopes import marking_for
 from pullback.transforms.interpreters.stage import stage_flat
 
 P = ParamSpec("P")
@@ -131,8 +131,7 @@ def jvp_jaxpr(
             for x, t, n in zip(outs, out_ts, nonzero_out, strict=True) if n
         ]  # fmt: skip
 
-    with marking_for(closed):
-        return stage_flat(closed, run, closed.in_avals + tangents), nonzero_out
+    return stage_flat(closed, run, closed.in_avals + tangents), nonzero_out
 
 
 def _tangent_aval(aval: ShapedArray) -> ShapedArray:
@@ -265,7 +264,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
 
     def run(*values: Any) -> list[Any]:
         fixed, cts = iter(values[: len(fixed_avals)]), values[len(fixed_avals) :]
-        trace = LinearTrace(state.trace, closed)
+        trace = MarkingLinearTrace(state.trace, closed)
         args = [trace.input(a) if n else next(fixed) for a, n in zip(closed.in_avals, linear, strict=True)]
         inputs = [x.var for x, n in zip(args, linear, strict=True) if n]
         state.trace = trace
@@ -278,5 +277,4 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
         back = LinearProgram(trace.nodes, inputs, ends, trace.count).transpose(cts, add)
         return [staged_zeros(v.aval) if ct is ZERO else ct for ct, v in zip(back, inputs, strict=True)]
 
-    with marking_for(closed):
-        return stage_flat(closed, run, fixed_avals + ct_avals)
+    return stage_flat(closed, run, fixed_avals + ct_avals)

@@ -16,7 +16,8 @@ from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar
 from pullback.core.trace import Primitive, Trace, check_result, missing_rule, state
 from pullback.core.types import ZERO
-from pullback.transforms.interpreters.forward import JVPTrace, JVPTracer, located
+from pullback.transforms.interpreters.forward import JVPTrace, JVPTracer, MarkingJVPTrace, located
+from pullback.transforms.interpreters.marks import MarkingLinearTrace
 
 
 class Tape(LinearTrace):
@@ -38,17 +39,24 @@ class Tape(LinearTrace):
         return error
 
 
+class MarkingTape(MarkingLinearTrace, Tape):
+    """A tape of operations with marks."""
+
+    __slots__ = ()
+
+
 class LinearizeTrace(JVPTrace):
     """Forward differentiation whose tangents are variables of a linear program."""
 
     __slots__ = ()
+    tape: type[Tape] = Tape
     transformation = "differentiation (linearize, vjp or grad)"
 
     rules: LinearTrace
 
     def __init__(self, parent: Trace, function: Any) -> None:
         Trace.__init__(self, parent, function)
-        self.rules = Tape(parent, function)
+        self.rules = self.tape(parent, function)
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         if type(tangent) is LinearTracer:
@@ -60,6 +68,13 @@ class LinearizeTrace(JVPTrace):
                 "that the rule was given, and is not zero: a tangent must be linear in them"
             )
         return located(out, made_at)
+
+
+class MarkingLinearizeTrace(MarkingJVPTrace, LinearizeTrace):
+    """Linearisation that keeps marks, in derivative rules and on the tape."""
+
+    __slots__ = ()
+    tape = MarkingTape
 
 
 def linearize_flat(
@@ -77,7 +92,8 @@ def linearize_flat(
     Returns:
       The list of results, and the program; its outputs are ``ZERO`` where a result does not depend on the inputs.
     """
-    trace = LinearizeTrace(state.trace, function)
+    parent = state.trace
+    trace = LinearizeTrace(parent, function) if parent.quick else MarkingLinearizeTrace(parent, function)
     tape = trace.rules
     inputs: list[LinearVar] = []
     args: list[Any] = []

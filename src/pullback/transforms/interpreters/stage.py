@@ -12,7 +12,7 @@ from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtyp
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, DtypeError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, aval_of, check_jaxpr, infer, is_literal
-from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, staging, state
+from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, recorders, state
 from pullback.core.types import Shape, ShapedArray
 from pullback.transforms.functions.arguments import (
     api_boundary,
@@ -176,15 +176,15 @@ def stage_flat(
     try:  # an interrupt may come after any call
         state.source_loc = state.scope = None
         state.trace = trace
-        staging.append(trace)
+        recorders.append(trace)
         results = run(*[StageTracer(trace, v, None) for v in invars])
         outvars = [trace.atom(x) for x in results]
     finally:
         state.source_loc, state.scope = place, scope
         state.trace = trace.parent
         trace.live = False
-        if trace in staging:
-            staging.remove(trace)
+        if trace in recorders:
+            recorders.remove(trace)
     jaxpr = Jaxpr(list(trace.constvars.values()), invars, trace.eqns, outvars)
     if config.enable_checks:
         check_jaxpr(jaxpr, anew=False)

@@ -20,7 +20,7 @@ from pullback.core import dtypes, source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, read_only
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, CallbackError, ConcretizationTypeError, OperandError
-from pullback.core.trace import Primitive, bottom, state
+from pullback.core.trace import Primitive, state
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.shapes import broadcast_in_dim, expand_dims, moveaxis
 from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of
@@ -122,7 +122,7 @@ def _at_the_bottom(settings: dict[str, Any]) -> Iterator[None]:
     before = dict(switches)
     switches.clear()
     switches.update(settings)
-    state.trace, state.axes, state.source_loc, state.scope = bottom(), {}, None, None
+    state.trace, state.axes, state.source_loc, state.scope = state.bottom, {}, None, None
     try:
         yield
     finally:

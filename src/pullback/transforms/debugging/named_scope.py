@@ -1,0 +1,70 @@
+"""Named scopes: equations that are recorded within one carry its name, and so do those of their derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+from pullback.core.errors import ArgumentError
+from pullback.core.source import Scope
+from pullback.core.trace import state
+from pullback.transforms.functions.arguments import check_callable
+
+
+def named_scope(name: str) -> Any:
+    """A block, or a decorator, that names a part of a program: for the compiler's names of operations, and in profiles.
+
+    Args:
+      name: the name; within another scope it is appended, as in ``encoder/attention``.
+
+    Raises:
+      ArgumentError: the name is no text (a TypeError and ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import jit
+    >>> @jit
+    ... def f(x):
+    ...     with named_scope("encoder"):
+    ...         return pnp.sin(x)
+    >>> "encoder/sin" in f.lower(1.0).as_text(debug_info=True)
+    True
+    """
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"named_scope takes a name, a text that is not empty, got {name!r}")
+    return _scope(name)
+
+
+@contextmanager
+def _scope(name: str) -> Iterator[None]:
+    outer = state.scope
+    state.scope = Scope(name).within(outer)
+    try:
+        yield
+    finally:
+        state.scope = outer
+
+
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """A function whose operations are in a named scope.
+
+    Args:
+      fun: any function.
+      name: the name of the scope; by default that of the function.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import jit
+    >>> "decode/tanh" in jit(named_call(pnp.tanh, name="decode")).lower(1.0).as_text(debug_info=True)
+    True
+    """
+    check_callable(fun, "named_call")
+    chosen = name or getattr(fun, "__name__", None) or type(fun).__name__
+    named_scope(chosen)
+
+    @wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with _scope(chosen):
+            return fun(*args, **kwargs)
+
+    return call
