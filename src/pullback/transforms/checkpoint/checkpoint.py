@@ -25,6 +25,7 @@ from pullback.transforms.checkpoint.checkpoint_policies import (
 from pullback.transforms.checkpoint.checkpoint_primitive import Options, bind
 from pullback.transforms.checkpoint.eager_remat import eager_remat, keeps
 from pullback.transforms.custom.custom_linear import is_traced_ahead
+from pullback.transforms.functions.api_boundary import transformed
 from pullback.transforms.functions.arguments import (
     argument_name,
     check_argnums,
@@ -33,7 +34,6 @@ from pullback.transforms.functions.arguments import (
     name_of,
     out_leaf,
     to_arrays,
-    transformed,
     unflatten_one,
 )
 from pullback.transforms.interpreters.stage import hoisted, stage_flat

@@ -15,8 +15,9 @@ from pullback.core.trace import state
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.custom.rule_adapter import zero_tangent
-from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of, out_leaf
-from pullback.transforms.interpreters.stage import abstractify, stage_flat
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import abstractify, check_callable, name_of, out_leaf
+from pullback.transforms.interpreters.stage import stage_flat
 
 
 @api_boundary

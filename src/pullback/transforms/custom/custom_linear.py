@@ -15,8 +15,9 @@ from pullback.core.trace import Trace, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.transforms.custom.custom_calls import Backward, closed_over, linear_operation
+from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import (
-    api_boundary,
+    abstractify,
     check_callable,
     flatten_one,
     name_of,
@@ -25,7 +26,7 @@ from pullback.transforms.functions.arguments import (
     unflatten_one,
 )
 from pullback.transforms.interpreters.batch import BatchTrace
-from pullback.transforms.interpreters.stage import abstractify, hoisted, stage_flat
+from pullback.transforms.interpreters.stage import hoisted, stage_flat
 
 linear_call_p = linear_operation("linear_call")
 

@@ -25,13 +25,8 @@ from pullback.core.trace import Tracer, state
 from pullback.primitives.checked import stop_gradient
 from pullback.transforms.custom.custom_calls import DerivativeCall, bind, equation
 from pullback.transforms.custom.rule_adapter import RuleAdapter, SymbolicZero, running, zero_tangent
-from pullback.transforms.functions.arguments import (
-    check_callable,
-    name_of,
-    qualified_name,
-    to_arrays,
-    unflatten_one,
-)
+from pullback.transforms.functions.api_boundary import qualified_name
+from pullback.transforms.functions.arguments import check_callable, name_of, to_arrays, unflatten_one
 
 custom_jvp_call_p = equation("custom_jvp_call")
 custom_vjp_call_p = equation("custom_vjp_call")

@@ -29,13 +29,12 @@ from pullback.transforms.custom.custom_calls import (
 )
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.custom.custom_rules import by_position
+from pullback.transforms.functions.api_boundary import api_boundary, qualified_name
 from pullback.transforms.functions.arguments import (
-    api_boundary,
     check_callable,
     flatten_one,
     name_of,
     out_leaf,
-    qualified_name,
     to_arrays,
     unflatten_one,
 )

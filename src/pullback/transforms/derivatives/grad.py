@@ -15,9 +15,10 @@ from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.shapes import full
+from pullback.transforms.functions.api_boundary import api_boundary, transformed
 from pullback.transforms.functions.arguments import (
     Argnums,
-    api_boundary,
+    abstractify,
     argument_name,
     check_argnums,
     check_callable,
@@ -30,11 +31,9 @@ from pullback.transforms.functions.arguments import (
     split_aux,
     to_arrays,
     to_tangent,
-    transformed,
     unflatten_one,
 )
 from pullback.transforms.interpreters.linearize import linearize_flat
-from pullback.transforms.interpreters.stage import abstractify
 
 
 def grad(

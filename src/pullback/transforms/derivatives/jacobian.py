@@ -16,6 +16,7 @@ from pullback.primitives import shapes
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.slicing import concatenate, slice_in_dim
 from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.api_boundary import transformed
 from pullback.transforms.functions.arguments import (
     Argnums,
     argument_name,
@@ -30,7 +31,6 @@ from pullback.transforms.functions.arguments import (
     positions,
     split_aux,
     to_arrays,
-    transformed,
     unflatten_one,
 )
 from pullback.transforms.interpreters.forward import jvp_flat

@@ -14,6 +14,7 @@ from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError, 
 from pullback.core.types import MappedAxis
 from pullback.primitives import shapes
 from pullback.primitives.slicing import concatenate, slice_in_dim
+from pullback.transforms.functions.api_boundary import transformed
 from pullback.transforms.functions.arguments import (
     argument_name,
     check_callable,
@@ -22,7 +23,6 @@ from pullback.transforms.functions.arguments import (
     name_of,
     out_leaf,
     to_arrays,
-    transformed,
     unflatten_one,
 )
 from pullback.transforms.interpreters.batch import Uniform, batch_flat

@@ -38,7 +38,7 @@ def cached_by_jaxpr(
 ) -> Callable[Concatenate[ClosedJaxpr, P], R]:
     """Keep the results of a transformation of jaxprs, as long as the jaxpr that it was given lives.
 
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> count = cached_by_jaxpr(lambda closed: [len(closed.eqns)])
     >>> closed = make_jaxpr(lambda x: x)(1.0)
     >>> count(closed) is count(closed)
@@ -108,7 +108,7 @@ def jvp_jaxpr(
       tangents of those that have one; and for each result whether it has.
 
     >>> from pullback.primitives.elementwise import sin
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> jvp_jaxpr(make_jaxpr(sin)(1.0), [True])
     ({ lambda ; a:f32[] b:f32[]. let
         c:f32[] = sin a
@@ -166,7 +166,7 @@ def batch_jaxpr(
       A jaxpr of the batched inputs; and for each result the position of the mapped axis: 0, or None.
 
     >>> from pullback.primitives.elementwise import sin
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> batch_jaxpr(make_jaxpr(sin)(1.0), 3, [0])
     ({ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }, [0])
     """
@@ -227,7 +227,7 @@ def linearize_jaxpr(
       Both programs and how they fit together.
 
     >>> from pullback.primitives.elementwise import sin
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> linearize_jaxpr(make_jaxpr(sin)(1.0), [True]).linear
     { lambda ; a:f32[] b:f32[]. let c:f32[] = mul b a in (c,) }
     """
@@ -255,7 +255,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
       NotLinearError: the program is not linear in these inputs; it names the operation (a TypeError).
 
     >>> from pullback.primitives.elementwise import mul
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> transpose_jaxpr(make_jaxpr(mul)(1.0, 2.0), [False, True])
     { lambda ; a:f32[] b:f32[]. let c:f32[] = mul a b in (c,) }
     """

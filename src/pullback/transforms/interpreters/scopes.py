@@ -18,7 +18,8 @@ from weakref import WeakValueDictionary
 from pullback.core import source
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError
-from pullback.core.jaxpr import ClosedJaxpr, holds_programs
+from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.jaxpr_text import holds_programs
 from pullback.core.linear import LinearTrace
 from pullback.core.locks import renewed
 from pullback.core.source import BACKWARD, TANGENT, Location, Scope

@@ -17,7 +17,8 @@ from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, Tracer, state
-from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf, qualified_name, watching
+from pullback.transforms.functions.api_boundary import qualified_name, watching
+from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 from pullback.transforms.jit.dispatch import (
     Entry,

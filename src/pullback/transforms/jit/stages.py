@@ -12,8 +12,8 @@ from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ShapedArray
+from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import name_of
-from pullback.transforms.interpreters.stage import ShapeDtypeStruct
 from pullback.transforms.jit import dispatch
 from pullback.transforms.jit.jit import JitFunction
 from pullback.transforms.jit.jit_arguments import Call
