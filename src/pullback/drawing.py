@@ -153,7 +153,7 @@ def visualize(fun: Callable[..., Any]) -> Callable[..., Drawing]:
     check_callable(fun, "visualize")
 
     def drawing_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Drawing:
-        closed, out_tree = stage_tree(fun, "visualize", lambda xs, kw: fun(*xs, **kw), args, kwargs)
+        closed, out_tree = stage_tree(fun, "visualize", args, kwargs)
         out = tree.unflatten(out_tree, closed.out_avals)
         title = getattr(fun, "__name__", None) or name_of(fun)
         return Drawing(closed, title, input_names(fun, args, kwargs), result_names(out))

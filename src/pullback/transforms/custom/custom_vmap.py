@@ -36,8 +36,8 @@ from pullback.transforms.functions.arguments import (
     name_of,
     out_leaf,
     to_arrays,
-    unflatten_one,
 )
+from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.linearize import linearize_flat
@@ -270,20 +270,14 @@ class custom_vmap(OwnsPrograms):
         args = by_position(self.fun, "custom_vmap", args, kwargs)
         leaves, in_tree = tree.flatten(args)
         arrays = to_arrays(leaves, "custom_vmap", self.fun, args)
-        out_tree: Any = None
-
-        def run(*values: Any) -> list[Any]:
-            nonlocal out_tree
-            out_leaves, out_tree = flatten_one(self.fun(*tree.unflatten(in_tree, values)))
-            return [x if isinstance(x, Array) else out_leaf(x, self.fun) for x in out_leaves]
+        flat = FlatFunction(self.fun, in_tree)
 
         def rule(size: int, mapped: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-            nonlocal out_tree
-            outs, out_tree, flags = self._batched(size, in_tree, mapped, values)
+            outs, flat.out_tree, flags = self._batched(size, in_tree, mapped, values)
+            flat.count = len(outs)
             return outs, flags
 
-        outs = run(*arrays) if state.trace.is_bottom else bind(VmapCall(self.fun, run, rule), arrays)
-        return unflatten_one(out_tree, outs)
+        return flat.result(flat(*arrays) if state.trace.is_bottom else bind(VmapCall(self.fun, flat, rule), arrays))
 
     def _batched(
         self, size: int, in_tree: Any, mapped: Sequence[bool], values: Sequence[Any]

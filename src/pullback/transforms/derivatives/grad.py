@@ -27,11 +27,15 @@ from pullback.transforms.functions.arguments import (
     flatten_one,
     name_of,
     out_leaf,
-    positions,
-    split_aux,
     to_arrays,
     to_tangent,
     unflatten_one,
+)
+from pullback.transforms.functions.flat_function import (
+    DerivativeOptions,
+    FlatFunction,
+    differentiable,
+    unflatten_arguments,
 )
 from pullback.transforms.interpreters.linearize import linearize_flat
 
@@ -76,12 +80,9 @@ def grad(
     if reduce_axes:
         raise _no_reduce_axes(reduce_axes, "grad")
     options = "grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
-
-    def gradient(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        _, aux, result = _value_aux_grad(fun, options, args, kwargs)
-        return (result, aux) if has_aux else result
-
-    return transformed(fun, gradient, grad, argnums, has_aux, holomorphic, allow_int)
+    return transformed(
+        fun, partial(_value_and_grad, fun, options, False), grad, argnums, has_aux, holomorphic, allow_int
+    )
 
 
 def value_and_grad(
@@ -105,12 +106,8 @@ def value_and_grad(
     if reduce_axes:
         raise _no_reduce_axes(reduce_axes, "value_and_grad")
     options = "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
-
-    def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        value, aux, result = _value_aux_grad(fun, options, args, kwargs)
-        return ((value, aux) if has_aux else value), result
-
-    return transformed(fun, both, value_and_grad, argnums, has_aux, holomorphic, allow_int)
+    call = partial(_value_and_grad, fun, options, True)
+    return transformed(fun, call, value_and_grad, argnums, has_aux, holomorphic, allow_int)
 
 
 def _no_reduce_axes(reduce_axes: Any, transformation: str) -> UnsupportedArgumentError:
@@ -120,52 +117,40 @@ def _no_reduce_axes(reduce_axes: Any, transformation: str) -> UnsupportedArgumen
     )
 
 
-_Options = tuple[str, int | tuple[int, ...], bool, bool, bool]
-"""The name of the transformation, and the arguments of ``grad`` after ``fun``."""
+class _ScalarFunction(FlatFunction):
+    """A function whose result should be a scalar."""
+
+    __slots__ = ()
+
+    def result_leaves(self, out: Any) -> list[Any]:
+        if not tree.all_leaves([out]):
+            raise NotDifferentiableError(
+                f"grad needs a function with a scalar output, but {name_of(self.fun)} returned {out!r}. "
+                "Return one scalar; with has_aux=True more can be returned beside it."
+            )
+        return FlatFunction.result_leaves(self, out)
 
 
-def _value_aux_grad(fun: Any, options: _Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """The value of a function, its auxiliary output (or None) and its gradient."""
-    name, argnums, has_aux, holomorphic, allow_int = options
-    where = positions(argnums, len(args), name, fun)
-    single = isinstance(argnums, int)
-    leaves, treedef = flatten_one(args[where[0]] if single else tuple(args[i] for i in where))
-    primals = to_arrays(leaves, name, fun, args, where)
-    for i, x in enumerate(primals):
-        if holomorphic or not dtypes.is_inexact(x.dtype):
-            place = partial(argument_name, i, fun, args, where)
-            check_differentiable(typeof(x), name, fun, holomorphic, allow_int, place)
-    aux_tree: Any = None
-
-    def run(*tracers: Any) -> Any:
-        nonlocal aux_tree
-        inner = list(args)
-        chosen = tracers[0] if treedef is None else tree.unflatten(treedef, tracers)
-        if single:
-            inner[where[0]] = chosen
-        else:
-            for i, x in zip(where, chosen, strict=True):
-                inner[i] = x
-        out = fun(*inner, **kwargs)
-        if not has_aux:
-            return (out,)
-        out, aux = split_aux(out, fun)
-        aux_leaves, aux_tree = tree.flatten(aux)
-        return [out, *aux_leaves]
-
-    outs, program = linearize_flat(fun, run, primals)
+def _value_and_grad(
+    fun: Any, options: DerivativeOptions, with_value: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The gradient of a function, and its value and its auxiliary output as they are asked for."""
+    flat, primals = differentiable(_ScalarFunction, fun, options, args, kwargs)
+    outs, program = linearize_flat(fun, flat, primals)
     value = outs[0]
-    seed = _seed(value, name, fun, holomorphic)
-    if has_aux:
+    seed = _seed(value, options[0], fun, options[3])
+    if flat.has_aux:
         program.outputs = program.outputs[:1]
     cts = program.transpose((seed,), add_any, consume=True)
     for i, (ct, x) in enumerate(zip(cts, primals)):
         if ct is ZERO or ct.weak_type != x.weak_type:
             cts[i] = dense(ct, x)
-    if not isinstance(value, Array):
-        value = out_leaf(value, fun)
-    aux = tree.unflatten(aux_tree, outs[1:]) if has_aux else None
-    return value, aux, cts[0] if treedef is None else tree.unflatten(treedef, cts)
+    in_tree = flat.in_tree
+    result = cts[0] if in_tree is None else unflatten_arguments(options, in_tree, cts)
+    if flat.has_aux:
+        aux = flat.aux(outs)
+        return ((value, aux), result) if with_value else (result, aux)
+    return (value, result) if with_value else result
 
 
 def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
@@ -174,13 +159,6 @@ def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
         elements = value._value
         if elements.shape == () and elements.dtype.kind == "f":
             return ArrayImpl(elements.dtype.type(1), value.weak_type)
-    if not isinstance(value, Array):
-        if not tree.all_leaves([value]):
-            raise NotDifferentiableError(
-                f"{transformation} needs a function with a scalar output, but {name_of(fun)} returned {value!r}. "
-                "Return one scalar; with has_aux=True more can be returned beside it."
-            )
-        value = out_leaf(value, fun)
     dtype = value.dtype
     if value.shape != ():
         raise NotDifferentiableError(
@@ -320,32 +298,19 @@ for _kind in (LinearFunction, VJPFunction):
 
 
 def _linearize(
-    fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str
+    fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str, kind: type[LinearFunction]
 ) -> tuple[Any, ...]:
-    """The output (and aux) of a function, and what is needed to make a linear function of its derivative."""
+    """The output of a function, its derivative as a function of a kind, and the auxiliary output if there is one."""
     check_callable(fun, transformation)
     leaves, in_tree = tree.flatten(primals)
     arrays = to_arrays(leaves, transformation, fun, primals)
-    out_tree: Any = None
-    aux_tree: Any = None
-    count = 0
-
-    def run(*tracers: Any) -> list[Any]:
-        nonlocal out_tree, aux_tree, count
-        out = fun(*tree.unflatten(in_tree, tracers))
-        aux_leaves: list[Any] = []
-        if has_aux:
-            out, aux = split_aux(out, fun)
-            aux_leaves, aux_tree = tree.flatten(aux)
-        out_leaves, out_tree = flatten_one(out)
-        count = len(out_leaves)
-        return [out_leaf(x, fun) for x in out_leaves] + aux_leaves
-
-    outs, program = linearize_flat(fun, run, arrays)
-    out, aux_leaves = outs[:count], outs[count:]
-    program.outputs = program.outputs[:count]
-    aux = (tree.unflatten(aux_tree, aux_leaves),) if has_aux else ()
-    return out, aux, program, in_tree, out_tree, [typeof(x) for x in arrays], [typeof(x) for x in out]
+    flat = FlatFunction(fun, in_tree, has_aux=has_aux)
+    outs, program = linearize_flat(fun, flat, arrays)
+    program.outputs = program.outputs[: flat.count]
+    in_avals, out_avals = [typeof(x) for x in arrays], [typeof(x) for x in outs[: flat.count]]
+    out_tree = flat.out_structure if kind is LinearFunction else flat.out_tree
+    derivative = kind(program, in_tree, out_tree, in_avals, out_avals, name_of(fun))
+    return flat.result(outs), derivative, *((flat.aux(outs),) if has_aux else ())
 
 
 @api_boundary
@@ -374,9 +339,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     """
     if reduce_axes:
         raise _no_reduce_axes(reduce_axes, "vjp")
-    out, aux, program, in_tree, out_tree, in_avals, out_avals = _linearize(fun, primals, has_aux, "vjp")
-    pull = VJPFunction(program, in_tree, out_tree, in_avals, out_avals, name_of(fun))
-    return (unflatten_one(out_tree, out), pull, *aux)
+    return _linearize(fun, primals, has_aux, "vjp", VJPFunction)
 
 
 @api_boundary
@@ -400,10 +363,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> print(out, f_jvp(2.0))
     0.0 6.0
     """
-    out, aux, program, in_tree, out_tree, in_avals, out_avals = _linearize(fun, primals, has_aux, "linearize")
-    whole = tree.structure(0) if out_tree is None else out_tree
-    derivative = LinearFunction(program, in_tree, whole, in_avals, out_avals, name_of(fun))
-    return (unflatten_one(out_tree, out), derivative, *aux)
+    return _linearize(fun, primals, has_aux, "linearize", LinearFunction)
 
 
 @api_boundary

@@ -14,14 +14,11 @@ from pullback.transforms.functions.arguments import (
     argument_name,
     check_callable,
     dense,
-    flatten_one,
     name_of,
-    out_leaf,
-    split_aux,
     to_arrays,
     to_tangent,
-    unflatten_one,
 )
+from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.forward import jvp_flat
 
 
@@ -49,25 +46,11 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     """
     check_callable(fun, "jvp")
     arrays, ts, in_tree = _pairs(fun, primals, tangents)
-    out_tree: Any = None
-    aux_tree: Any = None
-    count = 0
-
-    def run(*tracers: Any) -> list[Any]:
-        nonlocal out_tree, aux_tree, count
-        out = fun(*(tracers if in_tree is None else tree.unflatten(in_tree, tracers)))
-        aux_leaves: list[Any] = []
-        if has_aux:
-            out, aux = split_aux(out, fun)
-            aux_leaves, aux_tree = tree.flatten(aux)
-        out_leaves, out_tree = flatten_one(out)
-        count = len(out_leaves)
-        return [out_leaf(x, fun) for x in out_leaves] + aux_leaves
-
-    outs, out_ts = jvp_flat(fun, run, arrays, ts)
+    flat = FlatFunction(fun, in_tree, has_aux=has_aux)
+    outs, out_ts = jvp_flat(fun, flat, arrays, ts)
+    count = flat.count
     dense_ts = [dense(t, x) for t, x in zip(out_ts[:count], outs[:count], strict=True)]
-    aux = (tree.unflatten(aux_tree, outs[count:]),) if has_aux else ()
-    return (unflatten_one(out_tree, outs[:count]), unflatten_one(out_tree, dense_ts), *aux)
+    return (flat.result(outs), flat.result(dense_ts), *((flat.aux(outs),) if has_aux else ()))
 
 
 def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:

@@ -19,8 +19,8 @@ from pullback.transforms.functions.arguments import (
     check_argnums,
     check_callable,
     name_of,
-    out_leaf,
 )
+from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.stage import stage_flat
 
 
@@ -135,15 +135,11 @@ def make_jaxpr(
                     f"given to {name_of(fun)}"
                 )
         fixed = {i % len(args) for i in static}
-        dynamic = [None if i in fixed else x for i, x in enumerate(args)]
-
-        def call(xs: Sequence[Any], kw: dict[str, Any]) -> Any:
-            return fun(*[args[i] if i in fixed else x for i, x in enumerate(xs)], **kw)
-
+        where = [i for i in range(len(args)) if i not in fixed] if fixed else None
         outer = state.axes
         state.axes = {**outer, **axes}
         try:
-            closed, out_tree = stage_tree(fun, "make_jaxpr", call, dynamic, kwargs)
+            closed, out_tree = stage_tree(fun, "make_jaxpr", args, kwargs, where)
         finally:
             state.axes = outer
         if not return_shape:
@@ -184,31 +180,28 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     (2, 4)
     """
     check_callable(fun, "eval_shape")
-    closed, out_tree = stage_tree(fun, "eval_shape", lambda xs, kw: fun(*xs, **kw), args, kwargs)
+    closed, out_tree = stage_tree(fun, "eval_shape", args, kwargs)
     return tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
 
 
 def stage_tree(
-    fun: Any, transformation: str, call: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    fun: Any, transformation: str, args: Sequence[Any], kwargs: dict[str, Any], where: Sequence[int] | None = None
 ) -> tuple[ClosedJaxpr, Any]:
-    leaves, in_tree = tree.flatten((args, kwargs))
+    """The program of a function, and the tree of its result; of positional arguments those at ``where`` are traced."""
+    traced = list(args) if where is None else [args[i] for i in where]
+    leaves, in_tree = tree.flatten((traced, kwargs))
     avals = []
     for i, x in enumerate(leaves):
         try:
             avals.append(abstractify(x))
         except OperandError as error:
-            where = argument_name(i, fun, args, None, kwargs)
+            name = argument_name(i, fun, args, where, kwargs)
             hint = " static_argnums passes it as it is." if transformation == "make_jaxpr" else ""
-            raise type(error)(f"{transformation} of {name_of(fun)}, {where}: {error}{hint}") from None
-    out_tree: Any = None
-
-    def run(*tracers: Any) -> list[Any]:
-        nonlocal out_tree
-        out_leaves, out_tree = tree.flatten(call(*tree.unflatten(in_tree, tracers)))
-        return [out_leaf(x, fun) for x in out_leaves]
-
-    name_input = partial(argument_name, fun=fun, args=args, kwargs=kwargs)
-    return stage_flat(fun, run, avals, name_input=name_input), out_tree
+            raise type(error)(f"{transformation} of {name_of(fun)}, {name}: {error}{hint}") from None
+    flat = FlatFunction(fun, in_tree, args, where, keywords=True)
+    name_input = partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
+    closed = stage_flat(fun, flat, avals, name_input=name_input)
+    return closed, flat.out_structure
 
 
 def _struct(aval: ShapedArray) -> ShapeDtypeStruct:

@@ -18,7 +18,8 @@ from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, Tracer, state
 from pullback.transforms.functions.api_boundary import qualified_name, watching
-from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
+from pullback.transforms.functions.arguments import check_callable, name_of
+from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 from pullback.transforms.jit.dispatch import (
     Entry,
@@ -225,15 +226,12 @@ tree.register_leaf_type(JitFunction)
 
 
 def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
-    out_tree: Any = None
-
-    def run(*tracers: Any) -> list[Any]:
-        nonlocal out_tree
-        out_leaves, out_tree = tree.flatten(call.call(tracers))
-        return [out_leaf(x, fun) for x in out_leaves]
-
-    closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.place))
-    return Traced(closed, out_tree, captured)
+    static, by_name = call.static, {k: x for k, x in call.static.items() if isinstance(k, str)}
+    count = len(call.args) + len(static) - len(by_name)
+    where = [i for i in range(count) if i not in static] if len(by_name) < len(static) else None
+    flat = FlatFunction(fun, call.in_tree, [static.get(i) for i in range(count)], where, by_name, keywords=True)
+    closed, captured = hoisted(stage_flat(fun, flat, avals, "jit", call.place))
+    return Traced(closed, flat.out_structure, captured)
 
 
 def clear_caches() -> None:
