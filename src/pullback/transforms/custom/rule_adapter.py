@@ -16,7 +16,7 @@ from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.checked import array_operand
 from pullback.primitives.elementwise import convert_element_type
-from pullback.transforms.custom.custom_calls import Backward
+from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.functions.arguments import flatten_one, name_of, out_leaf, unflatten_one
 from pullback.transforms.interpreters.linearize import Tape
 
@@ -203,7 +203,7 @@ class RuleAdapter:
 
     # Reverse mode
 
-    def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Backward]:
+    def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], LinearMap]:
         """The results and the residuals by the forward rule, and the backward rule for them."""
         owner = self.owner
         rule = owner.fwd
@@ -225,10 +225,10 @@ class RuleAdapter:
                 fixed.append(AN_ARRAY)
             else:
                 fixed.append(x)
-        return outs, arrays, UserBackward(self, primals, perturbed, outs, residual_tree, fixed)
+        return outs, arrays, UserLinearMap(self, primals, perturbed, outs, residual_tree, fixed)
 
 
-class UserBackward(Backward):
+class UserLinearMap(LinearMap):
     """A backward rule of the user's, on flat lists of arrays.
 
     Attributes:
@@ -273,7 +273,7 @@ class UserBackward(Backward):
         """Equal rules at points of the same types are equal, so that a program that holds one serves for the other."""
         if self is other:
             return True
-        return isinstance(other, UserBackward) and hash(self) == hash(other) and bool(self._key == other._key)
+        return isinstance(other, UserLinearMap) and hash(self) == hash(other) and bool(self._key == other._key)
 
     def __hash__(self) -> int:
         try:
@@ -281,7 +281,7 @@ class UserBackward(Backward):
         except TypeError:  # an argument that is not differentiated, or a residual, without a hash
             return id(self)
 
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """The cotangents of the perturbed arguments, by the user's rule."""
         rule = self.owner.bwd
         assert rule is not None

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pullback.core import dtypes, source, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, host_value, typeof
-from pullback.core.errors import NotDifferentiableError, NotLinearError, TangentMismatchError, UnsupportedArgumentError
-from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar, is_linear
-from pullback.core.trace import Primitive, Trace, Tracer, check_result, state
+from pullback.core import dtypes, tree
+from pullback.core.array import Array, ArrayImpl, typeof
+from pullback.core.errors import NotDifferentiableError, TangentMismatchError, UnsupportedArgumentError
+from pullback.core.linear import LinearProgram
+from pullback.core.trace import state
 from pullback.core.types import ZERO, ShapedArray
-from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.shapes import full
 from pullback.transforms.functions.api_boundary import api_boundary, transformed
@@ -24,9 +23,7 @@ from pullback.transforms.functions.arguments import (
     check_callable,
     check_differentiable,
     dense,
-    flatten_one,
     name_of,
-    out_leaf,
     to_arrays,
     to_tangent,
     unflatten_one,
@@ -38,6 +35,7 @@ from pullback.transforms.functions.flat_function import (
     unflatten_arguments,
 )
 from pullback.transforms.interpreters.linearize import linearize_flat
+from pullback.transforms.interpreters.transpose import CheckedLinearTrace, linear_program
 
 
 def grad(
@@ -389,76 +387,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     avals = [abstractify(x) for x in leaves]
     for i, aval in enumerate(avals):
         check_differentiable(aval, "linear_transpose", fun, False, False, partial(argument_name, i, fun, primals))
-    trace = CheckedLinearTrace(state.trace, fun)
-    inputs = [trace.input(a) for a in avals]
-    state.trace = trace
-    try:
-        out_leaves, out_tree = flatten_one(fun(*tree.unflatten(in_tree, inputs)))
-    finally:
-        state.trace = trace.parent
-        trace.live = False
-    ends = [trace.end(x) for x in out_leaves]
-    out_avals = [typeof(x) if e is ZERO else e.aval for e, x in zip(ends, out_leaves, strict=True)]
-    program = LinearProgram(trace.nodes, [t.var for t in inputs], ends, trace.count)
-    return VJPFunction(program, in_tree, out_tree, avals, out_avals, name_of(fun))
-
-
-def _is_nonzero(x: Any) -> bool:
-    """Whether a value is not zero, as far as it is known."""
-    check_result(x)
-    value = x.concrete() if isinstance(x, Tracer) else x
-    return value is not None and bool(host_value(value).any())
-
-
-def is_affine(node: LinearVar, trace: Trace) -> bool:
-    """Whether an operation on a tape adds a constant, as far as its values are known; ``trace`` computes."""
-    primitive, operands = node.primitive, node.args
-    if primitive is None or primitive.linear_in is not None or all(map(is_linear, operands)):
-        return False
-    if not any(_may_be_nonzero(x) for x in operands if not is_linear(x)):
-        return False
-    at_zero = tuple([zeros_of(x.aval) if is_linear(x) else x for x in operands])
-    results = trace.process(primitive, at_zero, node.params)
-    if not primitive.multiple_results:
-        return _is_nonzero(results)
-    dependence = primitive.dependence_rule  # a loop computes values beside what is linear
-    linear = [True] * len(results) if dependence is None else dependence(list(map(is_linear, operands)), **node.params)
-    return any(depends and _is_nonzero(x) for x, depends in zip(results, linear, strict=True))
-
-
-def _may_be_nonzero(x: Any) -> bool:
-    """Whether a constant operand can make the result of a linear operation other than zero."""
-    if type(x) in SCALARS:
-        return bool(x)
-    return dtypes.is_inexact(x.dtype) and (type(x) is not ArrayImpl or bool(host_value(x).any()))
-
-
-class CheckedLinearTrace(LinearTrace):
-    """Refuses what is affine, and remembers the user's lines."""
-
-    __slots__ = ()
-
-    def end(self, x: Any) -> Any:
-        """The variable of a result, or ZERO for one that does not depend on the inputs (which must then be zero)."""
-        if x is ZERO:
-            return ZERO
-        if type(x) is LinearTracer and x._trace is self:
-            return x.var
-        if _is_nonzero(out_leaf(x, self.function)):
-            raise NotLinearError(
-                f"{name_of(self.function)} is not linear: it returned {x!r}, which does not depend on its arguments, "
-                "and is not zero"
-            )
-        return ZERO
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        before = len(self.nodes)
-        out = super().process(primitive, args, params)
-        if len(self.nodes) > before and self.nodes[-1].primitive is primitive:
-            if self.parent.eager and is_affine(self.nodes[-1], self.parent):
-                raise self.not_linear(primitive, "with a constant that is not zero is affine, not linear")
-            made_at = source.here()
-            for tracer in out if primitive.multiple_results else [out]:
-                if type(tracer) is LinearTracer:
-                    tracer.made_at = made_at
-        return out
+    flat = FlatFunction(fun, in_tree)
+    outs, program = linear_program(CheckedLinearTrace(state.trace, fun), flat, avals)
+    out_avals = [typeof(x) if e is ZERO else e.aval for e, x in zip(program.outputs, outs, strict=True)]
+    return VJPFunction(program, in_tree, flat.out_tree, avals, out_avals, name_of(fun))

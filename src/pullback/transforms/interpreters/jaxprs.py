@@ -15,7 +15,7 @@ from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.dtypes import tangent_dtype
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
-from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer
+from pullback.core.linear import LinearTrace
 from pullback.core.registry import Registry
 from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -28,6 +28,7 @@ from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.scopes import marking_for
 from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.interpreters.transpose import transpose_flat
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -263,20 +264,17 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
     fixed_avals = [a for a, n in zip(closed.in_avals, linear, strict=True) if not n]
     ct_avals = [_tangent_aval(a) for a in closed.out_avals]
 
+    linear_avals = [a for a, n in zip(closed.in_avals, linear, strict=True) if n]
+
     def run(*values: Any) -> list[Any]:
-        fixed, cts = iter(values[: len(fixed_avals)]), values[len(fixed_avals) :]
-        trace = LinearTrace(state.trace, closed)
-        args = [trace.input(a) if n else next(fixed) for a, n in zip(closed.in_avals, linear, strict=True)]
-        inputs = [x.var for x, n in zip(args, linear, strict=True) if n]
-        state.trace = trace
-        try:
-            outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        finally:
-            state.trace = trace.parent
-            trace.live = False
-        ends = [x.var if type(x) is LinearTracer and x._trace is trace else ZERO for x in outs]
-        back = LinearProgram(trace.nodes, inputs, ends, trace.count).transpose(cts, add)
-        return [staged_zeros(v.aval) if ct is ZERO else ct for ct, v in zip(back, inputs, strict=True)]
+        fixed, cts = values[: len(fixed_avals)], values[len(fixed_avals) :]
+
+        def merged(*inputs: Any) -> list[Any]:
+            given, rest = iter(inputs), iter(fixed)
+            return eval_jaxpr(closed.jaxpr, closed.consts, *[next(given) if n else next(rest) for n in linear])
+
+        back = transpose_flat(LinearTrace(state.trace, closed), merged, linear_avals, cts, add)
+        return [staged_zeros(a) if ct is ZERO else ct for ct, a in zip(back, linear_avals, strict=True)]
 
     with marking_for(closed):
         return stage_flat(closed, run, fixed_avals + ct_avals)

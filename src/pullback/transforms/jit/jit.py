@@ -226,10 +226,12 @@ tree.register_leaf_type(JitFunction)
 
 
 def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
-    static, by_name = call.static, {k: x for k, x in call.static.items() if isinstance(k, str)}
-    count = len(call.args) + len(static) - len(by_name)
-    where = [i for i in range(count) if i not in static] if len(by_name) < len(static) else None
-    flat = FlatFunction(fun, call.in_tree, [static.get(i) for i in range(count)], where, by_name, keywords=True)
+    flat = FlatFunction(fun, call.in_tree, keywords=True)
+    if call.static:
+        flat.kwargs = {k: x for k, x in call.static.items() if isinstance(k, str)}
+        count = len(call.args) + len(call.static) - len(flat.kwargs)
+        flat.args = [call.static.get(i) for i in range(count)]
+        flat.where = [i for i in range(count) if i not in call.static]
     closed, captured = hoisted(stage_flat(fun, flat, avals, "jit", call.place))
     return Traced(closed, flat.out_structure, captured)
 
