@@ -158,8 +158,13 @@ class Jaxpr:
         try:
             return self._effect
         except AttributeError:
-            self._effect = any(eqn.effect for eqn in self.eqns)
-            return self._effect
+            pass
+        self._effect = False
+        for eqn in self.eqns:
+            if eqn.primitive.effect or (eqn.params and eqn.effect):
+                self._effect = True
+                break
+        return self._effect
 
     @property
     def effects(self) -> frozenset[str]:

@@ -274,13 +274,20 @@ class DerivativeCall(CustomCall):
         self.forward = forward
 
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        primals, tangents = self.own_pairs(primals, tangents)
+        if self.captured:
+            primals, tangents = self.own_pairs(primals, tangents)
         rules = state.trace
         # What is in a program is differentiated forwards also on the way to reverse mode.
-        forwards = (rules.eager or not self.recorded) and not any(type(t) is LinearTracer for t in tangents)
+        forwards = rules.eager or not self.recorded
+        given: list[Any] = []
+        perturbed: list[bool] = []
+        for t in tangents:
+            perturbed.append(t is not ZERO)
+            if t is not ZERO:
+                given.append(t)
+                forwards = forwards and type(t) is not LinearTracer
         if self.forward is None or (self.jvp is not None and forwards):
             return self._by_jvp_rule(rules, primals, tangents)
-        perturbed = [t is not ZERO for t in tangents]
         if isinstance(rules, LinearTrace):  # which would only hand on what the rule does
             state.trace = rules.parent
         try:
@@ -289,7 +296,6 @@ class DerivativeCall(CustomCall):
             state.trace = rules
         if self.jvp is not None:
             residuals, backward = [*residuals, *primals], WithJvpRule(backward, self.jvp, perturbed)
-        given = [t for t in tangents if t is not ZERO]
         found = None
         if forwards:  # at once, while the traces are at work whose values the backward rule may close over
             try:

@@ -129,7 +129,7 @@ def to_arrays(
 ) -> list[Any]:
     """The leaves of arguments as arrays; see :func:`argument_name`."""
     try:
-        return [x if type(x) is ArrayImpl else from_scalar(x) if type(x) in SCALARS else as_array(x) for x in leaves]
+        return [x if isinstance(x, Array) else from_scalar(x) if type(x) in SCALARS else as_array(x) for x in leaves]
     except OperandError:
         for i, x in enumerate(leaves):
             try:

@@ -18,8 +18,6 @@ from pullback.transforms.functions.arguments import (
     to_arrays,
 )
 
-_LEAF = tree.structure(0)
-
 
 class FlatFunction:
     """A function of trees as one of flat arrays. It remembers the structure of the last result.
@@ -111,7 +109,7 @@ class FlatFunction:
     @property
     def out_structure(self) -> Any:
         """The tree of the result, of a single array too."""
-        return _LEAF if self.out_tree is None else self.out_tree
+        return tree.flatten(0)[1] if self.out_tree is None else self.out_tree
 
     def result(self, outs: Sequence[Any]) -> Any:
         """The result of the function of its leaves."""

@@ -15,14 +15,15 @@ def live_equations(eqns: Sequence[Eqn], results: Sequence[Atom]) -> tuple[list[E
     live = {a for a in results if isinstance(a, Var)}
     kept: list[Eqn] = []
     for eqn in reversed(eqns):
-        used = [v in live for v in eqn.outvars]
-        if not any(used) and not eqn.effect:
+        if live.isdisjoint(eqn.outvars) and not eqn.effect:
             continue
         rule = eqn.primitive.dce_rule
-        smaller = eqn if rule is None else rule(used, eqn)
+        smaller = eqn if rule is None else rule([v in live for v in eqn.outvars], eqn)
         if smaller is not None:
             kept.append(smaller)
-            live.update(a for a in smaller.invars if isinstance(a, Var))
+            for a in smaller.invars:
+                if type(a) is Var:
+                    live.add(a)
     return kept[::-1], live
 
 

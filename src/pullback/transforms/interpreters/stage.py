@@ -83,18 +83,22 @@ class StageTrace(Trace):
         if primitive.abstract_eval_rule is None:
             raise missing_rule(primitive, "abstract_eval", "tracing")
         invars: list[Any] = []
+        avals: list[ShapedArray] = []
         scalars = False
         for x in args:
             if type(x) is StageTracer and x._trace is self:
-                invars.append(x.var)
+                atom: Any = x.var
             elif type(x) in SCALARS:
-                invars.append(Literal(x, typeof(x)))
+                atom = Literal(x, typeof(x))
                 scalars = True
             else:
-                invars.append(self.atom(x))
+                atom = self.atom(x)
+            invars.append(atom)
+            avals.append(atom.aval)
         if scalars:
             _settle_literals(invars, args)
-        aval = infer(primitive, [a.aval for a in invars], params)
+            avals = [a.aval for a in invars]
+        aval = infer(primitive, avals, params)
         made_at = state.source_loc or source.here()
         if primitive.multiple_results:
             outvars = [Var(a) for a in aval]
@@ -158,7 +162,11 @@ def stage_flat(
       literals: whether captured scalars are written into the program, as numbers, or are constants of it.
     """
     trace = StageTrace(state.trace, function, transformation)
-    trace.invars = invars = [Var(aval) for aval in avals]
+    invars, tracers = trace.invars, []
+    for aval in avals:
+        var = Var(aval)
+        invars.append(var)
+        tracers.append(StageTracer(trace, var, None))
     trace.name_input = name_input
     trace.literals = literals
     place, scope = state.source_loc, state.scope
@@ -166,7 +174,7 @@ def stage_flat(
         state.source_loc = state.scope = None
         state.trace = trace
         staging.append(trace)
-        results = run(*[StageTracer(trace, v, None) for v in invars])
+        results = run(*tracers)
         outvars = [trace.atom(x) for x in results]
     finally:
         state.source_loc, state.scope = place, scope
@@ -182,7 +190,7 @@ def stage_flat(
 
 def hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     """A program whose captured tracers are inputs, after the others; and these tracers."""
-    captured = [x for x in closed.consts if isinstance(x, Tracer)]
+    captured = [x for x in closed.consts if isinstance(x, Tracer)] if closed.consts else []
     if not captured:
         return closed, captured
     jaxpr = closed.jaxpr
