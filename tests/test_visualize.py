@@ -21,7 +21,8 @@ import pullback
 import pullback.numpy as jnp
 from pullback import ShapeDtypeStruct, drawing, grad, jit, make_jaxpr, visualize
 from pullback.core.array import as_array
-from pullback.core.jaxpr import ClosedJaxpr, _Names, _show_jaxpr
+from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.jaxpr_text import VariableNames, show_jaxpr
 from pullback.drawing import Drawing
 from pullback.errors import ArgumentError, RendererError
 from pullback.extend import Primitive
@@ -196,7 +197,7 @@ def test_names_are_those_of_the_printed_program() -> None:
 
     for fun in (f, grad(f), jit(grad(f))):
         graph, drawing = drawn(fun, f32(3), f32(3))
-        printed = "\n".join(_show_jaxpr(drawing.jaxpr.jaxpr, _Names(), ""))
+        printed = "\n".join(show_jaxpr(drawing.jaxpr.jaxpr, VariableNames(), ""))
         for node in graph.of_kind("operation"):
             assert re.search(rf"{re.escape(node.lines[-2])} = {node.lines[0].split()[0]}\b", printed)
             operands = [re.escape(x) for x in node.lines[0].split()[1:]]

@@ -62,11 +62,11 @@ from pullback.transforms.derivatives.jacobian import hessian as hessian
 from pullback.transforms.derivatives.jacobian import jacfwd as jacfwd
 from pullback.transforms.derivatives.jacobian import jacobian as jacobian
 from pullback.transforms.derivatives.jacobian import jacrev as jacrev
+from pullback.transforms.derivatives.jvp import jvp as jvp
+from pullback.transforms.derivatives.tracing import ShapeDtypeStruct as ShapeDtypeStruct
+from pullback.transforms.derivatives.tracing import eval_shape as eval_shape
+from pullback.transforms.derivatives.tracing import make_jaxpr as make_jaxpr
 from pullback.transforms.derivatives.vmap import vmap as vmap
-from pullback.transforms.interpreters.forward import jvp as jvp
-from pullback.transforms.interpreters.stage import ShapeDtypeStruct as ShapeDtypeStruct
-from pullback.transforms.interpreters.stage import eval_shape as eval_shape
-from pullback.transforms.interpreters.stage import make_jaxpr as make_jaxpr
 from pullback.transforms.jit.jit import clear_caches as clear_caches
 from pullback.transforms.jit.jit import jit as jit
 from pullback.transforms.programs.callbacks import effects_barrier as effects_barrier

@@ -28,20 +28,11 @@ import numpy as np
 from pullback.core import source, tree
 from pullback.core.array import ArrayImpl
 from pullback.core.errors import ArgumentError, RendererError
-from pullback.core.jaxpr import (
-    Atom,
-    ClosedJaxpr,
-    Eqn,
-    Jaxpr,
-    Literal,
-    Var,
-    _Names,
-    _show_literal,
-    _show_param,
-    _used_variables,
-)
-from pullback.transforms.functions.arguments import check_callable, name_of, transformed
-from pullback.transforms.interpreters.stage import _stage_tree
+from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from pullback.core.jaxpr_text import VariableNames, show_literal, show_param, used_variables
+from pullback.transforms.derivatives.tracing import stage_tree
+from pullback.transforms.functions.api_boundary import transformed
+from pullback.transforms.functions.arguments import check_callable, name_of
 
 _WIDEST = 44  # characters of a line in a node
 _MOST_RESULTS = 4  # lines of an operation that has more results
@@ -162,7 +153,7 @@ def visualize(fun: Callable[..., Any]) -> Callable[..., Drawing]:
     check_callable(fun, "visualize")
 
     def drawing_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Drawing:
-        closed, out_tree = _stage_tree(fun, "visualize", lambda xs, kw: fun(*xs, **kw), args, kwargs)
+        closed, out_tree = stage_tree(fun, "visualize", args, kwargs)
         out = tree.unflatten(out_tree, closed.out_avals)
         title = getattr(fun, "__name__", None) or name_of(fun)
         return Drawing(closed, title, input_names(fun, args, kwargs), result_names(out))
@@ -231,7 +222,7 @@ class _Sketch:
 
     def __init__(self, title: str, closed: ClosedJaxpr) -> None:
         self.closed = closed
-        self.names = _Names()
+        self.names = VariableNames()
         self.graph = _graphviz().Digraph("program")
         label = f"<{_bold(title)}<br/>{_counted(closed.jaxpr)}>"
         self.graph.attr(**_GRAPH, **_FONT, label=label)
@@ -255,7 +246,7 @@ class _Sketch:
             lines = [_bold(inputs[i]) if i < len(inputs) else "", _text(f"{self.names(v)}:{v.aval}")]
             scope.env[v] = [_End(self.node(self.graph, "input", lines, unused=v not in live))]
         for i, (atom, ends) in enumerate(zip(jaxpr.outvars, self.equations(scope, jaxpr), strict=True)):
-            value = _show_literal(atom) if isinstance(atom, Literal) else str(atom.aval)
+            value = show_literal(atom) if isinstance(atom, Literal) else str(atom.aval)
             lines = [_bold(results[i] if i < len(results) else "result"), _text(value)]
             head = _End(self.node(self.graph, "result", lines))
             self.edges.update(((tail, head), False) for tail in ends)
@@ -306,7 +297,7 @@ class _Sketch:
 
     def equations(self, scope: _Scope, jaxpr: Jaxpr) -> list[list[_End]]:
         """Draw the equations of a program, and give where each of its results comes from."""
-        named, live = _used_variables(jaxpr), _live_variables(jaxpr)
+        named, live = used_variables(jaxpr), _live_variables(jaxpr)
         for eqn in jaxpr.eqns:
             binders = [self.names(v) if v in named else "_" for v in eqn.outvars]
             unused = scope.unused or not _is_needed(eqn, live)
@@ -321,7 +312,7 @@ class _Sketch:
         """Where a result comes from. Those of the whole program show a number themselves."""
         if isinstance(atom, Var):
             return scope.env[atom]
-        lines = [_text(_show_literal(atom))]
+        lines = [_text(show_literal(atom))]
         return [_End(self.node(scope.graph, "literal", lines, scope.unused))] if scope.frame else []
 
     def operation(self, scope: _Scope, eqn: Eqn, binders: Sequence[str], unused: bool) -> _End:
@@ -476,7 +467,7 @@ def _small(text: str) -> str:
 
 
 def _show_params(params: dict[str, Any]) -> str:
-    return " ".join(f"{name}={_show_param(value)}" for name, value in sorted(params.items()))
+    return " ".join(f"{name}={show_param(value)}" for name, value in sorted(params.items()))
 
 
 def _escaped(text: str) -> str:
@@ -485,7 +476,7 @@ def _escaped(text: str) -> str:
 
 
 def _number(literal: Literal) -> str:
-    return _show_literal(literal).rpartition(":")[0]
+    return show_literal(literal).rpartition(":")[0]
 
 
 def _show_constant(const: Any) -> str:

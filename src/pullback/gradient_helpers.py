@@ -21,9 +21,10 @@ from pullback.primitives.elementwise import complex as make_complex
 from pullback.primitives.operands import stop_gradient
 from pullback.transforms.custom.custom_rules import CustomFunction, custom_jvp, custom_vjp
 from pullback.transforms.derivatives.grad import vjp
+from pullback.transforms.derivatives.jvp import jvp
 from pullback.transforms.derivatives.vmap import vmap
-from pullback.transforms.functions.arguments import api_boundary, check_callable, is_float0, name_of
-from pullback.transforms.interpreters.forward import jvp
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable, is_float0, name_of
 
 __all__ = [
     "clip_gradient",

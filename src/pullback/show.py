@@ -24,10 +24,11 @@ from pullback.core.errors import ArgumentError, BackendError, RendererError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.drawing import Drawing, input_names, result_names
 from pullback.transforms.derivatives.grad import linearize, vjp
+from pullback.transforms.derivatives.jvp import jvp
+from pullback.transforms.derivatives.tracing import ShapeDtypeStruct, eval_shape, make_jaxpr
 from pullback.transforms.derivatives.vmap import vmap
-from pullback.transforms.functions.arguments import transformed
-from pullback.transforms.interpreters.forward import jvp
-from pullback.transforms.interpreters.stage import ShapeDtypeStruct, abstractify, eval_shape, make_jaxpr
+from pullback.transforms.functions.api_boundary import transformed
+from pullback.transforms.functions.arguments import abstractify
 
 FORMS = ("jaxpr", "hlo", "svg", "dot")
 

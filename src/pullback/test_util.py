@@ -28,7 +28,7 @@ from pullback.testing.differences import (
 )
 from pullback.testing.rules import check_rule
 from pullback.transforms.derivatives.grad import vjp
-from pullback.transforms.interpreters.forward import jvp
+from pullback.transforms.derivatives.jvp import jvp
 
 __all__ = ["check_grads", "check_jvp", "check_rule", "check_vjp"]
 

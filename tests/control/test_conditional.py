@@ -12,7 +12,8 @@ import pytest
 import pullback.numpy as jnp
 from pullback import debug, disable_jit, effects_barrier, errors, grad, jit, jvp, lax, make_jaxpr, named_scope, vmap
 from pullback.control import conditional
-from pullback.core.jaxpr import check_jaxpr, subjaxprs
+from pullback.core.jaxpr import subjaxprs
+from pullback.core.jaxpr_check import check_jaxpr
 
 Function = Callable[..., Any]
 

@@ -16,7 +16,8 @@ from pullback import custom_jvp, custom_vjp, disable_jit, grad, jit, jvp, lax, m
 from pullback.core import tree
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
-from pullback.core.jaxpr import check_jaxpr, jaxpr_as_fun
+from pullback.core.jaxpr import jaxpr_as_fun
+from pullback.core.jaxpr_check import check_jaxpr
 
 Function = Callable[..., Any]
 few = settings(max_examples=4)

@@ -27,7 +27,7 @@ from pullback import (
     vmap,
 )
 from pullback.control import loops
-from pullback.core.jaxpr import check_jaxpr
+from pullback.core.jaxpr_check import check_jaxpr
 
 
 def newton(x: Any) -> Any:

@@ -35,7 +35,8 @@ from pullback import (
     vmap,
 )  # fmt: skip
 from pullback.control import common, scan_primitive
-from pullback.core.jaxpr import check_jaxpr, subjaxprs
+from pullback.core.jaxpr import subjaxprs
+from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.tree import tree_map
 
 xs = jnp.arange(1.0, 5.0)

@@ -9,23 +9,14 @@ import pytest
 
 from pullback.core.array import ArrayImpl, as_array
 from pullback.core.errors import JaxprError, MissingRuleError
-from pullback.core.jaxpr import (
-    ClosedJaxpr,
-    Eqn,
-    Jaxpr,
-    Literal,
-    Var,
-    check_jaxpr,
-    eval_jaxpr,
-    jaxpr_as_fun,
-    subjaxprs,
-)
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr, jaxpr_as_fun, subjaxprs
+from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.primitives.elementwise import add, add_p, convert_element_type, mul, sin, sin_p
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.shapes import broadcast_in_dim
-from pullback.transforms.interpreters.stage import make_jaxpr
+from pullback.transforms.derivatives.tracing import make_jaxpr
 
 F32 = ShapedArray((), np.dtype(np.float32))
 VECTOR = ShapedArray((3,), np.dtype(np.float32))

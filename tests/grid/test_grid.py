@@ -25,7 +25,8 @@ from pullback import jacfwd, jacrev, jvp, make_jaxpr, nn, vjp, vmap
 from pullback.core import dtypes, tree
 from pullback.core.array import as_array, host_value, typeof
 from pullback.core.config import enable_x64
-from pullback.core.jaxpr import check_jaxpr, jaxpr_as_fun
+from pullback.core.jaxpr import jaxpr_as_fun
+from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import Primitive
 from pullback.primitives.elementwise import add, mul, real, sin
 from pullback.primitives.reductions import reduce_sum

@@ -118,7 +118,7 @@ MUTANTS = (
     # A tangent of integers is taken, and a number comes out.
     Mutant(
         "jvp takes integers as tangents",
-        "transforms/interpreters/forward.py",
+        "transforms/derivatives/jvp.py",
         "        if not dtypes.is_inexact(x.dtype):\n            break",
         "        if dtypes.is_bool(x.dtype):\n            break",
         ["tests/transforms/test_bad_input.py::test_tangents_and_cotangents"],

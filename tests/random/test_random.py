@@ -211,11 +211,11 @@ def test_staged_is_eager(draw: Any, layout: bool) -> None:
         expected = np.asarray(draw(key))
         closed = pullback.make_jaxpr(draw)(key)
     (out,) = pullback.core.jaxpr.eval_jaxpr(closed.jaxpr, closed.consts, key)
-    pullback.core.jaxpr.check_jaxpr(closed)
+    pullback.core.jaxpr_check.check_jaxpr(closed)
     assert out.dtype == expected.dtype
     np.testing.assert_array_equal(out, expected)
     vmapped = pullback.make_jaxpr(pullback.vmap(draw))(random.split(key, 2))
-    pullback.core.jaxpr.check_jaxpr(vmapped)
+    pullback.core.jaxpr_check.check_jaxpr(vmapped)
 
 
 def test_vmap_of_vmap_over_keys() -> None:

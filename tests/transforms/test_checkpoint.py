@@ -59,7 +59,8 @@ from pullback.core.errors import (
     TracerBoolConversionError,
     UnexpectedTracerError,
 )
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, check_jaxpr, jaxpr_as_fun, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun, subjaxprs
+from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import EVAL, state
 from pullback.transforms.checkpoint import checkpoint_policies
 from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier

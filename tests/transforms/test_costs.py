@@ -21,7 +21,8 @@ from pullback.backends.devices import default_device
 from pullback.backends.programs import Lowered
 from pullback.backends.small_loops import halves
 from pullback.control.common import interned, op_count
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, check_jaxpr
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from pullback.core.jaxpr_check import check_jaxpr
 from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable, everything_saveable
 from pullback.transforms.checkpoint.checkpoint_primitive import remat_partial_eval
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr

@@ -13,11 +13,12 @@ from random_programs import Program, programs
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
 from pullback.core.errors import JaxprError
-from pullback.core.jaxpr import Eqn, check_jaxpr, eval_jaxpr
+from pullback.core.jaxpr import Eqn, eval_jaxpr
+from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import Primitive
 from pullback.primitives.elementwise import add, cos, mul, sin
+from pullback.transforms.derivatives.tracing import make_jaxpr
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr, dce_jaxpr
-from pullback.transforms.interpreters.stage import make_jaxpr
 
 CONSTANT = as_array(np.arange(3.0, dtype=np.float32))
 

@@ -15,13 +15,14 @@ from random_programs import Program, programs, random_like
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
 from pullback.core.errors import NotLinearError
-from pullback.core.jaxpr import ClosedJaxpr, check_jaxpr, eval_jaxpr
+from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from pullback.core.jaxpr_check import check_jaxpr
 from pullback.primitives.elementwise import mul, sin
 from pullback.transforms.derivatives.grad import vjp
+from pullback.transforms.derivatives.jvp import jvp
+from pullback.transforms.derivatives.tracing import make_jaxpr
 from pullback.transforms.derivatives.vmap import vmap
-from pullback.transforms.interpreters.forward import jvp
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
-from pullback.transforms.interpreters.stage import make_jaxpr
 
 
 def run(closed: ClosedJaxpr, *args: Any) -> list[Any]:

@@ -28,7 +28,8 @@ from pullback import (
 from pullback.core import tree
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
-from pullback.core.jaxpr import check_jaxpr, jaxpr_as_fun
+from pullback.core.jaxpr import jaxpr_as_fun
+from pullback.core.jaxpr_check import check_jaxpr
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -22,10 +22,11 @@ from pullback.custom_batching import custom_vmap
 from pullback.custom_derivatives import linear_call
 from pullback.experimental.ode import odeint
 from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable
-from pullback.transforms.custom.custom_calls import Backward, CustomCall
+from pullback.transforms.custom.custom_calls import CustomCall
+from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.jit.stages import Compiled, Lowered, Traced
 
-KINDS = (ClosedJaxpr, Jaxpr, Trace, Tracer, Executable, Compiled, Lowered, Traced, CustomCall, Backward, LinearVar)
+KINDS = (ClosedJaxpr, Jaxpr, Trace, Tracer, Executable, Compiled, Lowered, Traced, CustomCall, LinearMap, LinearVar)
 
 
 def living() -> Counter[str]:

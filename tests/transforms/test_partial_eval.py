@@ -13,12 +13,13 @@ from random_programs import Program, programs
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
 from pullback.core.errors import JaxprError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, check_jaxpr, eval_jaxpr
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
+from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import Primitive
 from pullback.primitives.elementwise import add, cos, mul, sin
+from pullback.transforms.derivatives.tracing import make_jaxpr
 from pullback.transforms.interpreters.dce import live_equations
 from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
-from pullback.transforms.interpreters.stage import make_jaxpr
 
 
 def names(closed: ClosedJaxpr) -> list[str]:

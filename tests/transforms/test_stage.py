@@ -23,7 +23,8 @@ from pullback import (
     vmap,
 )
 from pullback.core.array import as_array, typeof
-from pullback.core.jaxpr import check_jaxpr, jaxpr_as_fun
+from pullback.core.jaxpr import jaxpr_as_fun
+from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.source import describe
 
 Point = namedtuple("Point", "x y")

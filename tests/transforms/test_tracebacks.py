@@ -137,7 +137,7 @@ def test_a_mistake_within_pullback_keeps_the_frame_that_it_comes_from(monkeypatc
     monkeypatch.setattr("pullback.transforms.derivatives.grad.linearize_flat", None)
     with pytest.raises(TypeError, match="NoneType") as caught:
         grad(jnp.sin)(1.0)
-    assert internal(caught.value) == ["_value_aux_grad"]
+    assert internal(caught.value) == ["_value_and_grad"]
 
 
 def test_post_mortem_finds_the_users_variables() -> None:

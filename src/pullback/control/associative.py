@@ -11,7 +11,8 @@ from pullback.core.array import typeof
 from pullback.core.errors import ControlFlowError
 from pullback.primitives.shapes import reshape
 from pullback.primitives.slicing import concatenate, rev, slice_in_dim
-from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of, out_leaf
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
 
 Leaves = list[Any]
 

@@ -12,11 +12,11 @@ from pullback.control.scan_primitive import bind as bind_scan
 from pullback.core.array import typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from pullback.core.types import ZERO
-from pullback.core.zeros import zeros_of
+from pullback.core.zeros import densify, zeros_of
 from pullback.primitives.elementwise import add, sub
 from pullback.primitives.indexing import zeros
-from pullback.transforms.custom.custom_calls import Backward, DerivativeCall, bind, equation
+from pullback.transforms.custom.custom_calls import DerivativeCall, bind, equation
+from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, linearize_jaxpr, transpose_jaxpr
@@ -80,7 +80,7 @@ class _Scan:
         """In forward mode nothing is kept."""
         return jvp_flat(self.function, self.run, primals, tangents)
 
-    def forward(self, primals: Sequence[Any], perturbed: Flags) -> tuple[list[Any], list[Any], Backward]:
+    def forward(self, primals: Sequence[Any], perturbed: Flags) -> tuple[list[Any], list[Any], LinearMap]:
         """The scan, of which states are kept."""
         consts, init, xs = self.split_list(primals)
         y_avals = self.jaxpr.out_avals[self.num_carry :]
@@ -96,7 +96,7 @@ class _Scan:
         carry, ys, kept = run_keeping_best(step, init, stacked, length, self.slots)
         outs = [*carry, *ys]
         residuals = [*consts, *xs, kept.depth, kept.steps, kept.order, *kept.slots]
-        return outs, residuals, _ScanBackward(self, perturbed, outs, len(residuals))
+        return outs, residuals, _ScanLinearMap(self, perturbed, outs, len(residuals))
 
 
 @cached_by_jaxpr
@@ -108,7 +108,7 @@ def _adjoint(closed: ClosedJaxpr, nonzero: Flags, forced: Flags) -> tuple[Closed
     return parts.primal, transpose_jaxpr(parts.linear, flags), parts.residual_sources
 
 
-class _ScanBackward(Backward):
+class _ScanLinearMap(LinearMap):
     """The backward pass of a scan."""
 
     def __init__(self, scan: _Scan, perturbed: Flags, outs: Sequence[Any], count: int) -> None:
@@ -118,7 +118,7 @@ class _ScanBackward(Backward):
         self.count = count
         self.out_avals = [typeof(x) for x in outs if is_inexact(x.dtype)]
 
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         scan = self.scan
         length = scan.loop.length
         avals = scan.jaxpr.in_avals
@@ -133,7 +133,7 @@ class _ScanBackward(Backward):
         advance, taken = dce_closed_jaxpr(
             without_effects(scan.jaxpr), [i < scan.num_carry for i in range(len(scan.jaxpr.out_avals))]
         )
-        dense = [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
+        dense = densify(cts, self.out_avals)
         last, stacked = split_list(dense, inexact.count(True))
         sizes = const_flags.count(True), x_flags.count(True)
 

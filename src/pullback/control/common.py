@@ -352,7 +352,7 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
 
     What was made of a program is kept in it, so that nothing has to be made again for an equal one.
 
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> one, other = (make_jaxpr(lambda x: x * 2)(1.0) for _ in range(2))
     >>> one is other, interned(one) is interned(other)
     (False, True)

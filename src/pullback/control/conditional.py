@@ -51,7 +51,8 @@ from pullback.primitives.elementwise import (
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
 from pullback.transforms.debugging.debug_nans import checking
-from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of, out_leaf
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr, staged_zeros
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr

@@ -50,7 +50,8 @@ from pullback.primitives.reductions import reduce_or
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
 from pullback.transforms.debugging.debug_nans import checking
-from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable, name_of
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr

@@ -12,7 +12,6 @@ memory than gradients of a loop with more to carry.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from pullback.control.checkpointing import reverse, run_keeping
@@ -20,23 +19,22 @@ from pullback.control.common import dependent, record_in_parts, select, split_li
 from pullback.control.loops import unknown_carry, while_p
 from pullback.core.array import typeof
 from pullback.core.dtypes import tangent_dtype
-from pullback.core.errors import NotLinearError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, is_linear
+from pullback.core.linear import LinearTrace, LinearTracer, is_linear
 from pullback.core.trace import Primitive, state
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.core.zeros import instantiate, zeros_of
+from pullback.core.types import ZERO, ShapedArray
+from pullback.core.zeros import densify, instantiate, zeros_of
 from pullback.primitives.elementwise import add, add_any
 from pullback.primitives.slicing import front
-from pullback.transforms.custom.custom_calls import Backward, Dims
-from pullback.transforms.interpreters.batch import batch_flat
+from pullback.transforms.custom.linear_map import Dims, LinearMap, linear_operation
+from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, transpose_jaxpr
 from pullback.transforms.interpreters.linearize import linearize_flat
-from pullback.transforms.interpreters.marks import MarkingLinearTrace
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.interpreters.transpose import transpose_flat
 from pullback.transforms.programs.jit_primitive import jit_p
 
 Flags = Sequence[bool]
@@ -54,7 +52,7 @@ def default_slots(avals: Sequence[ShapedArray]) -> int:
     return max(FEWEST, min(SLOTS, MEMORY // max(size, 1) // 2 * 2))
 
 
-class TransposedLoop(Backward):
+class TransposedLoop(LinearMap):
     """A loop that is linear in a part of its carry, transposed: from residuals, its other operands, and cotangents.
 
     Attributes:
@@ -81,16 +79,36 @@ class TransposedLoop(Backward):
         fixed, given = iter(residuals), iter(values)
         return [next(given) if n else next(fixed) for n in self.linear]
 
-    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         program = _program(
             self.params["body_jaxpr"], self.params["cond_jaxpr"], self.params["cond_nconsts"],
             self.params["body_nconsts"], self.params["checkpoints"], self.linear, tuple(self.carry),
         )  # fmt: skip
         return jit_p.bind(*residuals, *tangents, jaxpr=program, name="while_transpose")  # type: ignore[no-any-return]
 
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        dense = [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        dense = densify(cts, self.out_avals)
         return select(while_p.bind(*self.merged(residuals, dense), **self.params), self.carry)
+
+    def jvp_by_residuals(self, p: Primitive, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        which = tuple([t is not ZERO for t in tangents])
+        rule = ByResiduals(self, which, len(primals))
+        outs = p.bind(*primals, linear_map=self)
+        return outs, by_residuals_p.bind(*primals, *select(tangents, which), linear_map=rule)
+
+    def batch(self, p: Primitive, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
+        """The transpose of the mapped loop: one pass for all examples, whose schedule is that of the longest."""
+        count, axis = self.count, trace.axis
+        avals = [a.update(shape=(axis.size, *a.shape)) for a in self.out_avals]
+        linear_dims: list[int | None] = [0] * len(avals)
+
+        def run(*inputs: Any) -> list[Any]:
+            operands, in_dims = self.merged(args[:count], inputs), self.merged(dims[:count], linear_dims)
+            assert while_p.batch_rule is not None
+            return select(while_p.batch_rule(axis, operands, in_dims, **self.params)[0], self.carry)
+
+        cts = [front(x, d, axis) for x, d in zip(args[count:], dims[count:], strict=True)]
+        return densify(transpose_flat(LinearTrace(state.trace, self.function), run, avals, cts), avals), linear_dims
 
 
 @cached_by_jaxpr
@@ -144,42 +162,8 @@ def _program(
     return stage_flat(body, run, [*fixed_avals, *ct_avals])
 
 
-def _operation(name: str) -> Primitive:
-    """A linear operation that a :class:`Backward` describes, without its rules for differentiation and batching."""
-    p = Primitive(name, multiple_results=True, keeps_weak_type=False)
-
-    @p.decomposition
-    def inline(*args: Any, backward: Backward) -> list[Any]:
-        return backward.derivative(args[: backward.count], args[backward.count :])
-
-    @p.abstract_eval
-    def shape(*avals: ShapedArray, backward: Backward) -> list[ShapedArray]:
-        return list(backward.out_avals)
-
-    @p.transpose
-    def transpose(cts: Sequence[Any], *args: Any, backward: Backward) -> list[Any]:
-        fixed, values = split_list(args, backward.count)
-        if any(map(is_linear, fixed)):
-            raise NotLinearError(f"{name} is not linear in its residuals: it cannot be transposed with respect to them")
-        found = backward.pull(fixed, cts)
-        return [*[None] * len(fixed), *[ct if is_linear(x) else None for x, ct in zip(values, found, strict=True)]]
-
-    @p.lowering
-    def xla(hlo: Any, *operands: Any, backward: Backward) -> list[Any]:
-        from pullback.backends.emit import emit_jaxpr
-
-        closed = stage_flat(backward.function, partial(inline, backward=backward), [typeof_value(x) for x in operands])
-        return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
-
-    return p
-
-
-def typeof_value(x: Any) -> ShapedArray:
-    """The type of a value of a program that is being written."""
-    return ShapedArray(x.shape, x.dtype)
-
-
-while_transpose_p = _operation("while_transpose")
+while_transpose_p = linear_operation("while_transpose")
+by_residuals_p = linear_operation("while_transpose_derivative")
 
 
 def _tests_linear_values(linear: Flags, params: dict[str, Any]) -> bool:
@@ -203,14 +187,14 @@ def _transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     avals = params["body_jaxpr"].out_avals
     dense = [zeros_of(a) if ct is ZERO else ct for ct, a, c in zip(cts, avals, rule.carry, strict=True) if c]
     fixed = [x for x, n in zip(args, linear, strict=True) if not n]
-    found = iter(while_transpose_p.bind(*fixed, *dense, backward=rule))
+    found = iter(while_transpose_p.bind(*fixed, *dense, linear_map=rule))
     return [next(found) if n else None for n in linear]
 
 
 # The derivative of the transposed loop with respect to its residuals ------------------------------------------------
 
 
-class ByResiduals(Backward):
+class ByResiduals(LinearMap):
     """The derivative of a transposed loop with respect to some of its residuals.
 
     Attributes:
@@ -229,84 +213,26 @@ class ByResiduals(Backward):
     def __name__(self) -> str:
         return "while"
 
-    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         split, given = self.rule.count, iter(tangents)
         ts = [next(given) if w else ZERO for w in self.which]
         outs, found = jvp_flat(
             self.function,
-            lambda *xs: self.rule.derivative(xs[:split], xs[split:]),
+            lambda *xs: self.rule.apply(xs[:split], xs[split:]),
             residuals,
             [*ts, *[ZERO] * (len(residuals) - split)],
         )
         return [instantiate(t, x) for x, t in zip(outs, found, strict=True)]
 
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         # <w, transposed(r) ct> is <loop(r) w, ct>, whose derivative with respect to r the loop itself has.
         rule = self.rule
         fixed, loop_cts = split_list(residuals, rule.count)
-        dense = [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
+        dense = densify(cts, self.out_avals)
 
         def run(*active: Any) -> list[Any]:
             given = iter(active)
-            return rule.pull([next(given) if w else x for x, w in zip(fixed, self.which, strict=True)], dense)
+            return rule.transpose([next(given) if w else x for x, w in zip(fixed, self.which, strict=True)], dense)
 
         _, program = linearize_flat(self.function, run, select(fixed, self.which))
         return program.transpose(loop_cts, add_any)
-
-
-by_residuals_p = _operation("while_transpose_derivative")
-
-
-@by_residuals_p.jvp
-def _by_residuals_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, backward: ByResiduals) -> Any:
-    return jvp_flat(backward.function, partial(_by_residuals, backward), primals, tangents)
-
-
-@by_residuals_p.batch
-def _by_residuals_batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, backward: ByResiduals) -> Any:
-    return batch_flat(backward.function, partial(_by_residuals, backward), axis, args, dims)
-
-
-def _by_residuals(backward: ByResiduals, *operands: Any) -> list[Any]:
-    return backward.derivative(*split_list(operands, backward.count))
-
-
-@while_transpose_p.jvp
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, backward: TransposedLoop) -> Any:
-    count = backward.count
-    outs = while_transpose_p.bind(*primals, backward=backward)
-    parts = []
-    which = tuple(t is not ZERO for t in tangents[:count])
-    if any(which):
-        rule = ByResiduals(backward, which, len(primals))
-        parts.append(by_residuals_p.bind(*primals, *select(tangents[:count], which), backward=rule))
-    if any(t is not ZERO for t in tangents[count:]):
-        given = [instantiate(t, x) for x, t in zip(primals[count:], tangents[count:], strict=True)]
-        parts.append(while_transpose_p.bind(*primals[:count], *given, backward=backward))
-    return outs, parts[0] if len(parts) == 1 else list(map(add_any, *parts))
-
-
-@while_transpose_p.batch
-def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, backward: TransposedLoop) -> Any:
-    """The transpose of the mapped loop: one pass for all examples, whose schedule is that of the longest."""
-    count = backward.count
-    trace = MarkingLinearTrace(state.trace, backward.function)
-    inputs = [trace.input(a.update(shape=(axis.size, *a.shape))) for a in backward.out_avals]
-    linear_dims: list[int | None] = [0] * len(inputs)
-    outer, state.trace = state.trace, trace
-    try:
-        assert while_p.batch_rule is not None
-        outs, _ = while_p.batch_rule(
-            axis,
-            backward.merged(args[:count], inputs),
-            backward.merged(dims[:count], linear_dims),
-            **backward.params,
-        )
-    finally:
-        state.trace = outer
-        trace.live = False
-    cts = [front(x, d, axis) for x, d in zip(args[count:], dims[count:], strict=True)]
-    ends = [x.var if type(x) is LinearTracer and x._trace is trace else ZERO for x in select(outs, backward.carry)]
-    program = LinearProgram(trace.nodes, [x.var for x in inputs], ends, trace.count)
-    found = program.transpose(cts, add_any)
-    return [zeros_of(x.var.aval) if ct is ZERO else ct for x, ct in zip(inputs, found, strict=True)], linear_dims

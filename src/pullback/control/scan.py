@@ -29,7 +29,8 @@ from pullback.primitives.shapes import reshape
 from pullback.primitives.slicing import concatenate, slice_in_dim, stack
 from pullback.transforms.custom.custom_vmap import custom_vmap
 from pullback.transforms.derivatives.vmap import vmap
-from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of, out_leaf
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
 
 
 @api_boundary

@@ -22,9 +22,10 @@ from pullback.transforms.custom.custom_linear import LinearCall, bind_linear_cal
 from pullback.transforms.custom.custom_rules import custom_jvp
 from pullback.transforms.custom.rule_adapter import zero_from_primal
 from pullback.transforms.derivatives.grad import linear_transpose
+from pullback.transforms.derivatives.jvp import jvp
 from pullback.transforms.derivatives.stopped import stopped
-from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of, out_leaf, split_aux
-from pullback.transforms.interpreters.forward import jvp
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf, split_aux
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 
 

@@ -8,9 +8,9 @@ from pullback.core.jaxpr import Eqn as JaxprEqn
 from pullback.core.jaxpr import Jaxpr as Jaxpr
 from pullback.core.jaxpr import Literal as Literal
 from pullback.core.jaxpr import Var as Var
-from pullback.core.jaxpr import check_jaxpr as check_jaxpr
 from pullback.core.jaxpr import eval_jaxpr as eval_jaxpr
 from pullback.core.jaxpr import jaxpr_as_fun as jaxpr_as_fun
+from pullback.core.jaxpr_check import check_jaxpr as check_jaxpr
 from pullback.core.trace import Tracer as Tracer
 from pullback.core.types import ShapedArray as ShapedArray
 

@@ -477,7 +477,10 @@ def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:
 
 def resolve_weak_scalars(avals: Sequence[ShapedArray], args: Sequence[Any]) -> list[ShapedArray]:
     """The abstract operands of an operation, with Python numbers among them in the dtype that they take."""
-    if not any(type(x) in SCALARS for x in args):
+    for x in args:
+        if type(x) in SCALARS:
+            break
+    else:
         return list(avals)
     dtype = number_dtype([x if type(x) in SCALARS else a for a, x in zip(avals, args, strict=True)])
     return [a.update(dtype=dtype) if type(x) in SCALARS else a for a, x in zip(avals, args, strict=True)]

@@ -1,15 +1,15 @@
-"""Jaxprs: programs as data. Their printer, their checker and their evaluator."""
+"""Jaxprs: programs as data, and their evaluator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
 from pullback.core import source
 from pullback.core.array import Array, ArrayImpl
-from pullback.core.errors import ArgumentError, JaxprError, PullbackError
+from pullback.core.errors import ArgumentError, JaxprError
+from pullback.core.jaxpr_text import VariableNames, show_eqn, show_jaxpr, show_literal
 from pullback.core.trace import Primitive, missing_rule, state
 from pullback.core.types import ShapedArray
 
@@ -38,7 +38,7 @@ class Literal:
         self.aval = aval
 
     def __repr__(self) -> str:
-        return _show_literal(self)
+        return show_literal(self)
 
 
 Atom = Var | Literal
@@ -113,7 +113,7 @@ class Eqn:
         return Eqn, (self.primitive, self.invars, self.params, self.outvars, None, self.scope)
 
     def __repr__(self) -> str:
-        return "\n".join(_show_eqn(self, _Names(), "", ""))
+        return "\n".join(show_eqn(self, VariableNames(), "", ""))
 
     def replace(self, **changes: Any) -> Eqn:
         """The equation with some of its attributes replaced."""
@@ -161,8 +161,13 @@ class Jaxpr:
         try:
             return self._effect
         except AttributeError:
-            self._effect = any(eqn.effect for eqn in self.eqns)
-            return self._effect
+            pass
+        self._effect = False
+        for eqn in self.eqns:
+            if eqn.primitive.effect or (eqn.params and eqn.effect):
+                self._effect = True
+                break
+        return self._effect
 
     @property
     def effects(self) -> frozenset[str]:
@@ -190,7 +195,7 @@ class Jaxpr:
           source_info: whether to say for each equation where in the user's program it was written.
           name_stack: whether to say for each equation in which named scopes it is.
         """
-        return "\n".join(_show_jaxpr(self, _Names(source_info, name_stack), ""))
+        return "\n".join(show_jaxpr(self, VariableNames(source_info, name_stack), ""))
 
     def __str__(self) -> str:
         return self.pretty_print()
@@ -271,190 +276,6 @@ def subjaxprs(eqn: Eqn) -> Iterator[Jaxpr]:
                 yield item.jaxpr
             elif isinstance(item, Jaxpr):
                 yield item
-
-
-# Printing ---------------------------------------------------------------------------------------------------------
-
-
-class _Names:
-    """Names for variables, a, b, ..., z, ba, bb, ..., in the order in which they are asked for."""
-
-    def __init__(self, source_info: bool = False, name_stack: bool = False) -> None:
-        self.source_info = source_info
-        self.name_stack = name_stack
-        self.names: dict[Var, str] = {}
-
-    def __call__(self, var: Var) -> str:
-        name = self.names.get(var)
-        if name is None:
-            name = self.names[var] = self.letters(len(self.names))
-        return name
-
-    @staticmethod
-    def letters(n: int) -> str:
-        text = ""
-        while n or not text:
-            n, digit = divmod(n, 26)
-            text = chr(97 + digit) + text
-        return text
-
-
-_WIDTH = 80  # A program that fits into one line is printed in one.
-
-
-def _show_literal(literal: Literal) -> str:
-    value = literal.val._value if isinstance(literal.val, ArrayImpl) else literal.val
-    number = value.item() if hasattr(value, "item") else value
-    return f"{number}:{literal.aval}"
-
-
-def _show_atom(atom: Atom, names: _Names) -> str:
-    return names(atom) if isinstance(atom, Var) else _show_literal(atom)
-
-
-def _show_binders(variables: Sequence[Var], names: _Names) -> str:
-    return " ".join(f"{names(v)}:{v.aval}" for v in variables)
-
-
-def _used_variables(jaxpr: Jaxpr) -> set[Var]:
-    atoms = [a for eqn in jaxpr.eqns for a in eqn.invars] + jaxpr.outvars
-    return {a for a in atoms if isinstance(a, Var)}
-
-
-def _show_jaxpr(jaxpr: Jaxpr, names: _Names, indent: str) -> list[str]:
-    used = _used_variables(jaxpr)
-    consts = _show_binders(jaxpr.constvars, names)
-    inputs = _show_binders(jaxpr.invars, names)
-    head = f"{{ lambda {consts}; {inputs}. let"
-    lines = []
-    for eqn in jaxpr.eqns:
-        binders = " ".join(f"{names(v) if v in used else '_'}:{v.aval}" for v in eqn.outvars)
-        lines += _show_eqn(eqn, names, binders, indent + "    ")
-        lines[-1] += _show_origin(eqn, names)
-    results = ", ".join(_show_atom(a, names) for a in jaxpr.outvars)
-    tail = f"in ({results + ',' if len(jaxpr.outvars) == 1 else results}) }}"
-    if len(lines) == len(jaxpr.eqns) and not names.source_info:
-        whole = f"{head} {'; '.join(line.strip() for line in lines)} {tail}"
-        if len(indent) + len(whole) <= _WIDTH:
-            return [whole]
-    return [head, *lines, f"{indent}  {tail}"] if lines else [f"{head}  {tail}"]
-
-
-def _show_origin(eqn: Eqn, names: _Names) -> str:
-    """Where an equation comes from, as a comment, if that is asked for."""
-    info = eqn.source_info
-    scope = f" # {info.name_stack}" if names.name_stack and info.name_stack else ""
-    return f"{scope} # from {info}" if names.source_info else scope
-
-
-def _show_eqn(eqn: Eqn, names: _Names, binders: str, indent: str) -> list[str]:
-    operands = "".join(" " + _show_atom(a, names) for a in eqn.invars)
-    params = dict(sorted(eqn.params.items()))
-    nested = {k: v for k, v in params.items() if holds_programs(v)}
-    head = f"{indent}{binders} = {eqn.primitive.name}" if binders else f"{indent}{eqn.primitive.name}"
-    if not nested:
-        shown = " ".join(f"{k}={_show_param(v)}" for k, v in params.items())
-        return [f"{head}[{shown}]{operands}" if shown else f"{head}{operands}"]
-    lines = [head + "["]
-    for name, value in params.items():
-        if name in nested and isinstance(value, tuple):
-            lines.append(f"{indent}  {name}=(")
-            for item in value:
-                inner = _show_jaxpr(item.jaxpr if isinstance(item, ClosedJaxpr) else item, names, indent + "    ")
-                lines += [f"{indent}    {inner[0]}", *inner[1:]]
-            lines.append(f"{indent}  )")
-        elif name in nested:
-            inner = _show_jaxpr(getattr(value, "jaxpr", value), names, indent + "  ")
-            lines += [f"{indent}  {name}={inner[0]}", *inner[1:]]
-        else:
-            lines.append(f"{indent}  {name}={_show_param(value)}")
-    return [*lines, f"{indent}]{operands}"]
-
-
-def holds_programs(value: Any) -> bool:
-    """Whether a parameter is a program, or a tuple of programs."""
-    if isinstance(value, tuple):
-        return bool(value) and all(isinstance(item, (Jaxpr, ClosedJaxpr)) for item in value)
-    return isinstance(value, (Jaxpr, ClosedJaxpr))
-
-
-def _show_param(value: Any) -> str:
-    import numpy as np
-
-    if isinstance(value, np.dtype):
-        return str(value)
-    return getattr(value, "__name__", None) or str(value)
-
-
-# Checking ---------------------------------------------------------------------------------------------------------
-
-
-def _typing_errors(eqn: Eqn) -> Iterator[str]:
-    """The typing rules of an equation, each with what it found."""
-    primitive = eqn.primitive
-    if primitive.abstract_eval_rule is None:
-        raise missing_rule(primitive, "abstract_eval", "the jaxpr checker")
-    try:
-        found = infer(primitive, [a.aval for a in eqn.invars], eqn.params)
-    except (PullbackError, TypeError, ValueError) as error:
-        yield f"does not fit its operands: {error}"
-        return
-    expected = found if isinstance(found, list) else [found]
-    if len(expected) != len(eqn.outvars):
-        yield f"binds {len(eqn.outvars)} variables, but has {len(expected)} results"
-    for var, aval in zip(eqn.outvars, expected, strict=False):
-        if var.aval.shape != aval.shape or var.aval.dtype != aval.dtype:
-            yield f"binds a variable of type {var.aval} to a result of type {aval}"
-
-
-def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *, anew: bool = True) -> None:
-    """Check that every variable is bound once, before it is used, and has the type that its equation gives it.
-
-    Args:
-      jaxpr: the program.
-      anew: whether programs within it that were checked before are checked again.
-
-    Raises:
-      JaxprError: naming the equation and the rule that it breaks.
-    """
-    _check(jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr, set(), anew)
-
-
-def _check(jaxpr: Jaxpr, seen: set[Jaxpr], anew: bool) -> None:
-    """Check a program, and each of those within it once, however many equations it is in."""
-    if jaxpr in seen or (not anew and hasattr(jaxpr, "_checked")):
-        return
-    seen.add(jaxpr)
-    bound: set[Var] = set()
-
-    def bind(variables: Sequence[Var], what: Callable[[], str]) -> None:
-        for v in variables:
-            if v in bound:
-                raise JaxprError(f"{what()} binds a variable that is bound already: {v}")
-            bound.add(v)
-
-    def use(atoms: Sequence[Atom], what: Callable[[], str]) -> None:
-        for a in atoms:
-            if isinstance(a, Var) and a not in bound:
-                raise JaxprError(f"{what()} uses a variable that is not bound: {a}")
-
-    bind(jaxpr.constvars, lambda: "the list of constants")
-    bind(jaxpr.invars, lambda: "the list of inputs")
-    for eqn in jaxpr.eqns:
-        what = partial(_called, eqn)
-        use(eqn.invars, what)
-        for message in _typing_errors(eqn):
-            raise JaxprError(f"{what()} {message}")
-        bind(eqn.outvars, what)
-        for inner in subjaxprs(eqn):
-            _check(inner, seen, anew)
-    use(jaxpr.outvars, lambda: "the list of results")
-    jaxpr._checked = True
-
-
-def _called(eqn: Eqn) -> str:
-    """An equation, for error messages: its text is as long as all programs within it."""
-    return f"the equation `{eqn}` from {source.describe(eqn.made_at)}"
 
 
 # Types of results, and evaluation ---------------------------------------------------------------------------------

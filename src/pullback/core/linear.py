@@ -128,6 +128,10 @@ class LinearTrace(Trace):
         self.count += 1
         return LinearTracer(self, var)
 
+    def end(self, x: Any) -> Any:
+        """The variable of a result, or ZERO for one that does not depend on the inputs."""
+        return x.var if type(x) is LinearTracer and x._trace is self else ZERO
+
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         # Two operands, which most operations have, are written out.
         if len(args) == 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,3 +25,8 @@ def instantiate(tangent: Any, primal: Any) -> Any:
         return tangent
     aval = typeof(primal)
     return zeros_of(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
+
+
+def densify(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """Tangents or cotangents of some types, made dense where they are the symbolic zero."""
+    return [zeros_of(a) if x is ZERO else x for x, a in zip(values, avals, strict=True)]

@@ -43,9 +43,10 @@ from pullback.primitives.slicing import concatenate
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.custom.rule_adapter import SymbolicZero
 from pullback.transforms.derivatives.grad import vjp
+from pullback.transforms.derivatives.jvp import jvp
 from pullback.transforms.derivatives.vmap import vmap
-from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of, out_leaf
-from pullback.transforms.interpreters.forward import jvp
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
 from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, jvp_jaxpr
 from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat

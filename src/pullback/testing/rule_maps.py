@@ -156,7 +156,7 @@ class VJPRule(Rule):
         _, residuals, backward = self.application.forward(self.leaves, perturbed)
         cts = zip(self.from_space.leaves, self._linear(vector, nonzero), strict=True)
         given = [ct for x, ct in cts if dtypes.is_inexact(x.dtype)]
-        results = iter(backward.pull(residuals, given))
+        results = iter(backward.transpose(residuals, given))
         return self._vector([next(results) if p else ZERO for p in perturbed])
 
 

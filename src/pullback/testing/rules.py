@@ -96,9 +96,10 @@ def check_rule(
     True
     """
     function, args = _function_of(f, args)
-    missing = function._missing()
-    if missing:
-        raise MissingCustomRuleError(f"check_rule: {function.described} has no rule yet; give it one with {missing}")
+    if getattr(function, function._rule) is None:
+        raise MissingCustomRuleError(
+            f"check_rule: {function.described} has no rule yet; give it one with {function._giver}"
+        )
     if not function._fewest <= len(args) <= function._most:
         args = by_position(function.fun, "check_rule", args, {})
     known = tree.tree_map(_known, args)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from pullback.core import tree
-from pullback.core.array import Array, typeof
+from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, StaticArgumentError
 from pullback.core.trace import Tracer, state
 from pullback.transforms.checkpoint.checkpoint_policies import (
@@ -25,17 +25,15 @@ from pullback.transforms.checkpoint.checkpoint_policies import (
 from pullback.transforms.checkpoint.checkpoint_primitive import Options, bind
 from pullback.transforms.checkpoint.eager_remat import eager_remat, keeps
 from pullback.transforms.custom.custom_linear import is_traced_ahead
+from pullback.transforms.functions.api_boundary import transformed
 from pullback.transforms.functions.arguments import (
     argument_name,
     check_argnums,
     check_callable,
-    flatten_one,
     name_of,
-    out_leaf,
     to_arrays,
-    transformed,
-    unflatten_one,
 )
+from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 
 # The public function -------------------------------------------------------------------------------------------------
@@ -142,73 +140,44 @@ def _static(fun: Any, argnums: Any, argnames: Any) -> _Static:
     return tuple(sorted({*nums, *by_name})), tuple(sorted({*names, *by_position}))
 
 
-class _Call:
-    """How to run a checkpointed function on the leaves of its arguments. It holds nothing that is traced.
-
-    Attributes:
-      fun: the function.
-      fixed: the static arguments, by position and by name.
-      where: the positions of the others.
-      in_tree: the tree of the others, as a list of those given by position and a dict of those given by name.
-      out_tree: the tree of the result, or None for a single array; known once the function ran.
-    """
-
-    def __init__(
-        self, fun: Callable[..., Any], fixed: dict[int | str, Any], where: Sequence[int], in_tree: Any
-    ) -> None:
-        self.fun = fun
-        self.fixed = fixed
-        self.where = where
-        self.in_tree = in_tree
-        self.out_tree: Any = None
-
-    def run(self, *leaves: Any) -> list[Any]:
-        """The results for some leaves, flat."""
-        given, kwargs = tree.unflatten(self.in_tree, leaves)
-        if self.fixed:
-            by_position: dict[int | str, Any] = {**self.fixed}
-            by_position.update(zip(self.where, given, strict=True))
-            given = [by_position[i] for i in range(len(given) + sum(type(k) is int for k in self.fixed))]
-            kwargs = {**kwargs, **{k: x for k, x in self.fixed.items() if type(k) is str}}
-        out_leaves, self.out_tree = flatten_one(self.fun(*given, **kwargs))
-        return [x if isinstance(x, Array) else out_leaf(x, self.fun) for x in out_leaves]
-
-
 def _results(fun: Any, static: _Static, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a call of a checkpointed function, under the current trace."""
     nums, names = static
-    fixed: dict[int | str, Any] = {i % len(args): args[i] for i in nums if -len(args) <= i < len(args)}
+    fixed = {i % len(args) for i in nums if -len(args) <= i < len(args)}
     where = [i for i in range(len(args)) if i not in fixed]
-    fixed.update({k: kwargs[k] for k in names if k in kwargs})
-    kwargs = {k: x for k, x in kwargs.items() if k not in fixed}
-    for what, value in fixed.items():
-        _check_static(fun, what, value)
+    by_name = {k: kwargs[k] for k in names if k in kwargs}
+    kwargs = {k: x for k, x in kwargs.items() if k not in by_name}
+    for i in sorted(fixed):
+        _check_static(fun, i, args[i])
+    for name, value in by_name.items():
+        _check_static(fun, name, value)
     leaves, in_tree = tree.flatten(([args[i] for i in where], kwargs))
     arrays = to_arrays(leaves, "checkpoint", fun, args, where, kwargs)
-    call = _Call(fun, fixed, where, in_tree)
+    static_args = [x if i in fixed else None for i, x in enumerate(args)]  # nothing that is traced
+    call = FlatFunction(fun, in_tree, static_args, where if fixed else None, by_name, keywords=True)
     outs = _outs(
         call, options, arrays, functools.partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
     )
-    return unflatten_one(call.out_tree, outs)
+    return call.result(outs)
 
 
-def _outs(call: _Call, options: Options, arrays: Sequence[Any], name_input: Callable[[int], str]) -> list[Any]:
+def _outs(call: FlatFunction, options: Options, arrays: Sequence[Any], name_input: Callable[[int], str]) -> list[Any]:
     """The results of a call, flat: by running the function again, or by a program."""
     keeps_nothing = options.policy is None or options.policy is nothing_saveable
     if not is_traced_ahead(state.trace):
         if keeps_nothing:
-            return eager_remat(call.fun, call.run, arrays)
+            return eager_remat(call.fun, call, arrays)
         if options.policy is everything_saveable or not keeps(state.trace):
-            return call.run(*arrays)
+            return call(*arrays)
     try:
-        closed, captured = hoisted(stage_flat(call.fun, call.run, [typeof(x) for x in arrays], _STAGING, name_input))
+        closed, captured = hoisted(stage_flat(call.fun, call, [typeof(x) for x in arrays], _STAGING, name_input))
     except ConcretizationTypeError as error:
         trace: Any = error.trace
         if getattr(trace, "transformation", None) != _STAGING or trace.function is not call.fun:
             raise
         if not (keeps_nothing and state.trace.eager):
             raise _explained(error) from None
-        return eager_remat(call.fun, call.run, arrays)  # under vmap the values that are not mapped are known
+        return eager_remat(call.fun, call, arrays)  # under vmap the values that are not mapped are known
     return bind(closed, options, [*arrays, *captured])
 
 

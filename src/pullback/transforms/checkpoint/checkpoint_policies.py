@@ -15,7 +15,7 @@ from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.contraction import dot_general_p
-from pullback.transforms.functions.arguments import api_boundary
+from pullback.transforms.functions.api_boundary import api_boundary
 
 Policy = Callable[..., bool]
 

@@ -23,7 +23,7 @@ from pullback.core.naming import named
 from pullback.core.trace import Primitive, Tracer, leaked, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.transforms.checkpoint.checkpoint_policies import Policy, everything_saveable, nothing_saveable
-from pullback.transforms.functions.arguments import api_boundary
+from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.interpreters.dce import close, dce_closed_jaxpr, live_equations
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr, transpose_jaxpr
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
@@ -379,7 +379,7 @@ def remat_partial_eval(
       policy: None for nothing.
 
     >>> from pullback.primitives.elementwise import cos, mul, sin
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> closed = make_jaxpr(lambda x, y: mul(sin(cos(x)), y))(1.0, 2.0)
     >>> remat_partial_eval(closed, [False, True], False, None).unknown
     { lambda ; a:f32[] b:f32[]. let

@@ -21,9 +21,9 @@ from pullback.core import dtypes, source
 from pullback.core.array import typeof
 from pullback.core.trace import Primitive, Trace, check_result, state
 from pullback.core.types import ZERO, ShapedArray
-from pullback.core.zeros import instantiate, zeros_of
+from pullback.core.zeros import densify, instantiate
 from pullback.primitives.elementwise import add_any
-from pullback.transforms.custom.custom_calls import Backward, linear_operation
+from pullback.transforms.custom.linear_map import LinearMap, linear_operation
 from pullback.transforms.interpreters.batch import BatchTrace, BatchTracer
 from pullback.transforms.interpreters.forward import JVPTrace, JVPTracer, jvp_flat, located
 from pullback.transforms.interpreters.linearize import LinearizeTrace, linearize_flat
@@ -148,9 +148,9 @@ def _linearized(trace: LinearizeTrace, function: Any, run: Run, operands: Sequen
         check_result(x)
     given = [*[x.tangent for x, o in zip(operands, own, strict=True) if o], *[x.tangent for x in found]]
     active = [*own, *[True] * len(found)]
-    again = RematBackward(function, run, found, active, [typeof(x) for x in outs if dtypes.is_inexact(x.dtype)])
+    again = RematLinearMap(function, run, found, active, [typeof(x) for x in outs if dtypes.is_inexact(x.dtype)])
     residuals = [*primals, *[x.primal for x in found]]
-    ts = iter(_below(trace, trace.rules, lambda: checkpoint_linear_p.bind(*residuals, *given, backward=again)))
+    ts = iter(_below(trace, trace.rules, lambda: checkpoint_linear_p.bind(*residuals, *given, linear_map=again)))
     made_at = source.here()
     return [
         trace.with_tangent(x, next(ts), checkpoint_linear_p, made_at)
@@ -221,7 +221,7 @@ def _below(trace: Trace, current: Trace, call: Callable[[], list[Any]]) -> list[
 checkpoint_linear_p = linear_operation("checkpoint_linear")
 
 
-class RematBackward(Backward):
+class RematLinearMap(LinearMap):
     """The derivative of a checkpointed call, for which its function is run again; the residuals are the operands.
 
     Attributes:
@@ -249,7 +249,7 @@ class RematBackward(Backward):
         trace = _StandInTrace(state.trace, self.captured[0]._trace, lambda x: stand_ins.get(id(x), x))
         return trace.run(self.run, operands[:count])
 
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         wanted = [ct is not ZERO for ct in cts]
 
         def back(*values: Any) -> list[Any]:
@@ -258,15 +258,15 @@ class RematBackward(Backward):
             flags = iter(wanted)
             seeds = [next(given) if dtypes.is_inexact(x.dtype) and next(flags) else ZERO for x in outs]
             found = program.transpose(seeds, add_any, consume=True)
-            return [zeros_of(v.aval) if ct is ZERO else ct for ct, v in zip(found, program.inputs, strict=True)]
+            return densify(found, [v.aval for v in program.inputs])
 
         return eager_remat(self.function, back, [*residuals, *[ct for ct in cts if ct is not ZERO]])
 
-    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         given = iter(tangents)
         ts = [next(given) if a else ZERO for a in self.active]
         count = self.count - len(self.captured)
         ts[count:] = [instantiate(t, x) for t, x in zip(ts[count:], residuals[count:], strict=True)]
         outs, out_ts = jvp_flat(self.function, self._run, residuals, ts)
         inexact = [t for x, t in zip(outs, out_ts, strict=True) if dtypes.is_inexact(x.dtype)]
-        return [zeros_of(a) if t is ZERO else t for t, a in zip(inexact, self.out_avals, strict=True)]
+        return densify(inexact, self.out_avals)

@@ -13,10 +13,12 @@ from pullback.core.trace import Primitive, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.checkpoint.checkpoint_policies import name_p
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
-from pullback.transforms.functions.arguments import api_boundary, argument_name, check_callable, out_leaf, to_arrays
+from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import abstractify, argument_name, check_callable, out_leaf, to_arrays
 from pullback.transforms.interpreters.jaxprs import linearize_jaxpr
 from pullback.transforms.interpreters.linearize import linearize_flat
-from pullback.transforms.interpreters.stage import ShapeDtypeStruct, StageTrace, StageTracer, abstractify, stage_flat
+from pullback.transforms.interpreters.stage import StageTrace, StageTracer, stage_flat
 from pullback.transforms.programs.jit_primitive import jit_p
 
 

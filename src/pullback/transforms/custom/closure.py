@@ -15,8 +15,10 @@ from pullback.core.trace import state
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.custom.rule_adapter import zero_tangent
-from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of, out_leaf
-from pullback.transforms.interpreters.stage import abstractify, stage_flat
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import abstractify, check_callable, name_of, out_leaf
+from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.interpreters.stage import stage_flat
 
 
 @api_boundary
@@ -41,14 +43,8 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     """
     check_callable(fun, "closure_convert")
     leaves, in_tree = tree.flatten(example_args)
-    out_tree: Any = None
-
-    def run(*values: Any) -> list[Any]:
-        nonlocal out_tree
-        out_leaves, out_tree = tree.flatten(fun(*tree.unflatten(in_tree, values)))
-        return [out_leaf(x, fun) for x in out_leaves]
-
-    closed = stage_flat(fun, run, [abstractify(x) for x in leaves], "closure_convert", literals=False)
+    flat = FlatFunction(fun, in_tree)
+    closed = stage_flat(fun, flat, [abstractify(x) for x in leaves], "closure_convert", literals=False)
     pairs = list(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     hoisted = [(v, x) for v, x in pairs if is_inexact(x.dtype)]
     kept = [(v, x) for v, x in pairs if not is_inexact(x.dtype)]
@@ -69,7 +65,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
                 f"closure_convert of {name_of(fun)}: the function was traced for arguments of the tree {in_tree}, but "
                 f"it was called with {treedef}"
             )
-        return tree.unflatten(out_tree, eval_jaxpr(jaxpr, consts, *values, *args[count:]))
+        return flat.result(eval_jaxpr(jaxpr, consts, *values, *args[count:]))
 
     return converted, [x for _, x in hoisted]
 

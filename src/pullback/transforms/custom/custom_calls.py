@@ -10,31 +10,32 @@ The law is ``T(call(f, rule)) == call(T(f), T(rule))`` for every transformation 
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Self
-
-import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, host_value, typeof
 from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearError, PullbackError, UnexpectedTracerError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar, is_linear
-from pullback.core.trace import Primitive, Trace, Tracer, is_at_work, leaked, state
+from pullback.core.linear import LinearTrace, LinearTracer, LinearVar
+from pullback.core.trace import Primitive, Trace, Tracer, leaked, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.core.zeros import instantiate, zeros_of
-from pullback.primitives.elementwise import add_any, convert_element_type, mul
-from pullback.primitives.reductions import reduce_sum
-from pullback.primitives.shapes import broadcast_in_dim, moveaxis
-from pullback.transforms.derivatives.grad import CheckedLinearTrace, is_affine
+from pullback.core.zeros import zeros_of
+from pullback.transforms.custom.closed_over import closed_over, explained
+from pullback.transforms.custom.linear_map import (
+    BatchedLinearMap,
+    Dims,
+    JVPRule,
+    LinearMap,
+    WithJvpRule,
+    linear_p,
+    sparse,
+    with_batch_axis,
+)
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.interpreters.batch import BatchTrace, Uniform
-from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.stage import StageTrace, hoisted, stage_flat
-
-Dims = Sequence[int | None]
+from pullback.transforms.interpreters.transpose import is_affine
 
 
 class CustomCall:
@@ -130,35 +131,6 @@ def bind(call: CustomCall, operands: Sequence[Any]) -> list[Any]:
         raise closed_over(call.function, error) or error from None
 
 
-def explained(function: Any, run: Callable[..., Any], *args: Any) -> Any:
-    """What ``run`` gives; an error about a value that a function or one of its rules closes over says what to do."""
-    place, state.source_loc = state.source_loc, None  # the user's functions have lines of their own
-    try:
-        return run(*args)
-    except UnexpectedTracerError as error:
-        raise closed_over(function, error) or error from None
-    finally:
-        state.source_loc = place
-
-
-def closed_over(function: Any, error: UnexpectedTracerError) -> UnexpectedTracerError | None:
-    """The error for a traced value that a function or one of its rules closes over."""
-    trace: Any = error.trace
-    if trace is None or isinstance(error, CustomRuleError):
-        return None
-    if is_at_work(trace):
-        why = "where its rules do not apply to it: a rule gives derivatives with respect to arguments only"
-    else:
-        why = "which had ended when the rule ran: rules run when a derivative is asked for, the backward ones last"
-    better = ClosedOverError(
-        f"{name_of(function)} or one of its rules closes over a value that is traced by {trace.describe()}, {why}. "
-        "Pass the value as an argument; pullback.closure_convert finds what a function given by the user closes over.\n"
-        f"The value: {error}"
-    )
-    better.trace = trace
-    return better
-
-
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     return params["call"].evaluate(args)  # type: ignore[no-any-return]
 
@@ -237,7 +209,7 @@ def equation(name: str) -> Primitive:
 # Batching -----------------------------------------------------------------------------------------------------------
 
 
-class Places:
+class OutDims:
     """Where the mapped axis is in each result of a batched call: first, or nowhere.
 
     The function and each of its rules must agree on it, and only one of them runs at first: if any operand is mapped,
@@ -252,7 +224,7 @@ class Places:
         self.dims: list[int | None] | None = None
 
     def settle(self, *groups: Sequence[Any], residuals: Sequence[int | None] = ()) -> None:
-        """Fix the places by some groups of results, of which each is like the results of the function.
+        """Fix them by some groups of results, of which each is like the results of the function.
 
         Args:
           groups: the results, and their tangents if they are known.
@@ -271,61 +243,12 @@ class Places:
         """The values of some results, with the mapped axis at its place; ZERO stays as it is."""
         wanted = self.dims if dims is None else dims
         assert wanted is not None
-        return [x if x is ZERO else place(self.trace, x, d) for x, d in zip(results, wanted, strict=True)]
-
-
-def place(trace: BatchTrace, x: Any, wanted: int | None) -> Any:
-    """The value of a result of a batched function, with the mapped axis where it is wanted."""
-    value, dim = trace.value_of(x)
-    if wanted is None:
-        if dim is not None:
-            raise CustomRuleError(
-                f"a rule of {name_of(trace.function)} gave a result that varies along the axis that vmap maps, where "
-                "the function's own does not: the rule closes over a mapped value. Pass it as an argument."
-            )
-        return value
-    if dim is None:
-        rank = len(value.shape) + 1
-        shape = (*value.shape[:wanted], trace.axis.size, *value.shape[wanted:])
-        return broadcast_in_dim(value, shape, [i for i in range(rank) if i != wanted])
-    return moveaxis(value, dim, wanted)
-
-
-def summed(trace: BatchTrace, x: Any, dim: int | None) -> Any:
-    """A cotangent of each example, for an operand whose mapped axis is at ``dim``, or for one that they share."""
-    if x is ZERO or dim is not None:
-        return x if x is ZERO else place(trace, x, dim)
-    value, where = trace.value_of(x)
-    return repeated(value, trace.axis.size) if where is None else reduce_sum(value, (where,))
-
-
-def repeated(value: Any, count: int) -> Any:
-    """The sum of as many equal values."""
-    if count == 0:
-        return ZERO
-    if value.dtype.itemsize >= 4:
-        return mul(value, count)
-    wide = mul(convert_element_type(value, np.dtype(np.float32)), count)  # a small type need not have the number
-    return convert_element_type(wide, value.dtype)
-
-
-def sparse(function: Callable[..., Any], tangents: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:
-    """A function of primals and tangents as one of a flat list without the tangents that are ZERO; and those."""
-    given = [t for t in tangents if t is not ZERO]
-    nonzero = [t is not ZERO for t in tangents]
-
-    def flat(*values: Any) -> Any:
-        count = len(values) - len(given)
-        rest = iter(values[count:])
-        return function(values[:count], [next(rest) if n else ZERO for n in nonzero])
-
-    return flat, given
+        return [x if x is ZERO else with_batch_axis(self.trace, x, d) for x, d in zip(results, wanted, strict=True)]
 
 
 # Calls with derivative rules ----------------------------------------------------------------------------------------
 
-JVPRule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
-ForwardRule = Callable[[Sequence[Any], Sequence[bool]], tuple[list[Any], list[Any], "Backward"]]
+ForwardRule = Callable[[Sequence[Any], Sequence[bool]], tuple[list[Any], list[Any], "LinearMap"]]
 
 
 class DerivativeCall(CustomCall):
@@ -351,13 +274,20 @@ class DerivativeCall(CustomCall):
         self.forward = forward
 
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        primals, tangents = self.own_pairs(primals, tangents)
+        if self.captured:
+            primals, tangents = self.own_pairs(primals, tangents)
         rules = state.trace
         # What is in a program is differentiated forwards also on the way to reverse mode.
-        forwards = (rules.eager or not self.recorded) and not any(type(t) is LinearTracer for t in tangents)
+        forwards = rules.eager or not self.recorded
+        given: list[Any] = []
+        perturbed: list[bool] = []
+        for t in tangents:
+            perturbed.append(t is not ZERO)
+            if t is not ZERO:
+                given.append(t)
+                forwards = forwards and type(t) is not LinearTracer
         if self.forward is None or (self.jvp is not None and forwards):
             return self._by_jvp_rule(rules, primals, tangents)
-        perturbed = [t is not ZERO for t in tangents]
         if isinstance(rules, LinearTrace):  # which would only hand on what the rule does
             state.trace = rules.parent
         try:
@@ -365,16 +295,15 @@ class DerivativeCall(CustomCall):
         finally:
             state.trace = rules
         if self.jvp is not None:
-            residuals, backward = [*residuals, *primals], _WithJvp(backward, self.jvp, perturbed)
-        given = [t for t in tangents if t is not ZERO]
+            residuals, backward = [*residuals, *primals], WithJvpRule(backward, self.jvp, perturbed)
         found = None
         if forwards:  # at once, while the traces are at work whose values the backward rule may close over
             try:
-                found = backward.derivative(residuals, given)
+                found = backward.apply(residuals, given)
             except NotLinearError:
                 if rules.eager:
                     raise
-        results = iter(linear_p.bind(*residuals, *given, backward=backward) if found is None else found)
+        results = iter(linear_p.bind(*residuals, *given, linear_map=backward) if found is None else found)
         return outs, [next(results) if dtypes.is_inexact(x.dtype) else ZERO for x in outs]
 
     def _by_jvp_rule(
@@ -430,34 +359,34 @@ class DerivativeCall(CustomCall):
         return [x if t is ZERO else t for x, t in zip(outs, out_tangents, strict=True)]
 
     def batch(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-        places = Places(trace, dims)
+        out_dims = OutDims(trace, dims)
         own_dims = self.own(dims)
         jvp, forward = self.jvp, self.forward
 
         def batched_run(*args: Any) -> list[Any]:
             outs = trace.run(self.run, args, dims)
-            places.settle(outs)
-            return places.put(outs)
+            out_dims.settle(outs)
+            return out_dims.put(outs)
 
         def batched_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             assert jvp is not None
             flat, given = sparse(jvp, tangents)
             tangent_dims = [d for t, d in zip(tangents, own_dims, strict=True) if t is not ZERO]
             outs, ts = trace.run(flat, [*primals, *given], [*own_dims, *tangent_dims])
-            places.settle(outs, ts)
-            return places.put(outs), places.put(ts)
+            out_dims.settle(outs, ts)
+            return out_dims.put(outs), out_dims.put(ts)
 
         def batched_forward(primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
             assert forward is not None
             outs, residuals, backward = trace.run(lambda *xs: forward(xs, perturbed), primals, own_dims)
             pairs = [trace.value_of(x) for x in residuals]
             residual_dims = [d for _, d in pairs]
-            places.settle(outs, residuals=residual_dims)
-            values = places.put(outs)
-            assert places.dims is not None
-            out_dims = [d for x, d in zip(outs, places.dims, strict=True) if dtypes.is_inexact(x.dtype)]
+            out_dims.settle(outs, residuals=residual_dims)
+            values = out_dims.put(outs)
+            assert out_dims.dims is not None
+            result_dims = [d for x, d in zip(outs, out_dims.dims, strict=True) if dtypes.is_inexact(x.dtype)]
             in_dims = [d for d, p in zip(own_dims, perturbed, strict=True) if p]
-            return values, [x for x, _ in pairs], BatchedBackward(backward, trace, residual_dims, in_dims, out_dims)
+            return values, [x for x, _ in pairs], BatchedLinearMap(backward, trace, residual_dims, in_dims, result_dims)
 
         call = DerivativeCall(
             self.equation, self.function, batched_run, jvp and batched_jvp, forward and batched_forward
@@ -465,8 +394,8 @@ class DerivativeCall(CustomCall):
         call.captured = self.captured
         call.recorded, call.by_itself = self.recorded, self.by_itself
         outs = call_p.bind(*args, call=call)
-        assert places.dims is not None
-        return outs, places.dims
+        assert out_dims.dims is not None
+        return outs, out_dims.dims
 
 
 _UNTRACED = frozenset((LinearVar, ArrayImpl, float, int))
@@ -479,217 +408,3 @@ def _is_below(trace: Trace, other: Trace) -> bool:
             return False
         other = other.parent
     return True
-
-
-class Backward:
-    """The backward rule of a call at a point: the transpose of its derivative there.
-
-    Attributes:
-      function: the user's function.
-      count: how many residuals there are.
-      out_avals: the types of the tangents of the real and complex results.
-    """
-
-    function: Any
-    count: int
-    out_avals: Sequence[ShapedArray]
-
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """The cotangents of the perturbed operands, from those of the real and complex results; some may be ZERO."""
-        raise NotImplementedError
-
-    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """The tangents of the real and complex results, under the current trace: ``pull`` transposed."""
-        trace = CheckedLinearTrace(state.trace, self.function)
-        inputs = [trace.input(a) for a in self.out_avals]
-        state.trace = trace
-        try:
-            ends = [trace.end(ct) for ct in self.pull(residuals, inputs)]
-            state.trace = trace.parent
-            program = LinearProgram(trace.nodes, [x.var for x in inputs], ends, trace.count)
-            outs = program.transpose(tangents, add_any)
-        except PullbackError as error:
-            if isinstance(error, NotLinearError) or error.trace is trace:
-                raise self._not_linear(error) from None
-            raise
-        finally:
-            state.trace = trace.parent
-            trace.live = False
-        return [zeros_of(a) if t is ZERO else t for t, a in zip(outs, self.out_avals, strict=True)]
-
-    def _not_linear(self, error: PullbackError) -> NotLinearError:
-        return NotLinearError(
-            f"forward mode differentiates {name_of(self.function)} by transposing its backward rule, which must be "
-            "linear in the cotangent for that, and is not. Give the function a jvp rule as well, with "
-            f"{self.__name__}.defjvp(rule): then each mode uses the rule that is for it.\nWhat is not linear: {error}"
-        )
-
-    @property
-    def __name__(self) -> str:
-        return getattr(self.function, "__name__", type(self.function).__name__)
-
-
-class _WithJvp(Backward):
-    """The backward rule of a function that has a jvp rule too, which takes the primals for more residuals."""
-
-    def __init__(self, backward: Backward, jvp: JVPRule, perturbed: Sequence[bool]) -> None:
-        self.backward = backward
-        self.function = backward.function
-        self.out_avals = backward.out_avals
-        self.count = backward.count + len(perturbed)
-        self.jvp = jvp
-        self.perturbed = perturbed
-
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        return self.backward.pull(residuals[: self.backward.count], cts)
-
-    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        given = iter(tangents)
-        primals = residuals[self.backward.count :]
-        outs, ts = self.jvp(primals, [next(given) if p else ZERO for p in self.perturbed])
-        inexact = [t for x, t in zip(outs, ts, strict=True) if dtypes.is_inexact(x.dtype)]
-        return [zeros_of(a) if t is ZERO else t for t, a in zip(inexact, self.out_avals, strict=True)]
-
-
-class BatchedBackward(Backward):
-    """A backward rule mapped over an axis.
-
-    Attributes:
-      backward: the rule.
-      trace: which maps it.
-      residual_dims, in_dims, out_dims: where the mapped axis is in the residuals, in the perturbed operands and in the
-        real and complex results.
-    """
-
-    def __init__(
-        self, backward: Backward, trace: BatchTrace, residual_dims: Dims, in_dims: Dims, out_dims: Dims
-    ) -> None:
-        self.backward = backward
-        self.function = backward.function
-        self.count = backward.count
-        self.trace = trace
-        self.residual_dims = residual_dims
-        self.in_dims = in_dims
-        self.out_dims = out_dims
-        size = trace.axis.size
-        self.out_avals = [
-            a if d is None else a.update(shape=(*a.shape[:d], size, *a.shape[d:]))
-            for a, d in zip(backward.out_avals, out_dims, strict=True)
-        ]
-
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        results = self._run(self.backward.pull, residuals, cts, self.out_dims)
-        if all(d is None for d in self.out_dims):  # one call for all examples, with the sum of their cotangents
-            return [x if x is ZERO else place(self.trace, x, None) for x in results]
-        return [summed(self.trace, x, d) for x, d in zip(results, self.in_dims, strict=True)]
-
-    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        results = self._run(self.backward.derivative, residuals, tangents, self.in_dims)
-        return [place(self.trace, x, d) for x, d in zip(results, self.out_dims, strict=True)]
-
-    def _run(self, function: Any, residuals: Sequence[Any], values: Sequence[Any], dims: Dims) -> Any:
-        flat, given = sparse(function, values)
-        given_dims = [d for x, d in zip(values, dims, strict=True) if x is not ZERO]
-        return self.trace.run(flat, [*residuals, *given], [*self.residual_dims, *given_dims])
-
-
-# The derivative of a backward rule, as an operation ------------------------------------------------------------------
-
-
-def linear_operation(name: str, linear_in: Any = None) -> Primitive:
-    """A derivative with a rule for its transpose, as a primitive of residuals and tangents; it gives tangents.
-
-    There are two primitives: the rules of one that is called may close over values of the traces that are at work,
-    those of one that is recorded in a jaxpr may not.
-
-    Args:
-      name: that of both.
-      linear_in: see ``Primitive.transpose``; None if it may turn out to be affine.
-    """
-    called, recorded = (Primitive(name, multiple_results=True, keeps_weak_type=False) for _ in range(2))
-    for p in (called, recorded):
-        p.impl(lambda args, params: _derivative(*args, **params))
-        p.abstract_eval(_linear_shape)
-        p.jvp(partial(_linear_jvp, p))
-        p.transpose(_linear_transpose, linear_in)
-        p.lowering(_linear_xla)
-
-    @called.stage
-    def stage(trace: StageTrace, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        return trace.process(recorded, tuple(args), params)
-
-    @called.batch
-    def batch(trace: BatchTrace, args: Sequence[Any], dims: Dims, *, backward: Backward) -> Any:
-        if any(d is not None for d in dims):
-            return _batched(called, trace, args, dims, backward)
-        try:
-            outs = called.bind(*args, backward=backward)
-            return outs, [None] * len(outs)
-        except UnexpectedTracerError as error:
-            if not trace.is_same(error.trace):
-                raise
-        pairs = [trace.value_of(x) for x in trace.run(partial(_derivative, backward=backward), args, dims)]
-        return [x for x, _ in pairs], [d for _, d in pairs]
-
-    @recorded.batch
-    def batch_recorded(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, backward: Backward) -> Any:
-        trace = BatchTrace(state.trace, axis, backward.function)
-        trace.live = False
-        return _batched(recorded, trace, args, dims, backward)
-
-    return called
-
-
-def _derivative(*args: Any, backward: Backward) -> list[Any]:
-    return explained(  # type: ignore[no-any-return]
-        backward.function, backward.derivative, args[: backward.count], args[backward.count :]
-    )
-
-
-def _linear_shape(*avals: ShapedArray, backward: Backward) -> list[ShapedArray]:
-    return list(backward.out_avals)
-
-
-def _linear_jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, backward: Backward) -> Any:
-    count = backward.count
-    parts: list[list[Any]] = []
-    if any(t is not ZERO for t in tangents[:count]):
-        by_residuals = [*tangents[:count], *[ZERO] * (len(tangents) - count)]
-        outs, ts = jvp_flat(backward.function, partial(_derivative, backward=backward), primals, by_residuals)
-        parts.append(ts)
-    else:
-        outs = p.bind(*primals, backward=backward)
-    if any(t is not ZERO for t in tangents[count:]):
-        pairs = zip(primals[count:], tangents[count:], strict=True)
-        parts.append(p.bind(*primals[:count], *[instantiate(t, x) for x, t in pairs], backward=backward))
-    if len(parts) == 1:
-        return outs, parts[0]
-    return outs, [b if a is ZERO else add_any(a, b) for a, b in zip(*parts, strict=True)]
-
-
-def _linear_transpose(cts: Sequence[Any], *args: Any, backward: Backward) -> list[Any]:
-    count = backward.count
-    if any(map(is_linear, args[:count])):
-        raise NotLinearError(
-            f"the derivative of {name_of(backward.function)} is not linear in its residuals, so it cannot be "
-            "transposed with respect to them"
-        )
-    results = explained(backward.function, backward.pull, args[:count], cts)
-    return [None] * count + [ct if is_linear(x) else None for x, ct in zip(args[count:], results, strict=True)]
-
-
-def _batched(p: Primitive, trace: BatchTrace, args: Sequence[Any], dims: Dims, backward: Backward) -> Any:
-    out_dims: list[int | None] = [0] * len(backward.out_avals)
-    mapped = BatchedBackward(backward, trace, dims[: backward.count], dims[backward.count :], out_dims)
-    return p.bind(*args, backward=mapped), out_dims
-
-
-def _linear_xla(hlo: Any, *operands: Any, backward: Backward) -> list[Any]:
-    from pullback.backends.emit import emit_jaxpr
-
-    avals = [ShapedArray(x.shape, x.dtype) for x in operands]
-    closed = stage_flat(backward.function, partial(_derivative, backward=backward), avals)
-    return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
-
-
-linear_p = linear_operation("custom_vjp_linear", range(sys.maxsize))

@@ -12,11 +12,13 @@ from pullback.core.errors import CustomRuleError, MissingCustomRuleError, Unexpe
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import Trace, state
-from pullback.core.types import ZERO, ShapedArray
-from pullback.core.zeros import zeros_of
-from pullback.transforms.custom.custom_calls import Backward, closed_over, linear_operation
+from pullback.core.types import ShapedArray
+from pullback.core.zeros import densify
+from pullback.transforms.custom.closed_over import closed_over
+from pullback.transforms.custom.linear_map import LinearMap, linear_operation
+from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import (
-    api_boundary,
+    abstractify,
     check_callable,
     flatten_one,
     name_of,
@@ -25,7 +27,7 @@ from pullback.transforms.functions.arguments import (
     unflatten_one,
 )
 from pullback.transforms.interpreters.batch import BatchTrace
-from pullback.transforms.interpreters.stage import abstractify, hoisted, stage_flat
+from pullback.transforms.interpreters.stage import hoisted, stage_flat
 
 linear_call_p = linear_operation("linear_call")
 
@@ -105,7 +107,7 @@ class LinearCall:
         return jaxpr_as_fun(closed), captured
 
 
-class CoupledRule(Backward):
+class CoupledLinearMap(LinearMap):
     """A linear function and its transpose, which have each other for transposes.
 
     Attributes:
@@ -126,13 +128,13 @@ class CoupledRule(Backward):
     def out_avals(self) -> Sequence[ShapedArray]:  # type: ignore[override]
         return self.call.linear_avals if self.turned else self.call.out_avals
 
-    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         return self.run(residuals, tangents)
 
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        dense = [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
-        other = CoupledRule(self.call, self.back, self.run, self.count, not self.turned)
-        return linear_call_p.bind(*residuals, *dense, backward=other)  # type: ignore[no-any-return]
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        dense = densify(cts, self.out_avals)
+        other = CoupledLinearMap(self.call, self.back, self.run, self.count, not self.turned)
+        return linear_call_p.bind(*residuals, *dense, linear_map=other)  # type: ignore[no-any-return]
 
 
 def is_traced_ahead(trace: Trace) -> bool:
@@ -198,15 +200,15 @@ def bind_linear_call(call: LinearCall, transposable: bool = True) -> Any:
             def back(rs: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
                 return second(*rs[:count], *cts, *rs[end:])
 
-    rule = CoupledRule(call, run, back, len(residuals))
+    rule = CoupledLinearMap(call, run, back, len(residuals))
     try:
-        outs = linear_call_p.bind(*residuals, *call.values, backward=rule)
+        outs = linear_call_p.bind(*residuals, *call.values, linear_map=rule)
     except UnexpectedTracerError as error:
         raise closed_over(call.function, error) or error from None
     return unflatten_one(call.out_tree, outs)
 
 
-class TransposeRule(Backward):
+class CustomTransposeLinearMap(LinearMap):
     """A linear function whose transpose is a rule, of which nothing more is known."""
 
     def __init__(self, call: LinearCall, out_avals: Sequence[ShapedArray]) -> None:
@@ -215,13 +217,11 @@ class TransposeRule(Backward):
         self.count = len(call.residuals)
         self.out_avals = out_avals
 
-    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         return self.call.run(residuals, tangents)
 
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        return self.call.transpose(
-            residuals, [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
-        )
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        return self.call.transpose(residuals, densify(cts, self.out_avals))
 
 
 class custom_transpose(OwnsPrograms):
@@ -272,7 +272,7 @@ class custom_transpose(OwnsPrograms):
         types, call.out_tree = flatten_one(out_types)
         avals = [abstractify(x) for x in types]
         operands = [*call.residuals, *call.values]
-        outs = custom_transpose_p.bind(*operands, backward=TransposeRule(call, avals))
+        outs = custom_transpose_p.bind(*operands, linear_map=CustomTransposeLinearMap(call, avals))
         return unflatten_one(call.out_tree, outs)
 
     def __repr__(self) -> str:

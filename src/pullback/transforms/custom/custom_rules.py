@@ -25,13 +25,8 @@ from pullback.core.trace import Tracer, state
 from pullback.primitives.operands import stop_gradient
 from pullback.transforms.custom.custom_calls import DerivativeCall, bind, equation
 from pullback.transforms.custom.rule_adapter import RuleAdapter, SymbolicZero, running, zero_tangent
-from pullback.transforms.functions.arguments import (
-    check_callable,
-    name_of,
-    qualified_name,
-    to_arrays,
-    unflatten_one,
-)
+from pullback.transforms.functions.api_boundary import qualified_name
+from pullback.transforms.functions.arguments import check_callable, name_of, to_arrays
 
 custom_jvp_call_p = equation("custom_jvp_call")
 custom_vjp_call_p = equation("custom_vjp_call")
@@ -45,6 +40,7 @@ class CustomFunction(OwnsPrograms):
 
     _transformation = "custom_jvp"
     _equation = custom_jvp_call_p
+    _rule, _giver = "jvp", "defjvp"  # what must be given before it can be called, and the method for it
 
     def __init__(
         self,
@@ -182,10 +178,6 @@ class CustomFunction(OwnsPrograms):
             clear_caches()
             self._staged = False
 
-    def _missing(self) -> str | None:
-        """What has to be given before the function can be called."""
-        raise NotImplementedError
-
     def _check_nondiff(self, i: int, value: Any) -> Any:
         """What the rules are given for an argument that is not differentiated."""
         raise NotImplementedError
@@ -205,10 +197,10 @@ class CustomFunction(OwnsPrograms):
             raise
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._missing():
+        if getattr(self, self._rule) is None:
             raise MissingCustomRuleError(
                 f"{self.described} was called, but it is a {self._transformation} function without a rule; give it "
-                f"one with {self._missing()}"
+                f"one with {self._giver}"
             )
         if kwargs or not self._fewest <= len(args) <= self._most:
             args = by_position(self.fun, self._transformation, args, kwargs)
@@ -224,17 +216,17 @@ class CustomFunction(OwnsPrograms):
         if config.check_custom_rules and checker is not None:
             checker(self, args)
         if state.trace.is_bottom:
-            outs = application.run(*arrays)
+            outs = application(*arrays)
         else:
             if not state.trace.eager:
                 self._staged = True
             jvp = None if self.jvp is None else application.jvp
             forward = None if self.fwd is None else application.forward
-            call = DerivativeCall(self._equation, self.fun, application.run, jvp, forward)
+            call = DerivativeCall(self._equation, self.fun, application, jvp, forward)
             call.by_itself = self in running.owners
             call.key = (self, nondiff, in_tree)
             outs = bind(call, arrays)
-        return unflatten_one(application.out_tree, outs)
+        return outs[0] if application.out_tree is None else tree.unflatten(application.out_tree, outs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -292,9 +284,6 @@ class custom_jvp(CustomFunction):
     -1.2484405
     """
 
-    def _missing(self) -> str | None:
-        return None if self.jvp is not None else "defjvp"
-
     def _check_nondiff(self, i: int, value: Any) -> Any:
         return tree.tree_map(lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, value)
 
@@ -333,9 +322,7 @@ class custom_vjp(CustomFunction):
 
     _transformation = "custom_vjp"
     _equation = custom_vjp_call_p
-
-    def _missing(self) -> str | None:
-        return None if self.fwd is not None else "defvjp"
+    _rule, _giver = "fwd", "defvjp"
 
     def _check_nondiff(self, i: int, value: Any) -> Any:
         for x in tree.leaves(value):

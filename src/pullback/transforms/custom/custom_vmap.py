@@ -14,31 +14,22 @@ from pullback.core.linear import LinearTracer
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import state
 from pullback.core.types import ZERO
-from pullback.core.zeros import instantiate, zeros_of
+from pullback.core.zeros import densify, instantiate
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.shapes import broadcast_in_dim, moveaxis
-from pullback.transforms.custom.custom_calls import (
-    Backward,
-    CustomCall,
-    Dims,
-    Places,
-    bind,
-    call_p,
-    equation,
-    linear_operation,
-)
+from pullback.transforms.custom.custom_calls import CustomCall, OutDims, bind, call_p, equation
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.custom.custom_rules import by_position
+from pullback.transforms.custom.linear_map import Dims, LinearMap, linear_operation
+from pullback.transforms.functions.api_boundary import api_boundary, qualified_name
 from pullback.transforms.functions.arguments import (
-    api_boundary,
     check_callable,
     flatten_one,
     name_of,
     out_leaf,
-    qualified_name,
     to_arrays,
-    unflatten_one,
 )
+from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.linearize import linearize_flat
@@ -83,13 +74,13 @@ class VmapCall(CustomCall):
 
     def _batch_without_rule(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
         """The results where no argument of the user's function is mapped; the rule is there for other axes."""
-        places = Places(trace, dims)
+        out_dims = OutDims(trace, dims)
         own_dims = self.own(dims)
 
         def run(*operands: Any) -> list[Any]:
             outs = trace.run(self.run, operands, dims)
-            places.settle(outs)
-            return places.put(outs)
+            out_dims.settle(outs)
+            return out_dims.put(outs)
 
         def rule(size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
             flags: list[bool] = []
@@ -101,15 +92,17 @@ class VmapCall(CustomCall):
             outs = trace.run(
                 inner, operands, [d if d is None else d + m for d, m in zip(own_dims, mapped, strict=True)]
             )
-            places.settle(outs)
-            assert places.dims is not None
-            return places.put(outs, [d if d is None else d + m for d, m in zip(places.dims, flags, strict=True)]), flags
+            out_dims.settle(outs)
+            assert out_dims.dims is not None
+            return out_dims.put(
+                outs, [d if d is None else d + m for d, m in zip(out_dims.dims, flags, strict=True)]
+            ), flags
 
         call = VmapCall(self.function, run, rule, self.linear)
         call.captured, call.recorded = self.captured, self.recorded
         outs = call_p.bind(*args, call=call)
-        assert places.dims is not None
-        return outs, places.dims
+        assert out_dims.dims is not None
+        return outs, out_dims.dims
 
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         if not is_traced_ahead(state.trace):  # nothing is mapped, so that no rule is needed
@@ -119,7 +112,7 @@ class VmapCall(CustomCall):
         given = [t for t in tangents if t is not ZERO]
         if any(type(t) is LinearTracer for t in given) or not state.trace.eager:  # a part of its own for the tangents
             outs = call_p.bind(*primals, call=self)
-            found = custom_vmap_linear_p.bind(*primals, *given, backward=VmapBackward(self, active, outs))
+            found = custom_vmap_linear_p.bind(*primals, *given, linear_map=VmapLinearMap(self, active, outs))
         else:
             derivative, count = _derivative(self, active)
             results = call_p.bind(*primals, *given, call=derivative)
@@ -168,7 +161,7 @@ def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall
         given = iter(operands[len(active) :])
         cts = [next(given) if is_inexact(x.dtype) else ZERO for x in outs]
         found = program.transpose(cts, add_any, consume=True)
-        return [zeros_of(v.aval) if ct is ZERO else ct for ct, v in zip(found, program.inputs, strict=True)]
+        return densify(found, [v.aval for v in program.inputs])
 
     def rule(size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         # Each example has a cotangent of its own for each active operand and result, so that all of these are mapped.
@@ -193,7 +186,7 @@ def _mapped(size: int, values: Sequence[Any], mapped: Sequence[bool], wanted: Se
     ]
 
 
-class VmapBackward(Backward):
+class VmapLinearMap(LinearMap):
     """The derivative of a call with a batching rule, and its transpose; the residuals are the operands."""
 
     def __init__(self, call: VmapCall, active: Sequence[bool], outs: Sequence[Any]) -> None:
@@ -203,12 +196,12 @@ class VmapBackward(Backward):
         self.count = len(active)
         self.out_avals = [typeof(x) for x in outs if is_inexact(x.dtype)]
 
-    def derivative(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         derivative, count = _derivative(self.call, self.active)
         return call_p.bind(*residuals, *tangents, call=derivative)[count[0] :]  # type: ignore[no-any-return]
 
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        dense = [zeros_of(a) if ct is ZERO else ct for ct, a in zip(cts, self.out_avals, strict=True)]
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        dense = densify(cts, self.out_avals)
         return call_p.bind(*residuals, *dense, call=_transpose(self.call, self.active, len(dense)))  # type: ignore[no-any-return]
 
 
@@ -271,20 +264,14 @@ class custom_vmap(OwnsPrograms):
         args = by_position(self.fun, "custom_vmap", args, kwargs)
         leaves, in_tree = tree.flatten(args)
         arrays = to_arrays(leaves, "custom_vmap", self.fun, args)
-        out_tree: Any = None
-
-        def run(*values: Any) -> list[Any]:
-            nonlocal out_tree
-            out_leaves, out_tree = flatten_one(self.fun(*tree.unflatten(in_tree, values)))
-            return [x if isinstance(x, Array) else out_leaf(x, self.fun) for x in out_leaves]
+        flat = FlatFunction(self.fun, in_tree)
 
         def rule(size: int, mapped: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-            nonlocal out_tree
-            outs, out_tree, flags = self._batched(size, in_tree, mapped, values)
+            outs, flat.out_tree, flags = self._batched(size, in_tree, mapped, values)
+            flat.count = len(outs)
             return outs, flags
 
-        outs = run(*arrays) if state.trace.is_bottom else bind(VmapCall(self.fun, run, rule), arrays)
-        return unflatten_one(out_tree, outs)
+        return flat.result(flat(*arrays) if state.trace.is_bottom else bind(VmapCall(self.fun, flat, rule), arrays))
 
     def _batched(
         self, size: int, in_tree: Any, mapped: Sequence[bool], values: Sequence[Any]

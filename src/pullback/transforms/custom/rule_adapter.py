@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from itertools import compress
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,12 +17,10 @@ from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.operands import array_operand
-from pullback.transforms.custom.custom_calls import Backward
+from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.functions.arguments import flatten_one, name_of, out_leaf, unflatten_one
+from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.linearize import Tape
-
-if TYPE_CHECKING:
-    from pullback.transforms.custom.custom_rules import CustomFunction
 
 
 class SymbolicZero:
@@ -80,51 +79,56 @@ def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:
     return np.zeros(aval.shape, dtype) if dtype == dtypes.float0 else zeros_of(aval.update(dtype=dtype))
 
 
+class HasRules(Protocol):
+    """A function with rules, as far as its calls need it; see ``CustomFunction``."""
+
+    fun: Callable[..., Any]
+    jvp: Callable[..., Any] | None
+    fwd: Callable[..., Any] | None
+    bwd: Callable[..., Any] | None
+    symbolic_zeros: bool
+    symbolic_cotangents: bool
+
+    @property
+    def described(self) -> str: ...
+
+
 class _Running(threading.local):
     """The functions whose backward rules run in this thread."""
 
-    owners: tuple[CustomFunction, ...] = ()
+    owners: tuple[HasRules, ...] = ()
 
 
 running = _Running()
 
 
-class RuleAdapter:
-    """A call of a function with rules: its arguments' structure, and the rules on flat lists of arrays.
+class RuleAdapter(FlatFunction):
+    """A call of a function with rules: the function and its rules on flat lists of arrays.
 
     Attributes:
-      owner: the function.
+      owner: the function with rules.
       nondiff: the positions and values of the arguments that are not differentiated.
-      in_tree: the tree of the tuple of the others.
-      out_tree: the tree of the result, or None for a single array; known once the function or a rule ran.
+      fixed: these values.
     """
 
-    __slots__ = ("in_tree", "nondiff", "out_tree", "owner")
+    __slots__ = ("fixed", "nondiff", "owner")
 
-    def __init__(self, owner: CustomFunction, nondiff: tuple[tuple[int, Any], ...], in_tree: Any) -> None:
+    def __init__(self, owner: HasRules, nondiff: tuple[tuple[int, Any], ...], in_tree: Any) -> None:
         self.owner = owner
         self.nondiff = nondiff
+        self.fun = owner.fun
         self.in_tree = in_tree
-        self.out_tree: Any = _UNKNOWN
-
-    def _arguments(self, leaves: Sequence[Any]) -> Any:
-        """All arguments, in the order in which the function takes them."""
-        args = tree.unflatten(self.in_tree, leaves)
-        if self.nondiff:
-            args = list(args)
-            for i, x in self.nondiff:
+        self.args, self.where, self.kwargs, self.opaque = (), None, None, None
+        self.keywords = self.has_aux = False
+        self.fixed: list[Any] = []
+        if nondiff:
+            args: list[Any] = [None] * len(tree.treedef_children(in_tree))
+            for i, x in nondiff:
                 args.insert(i, x)
-        return args
-
-    @property
-    def _fixed(self) -> list[Any]:
-        return [x for _, x in self.nondiff]
-
-    def run(self, *leaves: Any) -> list[Any]:
-        """The results of the function itself."""
-        fun = self.owner.fun
-        out_leaves, self.out_tree = flatten_one(fun(*self._arguments(leaves)))
-        return [x if isinstance(x, Array) else out_leaf(x, fun) for x in out_leaves]
+                self.fixed.append(x)
+            positions = dict(nondiff)
+            self.args, self.where = args, [i for i in range(len(args)) if i not in positions]
+        self.out_tree: Any = _UNKNOWN
 
     # Forward mode
 
@@ -136,7 +140,7 @@ class RuleAdapter:
         given = [zero_tangent(typeof(x), symbolic) if t is ZERO else t for x, t in zip(primals, tangents, strict=True)]
         unflatten = tree.unflatten
         try:
-            pair = rule(*self._fixed, unflatten(self.in_tree, primals), unflatten(self.in_tree, given))
+            pair = rule(*self.fixed, unflatten(self.in_tree, primals), unflatten(self.in_tree, given))
         except PullbackError as error:
             if isinstance(error.trace, Tape):
                 raise self._not_linear(rule, error) from None
@@ -203,7 +207,7 @@ class RuleAdapter:
 
     # Reverse mode
 
-    def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Backward]:
+    def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], LinearMap]:
         """The results and the residuals by the forward rule, and the backward rule for them."""
         owner = self.owner
         rule = owner.fwd
@@ -211,24 +215,28 @@ class RuleAdapter:
         given: Sequence[Any] = primals
         if owner.symbolic_cotangents:
             given = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
-        pair = rule(*self._arguments(given))
+        pair = rule(*self.arguments(given)[0])
         out, residuals = _pair(pair, "the forward rule", rule, owner, "(out, residuals)")
-        outs, out_tree = flatten_one(out)
-        outs = [x if isinstance(x, Array) else out_leaf(x, rule) for x in outs]
-        self._check_out_tree(out_tree, "forward rule", rule)
+        outs: list[Any] = [out]
+        out_tree = None
+        if not isinstance(out, Array):
+            outs, out_tree = flatten_one(out)
+            outs = [x if isinstance(x, Array) else out_leaf(x, rule) for x in outs]
+        if self.out_tree is _UNKNOWN or self.out_tree != out_tree:
+            self._check_out_tree(out_tree, "forward rule", rule)
         residual_leaves, residual_tree = tree.flatten(residuals)
         arrays = []
         fixed: list[Any] = []
         for x in residual_leaves:
-            if isinstance(x, (Array, np.ndarray, np.generic)) and not _is_object(x):
-                arrays.append(x if isinstance(x, Array) else as_array(x))
+            if isinstance(x, Array) or (isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind not in "OSUMm"):
+                arrays.append(as_array(x) if not isinstance(x, Array) else x)
                 fixed.append(AN_ARRAY)
             else:
                 fixed.append(x)
-        return outs, arrays, UserBackward(self, primals, perturbed, outs, residual_tree, fixed)
+        return outs, arrays, UserLinearMap(self, primals, perturbed, outs, residual_tree, fixed, len(arrays))
 
 
-class UserBackward(Backward):
+class UserLinearMap(LinearMap):
     """A backward rule of the user's, on flat lists of arrays.
 
     Attributes:
@@ -248,19 +256,22 @@ class UserBackward(Backward):
         outs: Sequence[Any],
         residual_tree: Any,
         fixed: Sequence[Any],
+        count: int,
     ) -> None:
         self.owner = owner = application.owner
         self.function = owner.fun
         self.nondiff = application.nondiff
+        self.nondiff_values = application.fixed
         self.in_tree = application.in_tree
         self.out_tree = application.out_tree
-        self.in_avals = tuple([typeof(x) for x in primals])
+        self.in_avals = tuple(map(typeof, primals))
         self.perturbed = tuple(perturbed)
-        self.result_avals = tuple([typeof(x) for x in outs])
-        self.out_avals = [a for a in self.result_avals if is_inexact(a.dtype)]
+        self.result_avals = tuple(map(typeof, outs))
+        self.inexact = tuple(map(_is_inexact, outs))
+        self.out_avals = list(compress(self.result_avals, self.inexact))
         self.residual_tree = residual_tree
         self.fixed = tuple(fixed)
-        self.count = sum([x is AN_ARRAY for x in fixed])
+        self.count = count
 
     @property
     def _key(self) -> tuple[Any, ...]:
@@ -273,7 +284,7 @@ class UserBackward(Backward):
         """Equal rules at points of the same types are equal, so that a program that holds one serves for the other."""
         if self is other:
             return True
-        return isinstance(other, UserBackward) and hash(self) == hash(other) and bool(self._key == other._key)
+        return isinstance(other, UserLinearMap) and hash(self) == hash(other) and bool(self._key == other._key)
 
     def __hash__(self) -> int:
         try:
@@ -281,19 +292,23 @@ class UserBackward(Backward):
         except TypeError:  # an argument that is not differentiated, or a residual, without a hash
             return id(self)
 
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """The cotangents of the perturbed arguments, by the user's rule."""
         rule = self.owner.bwd
         assert rule is not None
         arrays, given = iter(residuals), iter(cts)
-        values = tree.unflatten(self.residual_tree, [next(arrays) if x is AN_ARRAY else x for x in self.fixed])
+        leaves = residuals
+        if len(self.fixed) > self.count:
+            leaves = [next(arrays) if x is AN_ARRAY else x for x in self.fixed]
+        values = tree.unflatten(self.residual_tree, leaves)
         dense = []
-        for aval in self.result_avals:
-            ct = next(given) if is_inexact(aval.dtype) else ZERO
+        for aval, inexact in zip(self.result_avals, self.inexact, strict=True):
+            ct = next(given) if inexact else ZERO
             dense.append(zero_tangent(aval, self.owner.symbolic_cotangents) if ct is ZERO else ct)
         outer, running.owners = running.owners, (*running.owners, self.owner)
         try:
-            results = rule(*[x for _, x in self.nondiff], values, unflatten_one(self.out_tree, dense))
+            ct = dense[0] if self.out_tree is None else tree.unflatten(self.out_tree, dense)
+            results = rule(*self.nondiff_values, values, ct)
         finally:
             running.owners = outer
         leaves = self._flat_cotangents(results)
@@ -318,15 +333,19 @@ class UserBackward(Backward):
                 leaves[i] = ZERO
         if wrong:
             raise self._wrong_cotangents(leaves)
-        return [ct for ct, p in zip(leaves, self.perturbed, strict=True) if p]
+        return list(compress(leaves, self.perturbed))
 
     def _flat_cotangents(self, results: Any) -> list[Any]:
         """The cotangents of all arguments, flat; ZERO where the rule gave None."""
         rule = self.owner.bwd
-        who = f"the backward rule {name_of(rule)} of {self.owner.described}"
-        count = len(tree.treedef_children(self.in_tree))
         if type(results) is list:
             results = tuple(results)
+        if type(results) is tuple:
+            leaves, treedef = tree.flatten(results)
+            if treedef == self.in_tree:
+                return leaves
+        who = f"the backward rule {name_of(rule)} of {self.owner.described}"
+        count = len(tree.treedef_children(self.in_tree))
         if type(results) is not tuple:
             hint = f"; write ({', '.join(['...'] * count)}{',' * (count == 1)})"
             raise CustomRuleError(
@@ -338,9 +357,6 @@ class UserBackward(Backward):
                 f"{who} must give a tuple of {count} cotangents, one for each argument that is differentiated, but it "
                 f"gave {len(results)}: {_short(results)}"
             )
-        leaves, treedef = tree.flatten(results)
-        if treedef == self.in_tree:
-            return leaves
         outline = tree.unflatten(self.in_tree, range(self.in_tree.num_leaves))
         where = [path for path, _ in tree.leaves_with_path(outline)]
         given = tree.leaves_with_path(results, is_leaf=_is_none)
@@ -395,14 +411,14 @@ def _is_none(x: Any) -> bool:
     return x is None
 
 
+def _is_inexact(x: Any) -> bool:
+    return is_inexact(x.dtype)
+
+
 def _is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     """Whether numbers of one type are numbers of the other, but for their precision."""
     is_real = dtypes.is_float(dtype) or dtypes.is_integer(dtype) or dtypes.is_bool(dtype)
     return is_real or (dtypes.is_complex(dtype) and dtypes.is_complex(wanted))
-
-
-def _is_object(x: Any) -> bool:
-    return not isinstance(x, Array) and x.dtype.kind in "OSUMm"
 
 
 def _short(x: Any) -> str:
@@ -419,7 +435,7 @@ def _paths(treedef: Any) -> list[str]:
     return [tree.keystr(path) for path, _ in tree.leaves_with_path(outline)]
 
 
-def _pair(pair: Any, what: str, rule: Any, owner: CustomFunction, form: str) -> Any:
+def _pair(pair: Any, what: str, rule: Any, owner: HasRules, form: str) -> Any:
     if isinstance(pair, (tuple, list)) and len(pair) == 2:
         return pair
     many = isinstance(pair, (tuple, list))

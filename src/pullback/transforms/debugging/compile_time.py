@@ -16,7 +16,7 @@ from typing import Any
 from pullback.core.config import config
 from pullback.core.errors import UnexpectedTracerError
 from pullback.core.trace import Primitive, Trace, Tracer, state
-from pullback.transforms.functions import arguments
+from pullback.transforms.functions import api_boundary
 
 # Computing while tracing -------------------------------------------------------------------------------------------
 
@@ -132,4 +132,4 @@ def _remember() -> None:
 def switch_on() -> None:
     """What ``check_tracer_leaks`` does when it is put on: calls are watched, where it is on, from then on."""
     _remember()
-    arguments.watching[:] = [_watch]
+    api_boundary.watching[:] = [_watch]

@@ -6,36 +6,36 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pullback.core import dtypes, source, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, host_value, typeof
-from pullback.core.errors import NotDifferentiableError, NotLinearError, TangentMismatchError, UnsupportedArgumentError
-from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar, is_linear
-from pullback.core.trace import Primitive, Trace, Tracer, check_result, state
+from pullback.core import dtypes, tree
+from pullback.core.array import Array, ArrayImpl, typeof
+from pullback.core.errors import NotDifferentiableError, TangentMismatchError, UnsupportedArgumentError
+from pullback.core.linear import LinearProgram
+from pullback.core.trace import state
 from pullback.core.types import ZERO, ShapedArray
-from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.shapes import full
+from pullback.transforms.functions.api_boundary import api_boundary, transformed
 from pullback.transforms.functions.arguments import (
     Argnums,
-    api_boundary,
+    abstractify,
     argument_name,
     check_argnums,
     check_callable,
     check_differentiable,
     dense,
-    flatten_one,
     name_of,
-    out_leaf,
-    positions,
-    split_aux,
     to_arrays,
     to_tangent,
-    transformed,
     unflatten_one,
 )
+from pullback.transforms.functions.flat_function import (
+    DerivativeOptions,
+    FlatFunction,
+    differentiable,
+    unflatten_arguments,
+)
 from pullback.transforms.interpreters.linearize import linearize_flat
-from pullback.transforms.interpreters.marks import mark
-from pullback.transforms.interpreters.stage import abstractify
+from pullback.transforms.interpreters.transpose import CheckedLinearTrace, linear_program
 
 
 def grad(
@@ -78,12 +78,9 @@ def grad(
     if reduce_axes:
         raise _no_reduce_axes(reduce_axes, "grad")
     options = "grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
-
-    def gradient(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        _, aux, result = _value_aux_grad(fun, options, args, kwargs)
-        return (result, aux) if has_aux else result
-
-    return transformed(fun, gradient, grad, argnums, has_aux, holomorphic, allow_int)
+    return transformed(
+        fun, partial(_value_and_grad, fun, options, False), grad, argnums, has_aux, holomorphic, allow_int
+    )
 
 
 def value_and_grad(
@@ -107,12 +104,8 @@ def value_and_grad(
     if reduce_axes:
         raise _no_reduce_axes(reduce_axes, "value_and_grad")
     options = "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
-
-    def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        value, aux, result = _value_aux_grad(fun, options, args, kwargs)
-        return ((value, aux) if has_aux else value), result
-
-    return transformed(fun, both, value_and_grad, argnums, has_aux, holomorphic, allow_int)
+    call = partial(_value_and_grad, fun, options, True)
+    return transformed(fun, call, value_and_grad, argnums, has_aux, holomorphic, allow_int)
 
 
 def _no_reduce_axes(reduce_axes: Any, transformation: str) -> UnsupportedArgumentError:
@@ -122,52 +115,40 @@ def _no_reduce_axes(reduce_axes: Any, transformation: str) -> UnsupportedArgumen
     )
 
 
-_Options = tuple[str, int | tuple[int, ...], bool, bool, bool]
-"""The name of the transformation, and the arguments of ``grad`` after ``fun``."""
+class _ScalarFunction(FlatFunction):
+    """A function whose result should be a scalar."""
+
+    __slots__ = ()
+
+    def result_leaves(self, out: Any) -> list[Any]:
+        if not tree.all_leaves([out]):
+            raise NotDifferentiableError(
+                f"grad needs a function with a scalar output, but {name_of(self.fun)} returned {out!r}. "
+                "Return one scalar; with has_aux=True more can be returned beside it."
+            )
+        return FlatFunction.result_leaves(self, out)
 
 
-def _value_aux_grad(fun: Any, options: _Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """The value of a function, its auxiliary output (or None) and its gradient."""
-    name, argnums, has_aux, holomorphic, allow_int = options
-    where = positions(argnums, len(args), name, fun)
-    single = isinstance(argnums, int)
-    leaves, treedef = flatten_one(args[where[0]] if single else tuple(args[i] for i in where))
-    primals = to_arrays(leaves, name, fun, args, where)
-    for i, x in enumerate(primals):
-        if holomorphic or not dtypes.is_inexact(x.dtype):
-            place = partial(argument_name, i, fun, args, where)
-            check_differentiable(typeof(x), name, fun, holomorphic, allow_int, place)
-    aux_tree: Any = None
-
-    def run(*tracers: Any) -> Any:
-        nonlocal aux_tree
-        inner = list(args)
-        chosen = tracers[0] if treedef is None else tree.unflatten(treedef, tracers)
-        if single:
-            inner[where[0]] = chosen
-        else:
-            for i, x in zip(where, chosen, strict=True):
-                inner[i] = x
-        out = fun(*inner, **kwargs)
-        if not has_aux:
-            return (out,)
-        out, aux = split_aux(out, fun)
-        aux_leaves, aux_tree = tree.flatten(aux)
-        return [out, *aux_leaves]
-
-    outs, program = linearize_flat(fun, run, primals)
+def _value_and_grad(
+    fun: Any, options: DerivativeOptions, with_value: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The gradient of a function, and its value and its auxiliary output as they are asked for."""
+    flat, primals = differentiable(_ScalarFunction, fun, options, args, kwargs)
+    outs, program = linearize_flat(fun, flat, primals)
     value = outs[0]
-    seed = _seed(value, name, fun, holomorphic)
-    if has_aux:
+    seed = _seed(value, options[0], fun, options[3])
+    if flat.has_aux:
         program.outputs = program.outputs[:1]
     cts = program.transpose((seed,), add_any, consume=True)
     for i, (ct, x) in enumerate(zip(cts, primals)):
         if ct is ZERO or ct.weak_type != x.weak_type:
             cts[i] = dense(ct, x)
-    if not isinstance(value, Array):
-        value = out_leaf(value, fun)
-    aux = tree.unflatten(aux_tree, outs[1:]) if has_aux else None
-    return value, aux, cts[0] if treedef is None else tree.unflatten(treedef, cts)
+    in_tree = flat.in_tree
+    result = cts[0] if in_tree is None else unflatten_arguments(options, in_tree, cts)
+    if flat.has_aux:
+        aux = flat.aux(outs)
+        return ((value, aux), result) if with_value else (result, aux)
+    return (value, result) if with_value else result
 
 
 def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
@@ -176,13 +157,6 @@ def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
         elements = value._value
         if elements.shape == () and elements.dtype.kind == "f":
             return ArrayImpl(elements.dtype.type(1), value.weak_type)
-    if not isinstance(value, Array):
-        if not tree.all_leaves([value]):
-            raise NotDifferentiableError(
-                f"{transformation} needs a function with a scalar output, but {name_of(fun)} returned {value!r}. "
-                "Return one scalar; with has_aux=True more can be returned beside it."
-            )
-        value = out_leaf(value, fun)
     dtype = value.dtype
     if value.shape != ():
         raise NotDifferentiableError(
@@ -322,32 +296,19 @@ for _kind in (LinearFunction, VJPFunction):
 
 
 def _linearize(
-    fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str
+    fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str, kind: type[LinearFunction]
 ) -> tuple[Any, ...]:
-    """The output (and aux) of a function, and what is needed to make a linear function of its derivative."""
+    """The output of a function, its derivative as a function of a kind, and the auxiliary output if there is one."""
     check_callable(fun, transformation)
     leaves, in_tree = tree.flatten(primals)
     arrays = to_arrays(leaves, transformation, fun, primals)
-    out_tree: Any = None
-    aux_tree: Any = None
-    count = 0
-
-    def run(*tracers: Any) -> list[Any]:
-        nonlocal out_tree, aux_tree, count
-        out = fun(*tree.unflatten(in_tree, tracers))
-        aux_leaves: list[Any] = []
-        if has_aux:
-            out, aux = split_aux(out, fun)
-            aux_leaves, aux_tree = tree.flatten(aux)
-        out_leaves, out_tree = flatten_one(out)
-        count = len(out_leaves)
-        return [out_leaf(x, fun) for x in out_leaves] + aux_leaves
-
-    outs, program = linearize_flat(fun, run, arrays)
-    out, aux_leaves = outs[:count], outs[count:]
-    program.outputs = program.outputs[:count]
-    aux = (tree.unflatten(aux_tree, aux_leaves),) if has_aux else ()
-    return out, aux, program, in_tree, out_tree, [typeof(x) for x in arrays], [typeof(x) for x in out]
+    flat = FlatFunction(fun, in_tree, has_aux=has_aux)
+    outs, program = linearize_flat(fun, flat, arrays)
+    program.outputs = program.outputs[: flat.count]
+    in_avals, out_avals = [typeof(x) for x in arrays], [typeof(x) for x in outs[: flat.count]]
+    out_tree = flat.out_structure if kind is LinearFunction else flat.out_tree
+    derivative = kind(program, in_tree, out_tree, in_avals, out_avals, name_of(fun))
+    return flat.result(outs), derivative, *((flat.aux(outs),) if has_aux else ())
 
 
 @api_boundary
@@ -376,9 +337,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     """
     if reduce_axes:
         raise _no_reduce_axes(reduce_axes, "vjp")
-    out, aux, program, in_tree, out_tree, in_avals, out_avals = _linearize(fun, primals, has_aux, "vjp")
-    pull = VJPFunction(program, in_tree, out_tree, in_avals, out_avals, name_of(fun))
-    return (unflatten_one(out_tree, out), pull, *aux)
+    return _linearize(fun, primals, has_aux, "vjp", VJPFunction)
 
 
 @api_boundary
@@ -402,10 +361,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> print(out, f_jvp(2.0))
     0.0 6.0
     """
-    out, aux, program, in_tree, out_tree, in_avals, out_avals = _linearize(fun, primals, has_aux, "linearize")
-    whole = tree.structure(0) if out_tree is None else out_tree
-    derivative = LinearFunction(program, in_tree, whole, in_avals, out_avals, name_of(fun))
-    return (unflatten_one(out_tree, out), derivative, *aux)
+    return _linearize(fun, primals, has_aux, "linearize", LinearFunction)
 
 
 @api_boundary
@@ -431,78 +387,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     avals = [abstractify(x) for x in leaves]
     for i, aval in enumerate(avals):
         check_differentiable(aval, "linear_transpose", fun, False, False, partial(argument_name, i, fun, primals))
-    trace = CheckedLinearTrace(state.trace, fun)
-    inputs = [trace.input(a) for a in avals]
-    state.trace = trace
-    try:
-        out_leaves, out_tree = flatten_one(fun(*tree.unflatten(in_tree, inputs)))
-    finally:
-        state.trace = trace.parent
-        trace.live = False
-    ends = [trace.end(x) for x in out_leaves]
-    out_avals = [typeof(x) if e is ZERO else e.aval for e, x in zip(ends, out_leaves, strict=True)]
-    program = LinearProgram(trace.nodes, [t.var for t in inputs], ends, trace.count)
-    return VJPFunction(program, in_tree, out_tree, avals, out_avals, name_of(fun))
-
-
-def _is_nonzero(x: Any) -> bool:
-    """Whether a value is not zero, as far as it is known."""
-    check_result(x)
-    value = x.concrete() if isinstance(x, Tracer) else x
-    return value is not None and bool(host_value(value).any())
-
-
-def is_affine(node: LinearVar, trace: Trace) -> bool:
-    """Whether an operation on a tape adds a constant, as far as its values are known; ``trace`` computes."""
-    primitive, operands = node.primitive, node.args
-    if primitive is None or primitive.linear_in is not None or all(map(is_linear, operands)):
-        return False
-    if not any(_may_be_nonzero(x) for x in operands if not is_linear(x)):
-        return False
-    at_zero = tuple([zeros_of(x.aval) if is_linear(x) else x for x in operands])
-    results = trace.process(primitive, at_zero, node.params)
-    if not primitive.multiple_results:
-        return _is_nonzero(results)
-    dependence = primitive.dependence_rule  # a loop computes values beside what is linear
-    linear = [True] * len(results) if dependence is None else dependence(list(map(is_linear, operands)), **node.params)
-    return any(depends and _is_nonzero(x) for x, depends in zip(results, linear, strict=True))
-
-
-def _may_be_nonzero(x: Any) -> bool:
-    """Whether a constant operand can make the result of a linear operation other than zero."""
-    if type(x) in SCALARS:
-        return bool(x)
-    return dtypes.is_inexact(x.dtype) and (type(x) is not ArrayImpl or bool(host_value(x).any()))
-
-
-class CheckedLinearTrace(LinearTrace):
-    """Refuses what is affine, and remembers the user's lines."""
-
-    __slots__ = ()
-
-    def end(self, x: Any) -> Any:
-        """The variable of a result, or ZERO for one that does not depend on the inputs (which must then be zero)."""
-        if x is ZERO:
-            return ZERO
-        if type(x) is LinearTracer and x._trace is self:
-            return x.var
-        if _is_nonzero(out_leaf(x, self.function)):
-            raise NotLinearError(
-                f"{name_of(self.function)} is not linear: it returned {x!r}, which does not depend on its arguments, "
-                "and is not zero"
-            )
-        return ZERO
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        before = len(self.nodes)
-        out = super().process(primitive, args, params)
-        if len(self.nodes) > before and self.nodes[-1].primitive is primitive:
-            if self.parent.eager and is_affine(self.nodes[-1], self.parent):
-                raise self.not_linear(primitive, "with a constant that is not zero is affine, not linear")
-            made_at = source.here()
-            for tracer in out if primitive.multiple_results else [out]:
-                if type(tracer) is LinearTracer:
-                    tracer.made_at = made_at
-            if state.bottom.looks or state.scope is not None:
-                mark(self.nodes[-1])
-        return out
+    flat = FlatFunction(fun, in_tree)
+    outs, program = linear_program(CheckedLinearTrace(state.trace, fun), flat, avals)
+    out_avals = [typeof(x) if e is ZERO else e.aval for e, x in zip(program.outputs, outs, strict=True)]
+    return VJPFunction(program, in_tree, flat.out_tree, avals, out_avals, name_of(fun))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.core import dtypes, tree
+from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, typeof
 from pullback.core.errors import AllocationError, NotDifferentiableError
 from pullback.core.types import ShapedArray
@@ -16,63 +15,23 @@ from pullback.primitives import shapes
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.slicing import concatenate, slice_in_dim
 from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.api_boundary import transformed
 from pullback.transforms.functions.arguments import (
     Argnums,
-    argument_name,
     check_argnums,
     check_callable,
     check_chunk_size,
-    check_differentiable,
     dense,
-    flatten_one,
     name_of,
-    out_leaf,
-    positions,
-    split_aux,
-    to_arrays,
-    transformed,
-    unflatten_one,
+)
+from pullback.transforms.functions.flat_function import (
+    DerivativeOptions,
+    FlatFunction,
+    differentiable,
+    unflatten_arguments,
 )
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.linearize import linearize_flat
-
-_Options = tuple[str, int | tuple[int, ...], bool, bool, bool]
-"""The name of the transformation; ``argnums``, ``has_aux``, ``holomorphic`` and ``allow_int``."""
-
-
-class _Point:
-    """A function at a point, flat: the chosen arguments as arrays, and how to run it on others in their place."""
-
-    def __init__(self, fun: Any, options: _Options, args: Sequence[Any], kwargs: Any) -> None:
-        name, argnums, has_aux, holomorphic, allow_int = options
-        where = positions(argnums, len(args), name, fun)
-        self.single = isinstance(argnums, int)
-        leaves, self.in_tree = flatten_one(args[where[0]] if self.single else tuple(args[i] for i in where))
-        self.primals = to_arrays(leaves, name, fun, args, where)
-        for i, x in enumerate(self.primals):
-            place = partial(argument_name, i, fun, args, where)
-            check_differentiable(typeof(x), name, fun, holomorphic, allow_int, place)
-        self.fun, self.args, self.kwargs, self.where, self.has_aux = fun, args, kwargs, where, has_aux
-        self.out_tree: Any = None
-        self.aux_tree: Any = None
-        self.count = 0
-
-    def run(self, *tracers: Any) -> list[Any]:
-        chosen = unflatten_one(self.in_tree, tracers)
-        args = list(self.args)
-        for i, x in zip(self.where, (chosen,) if self.single else chosen, strict=True):
-            args[i] = x
-        out = self.fun(*args, **self.kwargs)
-        aux: list[Any] = []
-        if self.has_aux:
-            out, aux_value = split_aux(out, self.fun)
-            aux, self.aux_tree = tree.flatten(aux_value)
-        leaves, self.out_tree = flatten_one(out)
-        self.count = len(leaves)
-        return [out_leaf(x, self.fun) for x in leaves] + aux
-
-    def result(self, jacobian: Any, outs: Sequence[Any]) -> Any:
-        return (jacobian, tree.unflatten(self.aux_tree, outs[self.count :])) if self.has_aux else jacobian
 
 
 def jacfwd(
@@ -106,25 +65,26 @@ def jacfwd(
     return _jacfwd(fun, ("jacfwd", check_argnums(argnums, "jacfwd"), has_aux, holomorphic, False), chunk_size)
 
 
-def _jacfwd(fun: Callable[..., Any], options: _Options, chunk_size: int | None) -> Callable[..., Any]:
+def _jacfwd(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int | None) -> Callable[..., Any]:
     name, _, _, holomorphic, _ = options
     check_callable(fun, name)
     check_chunk_size(chunk_size, name)
 
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        point = _Point(fun, options, args, kwargs)
-        _check_real(point.primals, holomorphic, name, "input", fun)
+        flat, primals = differentiable(FlatFunction, fun, options, args, kwargs)
+        _check_real(primals, holomorphic, name, "input", fun)
         outs: list[Any] = []
 
         def push(*tangents: Any) -> Any:
-            values, ts = jvp_flat(fun, point.run, point.primals, tangents)
+            values, ts = jvp_flat(fun, flat, primals, tangents)
             outs[:] = values  # The primals are not mapped, so neither are the values.
-            return [dense(t, x) for t, x in zip(ts[: point.count], values, strict=False)]
+            return [dense(t, x) for t, x in zip(ts[: flat.count], values, strict=False)]
 
-        columns = _along_basis(push, point.primals, chunk_size, -1, name)
-        avals = [typeof(x) for x in point.primals]
-        rows = [unflatten_one(point.in_tree, _split(c, avals, c.shape[:-1], last=True)) for c in columns]
-        return point.result(unflatten_one(point.out_tree, rows), outs)
+        columns = _along_basis(push, primals, chunk_size, -1, name)
+        avals = [typeof(x) for x in primals]
+        rows = [unflatten_arguments(options, flat.in_tree, _split(c, avals, c.shape[:-1], last=True)) for c in columns]
+        jacobian = flat.result(rows)
+        return (jacobian, flat.aux(outs)) if flat.has_aux else jacobian
 
     return transformed(fun, jacobian_of, _jacfwd, options, chunk_size)
 
@@ -163,18 +123,18 @@ def jacrev(
     return _jacrev(fun, options, chunk_size)
 
 
-def _jacrev(fun: Callable[..., Any], options: _Options, chunk_size: int | None) -> Callable[..., Any]:
+def _jacrev(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int | None) -> Callable[..., Any]:
     name, _, _, holomorphic, _ = options
     check_callable(fun, name)
     check_chunk_size(chunk_size, name)
 
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        point = _Point(fun, options, args, kwargs)
-        active = [dtypes.is_inexact(x.dtype) for x in point.primals]
-        inputs = [x for x, a in zip(point.primals, active, strict=True) if a]
-        outs, program = linearize_flat(fun, point.run, point.primals, active)
-        values = outs[: point.count]
-        program.outputs = program.outputs[: point.count]
+        flat, primals = differentiable(FlatFunction, fun, options, args, kwargs)
+        active = [dtypes.is_inexact(x.dtype) for x in primals]
+        inputs = [x for x, a in zip(primals, active, strict=True) if a]
+        outs, program = linearize_flat(fun, flat, primals, active)
+        values = outs[: flat.count]
+        program.outputs = program.outputs[: flat.count]
         _check_real(values, holomorphic, name, "output", fun)
 
         def pull(*cts: Any) -> list[Any]:
@@ -189,11 +149,12 @@ def _jacrev(fun: Callable[..., Any], options: _Options, chunk_size: int | None) 
         blocks = iter([_split(r, avals, r.shape[1:], last=False) for r in rows])
         by_input = [
             next(blocks) if a else [np.zeros((*v.shape, *x.shape), dtypes.float0) for v in values]
-            for x, a in zip(point.primals, active, strict=True)
+            for x, a in zip(primals, active, strict=True)
         ]
         leaves = [[block[i] for block in by_input] for i in range(len(values))]
-        jacobian = [unflatten_one(point.in_tree, leaf) for leaf in leaves]
-        return point.result(unflatten_one(point.out_tree, jacobian), outs)
+        rows = [unflatten_arguments(options, flat.in_tree, leaf) for leaf in leaves]
+        jacobian = flat.result(rows)
+        return (jacobian, flat.aux(outs)) if flat.has_aux else jacobian
 
     return transformed(fun, jacobian_of, _jacrev, options, chunk_size)
 

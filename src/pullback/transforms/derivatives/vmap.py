@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,17 +13,15 @@ from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError, 
 from pullback.core.types import MappedAxis
 from pullback.primitives import shapes
 from pullback.primitives.slicing import concatenate, slice_in_dim
+from pullback.transforms.functions.api_boundary import transformed
 from pullback.transforms.functions.arguments import (
     argument_name,
     check_callable,
     check_chunk_size,
-    flatten_one,
     name_of,
-    out_leaf,
     to_arrays,
-    transformed,
-    unflatten_one,
 )
+from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.batch import Uniform, batch_flat
 
 
@@ -68,23 +65,16 @@ def vmap(
     check_chunk_size(chunk_size, "vmap")
 
     def mapped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        arrays, dims, build = _arguments(fun, in_axes, args, kwargs)
+        flat, arrays, dims = _arguments(fun, in_axes, args, kwargs)
         size = _size(fun, arrays, dims, axis_size, args, kwargs)
-        out_tree: Any = None
-
-        def run(*tracers: Any) -> list[Any]:
-            nonlocal out_tree
-            inner_args, inner_kwargs = build(tracers)
-            out_leaves, out_tree = flatten_one(fun(*inner_args, **inner_kwargs))
-            return [out_leaf(x, fun) for x in out_leaves]
 
         def rows(part: Sequence[Any], count: int) -> tuple[list[Any], list[int | None]]:
-            outs, out_dims = batch_flat(fun, run, MappedAxis(axis_name, count), part, dims)
-            ends = _out_dims(fun, out_axes, out_tree, outs)
+            outs, out_dims = batch_flat(fun, flat, MappedAxis(axis_name, count), part, dims)
+            ends = _out_dims(flat, out_axes, outs)
             return [_place(fun, x, d, e, count) for x, d, e in zip(outs, out_dims, ends, strict=True)], ends
 
         results = _in_chunks(rows, arrays, dims, size, chunk_size)
-        return unflatten_one(out_tree, results)
+        return flat.result(results)
 
     return transformed(fun, mapped, vmap, in_axes, out_axes, axis_name, axis_size, spmd_axis_name, chunk_size)
 
@@ -139,26 +129,22 @@ def _is_axis(x: Any) -> bool:
 
 def _arguments(
     fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[list[Any], list[int | None], Callable[[Sequence[Any]], Any]]:
-    """The leaves of the arguments as arrays, the mapped axis of each, and the function that builds arguments of leaves.
+) -> tuple[FlatFunction, list[Any], list[int | None]]:
+    """The function as one of flat arrays, the leaves of the arguments as arrays, and the mapped axis of each.
 
     Leaves that are not mapped may be anything, functions for example: numbers stand for these among the arrays.
     """
     leaves, in_tree = tree.flatten((args, kwargs))
     axes = _in_axes(fun, in_axes, args, kwargs, len(leaves))
-    build: Callable[[Sequence[Any]], Any] = partial(tree.unflatten, in_tree)
-    fixed: dict[int, Any] = {}
+    flat = FlatFunction(fun, in_tree, keywords=True)
+    opaque: dict[int, Any] = {}
     for i, axis in enumerate(axes):
         if axis is None and type(leaves[i]) is not ArrayImpl and _is_opaque(leaves[i]):
-            fixed[i] = leaves[i]
+            opaque[i] = leaves[i]
             leaves[i] = 0
-    if fixed:
-
-        def build(values: Sequence[Any]) -> Any:
-            return tree.unflatten(in_tree, [fixed.get(i, x) for i, x in enumerate(values)])
-
+    flat.opaque = opaque or None
     arrays = to_arrays(leaves, "vmap", fun, args, None, kwargs)
-    return arrays, _in_dims(fun, in_axes, axes, args, kwargs, arrays), build
+    return flat, arrays, _in_dims(fun, in_axes, axes, args, kwargs, arrays)
 
 
 def _is_opaque(x: Any) -> bool:
@@ -251,15 +237,15 @@ def _sizes_disagree(
     )
 
 
-def _out_dims(fun: Any, out_axes: Any, out_tree: Any, outs: Sequence[Any]) -> list[int | None]:
+def _out_dims(flat: FlatFunction, out_axes: Any, outs: Sequence[Any]) -> list[int | None]:
     """Where the mapped axis goes in each leaf of the results."""
     if isinstance(out_axes, int) or out_axes is None:
         return [out_axes] * len(outs)
     try:
-        axes: list[Any] = tree.broadcast_prefix(out_axes, unflatten_one(out_tree, outs), is_leaf=_is_none)
+        axes: list[Any] = tree.broadcast_prefix(out_axes, flat.result(outs), is_leaf=_is_none)
     except ValueError as error:
         raise BatchAxisError(
-            f"vmap: out_axes={out_axes!r} must be a prefix of the results of {name_of(fun)}: {error}"
+            f"vmap: out_axes={out_axes!r} must be a prefix of the results of {name_of(flat.fun)}: {error}"
         ) from None
     return axes
 

@@ -1,141 +1,38 @@
-"""What the transformations share: choosing arguments, flattening them, and checking what comes out."""
+"""What the transformations share: choosing arguments, flattening them, and checking arguments and results."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
-import sys
 from collections.abc import Callable, Sequence
-from types import FunctionType, MethodType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, DeviceArray, as_array, fresh, from_scalar, signature, typeof
-from pullback.core.errors import ArgumentError, NotDifferentiableError, OperandError, TangentMismatchError
-from pullback.core.registry import OwnsPrograms
+from pullback.core.array import (
+    SCALARS,
+    Array,
+    ArrayImpl,
+    DeviceArray,
+    as_array,
+    fresh,
+    from_scalar,
+    refuse_masked,
+    signature,
+    typeof,
+)
+from pullback.core.errors import ArgumentError, DtypeError, NotDifferentiableError, OperandError, TangentMismatchError
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
 
 Argnums = int | Sequence[int]
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 def name_of(fun: Any) -> str:
     """The name of a function in an error message."""
     return source.describe_function(fun)
-
-
-watching: list[Callable[..., Any]] = []
-"""Where it is not empty, its last element runs calls of transformed functions: ``watch(call, args, kwargs)``."""
-
-# Entrances ---------------------------------------------------------------------------------------------------------
-
-
-class Transformed(OwnsPrograms):
-    """What a transformation returns: a function with the name and signature of the original.
-
-    It can be pickled where the original can: by reference if it is found under its own name, as decorated functions
-    are, and else by the transformation and what that was given.
-    """
-
-    def __init__(
-        self, fun: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], again: tuple[Any, ...]
-    ) -> None:
-        self._call = call
-        self._again = again
-        if type(fun) is FunctionType:  # written out: transformations are often called in the place where they are used
-            self.__name__ = fun.__name__
-            self.__qualname__ = fun.__qualname__
-            self.__module__ = fun.__module__
-            self.__doc__ = fun.__doc__
-            self.__wrapped__ = fun
-        else:
-            copy_name(self, fun)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return self._call(args, kwargs) if not watching else watching[-1](self._call, (args, kwargs), {})
-        except Exception as error:
-            source.hide_internal_frames(error)
-            raise
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
-
-    def __reduce__(self) -> Any:
-        return qualified_name(self) or self._again
-
-    def __repr__(self) -> str:
-        return f"<transformed {name_of(self.__wrapped__)}>"
-
-
-tree.register_leaf_type(Transformed)
-
-
-def transformed(
-    fun: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], maker: Any = None, *options: Any
-) -> Callable[..., Any]:
-    """The function that a transformation returns: ``call(args, kwargs)``, with the name and signature of the original.
-
-    Errors leave it without Pullback's own frames.
-
-    Args:
-      fun: the original.
-      call: what to do.
-      maker: the transformation; ``maker(fun, *options)`` makes an equal function, from a pickle of this one. None if
-        the function is for one use.
-      options: see ``maker``.
-    """
-    return Transformed(fun, call, (maker, (fun, *options)))
-
-
-def copy_name(target: Any, fun: Any) -> None:
-    """Give an object the name, the module and the docstring of a function."""
-    attributes = target.__dict__
-    attributes["__wrapped__"] = fun
-    own = getattr(fun, "__dict__", attributes)
-    for name in _NAMES:
-        value = own[name] if name in own else getattr(fun, name, None)
-        if value is not None:
-            attributes[name] = value
-
-
-_NAMES = "__name__", "__qualname__", "__module__", "__doc__"
-
-
-def qualified_name(x: Any) -> str | None:
-    """The name under which an object is found in its module, by which ``pickle`` refers to it; None if it is not."""
-    name = getattr(x, "__qualname__", None)
-    found: Any = sys.modules.get(x.__module__)
-    if name is None or found is None:
-        return None
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return name if found is x else None
-
-
-def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
-    """Let errors out of a public function without Pullback's own frames."""
-    hide, watches = source.hide_internal_frames, watching
-
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs) if not watches else watches[-1](function, args, kwargs)
-        except Exception as error:
-            hide(error)
-            raise
-
-    # With the globals of its module, for doctest and others that ask a function where it is from.
-    own = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
-    return functools.wraps(function)(own)
-
-
-# What is wrong with arguments --------------------------------------------------------------------------------------
 
 
 def check_callable(fun: Any, transformation: str) -> None:
@@ -232,7 +129,7 @@ def to_arrays(
 ) -> list[Any]:
     """The leaves of arguments as arrays; see :func:`argument_name`."""
     try:
-        return [x if type(x) is ArrayImpl else from_scalar(x) if type(x) in SCALARS else as_array(x) for x in leaves]
+        return [x if isinstance(x, Array) else from_scalar(x) if type(x) in SCALARS else as_array(x) for x in leaves]
     except OperandError:
         for i, x in enumerate(leaves):
             try:
@@ -241,6 +138,18 @@ def to_arrays(
                 place = argument_name(i, fun, args, where, kwargs)
                 raise type(error)(f"{transformation} of {name_of(fun)}, {place}: {error}") from None
         raise
+
+
+def abstractify(x: Any) -> ShapedArray:
+    """The type of an array, a number, or anything that has a shape and a dtype."""
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, Array):
+        refuse_masked(x)
+        try:
+            dtype = dtypes.canonicalize_dtype(x.dtype)
+        except DtypeError as error:
+            raise OperandError(f"expected an array of numbers, got {x!r} of type {type(x).__name__}: {error}") from None
+        return ShapedArray(tuple(x.shape), dtype, getattr(x, "weak_type", False))
+    return typeof(x)
 
 
 def check_differentiable(

@@ -45,7 +45,7 @@ def dce_jaxpr(
       JaxprError: the flags are not as many as the results, or as the inputs (an AssertionError).
 
     >>> from pullback.primitives.elementwise import cos, sin
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> closed = make_jaxpr(lambda x, y: (sin(x), cos(y)))(1.0, 2.0)
     >>> dce_jaxpr(closed.jaxpr, [False, True])[1]
     [False, True]
@@ -65,7 +65,7 @@ def dce_closed_jaxpr(
     """:func:`dce_jaxpr` of a closed jaxpr; the values of constants that are not needed are dropped.
 
     >>> from pullback.primitives.elementwise import sin
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> dce_closed_jaxpr(make_jaxpr(lambda x, y: (sin(x), y))(1.0, 2.0), [False, True])
     ({ lambda ; a:f32[]. let  in (a,) }, [False, True])
     """

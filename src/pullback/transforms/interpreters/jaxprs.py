@@ -15,7 +15,6 @@ from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.dtypes import tangent_dtype
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
-from pullback.core.linear import LinearProgram, LinearTracer
 from pullback.core.registry import Registry
 from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -28,6 +27,7 @@ from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.marks import MarkingLinearTrace
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.interpreters.transpose import transpose_flat
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,7 +38,7 @@ def cached_by_jaxpr(
 ) -> Callable[Concatenate[ClosedJaxpr, P], R]:
     """Keep the results of a transformation of jaxprs, as long as the jaxpr that it was given lives.
 
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> count = cached_by_jaxpr(lambda closed: [len(closed.eqns)])
     >>> closed = make_jaxpr(lambda x: x)(1.0)
     >>> count(closed) is count(closed)
@@ -108,7 +108,7 @@ def jvp_jaxpr(
       tangents of those that have one; and for each result whether it has.
 
     >>> from pullback.primitives.elementwise import sin
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> jvp_jaxpr(make_jaxpr(sin)(1.0), [True])
     ({ lambda ; a:f32[] b:f32[]. let
         c:f32[] = sin a
@@ -165,7 +165,7 @@ def batch_jaxpr(
       A jaxpr of the batched inputs; and for each result the position of the mapped axis: 0, or None.
 
     >>> from pullback.primitives.elementwise import sin
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> batch_jaxpr(make_jaxpr(sin)(1.0), 3, [0])
     ({ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }, [0])
     """
@@ -226,7 +226,7 @@ def linearize_jaxpr(
       Both programs and how they fit together.
 
     >>> from pullback.primitives.elementwise import sin
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> linearize_jaxpr(make_jaxpr(sin)(1.0), [True]).linear
     { lambda ; a:f32[] b:f32[]. let c:f32[] = mul b a in (c,) }
     """
@@ -254,7 +254,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
       NotLinearError: the program is not linear in these inputs; it names the operation (a TypeError).
 
     >>> from pullback.primitives.elementwise import mul
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> transpose_jaxpr(make_jaxpr(mul)(1.0, 2.0), [False, True])
     { lambda ; a:f32[] b:f32[]. let c:f32[] = mul a b in (c,) }
     """
@@ -262,19 +262,16 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
     fixed_avals = [a for a, n in zip(closed.in_avals, linear, strict=True) if not n]
     ct_avals = [_tangent_aval(a) for a in closed.out_avals]
 
+    linear_avals = [a for a, n in zip(closed.in_avals, linear, strict=True) if n]
+
     def run(*values: Any) -> list[Any]:
-        fixed, cts = iter(values[: len(fixed_avals)]), values[len(fixed_avals) :]
-        trace = MarkingLinearTrace(state.trace, closed)
-        args = [trace.input(a) if n else next(fixed) for a, n in zip(closed.in_avals, linear, strict=True)]
-        inputs = [x.var for x, n in zip(args, linear, strict=True) if n]
-        state.trace = trace
-        try:
-            outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        finally:
-            state.trace = trace.parent
-            trace.live = False
-        ends = [x.var if type(x) is LinearTracer and x._trace is trace else ZERO for x in outs]
-        back = LinearProgram(trace.nodes, inputs, ends, trace.count).transpose(cts, add)
-        return [staged_zeros(v.aval) if ct is ZERO else ct for ct, v in zip(back, inputs, strict=True)]
+        fixed, cts = values[: len(fixed_avals)], values[len(fixed_avals) :]
+
+        def merged(*inputs: Any) -> list[Any]:
+            given, rest = iter(inputs), iter(fixed)
+            return eval_jaxpr(closed.jaxpr, closed.consts, *[next(given) if n else next(rest) for n in linear])
+
+        back = transpose_flat(MarkingLinearTrace(state.trace, closed), merged, linear_avals, cts, add)
+        return [staged_zeros(a) if ct is ZERO else ct for ct, a in zip(back, linear_avals, strict=True)]
 
     return stage_flat(closed, run, fixed_avals + ct_avals)

@@ -61,7 +61,7 @@ def partial_eval_jaxpr(
       JaxprError: the flags are not as many as the inputs, or as the results (an AssertionError).
 
     >>> from pullback.primitives.elementwise import mul, sin
-    >>> from pullback.transforms.interpreters.stage import make_jaxpr
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
     >>> parts = partial_eval_jaxpr(make_jaxpr(lambda x, y: mul(sin(x), y))(1.0, 2.0), [False, True])
     >>> parts.known
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }

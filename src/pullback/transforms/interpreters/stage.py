@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
-from pullback.core import dtypes, source, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, refuse_masked, typeof
+from pullback.core import dtypes, source
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, typeof
 from pullback.core.config import config
-from pullback.core.errors import ArgumentError, DtypeError, OperandError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, aval_of, check_jaxpr, infer, is_literal
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, infer, is_literal
+from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, recorders, state
-from pullback.core.types import Shape, ShapedArray
-from pullback.transforms.functions.arguments import (
-    api_boundary,
-    argument_name,
-    check_argnums,
-    check_callable,
-    name_of,
-    out_leaf,
-    transformed,
-)
+from pullback.core.types import ShapedArray
 
 
 class StageTracer(Tracer):
@@ -94,18 +83,22 @@ class StageTrace(Trace):
         if primitive.abstract_eval_rule is None:
             raise missing_rule(primitive, "abstract_eval", "tracing")
         invars: list[Any] = []
+        avals: list[ShapedArray] = []
         scalars = False
         for x in args:
             if type(x) is StageTracer and x._trace is self:
-                invars.append(x.var)
+                atom: Any = x.var
             elif type(x) in SCALARS:
-                invars.append(Literal(x, typeof(x)))
+                atom = Literal(x, typeof(x))
                 scalars = True
             else:
-                invars.append(self.atom(x))
+                atom = self.atom(x)
+            invars.append(atom)
+            avals.append(atom.aval)
         if scalars:
             _settle_literals(invars, args)
-        aval = infer(primitive, list(map(aval_of, invars)), params)
+            avals = [a.aval for a in invars]
+        aval = infer(primitive, avals, params)
         made_at = state.source_loc or source.here()
         if primitive.multiple_results:
             outvars = [Var(a) for a in aval]
@@ -169,7 +162,11 @@ def stage_flat(
       literals: whether captured scalars are written into the program, as numbers, or are constants of it.
     """
     trace = StageTrace(state.trace, function, transformation)
-    trace.invars = invars = [Var(aval) for aval in avals]
+    invars, tracers = trace.invars, []
+    for aval in avals:
+        var = Var(aval)
+        invars.append(var)
+        tracers.append(StageTracer(trace, var, None))
     trace.name_input = name_input
     trace.literals = literals
     place, scope = state.source_loc, state.scope
@@ -177,7 +174,7 @@ def stage_flat(
         state.source_loc = state.scope = None
         state.trace = trace
         recorders.append(trace)
-        results = run(*[StageTracer(trace, v, None) for v in invars])
+        results = run(*tracers)
         outvars = [trace.atom(x) for x in results]
     finally:
         state.source_loc, state.scope = place, scope
@@ -202,206 +199,3 @@ def hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     kept = [(v, x) for v, x in pairs if not isinstance(x, Tracer)]
     smaller = Jaxpr([v for v, _ in kept], [*jaxpr.invars, *inputs], jaxpr.eqns, jaxpr.outvars)
     return ClosedJaxpr(smaller, [x for _, x in kept]), captured
-
-
-class ShapeDtypeStruct:
-    """A shape and a dtype, standing for an array that need not exist.
-
-    Args:
-      shape: the size of each axis.
-      dtype: the type of an element.
-      weak_type: whether the type gives way to that of other operands.
-
-    >>> ShapeDtypeStruct((2, 3), "float32").size
-    6
-    """
-
-    __slots__ = ("dtype", "shape", "weak_type")
-
-    def __init__(self, shape: Sequence[int], dtype: Any, *, weak_type: bool = False) -> None:
-        self.shape: Shape = tuple(shape)
-        self.dtype = dtypes.canonicalize_dtype(dtype)
-        self.weak_type = weak_type
-
-    @classmethod
-    def like(cls, x: Any) -> ShapeDtypeStruct:
-        """The shape and dtype of an array, a number, or anything that has both.
-
-        Raises:
-          OperandError: something else (a TypeError).
-
-        >>> ShapeDtypeStruct.like(2.0)
-        ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
-        """
-        aval = abstractify(x)
-        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
-
-    def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same with ``shape``, ``dtype`` or ``weak_type`` replaced.
-
-        >>> ShapeDtypeStruct((2,), "float32").update(shape=(3,))
-        ShapeDtypeStruct(shape=(3,), dtype=float32)
-        """
-        unknown = sorted(changes.keys() - set(self.__slots__))
-        if unknown:
-            raise ArgumentError(
-                f"ShapeDtypeStruct.update: no attribute {', '.join(unknown)}; there are {', '.join(self.__slots__)}"
-            )
-        fields = {name: changes.get(name, getattr(self, name)) for name in self.__slots__}
-        return ShapeDtypeStruct(**fields)
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return ShapedArray(self.shape, self.dtype).size
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("a ShapeDtypeStruct without axes has no length")
-        return self.shape[0]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash((self.shape, self.dtype, self.weak_type))
-
-    def __repr__(self) -> str:
-        weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}{weak})"
-
-
-def abstractify(x: Any) -> ShapedArray:
-    """The type of an array, a number, or anything that has a shape and a dtype."""
-    if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, Array):
-        refuse_masked(x)
-        try:
-            dtype = dtypes.canonicalize_dtype(x.dtype)
-        except DtypeError as error:
-            raise OperandError(f"expected an array of numbers, got {x!r} of type {type(x).__name__}: {error}") from None
-        return ShapedArray(tuple(x.shape), dtype, getattr(x, "weak_type", False))
-    return typeof(x)
-
-
-def make_jaxpr(
-    fun: Callable[..., Any],
-    static_argnums: int | Sequence[int] = (),
-    axis_env: Sequence[tuple[Any, int]] | None = None,
-    return_shape: bool = False,
-) -> Callable[..., Any]:
-    """A function that gives the program of ``fun`` instead of running it.
-
-    Args:
-      fun: takes and returns trees of arrays.
-      static_argnums: positional arguments that are passed to ``fun`` as they are.
-      axis_env: the names and sizes of mapped axes that ``fun`` may refer to, as pairs.
-      return_shape: whether to give the types of the results too.
-
-    Returns:
-      A function of the same arguments (arrays, numbers, or anything with ``shape`` and ``dtype``) that gives a
-      ``ClosedJaxpr``, or with ``return_shape`` a pair of it and a tree of ``ShapeDtypeStruct``.
-
-    Raises:
-      ArgumentError: ``static_argnums`` does not fit the arguments (a TypeError).
-
-    >>> import pullback.numpy as pnp
-    >>> make_jaxpr(lambda x: pnp.sin(x) * 2.0)(1.0)
-    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
-    """
-    check_callable(fun, "make_jaxpr")
-    axes = _named_axes(axis_env) if axis_env else {}
-    given = () if static_argnums is None or static_argnums == () else static_argnums
-    nums = () if given == () else check_argnums(given, "make_jaxpr", "static_argnums")
-    static = (nums,) if isinstance(nums, int) else nums
-
-    def jaxpr_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for i in static:
-            if not -len(args) <= i < len(args):
-                raise ArgumentError(
-                    f"make_jaxpr: static_argnums={static_argnums} does not fit the {len(args)} positional arguments "
-                    f"given to {name_of(fun)}"
-                )
-        fixed = {i % len(args) for i in static}
-        dynamic = [None if i in fixed else x for i, x in enumerate(args)]
-
-        def call(xs: Sequence[Any], kw: dict[str, Any]) -> Any:
-            return fun(*[args[i] if i in fixed else x for i, x in enumerate(xs)], **kw)
-
-        outer = state.axes
-        state.axes = {**outer, **axes}
-        try:
-            closed, out_tree = _stage_tree(fun, "make_jaxpr", call, dynamic, kwargs)
-        finally:
-            state.axes = outer
-        if not return_shape:
-            return closed
-        return closed, tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
-
-    return transformed(fun, jaxpr_of, make_jaxpr, static_argnums, return_shape)
-
-
-def _named_axes(axis_env: Any) -> dict[Any, int]:
-    """The sizes of named axes by name."""
-    try:
-        pairs = [(name, size) for name, size in axis_env or ()]
-        sizes = {name: operator.index(size) for name, size in pairs}
-    except (TypeError, ValueError):
-        pairs, sizes = [], {None: -1}
-    if any(size < 0 for size in sizes.values()) or len(sizes) < len(pairs):
-        raise ArgumentError(
-            "make_jaxpr: axis_env must be a list of pairs of different names and sizes, such as [('i', 4)], got "
-            f"{axis_env!r}"
-        )
-    return sizes
-
-
-@api_boundary
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The types of a function's results, without computing them.
-
-    Args:
-      fun: takes and returns trees of arrays.
-      args, kwargs: trees of arrays, numbers, or anything with ``shape`` and ``dtype``.
-
-    Returns:
-      A tree of ``ShapeDtypeStruct``, like the result of ``fun``.
-
-    >>> import pullback.numpy as pnp
-    >>> eval_shape(pnp.matmul, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3, 4), "float32")).shape
-    (2, 4)
-    """
-    check_callable(fun, "eval_shape")
-    closed, out_tree = _stage_tree(fun, "eval_shape", lambda xs, kw: fun(*xs, **kw), args, kwargs)
-    return tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
-
-
-def _stage_tree(
-    fun: Any, transformation: str, call: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[ClosedJaxpr, Any]:
-    leaves, in_tree = tree.flatten((args, kwargs))
-    avals = []
-    for i, x in enumerate(leaves):
-        try:
-            avals.append(abstractify(x))
-        except OperandError as error:
-            where = argument_name(i, fun, args, None, kwargs)
-            hint = " static_argnums passes it as it is." if transformation == "make_jaxpr" else ""
-            raise type(error)(f"{transformation} of {name_of(fun)}, {where}: {error}{hint}") from None
-    out_tree: Any = None
-
-    def run(*tracers: Any) -> list[Any]:
-        nonlocal out_tree
-        out_leaves, out_tree = tree.flatten(call(*tree.unflatten(in_tree, tracers)))
-        return [out_leaf(x, fun) for x in out_leaves]
-
-    name_input = partial(argument_name, fun=fun, args=args, kwargs=kwargs)
-    return stage_flat(fun, run, avals, name_input=name_input), out_tree
-
-
-def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)

@@ -18,7 +18,9 @@ from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import aval_of, eval_jaxpr
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, Tracer, state
-from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf, qualified_name, watching
+from pullback.transforms.functions.api_boundary import qualified_name, watching
+from pullback.transforms.functions.arguments import check_callable, name_of
+from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.jit_arguments import Call, Options, numbers_and_names
@@ -213,15 +215,14 @@ tree.register_leaf_type(JitFunction)
 
 
 def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
-    out_tree: Any = None
-
-    def run(*tracers: Any) -> list[Any]:
-        nonlocal out_tree
-        out_leaves, out_tree = tree.flatten(call.call(tracers))
-        return [out_leaf(x, fun) for x in out_leaves]
-
-    closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.arg_name))
-    return Traced(closed, out_tree, captured)
+    flat = FlatFunction(fun, call.in_tree, keywords=True)
+    if call.static:
+        flat.kwargs = {k: x for k, x in call.static.items() if isinstance(k, str)}
+        count = len(call.args) + len(call.static) - len(flat.kwargs)
+        flat.args = [call.static.get(i) for i in range(count)]
+        flat.where = [i for i in range(count) if i not in call.static]
+    closed, captured = hoisted(stage_flat(fun, flat, avals, "jit", call.arg_name))
+    return Traced(closed, flat.out_structure, captured)
 
 
 def clear_caches() -> None:

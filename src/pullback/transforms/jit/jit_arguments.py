@@ -17,8 +17,7 @@ from pullback.core.config import config
 from pullback.core.dtypes import canonicalize_dtype
 from pullback.core.errors import ArgumentError, OperandError, StaticArgumentError
 from pullback.core.trace import state
-from pullback.transforms.functions.arguments import argument_name, name_of
-from pullback.transforms.interpreters.stage import abstractify
+from pullback.transforms.functions.arguments import abstractify, argument_name, name_of
 
 
 class Options:

@@ -19,9 +19,9 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.debugging.debug_nans import checked_run, checking
+from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.stage import ShapeDtypeStruct
 from pullback.transforms.jit.caches import all_caches
 from pullback.transforms.jit.jit_arguments import Call
 

@@ -23,8 +23,9 @@ from pullback.core.errors import ArgumentError, CallbackError, ConcretizationTyp
 from pullback.core.trace import Primitive, state
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.shapes import broadcast_in_dim, expand_dims, moveaxis
-from pullback.transforms.functions.arguments import api_boundary, check_callable, name_of
-from pullback.transforms.interpreters.stage import StageTrace, abstractify
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import abstractify, check_callable, name_of
+from pullback.transforms.interpreters.stage import StageTrace
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 

@@ -13,7 +13,7 @@ from pullback.backends.devices import Device, SingleDeviceSharding, default_devi
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, ArrayImpl, DeviceArray, as_array, delete, fresh, shared, signature, signature_of
 from pullback.core.errors import BackendError, OperandError
-from pullback.transforms.functions.arguments import api_boundary
+from pullback.transforms.functions.api_boundary import api_boundary
 
 
 def device_of(x: Any) -> Device:

@@ -1,0 +1,39 @@
+"""Errors about traced values that a function with rules, or one of its rules, closes over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.core.errors import ClosedOverError, CustomRuleError, UnexpectedTracerError
+from pullback.core.trace import is_at_work, state
+from pullback.transforms.functions.arguments import name_of
+
+
+def explained(function: Any, run: Callable[..., Any], *args: Any) -> Any:
+    """What ``run`` gives; an error about a value that a function or one of its rules closes over says what to do."""
+    place, state.source_loc = state.source_loc, None  # the user's functions have lines of their own
+    try:
+        return run(*args)
+    except UnexpectedTracerError as error:
+        raise closed_over(function, error) or error from None
+    finally:
+        state.source_loc = place
+
+
+def closed_over(function: Any, error: UnexpectedTracerError) -> UnexpectedTracerError | None:
+    """The error for a traced value that a function or one of its rules closes over."""
+    trace: Any = error.trace
+    if trace is None or isinstance(error, CustomRuleError):
+        return None
+    if is_at_work(trace):
+        why = "where its rules do not apply to it: a rule gives derivatives with respect to arguments only"
+    else:
+        why = "which had ended when the rule ran: rules run when a derivative is asked for, the backward ones last"
+    better = ClosedOverError(
+        f"{name_of(function)} or one of its rules closes over a value that is traced by {trace.describe()}, {why}. "
+        "Pass the value as an argument; pullback.closure_convert finds what a function given by the user closes over.\n"
+        f"The value: {error}"
+    )
+    better.trace = trace
+    return better

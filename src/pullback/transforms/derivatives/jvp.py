@@ -1,0 +1,90 @@
+"""``jvp``: the value of a function and a directional derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pullback.core import dtypes, tree
+from pullback.core.array import Array, typeof
+from pullback.core.errors import ArgumentError, TangentMismatchError
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import (
+    argument_name,
+    check_callable,
+    dense,
+    name_of,
+    to_arrays,
+    to_tangent,
+)
+from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.interpreters.forward import jvp_flat
+
+
+@api_boundary
+def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+    """The value of a function and the tangent of its output.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      primals: a tuple or list of the arguments.
+      tangents: a tuple or list of their tangents: the same trees, shapes and dtypes (``float0`` for integers and
+        booleans).
+      has_aux: whether ``fun`` returns a pair of an output and anything else.
+
+    Returns:
+      ``(out, tangent_out)``, or ``(out, tangent_out, aux)``.
+
+    Raises:
+      TangentMismatchError: a tangent of another tree, shape or dtype; the message names the argument (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> out, tangent = jvp(pnp.sin, (0.0,), (1.0,))
+    >>> print(out, tangent)
+    0.0 1.0
+    """
+    check_callable(fun, "jvp")
+    arrays, ts, in_tree = _pairs(fun, primals, tangents)
+    flat = FlatFunction(fun, in_tree, has_aux=has_aux)
+    outs, out_ts = jvp_flat(fun, flat, arrays, ts)
+    count = flat.count
+    dense_ts = [dense(t, x) for t, x in zip(out_ts[:count], outs[:count], strict=True)]
+    return (flat.result(outs), flat.result(dense_ts), *((flat.aux(outs),) if has_aux else ()))
+
+
+def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
+    """The leaves of the arguments and of their tangents, checked; the tree is None if each argument is a leaf."""
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise ArgumentError(
+                f"jvp takes {what} as a tuple or list, one entry for each argument of {name_of(fun)}, "
+                f"got {given!r} of type {type(given).__name__}"
+            )
+    for x, t in zip(primals, tangents):  # The hot path: arrays that match need no trees.
+        if not (isinstance(x, Array) and isinstance(t, Array) and x.shape == t.shape and x.dtype is t.dtype):
+            break
+        if not dtypes.is_inexact(x.dtype):
+            break
+    else:
+        if len(primals) == len(tangents):
+            return list(primals), list(tangents), None
+    return _flat_pairs(fun, primals, tangents)
+
+
+def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
+    leaves, in_tree = tree.flatten(tuple(primals))
+    t_leaves, t_tree = tree.flatten(tuple(tangents))
+    if in_tree != t_tree:
+        raise TangentMismatchError(
+            f"jvp of {name_of(fun)}: primals and tangents must be of one tree, got primals {in_tree} and "
+            f"tangents {t_tree}"
+        )
+    arrays = to_arrays(leaves, "jvp", fun, primals)
+
+    def place(index: int) -> str:
+        return f"jvp of {name_of(fun)}, {argument_name(index, fun, primals)}"
+
+    pairs = enumerate(zip(arrays, t_leaves, strict=True))
+    ts = [to_tangent(t, typeof(x), "tangent", partial(place, i)) for i, (x, t) in pairs]
+    return arrays, ts, in_tree

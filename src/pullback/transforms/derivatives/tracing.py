@@ -1,0 +1,208 @@
+"""``make_jaxpr`` and ``eval_shape``: the program of a function, and the types of its results."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from pullback.core import dtypes, tree
+from pullback.core.errors import ArgumentError, OperandError
+from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.trace import state
+from pullback.core.types import Shape, ShapedArray
+from pullback.transforms.functions.api_boundary import api_boundary, transformed
+from pullback.transforms.functions.arguments import (
+    abstractify,
+    argument_name,
+    check_argnums,
+    check_callable,
+    name_of,
+)
+from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.interpreters.stage import stage_flat
+
+
+class ShapeDtypeStruct:
+    """A shape and a dtype, standing for an array that need not exist.
+
+    Args:
+      shape: the size of each axis.
+      dtype: the type of an element.
+      weak_type: whether the type gives way to that of other operands.
+
+    >>> ShapeDtypeStruct((2, 3), "float32").size
+    6
+    """
+
+    __slots__ = ("dtype", "shape", "weak_type")
+
+    def __init__(self, shape: Sequence[int], dtype: Any, *, weak_type: bool = False) -> None:
+        self.shape: Shape = tuple(shape)
+        self.dtype = dtypes.canonicalize_dtype(dtype)
+        self.weak_type = weak_type
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The shape and dtype of an array, a number, or anything that has both.
+
+        Raises:
+          OperandError: something else (a TypeError).
+
+        >>> ShapeDtypeStruct.like(2.0)
+        ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+        """
+        aval = abstractify(x)
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """The same with ``shape``, ``dtype`` or ``weak_type`` replaced.
+
+        >>> ShapeDtypeStruct((2,), "float32").update(shape=(3,))
+        ShapeDtypeStruct(shape=(3,), dtype=float32)
+        """
+        unknown = sorted(changes.keys() - set(self.__slots__))
+        if unknown:
+            raise ArgumentError(
+                f"ShapeDtypeStruct.update: no attribute {', '.join(unknown)}; there are {', '.join(self.__slots__)}"
+            )
+        fields = {name: changes.get(name, getattr(self, name)) for name in self.__slots__}
+        return ShapeDtypeStruct(**fields)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return ShapedArray(self.shape, self.dtype).size
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a ShapeDtypeStruct without axes has no length")
+        return self.shape[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak_type))
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}{weak})"
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """A function that gives the program of ``fun`` instead of running it.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      static_argnums: positional arguments that are passed to ``fun`` as they are.
+      axis_env: the names and sizes of mapped axes that ``fun`` may refer to, as pairs.
+      return_shape: whether to give the types of the results too.
+
+    Returns:
+      A function of the same arguments (arrays, numbers, or anything with ``shape`` and ``dtype``) that gives a
+      ``ClosedJaxpr``, or with ``return_shape`` a pair of it and a tree of ``ShapeDtypeStruct``.
+
+    Raises:
+      ArgumentError: ``static_argnums`` does not fit the arguments (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> make_jaxpr(lambda x: pnp.sin(x) * 2.0)(1.0)
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
+    """
+    check_callable(fun, "make_jaxpr")
+    axes = _named_axes(axis_env) if axis_env else {}
+    given = () if static_argnums is None or static_argnums == () else static_argnums
+    nums = () if given == () else check_argnums(given, "make_jaxpr", "static_argnums")
+    static = (nums,) if isinstance(nums, int) else nums
+
+    def jaxpr_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for i in static:
+            if not -len(args) <= i < len(args):
+                raise ArgumentError(
+                    f"make_jaxpr: static_argnums={static_argnums} does not fit the {len(args)} positional arguments "
+                    f"given to {name_of(fun)}"
+                )
+        fixed = {i % len(args) for i in static}
+        where = [i for i in range(len(args)) if i not in fixed] if fixed else None
+        outer = state.axes
+        state.axes = {**outer, **axes}
+        try:
+            closed, out_tree = stage_tree(fun, "make_jaxpr", args, kwargs, where)
+        finally:
+            state.axes = outer
+        if not return_shape:
+            return closed
+        return closed, tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
+
+    return transformed(fun, jaxpr_of, make_jaxpr, static_argnums, return_shape)
+
+
+def _named_axes(axis_env: Any) -> dict[Any, int]:
+    """The sizes of named axes by name."""
+    try:
+        pairs = [(name, size) for name, size in axis_env or ()]
+        sizes = {name: operator.index(size) for name, size in pairs}
+    except (TypeError, ValueError):
+        pairs, sizes = [], {None: -1}
+    if any(size < 0 for size in sizes.values()) or len(sizes) < len(pairs):
+        raise ArgumentError(
+            "make_jaxpr: axis_env must be a list of pairs of different names and sizes, such as [('i', 4)], got "
+            f"{axis_env!r}"
+        )
+    return sizes
+
+
+@api_boundary
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The types of a function's results, without computing them.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      args, kwargs: trees of arrays, numbers, or anything with ``shape`` and ``dtype``.
+
+    Returns:
+      A tree of ``ShapeDtypeStruct``, like the result of ``fun``.
+
+    >>> import pullback.numpy as pnp
+    >>> eval_shape(pnp.matmul, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3, 4), "float32")).shape
+    (2, 4)
+    """
+    check_callable(fun, "eval_shape")
+    closed, out_tree = stage_tree(fun, "eval_shape", args, kwargs)
+    return tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
+
+
+def stage_tree(
+    fun: Any, transformation: str, args: Sequence[Any], kwargs: dict[str, Any], where: Sequence[int] | None = None
+) -> tuple[ClosedJaxpr, Any]:
+    """The program of a function, and the tree of its result; of positional arguments those at ``where`` are traced."""
+    traced = list(args) if where is None else [args[i] for i in where]
+    leaves, in_tree = tree.flatten((traced, kwargs))
+    avals = []
+    for i, x in enumerate(leaves):
+        try:
+            avals.append(abstractify(x))
+        except OperandError as error:
+            name = argument_name(i, fun, args, where, kwargs)
+            hint = " static_argnums passes it as it is." if transformation == "make_jaxpr" else ""
+            raise type(error)(f"{transformation} of {name_of(fun)}, {name}: {error}{hint}") from None
+    flat = FlatFunction(fun, in_tree, args, where, keywords=True)
+    name_input = partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
+    closed = stage_flat(fun, flat, avals, name_input=name_input)
+    return closed, flat.out_structure
+
+
+def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)

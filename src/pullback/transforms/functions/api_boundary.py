@@ -1,0 +1,118 @@
+"""The border between users and the library: transformed functions, their names, and errors without our own frames."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any, ParamSpec, TypeVar
+
+from pullback.core import source, tree
+from pullback.core.registry import OwnsPrograms
+from pullback.transforms.functions.arguments import name_of
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+watching: list[Callable[..., Any]] = []
+"""Where it is not empty, its last element runs calls of transformed functions: ``watch(call, args, kwargs)``."""
+
+
+class Transformed(OwnsPrograms):
+    """What a transformation returns: a function with the name and signature of the original.
+
+    It can be pickled where the original can: by reference if it is found under its own name, as decorated functions
+    are, and else by the transformation and what that was given.
+    """
+
+    def __init__(
+        self, fun: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], again: tuple[Any, ...]
+    ) -> None:
+        self._call = call
+        self._again = again
+        if type(fun) is FunctionType:  # written out: transformations are often called in the place where they are used
+            self.__name__ = fun.__name__
+            self.__qualname__ = fun.__qualname__
+            self.__module__ = fun.__module__
+            self.__doc__ = fun.__doc__
+            self.__wrapped__ = fun
+        else:
+            copy_name(self, fun)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._call(args, kwargs) if not watching else watching[-1](self._call, (args, kwargs), {})
+        except Exception as error:
+            source.hide_internal_frames(error)
+            raise
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        return qualified_name(self) or self._again
+
+    def __repr__(self) -> str:
+        return f"<transformed {name_of(self.__wrapped__)}>"
+
+
+tree.register_leaf_type(Transformed)
+
+
+def transformed(
+    fun: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], maker: Any = None, *options: Any
+) -> Callable[..., Any]:
+    """The function that a transformation returns: ``call(args, kwargs)``, with the name and signature of the original.
+
+    Errors leave it without Pullback's own frames.
+
+    Args:
+      fun: the original.
+      call: what to do.
+      maker: the transformation; ``maker(fun, *options)`` makes an equal function, from a pickle of this one. None if
+        the function is for one use.
+      options: see ``maker``.
+    """
+    return Transformed(fun, call, (maker, (fun, *options)))
+
+
+def copy_name(target: Any, fun: Any) -> None:
+    """Give an object the name, the module and the docstring of a function."""
+    attributes = target.__dict__
+    attributes["__wrapped__"] = fun
+    own = getattr(fun, "__dict__", attributes)
+    for name in _NAMES:
+        value = own[name] if name in own else getattr(fun, name, None)
+        if value is not None:
+            attributes[name] = value
+
+
+_NAMES = "__name__", "__qualname__", "__module__", "__doc__"
+
+
+def qualified_name(x: Any) -> str | None:
+    """The name under which an object is found in its module, by which ``pickle`` refers to it; None if it is not."""
+    name = getattr(x, "__qualname__", None)
+    found: Any = sys.modules.get(x.__module__)
+    if name is None or found is None:
+        return None
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return name if found is x else None
+
+
+def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
+    """Let errors out of a public function without Pullback's own frames."""
+    hide, watches = source.hide_internal_frames, watching
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs) if not watches else watches[-1](function, args, kwargs)
+        except Exception as error:
+            hide(error)
+            raise
+
+    # With the globals of its module, for doctest and others that ask a function where it is from.
+    own = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
+    return functools.wraps(function)(own)

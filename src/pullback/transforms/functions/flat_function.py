@@ -1,0 +1,150 @@
+"""The user's function as the interpreters take it: from flat arrays to a list of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from pullback.core import dtypes, tree
+from pullback.core.array import SCALARS, Array, typeof
+from pullback.transforms.functions.arguments import (
+    argument_name,
+    check_differentiable,
+    flatten_one,
+    out_leaf,
+    positions,
+    split_aux,
+    to_arrays,
+)
+
+
+class FlatFunction:
+    """A function of trees as one of flat arrays. It remembers the structure of the last result.
+
+    Called with leaves, it rebuilds the arguments, calls the function, and returns the leaves of the result as arrays,
+    and then those of the auxiliary output as they are.
+
+    Attributes:
+      fun: the function.
+      in_tree: the tree of the arguments that the leaves are of, as a tuple or list; None if each leaf is an argument.
+      keywords: whether ``in_tree`` is the tree of a pair: arguments given by position, and those given by keyword.
+      args: the arguments given by position, if some are fixed; others stand in for those at ``where``.
+      where: the positions of the arguments that are not fixed; None if none is.
+      kwargs: fixed arguments given by keyword.
+      opaque: fixed leaves by their index, where some are: they replace what the function is called with.
+      has_aux: whether the function returns a pair of an output and anything else.
+      out_tree: the tree of the result, None for a single array; known once the function ran, and so are the next two.
+      count: how many leaves the result has.
+      aux_tree: the tree of the auxiliary output.
+    """
+
+    __slots__ = (
+        "args", "aux_tree", "count", "fun", "has_aux", "in_tree", "keywords", "kwargs", "opaque", "out_tree", "where",
+    )  # fmt: skip
+
+    count: int
+    aux_tree: Any
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        in_tree: Any = None,
+        args: Sequence[Any] = (),
+        where: Sequence[int] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        *,
+        keywords: bool = False,
+        has_aux: bool = False,
+    ) -> None:
+        self.fun = fun
+        self.in_tree = in_tree
+        self.args = args
+        self.where = where
+        self.kwargs = kwargs
+        self.keywords = keywords
+        self.has_aux = has_aux
+        self.opaque: dict[int, Any] | None = None
+        self.out_tree: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        if self.in_tree is None and self.where is None:
+            out = self.fun(*leaves)
+        else:
+            args, kwargs = self.arguments(leaves)
+            out = self.fun(*args, **kwargs)
+        aux: list[Any] = []
+        if self.has_aux:
+            out, rest = split_aux(out, self.fun)
+            aux, self.aux_tree = tree.flatten(rest)
+        if isinstance(out, Array):
+            self.out_tree = None
+            self.count = 1
+            return [out, *aux]
+        outs = self.result_leaves(out)
+        self.count = len(outs)
+        return outs + aux
+
+    def arguments(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """The arguments of the function, by position and by keyword."""
+        if self.opaque is not None:
+            leaves = [self.opaque.get(i, x) for i, x in enumerate(leaves)]
+        given: Any = leaves if self.in_tree is None else tree.unflatten(self.in_tree, leaves)
+        kwargs = self.kwargs or {}
+        if self.keywords:
+            given, named = given
+            kwargs = {**named, **kwargs}
+        if self.where is None:
+            return given, kwargs
+        args = list(self.args)
+        for i, x in zip(self.where, given, strict=True):
+            args[i] = x
+        return args, kwargs
+
+    def result_leaves(self, out: Any) -> list[Any]:
+        """The leaves of a result, as arrays."""
+        leaves, self.out_tree = flatten_one(out)
+        return [x if isinstance(x, Array) else out_leaf(x, self.fun) for x in leaves]
+
+    @property
+    def out_structure(self) -> Any:
+        """The tree of the result, of a single array too."""
+        return tree.flatten(0)[1] if self.out_tree is None else self.out_tree
+
+    def result(self, outs: Sequence[Any]) -> Any:
+        """The result of the function of its leaves."""
+        return outs[0] if self.out_tree is None else tree.unflatten(self.out_tree, outs[: self.count])
+
+    def aux(self, outs: Sequence[Any]) -> Any:
+        """The auxiliary output of the leaves of result and auxiliary output."""
+        return tree.unflatten(self.aux_tree, outs[self.count :])
+
+
+DerivativeOptions = tuple[str, int | tuple[int, ...], bool, bool, bool]
+"""The name of the transformation; ``argnums``, ``has_aux``, ``holomorphic`` and ``allow_int``."""
+
+
+def differentiable(
+    kind: type[FlatFunction], fun: Any, options: DerivativeOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, list[Any]]:
+    """A function at a point: as a flat function of the arguments to differentiate by, and these as arrays, checked."""
+    name, argnums, has_aux, holomorphic, allow_int = options
+    if type(argnums) is int and 0 <= argnums < len(args):
+        where: tuple[int, ...] = (argnums,)
+        x = args[argnums]
+        leaves, in_tree = ([x], None) if isinstance(x, Array) or type(x) in SCALARS else tree.flatten((x,))
+    else:
+        where = positions(argnums, len(args), name, fun)
+        leaves, in_tree = tree.flatten(tuple([args[i] for i in where]))
+    primals = to_arrays(leaves, name, fun, args, where)
+    for i, x in enumerate(primals):
+        if holomorphic or not dtypes.is_inexact(x.dtype):
+            place = partial(argument_name, i, fun, args, where)
+            check_differentiable(typeof(x), name, fun, holomorphic, allow_int, place)
+    return kind(fun, in_tree, args, where, kwargs, has_aux=has_aux), primals
+
+
+def unflatten_arguments(options: DerivativeOptions, in_tree: Any, leaves: Sequence[Any]) -> Any:
+    """A tree like the arguments to differentiate by: one, or a tuple of them."""
+    found = leaves if in_tree is None else tree.unflatten(in_tree, leaves)
+    return found[0] if type(options[1]) is int else found

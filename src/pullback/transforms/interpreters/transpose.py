@@ -1,0 +1,118 @@
+"""Transposition: a linear function as a linear program, which runs backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core import dtypes, source
+from pullback.core.array import SCALARS, ArrayImpl, host_value
+from pullback.core.errors import NotLinearError
+from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar, is_linear
+from pullback.core.trace import Primitive, Trace, Tracer, check_result, state
+from pullback.core.types import ZERO, ShapedArray
+from pullback.core.zeros import zeros_of
+from pullback.primitives.elementwise import add_any
+from pullback.transforms.functions.arguments import name_of, out_leaf
+from pullback.transforms.interpreters.marks import mark
+
+
+def linear_program(
+    trace: LinearTrace, run: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray]
+) -> tuple[Sequence[Any], LinearProgram]:
+    """The results of ``run`` for linear inputs, and ``run`` as a linear program.
+
+    Args:
+      trace: records the program, for this once.
+      run: takes and returns flat sequences of arrays; it is linear in all of its arguments together.
+      avals: the types of the inputs.
+    """
+    inputs = [trace.input(a) for a in avals]
+    state.trace = trace
+    try:
+        outs = run(*inputs)
+    finally:
+        state.trace = trace.parent
+        trace.live = False
+    return outs, LinearProgram(trace.nodes, [x.var for x in inputs], [trace.end(x) for x in outs], trace.count)
+
+
+def transpose_flat(
+    trace: LinearTrace,
+    run: Callable[..., Sequence[Any]],
+    avals: Sequence[ShapedArray],
+    cotangents: Sequence[Any],
+    add: Callable[[Any, Any], Any] = add_any,
+) -> list[Any]:
+    """The cotangents of the inputs of a linear function, ``ZERO`` where its results do not depend on an input.
+
+    Args:
+      trace, run, avals: see :func:`linear_program`.
+      cotangents: one for each result; ``ZERO`` is allowed.
+      add: how two cotangents of one variable are summed.
+    """
+    _, program = linear_program(trace, run, avals)
+    return program.transpose(cotangents, add)
+
+
+def _is_nonzero(x: Any) -> bool:
+    """Whether a value is not zero, as far as it is known."""
+    check_result(x)
+    value = x.concrete() if isinstance(x, Tracer) else x
+    return value is not None and bool(host_value(value).any())
+
+
+def is_affine(node: LinearVar, trace: Trace) -> bool:
+    """Whether an operation on a tape adds a constant, as far as its values are known; ``trace`` computes."""
+    primitive, operands = node.primitive, node.args
+    if primitive is None or primitive.linear_in is not None or all(map(is_linear, operands)):
+        return False
+    if not any(_may_be_nonzero(x) for x in operands if not is_linear(x)):
+        return False
+    at_zero = tuple([zeros_of(x.aval) if is_linear(x) else x for x in operands])
+    results = trace.process(primitive, at_zero, node.params)
+    if not primitive.multiple_results:
+        return _is_nonzero(results)
+    dependence = primitive.dependence_rule  # a loop computes values beside what is linear
+    linear = [True] * len(results) if dependence is None else dependence(list(map(is_linear, operands)), **node.params)
+    return any(depends and _is_nonzero(x) for x, depends in zip(results, linear, strict=True))
+
+
+def _may_be_nonzero(x: Any) -> bool:
+    """Whether a constant operand can make the result of a linear operation other than zero."""
+    if type(x) in SCALARS:
+        return bool(x)
+    return dtypes.is_inexact(x.dtype) and (type(x) is not ArrayImpl or bool(host_value(x).any()))
+
+
+class CheckedLinearTrace(LinearTrace):
+    """Refuses what is affine, and remembers the user's lines."""
+
+    __slots__ = ()
+
+    def end(self, x: Any) -> Any:
+        """The variable of a result, or ZERO for one that does not depend on the inputs (which must then be zero)."""
+        if x is ZERO:
+            return ZERO
+        if type(x) is LinearTracer and x._trace is self:
+            return x.var
+        if _is_nonzero(out_leaf(x, self.function)):
+            raise NotLinearError(
+                f"{name_of(self.function)} is not linear: it returned {x!r}, which does not depend on its arguments, "
+                "and is not zero"
+            )
+        return ZERO
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        before = len(self.nodes)
+        out = super().process(primitive, args, params)
+        if len(self.nodes) > before and self.nodes[-1].primitive is primitive:
+            if self.parent.eager and is_affine(self.nodes[-1], self.parent):
+                raise self.not_linear(primitive, "with a constant that is not zero is affine, not linear")
+            made_at = source.here()
+            for tracer in out if primitive.multiple_results else [out]:
+                if type(tracer) is LinearTracer:
+                    tracer.made_at = made_at
+            if state.bottom.looks or state.scope is not None:
+                mark(self.nodes[-1])
+        return out
