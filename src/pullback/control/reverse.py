@@ -32,6 +32,7 @@ from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, transpose_jaxpr
 from pullback.transforms.interpreters.linearize import linearize_flat
+from pullback.transforms.interpreters.marks import MarkingLinearTrace
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.interpreters.transpose import transpose_flat
@@ -108,7 +109,8 @@ class TransposedLoop(LinearMap):
             return select(while_p.batch_rule(axis, operands, in_dims, **self.params)[0], self.carry)
 
         cts = [front(x, d, axis) for x, d in zip(args[count:], dims[count:], strict=True)]
-        return densify(transpose_flat(LinearTrace(state.trace, self.function), run, avals, cts), avals), linear_dims
+        trace = MarkingLinearTrace(state.trace, self.function)
+        return densify(transpose_flat(trace, run, avals, cts), avals), linear_dims
 
 
 @cached_by_jaxpr
