@@ -1,12 +1,12 @@
 """Reverse mode through loops of unknown length, in bounded memory.
 
-Linearised, a loop carries values and tangents, and is linear in the tangents. Transposed, it runs twice: forwards for
+Linearised, a loop carries values and tangents, and is linear in the tangents. Its transpose runs twice: forwards for
 the values, of which it keeps some (``checkpointing``), and backwards for the cotangents.
 
-The transposed loop is an operation, linear in the cotangents. Its own transpose is the loop that it came from. Its
-derivative with respect to the values is an operation too, whose transpose differentiates the loop of values and
-tangents in reverse: so the states of the backward pass are never kept, and gradients of gradients are not dearer in
-memory than gradients of a loop with more to carry.
+The transposed loop is an operation that is linear in the cotangents. Its own transpose is the loop that it came from.
+Its derivative with respect to the values is an operation too. To transpose that, we differentiate the loop of values
+and tangents in reverse. So the states of the backward pass are never kept: a gradient of a gradient needs no more
+memory than the gradient of a loop that carries more.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from functools import partial
 from typing import Any
 
 from pullback.control.checkpointing import reverse, run_keeping
-from pullback.control.common import dependent, record_in_parts, select, split_list, without_effects
+from pullback.control.common import without_effects
 from pullback.control.loops import unknown_carry, while_p
 from pullback.core.array import typeof
 from pullback.core.dtypes import tangent_dtype
 from pullback.core.errors import NotLinearError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, is_linear
+from pullback.core.lists import select, split_list
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import instantiate, zeros_of
@@ -31,8 +32,10 @@ from pullback.primitives.slicing import front
 from pullback.transforms.custom.custom_calls import Backward, Dims
 from pullback.transforms.interpreters.batch import batch_flat
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
+from pullback.transforms.interpreters.division import record_in_parts
 from pullback.transforms.interpreters.forward import jvp_flat
-from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, transpose_jaxpr
+from pullback.transforms.interpreters.jaxprs import transpose_jaxpr
 from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
@@ -185,7 +188,7 @@ def _tests_linear_values(linear: Flags, params: dict[str, Any]) -> bool:
     """Whether the condition of a loop depends on operands in which the loop is to be linear."""
     own, consts, init = split_list(linear, params["cond_nconsts"], params["body_nconsts"])
     carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
-    return any(dependent(params["cond_jaxpr"], (*own, *carry)))
+    return any(partial_eval_jaxpr(params["cond_jaxpr"], (*own, *carry)).unknown_outputs)
 
 
 @while_p.record
