@@ -34,7 +34,7 @@ from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, JaxprError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
-from pullback.core.lists import partition_list, select
+from pullback.core.lists import partition_list, select, spread
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import clamp_p, convert_element_type, convert_element_type_p, eq_p, ne_p, select_n
@@ -306,8 +306,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches)
     count = len(has_tangent)
     both = tuple(jvp_jaxpr(b, nonzero, has_tangent)[0] for b in branches)
     results = cond_p.bind(index, *operands, *given, branches=both)
-    ts = iter(results[count:])
-    return results[:count], [next(ts) if n else ZERO for n in has_tangent]
+    return results[:count], spread(has_tangent, results[count:], ZERO)
 
 
 @cond_p.transpose
@@ -316,8 +315,8 @@ def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -
     nonzero = tuple(ct is not ZERO for ct in cts)
     fixed = [x for x in args if not is_linear(x)]
     back = tuple(transposed(b, linear, nonzero) for b in branches)
-    results = iter(cond_p.bind(index, *fixed, *(ct for ct in cts if ct is not ZERO), branches=back))
-    return [None, *(next(results) if n else None for n in linear)]
+    results = cond_p.bind(index, *fixed, *(ct for ct in cts if ct is not ZERO), branches=back)
+    return [None, *spread(linear, results, None)]
 
 
 # Partial evaluation, dead code

@@ -35,7 +35,7 @@ from pullback.core.array import as_array, host_value, typeof
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
-from pullback.core.lists import fixpoint, select, split_list
+from pullback.core.lists import fixpoint, merge_lists, select, split_list, spread
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import where
@@ -165,8 +165,7 @@ def run_while(
     predicate = with_constants(condition.jaxpr, len(own), [0])
     constants = select(init, fixed)
     operands = [*own, *constants], [*captured, *constants], select(init, moving)
-    values = iter(bind(predicate, program, *operands, checkpoints))
-    return [x if f else next(values) for x, f in zip(init, fixed, strict=True)]
+    return merge_lists(fixed, bind(predicate, program, *operands, checkpoints), constants)
 
 
 # The primitive -------------------------------------------------------------------------------------------------------
@@ -174,36 +173,44 @@ def run_while(
 while_p = Primitive("while", multiple_results=True, keeps_weak_type=False)
 
 
+class While(NamedTuple):
+    """The parameters of a loop.
+
+    Attributes:
+      cond_jaxpr: the condition, from its ``cond_nconsts`` constants and the carry to whether there is another step.
+      body_jaxpr: the step, from its ``body_nconsts`` constants and the carry to the carry.
+      checkpoints: how many states are kept for reverse mode.
+    """
+
+    cond_jaxpr: ClosedJaxpr
+    cond_nconsts: int
+    body_jaxpr: ClosedJaxpr
+    body_nconsts: int
+    checkpoints: int | None
+
+    def split(self, operands: Sequence[Any]) -> list[list[Any]]:
+        """The constants of the condition, those of the body, and the carry."""
+        return split_list(operands, self.cond_nconsts, self.body_nconsts)
+
+
 def bind(
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    cond_consts: Sequence[Any],
-    body_consts: Sequence[Any],
-    init: Sequence[Any],
-    checkpoints: int | None,
-) -> list[Any]:
+    cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_consts: Sequence[Any], body_consts: Sequence[Any],
+    init: Sequence[Any], checkpoints: int | None,
+) -> list[Any]:  # fmt: skip
     """The final carry of a loop."""
-    return while_p.bind(  # type: ignore[no-any-return]
-        *cond_consts, *body_consts, *init, cond_jaxpr=cond_jaxpr, cond_nconsts=len(cond_consts), body_jaxpr=body_jaxpr,
-        body_nconsts=len(body_consts), checkpoints=checkpoints,
-    )  # fmt: skip
+    loop = While(cond_jaxpr, len(cond_consts), body_jaxpr, len(body_consts), checkpoints)
+    return while_p.bind(*cond_consts, *body_consts, *init, **loop._asdict())  # type: ignore[no-any-return]
 
 
 @while_p.abstract_eval
-def _shape(
-    *avals: ShapedArray,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    checkpoints: int | None,
-) -> list[ShapedArray]:
-    cond_consts, body_consts, init = split_list(avals, cond_nconsts, body_nconsts)
+def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **params: Any) -> list[ShapedArray]:
+    cond_consts, body_consts, init = split_list(avals, params["cond_nconsts"], params["body_nconsts"])
     check_types("the condition of this while", [*cond_consts, *init], cond_jaxpr.in_avals)
     check_types("the body of this while", [*body_consts, *init], body_jaxpr.in_avals)
-    check_types("the next step of this while", body_jaxpr.out_avals, init)
+    outs = body_jaxpr.out_avals
+    check_types("the next step of this while", outs, init)
     check_types("the test of this while", cond_jaxpr.out_avals, [ShapedArray((), _BOOL)])
-    return body_jaxpr.out_avals
+    return outs
 
 
 # Evaluation
@@ -213,10 +220,9 @@ def _shape(
 @at_bottom
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """The first steps operation by operation, the others, if there are many, as a compiled program."""
-    cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
-    cond_consts, body_consts, carry = split_list(
-        list(map(concrete, args)), params["cond_nconsts"], params["body_nconsts"]
-    )
+    loop = While(**params)
+    cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
+    cond_consts, body_consts, carry = loop.split([concrete(x) for x in args])
     to_the_end = config.disable_jit or checking()
     step = op_count(cond_jaxpr) + op_count(body_jaxpr)
     done = 0
@@ -250,33 +256,20 @@ def _ignoring(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
 
 
 @while_p.jvp
-def _jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    checkpoints: int | None,
-) -> tuple[list[Any], list[Any]]:
-    cond_consts, body_consts, init = split_list(primals, cond_nconsts, body_nconsts)
-    _, const_ts, init_ts = split_list(tangents, cond_nconsts, body_nconsts)
-    nonzero_consts = tuple(t is not ZERO for t in const_ts)
-    program, carry = _jvp_body(body_jaxpr, nonzero_consts, tuple(t is not ZERO for t in init_ts))
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    loop = While(**params)
+    cond_consts, body_consts, init = loop.split(primals)
+    _, const_ts, init_ts = loop.split(tangents)
+    nonzero_consts = tuple([t is not ZERO for t in const_ts])
+    program, carry = _jvp_body(loop.body_jaxpr, nonzero_consts, tuple([t is not ZERO for t in init_ts]))
     moving = [(zero_tangent(typeof(x)) if t is ZERO else t) for x, t, c in zip(init, init_ts, carry, strict=True) if c]
-    condition = _ignoring(cond_jaxpr, tuple(typeof(t) for t in moving))
+    condition = _ignoring(loop.cond_jaxpr, tuple([typeof(t) for t in moving]))
     consts = [*body_consts, *select(const_ts, nonzero_consts)]
-    outs = bind(condition, program, cond_consts, consts, [*init, *moving], checkpoints)
-    ts = iter(outs[len(init) :])
-    return outs[: len(init)], [next(ts) if c else ZERO for c in carry]
+    outs = bind(condition, program, cond_consts, consts, [*init, *moving], loop.checkpoints)
+    return outs[: len(init)], spread(carry, outs[len(init) :], ZERO)
 
 
 # Partial evaluation, dead code
-
-
-def _counts(params: dict[str, Any]) -> tuple[int, int]:
-    return params["cond_nconsts"], params["body_nconsts"]
 
 
 @cached_by_jaxpr
@@ -292,24 +285,25 @@ def unknown_carry(closed: ClosedJaxpr, consts: Flags, init: Flags) -> list[bool]
 @while_p.partial_eval
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
     """What goes its own way is known; the rest needs it in each step, and so is a loop that does it once more."""
-    params = eqn.params
-    cond_flags, const_flags, init = split_list(unknown, *_counts(params))
-    carry = unknown_carry(params["body_jaxpr"], tuple(const_flags), tuple(init))
-    if partial_eval_jaxpr(params["cond_jaxpr"], [*cond_flags, *carry]).unknown_outputs[0]:
+    loop = While(**eqn.params)
+    cond_flags, const_flags, init = loop.split(unknown)
+    carry = unknown_carry(loop.body_jaxpr, tuple(const_flags), tuple(init))
+    if partial_eval_jaxpr(loop.cond_jaxpr, [*cond_flags, *carry]).unknown_outputs[0]:
         return [], [eqn], [True] * len(eqn.outvars)
     first = [_dce([not u for u in carry], eqn)] if eqn.effect or not all(carry) else []
     if not any(carry):
         return first, [], carry
-    again = {name: without_effects(params[name]) for name in ("cond_jaxpr", "body_jaxpr")}
+    again = {"cond_jaxpr": without_effects(loop.cond_jaxpr), "body_jaxpr": without_effects(loop.body_jaxpr)}
     rest = [v if u else Var(v.aval) for v, u in zip(eqn.outvars, carry, strict=True)]
     return first, [eqn.like(eqn.invars, rest, **again)], carry
 
 
 @cached_by_jaxpr
 def _smaller(
-    body: ClosedJaxpr, condition: ClosedJaxpr, body_nconsts: int, cond_nconsts: int, used: Flags
+    body: ClosedJaxpr, loop: While, used: Flags
 ) -> tuple[tuple[ClosedJaxpr, list[bool]], tuple[ClosedJaxpr, list[bool]], list[bool]]:
     """The condition and the body of a loop for some of its carry, each with the inputs that it takes; and the carry."""
+    condition, cond_nconsts, _, body_nconsts, _ = loop
     tested = dce_closed_jaxpr(condition, [True])[1][cond_nconsts:]
 
     def step(carry: list[bool]) -> Any:
@@ -322,38 +316,26 @@ def _smaller(
 
 @while_p.dce
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
-    params = eqn.params
-    cond_consts, body_consts, init = split_list(eqn.invars, *_counts(params))
-    (condition, cond_inputs), (body, body_inputs), carry = _smaller(
-        params["body_jaxpr"], params["cond_jaxpr"], len(body_consts), len(cond_consts), tuple(used)
-    )
+    loop = While(**eqn.params)
+    cond_consts, body_consts, init = loop.split(eqn.invars)
+    (condition, cond_inputs), (body, body_inputs), carry = _smaller(loop.body_jaxpr, loop, tuple(used))
     cond_consts = select(cond_consts, cond_inputs[: len(cond_consts)])
     body_consts = select(body_consts, body_inputs[: len(body_consts)])
-    return eqn.like(
-        [*cond_consts, *body_consts, *select(init, carry)], select(eqn.outvars, carry), cond_jaxpr=condition,
-        cond_nconsts=len(cond_consts), body_jaxpr=body, body_nconsts=len(body_consts),
-    )  # fmt: skip
+    loop = While(condition, len(cond_consts), body, len(body_consts), loop.checkpoints)
+    operands = [*cond_consts, *body_consts, *select(init, carry)]
+    return eqn.like(operands, select(eqn.outvars, carry), **loop._asdict())
 
 
 # Batching
 
 
 @while_p.batch
-def _batch(
-    axis: MappedAxis,
-    args: Sequence[Any],
-    dims: Dims,
-    *,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    checkpoints: int | None,
-) -> tuple[list[Any], list[int | None]]:
+def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[list[Any], list[int | None]]:
+    given, checkpoints = While(**params), params["checkpoints"]
     fronted = [x if d is None else front(x, d, axis) for x, d in zip(args, dims, strict=True)]
-    cond_consts, body_consts, init = split_list(fronted, cond_nconsts, body_nconsts)
-    cond_flags, body_flags, flags = map(tuple, split_list([d is not None for d in dims], cond_nconsts, body_nconsts))
-    loop = _batched(body_jaxpr, cond_jaxpr, axis.size, axis.name, cond_flags, body_flags, flags)
+    cond_consts, body_consts, init = given.split(fronted)
+    cond_flags, body_flags, flags = map(tuple, given.split([d is not None for d in dims]))
+    loop = _batched(given.body_jaxpr, given.cond_jaxpr, axis.size, axis.name, cond_flags, body_flags, flags)
     carry = [front(x, None, axis) if c and not f else x for x, f, c in zip(init, flags, loop.carry, strict=True)]
     out_dims = [0 if c else None for c in loop.carry]
     if not loop.each:
@@ -420,16 +402,10 @@ def _batched(
 
 
 @while_p.lowering
-def _lowering(
-    hlo: Any,
-    *operands: Any,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    checkpoints: int | None,
-) -> list[Any]:
-    cond_consts, body_consts, init = split_list(operands, cond_nconsts, body_nconsts)
+def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
+    loop = While(**params)
+    cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
+    cond_consts, body_consts, init = loop.split(operands)
 
     def test(carry: list[Any]) -> list[Any]:
         return emission.inlined(hlo, cond_jaxpr, [*cond_consts, *carry])

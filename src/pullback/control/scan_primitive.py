@@ -27,7 +27,7 @@ from pullback.core.array import ArrayImpl, host_value, typeof
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, appended, jaxpr_as_fun, positions
 from pullback.core.linear import is_linear
-from pullback.core.lists import fixpoint, partition_list, select, split_list
+from pullback.core.lists import fixpoint, merge_lists, partition_list, select, split_list, spread
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import add_any
@@ -89,11 +89,8 @@ def hoist_loop_invariants(
     consts = [*consts, *fixed]
     once = jaxpr_as_fun(simpler.invariant)(*consts)
     carry, ys = bind(simpler.jaxpr, loop, [*select(consts, simpler.consts), *once], moving, xs)
-    rest, stacked = iter(carry), iter(ys)
-    return (
-        [x if f else next(rest) for x, f in zip(init, simpler.fixed, strict=True)],
-        [next(stacked) if k is None else xs[k] for k in simpler.through],
-    )
+    stacked = iter(ys)
+    return merge_lists(simpler.fixed, carry, fixed), [next(stacked) if k is None else xs[k] for k in simpler.through]
 
 
 class Hoisted(NamedTuple):
@@ -293,9 +290,8 @@ def _jvp(
     results = scan_p.bind(*chain(*operands), jaxpr=body.jaxpr, **counts, **rest)
     outs, ts = [], []
     for values, flags in zip(split_list(results, counts["num_carry"]), (body.carry, body.ys), strict=True):
-        moving = iter(values[len(flags) :])
         outs += values[: len(flags)]
-        ts += [next(moving) if f else ZERO for f in flags]
+        ts += spread(flags, values[len(flags) :], ZERO)
     return outs, ts
 
 
@@ -497,12 +493,9 @@ def _transpose(
     fixed_consts, fixed_xs = partition_list(consts, const_flags)[0], partition_list(xs, x_flags)[0]
     back = loop._replace(reverse=not loop.reverse)
     totals, ct_xs = hoist_loop_invariants(step, back, fixed_consts, [*sums, *seeds], [*ct_ys, *fixed_xs])
-    of_consts, of_init, of_xs = iter(totals[: len(sums)]), totals[len(sums) :], iter(ct_xs)
-    given = [next(of_consts) if n else None for n in const_flags]
-    given += [ct if n else None for ct, n in zip(of_init, init_flags, strict=True)]
-    given += [next(of_xs) if n else None for n in x_flags]
-    left = iter(given)
-    return [next(left) if u else None for u in used]
+    of_init = [ct if n else None for ct, n in zip(totals[len(sums) :], init_flags, strict=True)]
+    given = [*spread(const_flags, totals[: len(sums)], None), *of_init, *spread(x_flags, ct_xs, None)]
+    return spread(used, given, None)
 
 
 # Batching ------------------------------------------------------------------------------------------------------------

@@ -36,6 +36,12 @@ def merge_lists(flags: Iterable[bool], unset: Iterable[Any], flagged: Iterable[A
     return [next(parts[flag]) for flag in flags]
 
 
+def spread(flags: Iterable[bool], values: Iterable[Any], default: Any) -> list[Any]:
+    """The values where a flag is set, and a default elsewhere: ``[False, True], [a], None`` -> ``[None, a]``."""
+    given = iter(values)
+    return [next(given) if flag else default for flag in flags]
+
+
 def fixpoint(step: Callable[[list[bool]], tuple[list[bool], R]], start: Iterable[bool]) -> tuple[list[bool], R]:
     """The flags of a carry with which a loop agrees: those that a step returns as it takes them.
 

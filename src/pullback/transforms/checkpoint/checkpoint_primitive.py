@@ -18,7 +18,7 @@ import numpy as np
 from pullback.core import tree
 from pullback.core.array import Array, as_array, fresh
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, jaxpr_as_fun
-from pullback.core.lists import partition_list
+from pullback.core.lists import partition_list, spread
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis
@@ -66,14 +66,14 @@ def optimization_barrier(operand: Any) -> Any:
 
 @optimization_barrier_p.jvp
 def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    given = iter(optimization_barrier_p.bind(*[t for t in tangents if t is not ZERO]))
-    return optimization_barrier_p.bind(*primals), [t if t is ZERO else next(given) for t in tangents]
+    ts = optimization_barrier_p.bind(*[t for t in tangents if t is not ZERO])
+    return optimization_barrier_p.bind(*primals), spread([t is not ZERO for t in tangents], ts, ZERO)
 
 
 @optimization_barrier_p.transpose
 def _barrier_transpose(cts: Sequence[Any], *operands: Any) -> list[Any]:
-    given = iter(optimization_barrier_p.bind(*[ct for ct in cts if ct is not ZERO]))
-    return [None if ct is ZERO else next(given) for ct in cts]
+    found = optimization_barrier_p.bind(*[ct for ct in cts if ct is not ZERO])
+    return spread([ct is not ZERO for ct in cts], found, None)
 
 
 def _barrier_partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:

@@ -12,7 +12,7 @@ from typing import Any
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
 from pullback.core.linear import is_linear
-from pullback.core.lists import partition_list, select
+from pullback.core.lists import partition_list, select, spread
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
@@ -52,16 +52,14 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
         both, has_tangent = jvp_jaxpr(jaxpr, tuple([t is not ZERO for t in tangents]))
         results = p.bind(*primals, *[t for t in tangents if t is not ZERO], jaxpr=both, **options)
         count = len(has_tangent)
-        ts = iter(results[count:])
-        return results[:count], [next(ts) if n else ZERO for n in has_tangent]
+        return results[:count], spread(has_tangent, results[count:], ZERO)
 
     @p.transpose
     def transpose(cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **options: Any) -> list[Any]:
         linear = tuple(map(is_linear, args))
         back = transposed(jaxpr, linear, tuple([ct is not ZERO for ct in cts]))
         operands = [x for x, n in zip(args, linear, strict=True) if not n] + [ct for ct in cts if ct is not ZERO]
-        found = iter(p.bind(*operands, jaxpr=back, **options))
-        return [next(found) if n else None for n in linear]
+        return spread(linear, p.bind(*operands, jaxpr=back, **options), None)
 
     @p.batch
     def batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: Any, **options: Any) -> Any:
