@@ -215,8 +215,8 @@ MUTANTS = (
     Mutant(
         "policies are forgotten within jit",
         "transforms/checkpoint/checkpoint_primitive.py",
-        'tuple(unknown), False, eqn.params["policy"])',
-        "tuple(unknown), False, None)",
+        "None if policy is nothing_saveable else policy",
+        "None",
         ["tests/transforms/test_checkpoint.py::test_policies_reach_into_compiled_functions_and_loops"],
     ),
     # Zero times infinity: gradients are NaN where another branch was taken.

@@ -24,10 +24,10 @@ from pullback.control.common import interned, op_count
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable, everything_saveable
-from pullback.transforms.checkpoint.checkpoint_primitive import remat_partial_eval
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
+from pullback.transforms.interpreters.remat import remat_partial_eval
 
 SMALL, TIMES = 25, 4
 MOST = 4.4

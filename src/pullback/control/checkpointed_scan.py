@@ -6,20 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.control.checkpointing import Kept, element, integer, reverse, run_keeping_best, with_element
-from pullback.control.common import select, split_list, without_effects
+from pullback.control.common import without_effects
 from pullback.control.scan_primitive import Loop
 from pullback.control.scan_primitive import bind as bind_scan
 from pullback.core.array import typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from pullback.core.lists import select, split_list
 from pullback.core.zeros import densify, zeros_of
 from pullback.primitives.elementwise import add, sub
 from pullback.primitives.indexing import zeros
 from pullback.transforms.custom.custom_calls import DerivativeCall, bind, equation
 from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.forward import jvp_flat
-from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, linearize_jaxpr, transpose_jaxpr
+from pullback.transforms.interpreters.jaxprs import linearize_jaxpr, transpose_jaxpr
 
 checkpointed_scan_p = equation("checkpointed_scan")
 

@@ -1,12 +1,11 @@
 """Checkpoints: the states of a loop are kept at a few steps, and those between are computed again, in reverse order.
 
-To reverse ``l`` steps from a state that is kept, with ``f`` free slots, a state some way ahead is kept too, the steps
-after it are reversed first, and then those before. Which way ahead is best is known: with ``s = f + 1``, and ``r`` the
-least number for which ``C(s + r, s) >= l``, the steps that are computed are ``r l - C(s + r, r - 1)``, and there is no
-better way.
+To reverse ``l`` steps from a kept state with ``f`` free slots: keep the state ``k`` steps ahead, reverse the steps
+after it, and then the ``k`` steps before it. The best ``k`` is known: with ``s = f + 1``, and ``r`` the least number
+for which ``C(s + r, s) >= l``, this computes ``r l - C(s + r, r - 1)`` steps, and no schedule computes fewer.
 
-If the number of steps is known beforehand, the first pass keeps the states that this asks for. If it is not, it keeps
-every first one, and when there is no free slot it lets go of every second, and from then on keeps half as many.
+If the number of steps is known beforehand, the first pass keeps the states of this schedule. If it is not, the pass
+keeps every state until the slots are full. Then it drops every second one, and keeps every second state from there on.
 
 Source: A. Griewank and A. Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), for the optimal schedule; P. Stumm and
 A. Walther, New algorithms for optimal online checkpointing, SIAM J. Sci. Comput. 32 (2010), for loops of unknown

@@ -9,27 +9,25 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value
 from pullback.core.errors import ControlFlowError, OperandError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, infer, subjaxprs
-from pullback.core.linear import LinearTrace, LinearTracer
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, subjaxprs
 from pullback.core.locks import renewed
-from pullback.core.trace import Primitive, Tracer, is_at_work, leaked, state
+from pullback.core.trace import Tracer, is_at_work, leaked, state
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.custom.custom_calls import CustomCall
 from pullback.transforms.functions.arguments import name_of, out_leaf
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, caches, staged_zeros, transpose_jaxpr
+from pullback.transforms.interpreters.derived import cached_by_jaxpr, caches
+from pullback.transforms.interpreters.jaxprs import staged_zeros
 from pullback.transforms.interpreters.stage import StageTrace, stage_flat
 from pullback.transforms.programs.jit_primitive import jit_p
 
@@ -70,17 +68,6 @@ def known(x: Any) -> np.ndarray[Any, Any] | None:
     return None if x is None else host_value(x)
 
 
-def concrete(x: Any) -> ArrayImpl:
-    """An operand of a primitive that is evaluated.
-
-    Raises:
-      UnexpectedTracerError: it is a tracer that leaked.
-    """
-    if isinstance(x, Tracer):
-        raise leaked(x)
-    return x if isinstance(x, ArrayImpl) else as_array(x)  # type: ignore[return-value]
-
-
 def zero_tangent(aval: ShapedArray) -> Any:
     """Zeros like the tangent of a value: an operation where operations are recorded."""
     aval = aval.update(dtype=dtypes.tangent_dtype(aval.dtype))
@@ -95,28 +82,6 @@ def is_staged() -> bool:
             return True
         trace = trace.parent
     return False
-
-
-def split_list(values: Sequence[Any], *counts: int) -> list[list[Any]]:
-    """A sequence in groups of the given sizes, and what is left."""
-    groups, start = [], 0
-    for count in counts:
-        groups.append(list(values[start : start + count]))
-        start += count
-    return [*groups, list(values[start:])]
-
-
-def select(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
-    """Those values whose flag is set."""
-    return [x for x, flag in zip(values, flags, strict=True) if flag]
-
-
-def partition_list(values: Iterable[Any], flags: Iterable[bool]) -> tuple[list[Any], list[Any]]:
-    """Those values whose flag is not set, and those whose flag is."""
-    parts: tuple[list[Any], list[Any]] = [], []
-    for x, flag in zip(values, flags, strict=True):
-        parts[flag].append(x)
-    return parts
 
 
 # Names of leaves, for error messages ---------------------------------------------------------------------------------
@@ -442,13 +407,6 @@ def inlined(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[Eqn], li
 
 
 @cached_by_jaxpr
-def transposed(closed: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool]) -> ClosedJaxpr:
-    """The transpose of a program for those cotangents of its results that are not zero."""
-    smaller, _ = dce_closed_jaxpr(closed, nonzero, instantiate=True)
-    return transpose_jaxpr(smaller, linear)
-
-
-@cached_by_jaxpr
 def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A program, to be run once more for its results, without the operations that are there for their effects alone."""
     jaxpr = closed.jaxpr
@@ -468,74 +426,6 @@ def _quiet(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_quiet, value))
     return without_effects(value) if isinstance(value, ClosedJaxpr) else value
-
-
-# Recording on a tape -------------------------------------------------------------------------------------------------
-
-
-@cached_by_jaxpr
-def dependent(closed: ClosedJaxpr, inputs: Sequence[bool]) -> list[bool]:
-    """Which results of a program depend on some of its inputs."""
-    found = {v for v, d in zip(closed.jaxpr.invars, inputs, strict=True) if d}
-    for eqn in closed.eqns:
-        operands = [a in found for a in eqn.invars]
-        if any(operands):
-            found.update(select(eqn.outvars, _dependent_results(operands, eqn)))
-    return [a in found for a in closed.jaxpr.outvars]
-
-
-def _dependent_results(operands: list[bool], eqn: Eqn) -> Sequence[bool]:
-    dependence: Dependence | None = eqn.primitive.dependence_rule
-    if dependence is not None:
-        return dependence(operands, **eqn.params)
-    rule: Callable[..., tuple[Any, Any, list[bool]]] | None = eqn.primitive.partial_eval_rule
-    return [True] * len(eqn.outvars) if rule is None else rule(operands, eqn)[2]
-
-
-Dependence = Callable[..., Sequence[bool]]
-
-
-def divisible(primitive: Primitive) -> Callable[[Dependence], Dependence]:
-    """Let an operation be cut when it is recorded on a tape, by its partial evaluation rule.
-
-    Results that do not depend on the operands in which it is linear are computed apart, since they are not linear: the
-    values beside the tangents, the number of the step that a loop carries.
-
-    Args:
-      primitive: the operation; the function that is decorated, ``rule(operands, **params)``, says which results depend
-        on some of its operands.
-    """
-
-    def register(dependence: Dependence) -> Dependence:
-        primitive.dependence(dependence)
-        primitive.record(partial(record_in_parts, primitive))
-        return dependence
-
-    return register
-
-
-def record_in_parts(
-    primitive: Primitive, trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]
-) -> list[Any] | None:
-    """The record rule of an operation that is cut by its partial evaluation rule."""
-    assert primitive.dependence_rule is not None
-    assert primitive.partial_eval_rule is not None
-    linear = [type(x) is LinearTracer and x._trace is trace for x in args]
-    dependent_results = primitive.dependence_rule(linear, **params)
-    if dependent_results and all(dependent_results):  # one without results is there for its effects alone
-        return None
-    avals = [typeof(x) for x in args]
-    invars, outvars = list(map(Var, avals)), list(map(Var, infer(primitive, avals, params)))
-    known, unknown, _ = primitive.partial_eval_rule(linear, Eqn(primitive, list(invars), params, outvars))
-    values: dict[Any, Any] = dict(zip(invars, args, strict=True))
-    for eqn in [*known, *unknown]:
-        operands = [values[a] if type(a) is Var else a.val for a in eqn.invars]
-        if eqn.primitive is primitive and any(type(x) is LinearTracer and x._trace is trace for x in operands):
-            out: Any = trace.record(primitive, operands, eqn.params)
-        else:
-            out = eqn.primitive.bind(*operands, **eqn.params)
-        values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
-    return [values[v] for v in outvars]
 
 
 # Running eager -------------------------------------------------------------------------------------------------
@@ -575,20 +465,18 @@ def _work(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
 
 
 def run_interpreted(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """The results of a program for concrete arrays, its operations run one by one."""
-    outer, state.trace = state.trace, state.bottom
-    try:
-        outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-    finally:
-        state.trace = outer
-    return [typed(x, a) for x, a in zip(outs, closed.out_avals, strict=True)]
+    """The results of a program for concrete arrays, its operations run one by one by the current trace."""
+    return typed(eval_jaxpr(closed.jaxpr, closed.consts, *args), closed)
 
 
-def typed(x: Any, aval: ShapedArray) -> Any:
-    """A concrete result with the weak type that its abstract value says."""
-    if type(x) in SCALARS:
-        x = as_array(x)
-    return x if x.weak_type == aval.weak_type else ArrayImpl(x._value, aval.weak_type)
+def typed(outs: Sequence[Any], closed: ClosedJaxpr) -> list[Any]:
+    """The first concrete results of a program, with the weak types that it says."""
+    values = []
+    for x, v in zip(outs, closed.jaxpr.outvars, strict=False):
+        if type(x) in SCALARS:
+            x = as_array(x)
+        values.append(x if x.weak_type == v.aval.weak_type else ArrayImpl(x._value, v.aval.weak_type))
+    return values
 
 
 def check_checkpoints(what: str, checkpoints: Any) -> None:

@@ -7,7 +7,8 @@ of the same types.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,6 @@ from pullback.control.common import (
     INTERPRETED,
     Body,
     aval_difference,
-    concrete,
-    dependent,
-    divisible,
     interned,
     is_staged,
     known,
@@ -26,9 +24,7 @@ from pullback.control.common import (
     leaves_of,
     op_count,
     run_interpreted,
-    select,
     stage,
-    transposed,
     tree_difference,
 )
 from pullback.control.guard import guard
@@ -36,28 +32,25 @@ from pullback.core import dtypes, tree
 from pullback.core.array import Array, as_array, host_value
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, JaxprError, OperandError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun, positions
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
+from pullback.core.lists import partition_list, select, spread
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.primitives.elementwise import (
-    clamp_p,
-    convert_element_type,
-    convert_element_type_p,
-    eq_p,
-    ne_p,
-    select_n,
-)
+from pullback.primitives.elementwise import clamp_p, convert_element_type, convert_element_type_p, eq_p, ne_p, select_n
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr, staged_zeros
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
+from pullback.transforms.interpreters.division import record_in_parts
+from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, staged_zeros
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
-from pullback.transforms.programs.jit_primitive import run_compiled
+from pullback.transforms.programs.jit_primitive import at_bottom, concrete, run_compiled
+from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
 
 Branches = tuple[ClosedJaxpr, ...]
 _int32 = np.dtype(np.int32)
@@ -277,38 +270,24 @@ cond_p = Primitive("cond", multiple_results=True, keeps_weak_type=False)
 def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[ShapedArray]:
     if index.shape != () or index.dtype != _int32:
         raise JaxprError(f"cond takes a number of a branch of type i32[], but was given {index}")
-    outs = [_types(b.out_avals) for b in branches]
+    outs = branches[0].out_avals
     for branch in branches:
-        if _types(branch.in_avals) != _types(avals):
-            given, wanted = (", ".join(map(str, x)) for x in (avals, branch.in_avals))
-            raise JaxprError(f"a branch of this cond takes ({wanted}), but was given ({given})")
-    if any(types != outs[0] for types in outs):
-        raise JaxprError(f"the branches of this cond give different types: {outs}")
-    return branches[0].out_avals
+        check_types("a branch of this cond", avals, branch.in_avals)
+        check_types("what follows this cond", branch.out_avals, outs)
+    return outs
 
 
-def _types(avals: Sequence[ShapedArray]) -> list[Any]:
-    return list(map(_type, avals))
+cond_p.record(partial(record_in_parts, cond_p))
 
 
-def _type(aval: ShapedArray) -> Any:
-    return aval.shape, aval.dtype
-
-
-@divisible(cond_p)
-def _dependence(operands: Sequence[bool], *, branches: Branches) -> list[bool]:
-    return list(map(any, zip(*(dependent(b, operands[1:]) for b in branches), strict=True)))
-
-
+@cond_p.impl
+@at_bottom
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     index, *operands = [concrete(x) for x in args]
     branch = params["branches"][int(host_value(index))]
     if config.disable_jit or checking() or op_count(branch) <= INTERPRETED:
         return run_interpreted(branch, operands)
     return run_compiled(branch, operands, "cond")
-
-
-cond_p.impl(_evaluate)
 
 
 @cond_p.lowering
@@ -328,85 +307,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches)
     count = len(has_tangent)
     both = tuple(jvp_jaxpr(b, nonzero, has_tangent)[0] for b in branches)
     results = cond_p.bind(index, *operands, *given, branches=both)
-    ts = iter(results[count:])
-    return results[:count], [next(ts) if n else ZERO for n in has_tangent]
-
-
-class Split(NamedTuple):
-    """Branches in two: what known operands determine, and the rest, which takes residuals from the first.
-
-    Attributes:
-      known: from the known operands to the known results, and then residuals: those of all branches, of which those
-        with the same type are one, since only one branch is run.
-      unknown: from residuals, and then the unknown operands, to the unknown results.
-      sources: where each residual that ``unknown`` takes is, in the list of known operands and results of ``known``.
-    """
-
-    known: Branches
-    unknown: Branches
-    sources: list[int]
-
-
-Part = tuple[ClosedJaxpr, ClosedJaxpr, Sequence[int]]
-"""The known and the unknown part of a branch, and where the residuals are in the first one's inputs and results."""
-
-
-def _merged(parts: Sequence[Part], results: int) -> Split:
-    """Branches whose parts fit each other.
-
-    Args:
-      parts: those of each branch.
-      results: how many known results there are.
-    """
-    operands = len(parts[0][0].in_avals)
-    shared = operands + results
-    common = sorted({i for _, _, sources in parts for i in sources if i < shared})
-    in_common = positions(common)
-    slots: list[ShapedArray] = []
-    places: list[dict[int, int]] = []  # for each branch: where a residual of its own goes
-    for first, _, sources in parts:
-        free: dict[Any, list[int]] = {}
-        for k in reversed(range(len(slots))):
-            free.setdefault(_type(slots[k]), []).append(k)
-        place: dict[int, int] = {}
-        for i in sources:
-            if i >= shared:
-                aval = first.out_avals[i - operands]
-                fitting = free.get(_type(aval))
-                if fitting:
-                    place[i] = fitting.pop()
-                else:
-                    place[i] = len(slots)
-                    slots.append(aval)
-        places.append(place)
-    known_parts, unknown_parts = [], []
-    for (first, second, sources), place in zip(parts, places, strict=True):
-        known_parts.append(_with_residuals(first, results, {s: i - operands for i, s in place.items()}, slots))
-        wanted = {(in_common[i] if i < shared else len(common) + place[i]): k for k, i in enumerate(sources)}
-        all_avals = [*first.in_avals, *first.out_avals]
-        avals = [*(all_avals[i] for i in common), *slots]
-        unknown_parts.append(_with_inputs(second, len(sources), wanted, avals))
-    return Split(tuple(known_parts), tuple(unknown_parts), [*common, *range(shared, shared + len(slots))])
-
-
-def _with_residuals(
-    closed: ClosedJaxpr, results: int, own: dict[int, int], slots: Sequence[ShapedArray]
-) -> ClosedJaxpr:
-    """A branch that gives a residual for each slot: one of its results, or zeros."""
-
-    def run(*args: Any) -> list[Any]:
-        outs = jaxpr_as_fun(closed)(*args)
-        return outs[:results] + [outs[own[s]] if s in own else staged_zeros(a) for s, a in enumerate(slots)]
-
-    return stage_flat(closed, run, closed.in_avals)
-
-
-def _with_inputs(closed: ClosedJaxpr, residuals: int, own: dict[int, int], avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """A branch that takes the residuals of all branches, of which only some are its own."""
-    invars = closed.jaxpr.invars
-    inputs = [invars[own[i]] if i in own else Var(a) for i, a in enumerate(avals)]
-    jaxpr = Jaxpr(closed.jaxpr.constvars, [*inputs, *invars[residuals:]], closed.eqns, closed.jaxpr.outvars)
-    return ClosedJaxpr(jaxpr, closed.consts)
+    return results[:count], spread(has_tangent, results[count:], ZERO)
 
 
 @cond_p.transpose
@@ -415,65 +316,93 @@ def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -
     nonzero = tuple(ct is not ZERO for ct in cts)
     fixed = [x for x in args if not is_linear(x)]
     back = tuple(transposed(b, linear, nonzero) for b in branches)
-    results = iter(cond_p.bind(index, *fixed, *(ct for ct in cts if ct is not ZERO), branches=back))
-    return [None, *(next(results) if n else None for n in linear)]
+    results = cond_p.bind(index, *fixed, *(ct for ct in cts if ct is not ZERO), branches=back)
+    return [None, *spread(linear, results, None)]
 
 
 # Partial evaluation, dead code
 
 
 @cached_by_jaxpr
-def _cut(first: ClosedJaxpr, others: Branches, unknown: Sequence[bool]) -> tuple[Split, list[bool]]:
+def _cut(first: ClosedJaxpr, others: Branches, unknown: Sequence[bool]) -> tuple[Branches, Branches, list[bool]]:
+    """Branches in two parts, which fit each other.
+
+    Only one branch runs, so residuals of the same type from different branches share a place, a slot.
+
+    Returns:
+      The known parts, from ``known operands`` to ``known results, slots``; the unknown parts, from ``known operands,
+      known results, slots, unknown operands`` to ``unknown results``; and for each result whether it is unknown.
+    """
     branches = (first, *others)
     flags = [partial_eval_jaxpr(b, unknown).unknown_outputs for b in branches]
     results = list(map(any, zip(*flags, strict=True)))
-    parts: list[Part] = []
-    for branch in branches:
-        cut = partial_eval_jaxpr(branch, unknown, results)
-        parts.append((cut.known, cut.unknown, cut.residual_sources))
-    return _merged(parts, len(results) - sum(results)), results
+    cuts = [partial_eval_jaxpr(b, unknown, results) for b in branches]
+    operands = unknown.count(False)
+    shared = operands + results.count(False)
+    slots: list[ShapedArray] = []
+    places: list[dict[int, int]] = []  # for each branch: the slots of its own residuals
+    for cut in cuts:
+        free: dict[Any, list[int]] = {}
+        for k in reversed(range(len(slots))):
+            free.setdefault((slots[k].shape, slots[k].dtype), []).append(k)
+        place: dict[int, int] = {}
+        for i, aval in zip(cut.residual_sources, cut.residual_avals, strict=True):
+            if i >= shared:
+                fitting = free.get((aval.shape, aval.dtype))
+                place[i] = fitting.pop() if fitting else len(slots)
+                if place[i] == len(slots):
+                    slots.append(aval)
+        places.append(place)
+    known = tuple(_with_slots(c.known, shared - operands, p, slots) for c, p in zip(cuts, places, strict=True))
+    rest = []
+    for cut, place in zip(cuts, places, strict=True):
+        inputs = [Var(a) for a in (*cut.known.in_avals, *cut.known.out_avals[: shared - operands], *slots)]
+        invars = cut.unknown.jaxpr.invars
+        for v, i in zip(invars, cut.residual_sources, strict=False):
+            inputs[shared + place[i] if i in place else i] = v
+        inputs += invars[len(cut.residual_sources) :]
+        rest.append(ClosedJaxpr(cut.unknown.jaxpr.replace(invars=inputs), cut.unknown.consts))
+    return known, tuple(rest), results
 
 
+def _with_slots(closed: ClosedJaxpr, results: int, own: dict[int, int], slots: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The known part of a branch, with a result for each slot: a residual of its own, or zeros."""
+    filled = {k: i - len(closed.in_avals) for i, k in own.items()}
+
+    def run(*args: Any) -> list[Any]:
+        outs = jaxpr_as_fun(closed)(*args)
+        return outs[:results] + [outs[filled[k]] if k in filled else staged_zeros(a) for k, a in enumerate(slots)]
+
+    return stage_flat(closed, run, closed.in_avals)
+
+
+@cond_p.partial_eval
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
     index, *operands = eqn.invars
     if unknown[0]:
         return [], [eqn], [True] * len(eqn.outvars)
     branches = eqn.params["branches"]
-    split, results = _cut(branches[0], branches[1:], tuple(unknown[1:]))
-    known_operands = select(operands, [not u for u in unknown[1:]])
-    known_outs = select(eqn.outvars, [not u for u in results])
-    unknown_outs = select(eqn.outvars, results)
-    computed = [Var(a) for a in split.known[0].out_avals[len(known_outs) :]]
-    bound = [*known_outs, *computed]
-    values = [*known_operands, *bound]
-    residuals = [values[i] for i in split.sources]
-
-    def equation(branches: Branches, operands: list[Any], outs: list[Any]) -> list[Eqn]:
-        made = Eqn(cond_p, [index, *operands], {"branches": branches}, outs, eqn.made_at, eqn.scope)
-        return [made] if outs or made.effect else []
-
-    first = equation(split.known, known_operands, bound)
-    return first, equation(split.unknown, [*residuals, *select(operands, unknown[1:])], unknown_outs), results
-
-
-cond_p.partial_eval(_partial_eval)
+    known, rest, results = _cut(branches[0], branches[1:], tuple(unknown[1:]))
+    known_operands, unknown_operands = partition_list(operands, unknown[1:])
+    known_outs, unknown_outs = partition_list(eqn.outvars, results)
+    bound = [*known_outs, *map(Var, known[0].out_avals[len(known_outs) :])]
+    first = eqn.like([index, *known_operands], bound, branches=known)
+    second = eqn.like([index, *known_operands, *bound, *unknown_operands], unknown_outs, branches=rest)
+    return if_needed(first), if_needed(_dce([True] * len(unknown_outs), second)), results
 
 
 @cached_by_jaxpr
 def _smaller(first: ClosedJaxpr, others: Branches, used: Sequence[bool]) -> tuple[Branches, list[bool]]:
     branches = (first, *others)
-    needed = list(map(any, zip(*(dce_closed_jaxpr(b, used)[1] for b in branches), strict=True)))
-    return tuple(dce_closed_jaxpr(b, used, needed)[0] for b in branches), needed
+    inputs = list(map(any, zip(*(dce_closed_jaxpr(b, used)[1] for b in branches), strict=True)))
+    return tuple(dce_closed_jaxpr(b, used, inputs)[0] for b in branches), inputs
 
 
-def _dce(used: list[bool], eqn: Eqn) -> Eqn | None:
+@cond_p.dce
+def _dce(used: list[bool], eqn: Eqn) -> Eqn:
     branches = eqn.params["branches"]
-    smaller, needed = _smaller(branches[0], branches[1:], tuple(used))
-    invars = [eqn.invars[0], *select(eqn.invars[1:], needed)]
-    return Eqn(cond_p, invars, {"branches": smaller}, select(eqn.outvars, used), eqn.made_at, eqn.scope)
-
-
-cond_p.dce(_dce)
+    smaller, inputs = _smaller(branches[0], branches[1:], tuple(used))
+    return eqn.like([eqn.invars[0], *select(eqn.invars[1:], inputs)], select(eqn.outvars, used), branches=smaller)
 
 
 # Batching

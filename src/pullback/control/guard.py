@@ -9,14 +9,15 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.control.common import divisible, select
 from pullback.core import dtypes
 from pullback.core.jaxpr import Eqn
 from pullback.core.linear import is_linear
+from pullback.core.lists import select
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import where
@@ -24,6 +25,8 @@ from pullback.primitives.indexing import dynamic_slice
 from pullback.primitives.reductions import argmax, reduce_or
 from pullback.primitives.shapes import front_aligned
 from pullback.transforms.interpreters.batch import batch_flat
+from pullback.transforms.interpreters.division import record_in_parts
+from pullback.transforms.programs.program_primitive import if_needed
 
 Mapped = tuple[bool, ...]
 _int32 = np.dtype(np.int32)
@@ -89,30 +92,18 @@ def _batch(
     return batch_flat("guard", lambda *xs: _jvp(xs, [ZERO] * len(xs), mapped=mapped)[0], axis, args, dims)
 
 
-def _dce(used: list[bool], eqn: Eqn) -> Eqn:
+@guard_p.dce
+def _dce(used: Sequence[bool], eqn: Eqn) -> Eqn:
     needed, *operands = eqn.invars
-    params = {"mapped": tuple(select(eqn.params["mapped"], used))}
-    invars = [needed, *select(operands, used)]
-    return Eqn(guard_p, invars, params, select(eqn.outvars, used), eqn.made_at, eqn.scope)
+    mapped = tuple(select(eqn.params["mapped"], used))
+    return eqn.like([needed, *select(operands, used)], select(eqn.outvars, used), mapped=mapped)
 
 
-guard_p.dce(_dce)
-
-
-def _part(eqn: Eqn, wanted: Sequence[bool]) -> list[Eqn]:
-    smaller = _dce(list(wanted), eqn) if any(wanted) else None
-    return [] if smaller is None else [smaller]
-
-
+@guard_p.partial_eval
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
     """Each operand is guarded by itself."""
     results = [u or unknown[0] for u in unknown[1:]]
-    return _part(eqn, [not u for u in results]), _part(eqn, results), results
+    return if_needed(_dce([not u for u in results], eqn)), if_needed(_dce(results, eqn)), results
 
 
-guard_p.partial_eval(_partial_eval)
-
-
-@divisible(guard_p)
-def _dependence(operands: Sequence[bool], *, mapped: Mapped) -> list[bool]:
-    return [x or operands[0] for x in operands[1:]]
+guard_p.record(partial(record_in_parts, guard_p))

@@ -1,4 +1,4 @@
-"""``while_loop`` and ``fori_loop``, and the primitive ``while``.
+"""``while_loop``, and the primitive ``while``.
 
 Operands of the primitive are what its condition captured, what its body captured, and the initial carry. Two programs,
 of the condition and of the body, take what is theirs and the carry.
@@ -7,7 +7,6 @@ of the condition and of the body, take what is theirs and the carry.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,17 +16,12 @@ from pullback.control.common import (
     INTERPRETED,
     Carry,
     check_checkpoints,
-    concrete,
-    dependent,
-    divisible,
     interned,
     known,
     leaves_of,
     op_count,
     reordered,
     run_interpreted,
-    select,
-    split_list,
     stage,
     stage_step,
     typed,
@@ -35,17 +29,16 @@ from pullback.control.common import (
     zero_tangent,
 )
 from pullback.control.guard import guard
-from pullback.control.progress import Bar, check_progress
-from pullback.control.scan import checked_unroll, run_scan
-from pullback.control.scan_primitive import Loop, with_tangents
+from pullback.control.scan_primitive import with_tangents
 from pullback.core import dtypes, tree
-from pullback.core.array import Array, as_array, host_value, typeof
+from pullback.core.array import as_array, host_value, typeof
 from pullback.core.config import config
-from pullback.core.errors import ControlFlowError, JaxprError, OperandError
+from pullback.core.errors import ControlFlowError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
+from pullback.core.lists import fixpoint, merge_lists, select, split_list, spread
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.primitives.elementwise import add, convert_element_type, lt_p, sub, where
+from pullback.primitives.elementwise import where
 from pullback.primitives.reductions import reduce_or
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
@@ -53,9 +46,12 @@ from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
+from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.programs.jit_primitive import at_bottom, concrete
+from pullback.transforms.programs.program_primitive import check_types
 
 Flags = Sequence[bool]
 Dims = Sequence[int | None]
@@ -170,149 +166,7 @@ def run_while(
     predicate = with_constants(condition.jaxpr, len(own), [0])
     constants = select(init, fixed)
     operands = [*own, *constants], [*captured, *constants], select(init, moving)
-    values = iter(bind(predicate, program, *operands, checkpoints))
-    return [x if f else next(values) for x, f in zip(init, fixed, strict=True)]
-
-
-@api_boundary
-def fori_loop(
-    lower: Any,
-    upper: Any,
-    body_fun: Callable[..., Any],
-    init_val: Any,
-    *,
-    unroll: int | bool | None = None,
-    checkpoints: int | None = None,
-    progress: bool | str = False,
-) -> Any:
-    """Apply a function for each integer from ``lower`` to ``upper - 1``.
-
-    If both bounds are integers known in Python it is a :func:`scan`, otherwise a :func:`while_loop`.
-
-    Args:
-      lower: the first integer; or a float, to count in steps of one from there.
-      upper: the one after the last; there are no steps if it is not larger.
-      body_fun: ``body_fun(i, carry) -> carry``, of the same tree, shapes and dtypes.
-      init_val: the carry of the first step, a tree of arrays. Weakly typed numbers take the dtype that ``body_fun``
-        gives them.
-      unroll: how many steps one round of the compiled loop takes, as for ``scan``; only if the bounds are known.
-      checkpoints: how many states are kept for reverse mode; by default all if the bounds are known, and otherwise as
-        for ``while_loop``.
-      progress: whether to show a progress bar, or a text to show beside it; this needs the library ``tqdm``.
-
-    Returns:
-      The carry after the last step.
-
-    Raises:
-      ControlFlowError: ``body_fun`` gives another carry than it takes; or the bounds are no integer scalars, or of
-        different dtypes (a TypeError and ValueError).
-
-    >>> print(fori_loop(1, 5, lambda i, product: i * product, 1))
-    24
-    """
-    check_callable(body_fun, "fori_loop")
-    check_checkpoints("fori_loop", checkpoints)
-    check_progress("fori_loop", progress)
-    first, last = _bounds(lower, upper)
-    if progress:
-        body_fun = _with_bar(body_fun, first, last, progress)
-    leaves, treedef = leaves_of(init_val, "fori_loop", "init_val")
-    start, stop = known(first), known(last)
-    if start is None or stop is None or not dtypes.is_integer(first.dtype):
-        if unroll is not None:
-            raise ControlFlowError(
-                "fori_loop: unroll needs integer bounds that are known in Python, but one of them is traced or a "
-                "float; leave it out"
-            )
-        return _unbounded(first, last, body_fun, leaves, treedef, checkpoints)
-    if config.disable_jit:
-        value = tree.unflatten(treedef, leaves)
-        for i in range(int(start), int(stop)):
-            value = body_fun(convert_element_type(as_array(i), first.dtype, first.weak_type), value)
-        return value
-    length = max(int(stop) - int(start), 0)
-    loop = Loop(length, False, checked_unroll("fori_loop", unroll or 1, length))
-    return _bounded(first, loop, body_fun, leaves, treedef, checkpoints)
-
-
-def _bounded(
-    first: Array, loop: Loop, body_fun: Any, leaves: list[Array], treedef: Any, checkpoints: int | None
-) -> Any:
-    """A loop of a number of steps that is known in Python."""
-
-    def step(i: Any, *tracers: Any) -> Any:
-        return (add(i, 1), body_fun(i, tree.unflatten(treedef, tracers))), None
-
-    carry = Carry([first, *leaves], treedef, ["i"])
-    outs, _, _ = run_scan("fori_loop", body_fun, step, carry, [], tree.structure(None), loop, checkpoints)
-    return tree.unflatten(treedef, outs[1:])
-
-
-def _with_bar(body_fun: Callable[..., Any], first: Array, last: Array, progress: bool | str) -> Callable[..., Any]:
-    """A step that also moves a progress bar, which is shown at once."""
-    bar, total = Bar(progress), sub(last, first)
-    bar.start(total)
-
-    @wraps(body_fun)
-    def step(i: Any, carry: Any) -> Any:
-        carry = body_fun(i, carry)
-        bar.tick(add(sub(i, first), 1), total)
-        return carry
-
-    return step
-
-
-def _unbounded(
-    first: Array, last: Array, body_fun: Any, leaves: list[Array], treedef: Any, checkpoints: int | None
-) -> Any:
-    """A loop from one integer to another that are not known in Python."""
-
-    def step(i: Any, upper: Any, *tracers: Any) -> Any:
-        return (add(i, 1), upper, body_fun(i, tree.unflatten(treedef, tracers))), None
-
-    def test(i: Any, upper: Any, *tracers: Any) -> Any:
-        return lt_p.bind(i, upper)
-
-    carry = Carry([first, last, *leaves], treedef, ["i", "upper"])
-    return tree.unflatten(treedef, run_while("fori_loop", body_fun, test, body_fun, step, carry, checkpoints)[2:])
-
-
-def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
-    """The bounds as arrays of one dtype."""
-    arrays = []
-    for x, name in ((lower, "lower"), (upper, "upper")):
-        try:
-            array = as_array(x)
-        except OperandError as error:
-            raise type(error)(f"fori_loop: the bound {name}: {error}") from None
-        if array.shape != () or not (dtypes.is_integer(array.dtype) or dtypes.is_float(array.dtype)):
-            raise ControlFlowError(
-                f"fori_loop: the bound {name} must be an integer or a float of no axes, got one of type {typeof(array)}"
-            )
-        arrays.append(array)
-    first, last = arrays
-    if first.dtype != last.dtype:
-        if not (first.weak_type or last.weak_type) or dtypes.is_integer(first.dtype) != dtypes.is_integer(last.dtype):
-            raise ControlFlowError(
-                f"fori_loop: the bounds must have one dtype, but lower is {typeof(first)} and upper is {typeof(last)}. "
-                "Convert one of them."
-            )
-        dtype = last.dtype if first.weak_type else first.dtype
-        for x, name in ((first, "lower"), (last, "upper")):
-            if dtypes.is_integer(dtype) and x.dtype != dtype and not _holds(dtype, x):
-                raise ControlFlowError(
-                    f"fori_loop: the bound {name}, {x!r}, does not fit into {dtype}, the dtype of the other bound"
-                )
-        first, last = (convert_element_type(x, dtype) for x in (first, last))
-    return first, last
-
-
-def _holds(dtype: Any, x: Array) -> bool:
-    """Whether an integer surely does not change in another dtype."""
-    limits, value = dtypes.iinfo(dtype), known(x)
-    own = dtypes.iinfo(x.dtype)
-    least, most = (own.min, own.max) if value is None else (int(value), int(value))
-    return bool(limits.min <= least and most <= limits.max)
+    return merge_lists(fixed, bind(predicate, program, *operands, checkpoints), constants)
 
 
 # The primitive -------------------------------------------------------------------------------------------------------
@@ -320,82 +174,67 @@ def _holds(dtype: Any, x: Array) -> bool:
 while_p = Primitive("while", multiple_results=True, keeps_weak_type=False)
 
 
+class While(NamedTuple):
+    """The parameters of a loop.
+
+    Attributes:
+      cond_jaxpr: the condition, from its ``cond_nconsts`` constants and the carry to whether there is another step.
+      body_jaxpr: the step, from its ``body_nconsts`` constants and the carry to the carry.
+      checkpoints: how many states are kept for reverse mode.
+    """
+
+    cond_jaxpr: ClosedJaxpr
+    cond_nconsts: int
+    body_jaxpr: ClosedJaxpr
+    body_nconsts: int
+    checkpoints: int | None
+
+    def split(self, operands: Sequence[Any]) -> list[list[Any]]:
+        """The constants of the condition, those of the body, and the carry."""
+        return split_list(operands, self.cond_nconsts, self.body_nconsts)
+
+
 def bind(
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    cond_consts: Sequence[Any],
-    body_consts: Sequence[Any],
-    init: Sequence[Any],
-    checkpoints: int | None,
-) -> list[Any]:
+    cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_consts: Sequence[Any], body_consts: Sequence[Any],
+    init: Sequence[Any], checkpoints: int | None,
+) -> list[Any]:  # fmt: skip
     """The final carry of a loop."""
-    return while_p.bind(  # type: ignore[no-any-return]
-        *cond_consts, *body_consts, *init, cond_jaxpr=cond_jaxpr, cond_nconsts=len(cond_consts), body_jaxpr=body_jaxpr,
-        body_nconsts=len(body_consts), checkpoints=checkpoints,
-    )  # fmt: skip
+    loop = While(cond_jaxpr, len(cond_consts), body_jaxpr, len(body_consts), checkpoints)
+    return while_p.bind(*cond_consts, *body_consts, *init, **loop._asdict())  # type: ignore[no-any-return]
 
 
 @while_p.abstract_eval
-def _shape(
-    *avals: ShapedArray,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    checkpoints: int | None,
-) -> list[ShapedArray]:
-    cond_consts, body_consts, init = split_list(avals, cond_nconsts, body_nconsts)
-    for what, program, consts in (("condition", cond_jaxpr, cond_consts), ("body", body_jaxpr, body_consts)):
-        if _types(program.in_avals) != _types([*consts, *init]):
-            given, wanted = (", ".join(map(str, x)) for x in ([*consts, *init], program.in_avals))
-            raise JaxprError(f"the {what} of this while takes ({wanted}), but is given ({given})")
+def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **params: Any) -> list[ShapedArray]:
+    cond_consts, body_consts, init = split_list(avals, params["cond_nconsts"], params["body_nconsts"])
+    check_types("the condition of this while", [*cond_consts, *init], cond_jaxpr.in_avals)
+    check_types("the body of this while", [*body_consts, *init], body_jaxpr.in_avals)
     outs = body_jaxpr.out_avals
-    if _types(outs) != _types(init):
-        raise JaxprError(f"the body of this while takes {init} as a carry, but gives {outs}")
-    if _types(cond_jaxpr.out_avals) != [((), _BOOL)]:
-        raise JaxprError(f"the condition of this while must give a bool[], but gives {cond_jaxpr.out_avals}")
+    check_types("the next step of this while", outs, init)
+    check_types("the test of this while", cond_jaxpr.out_avals, [ShapedArray((), _BOOL)])
     return outs
-
-
-def _types(avals: Sequence[ShapedArray]) -> list[Any]:
-    return [(a.shape, a.dtype) for a in avals]
-
-
-@divisible(while_p)
-def _dependence(
-    operands: Flags, *, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int, **params: Any
-) -> list[bool]:
-    _, consts, carry = split_list(operands, cond_nconsts, body_nconsts)
-    while True:
-        both = [c or f for c, f in zip(carry, dependent(body_jaxpr, (*consts, *carry)), strict=True)]
-        if both == carry:
-            return carry
-        carry = both
 
 
 # Evaluation
 
 
+@while_p.impl
+@at_bottom
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """The first steps operation by operation, the others, if there are many, as a compiled program."""
-    cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
-    cond_consts, body_consts, carry = split_list(
-        list(map(concrete, args)), params["cond_nconsts"], params["body_nconsts"]
-    )
+    loop = While(**params)
+    cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
+    cond_consts, body_consts, carry = loop.split([concrete(x) for x in args])
     to_the_end = config.disable_jit or checking()
     step = op_count(cond_jaxpr) + op_count(body_jaxpr)
     done = 0
     while to_the_end or done <= INTERPRETED:
         if not host_value(run_interpreted(cond_jaxpr, [*cond_consts, *carry])[0]):
-            return [typed(x, a) for x, a in zip(carry, body_jaxpr.out_avals, strict=True)]
+            return typed(carry, body_jaxpr)
         carry = run_interpreted(body_jaxpr, [*body_consts, *carry])
         done += step
     from pullback.backends.one_operation import evaluate
 
     return evaluate(while_p, [*cond_consts, *body_consts, *carry], params)  # type: ignore[no-any-return]
-
-
-while_p.impl(_evaluate)
 
 
 # Forward differentiation
@@ -404,12 +243,7 @@ while_p.impl(_evaluate)
 @cached_by_jaxpr
 def _jvp_body(closed: ClosedJaxpr, consts: Flags, init: Flags) -> tuple[ClosedJaxpr, list[bool]]:
     """A step of values and tangents, each group's tangents after its values; and which carries have a tangent."""
-    carry = list(init)
-    while True:
-        both, found = jvp_jaxpr(closed, (*consts, *carry), carry)
-        if found == carry:
-            break
-        carry = found
+    carry, both = fixpoint(lambda carry: jvp_jaxpr(closed, (*consts, *carry), tuple(carry))[::-1], init)
     inputs = with_tangents([consts, carry])
     return reordered(both, inputs, range(len(both.out_avals))), carry
 
@@ -423,117 +257,86 @@ def _ignoring(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
 
 
 @while_p.jvp
-def _jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    checkpoints: int | None,
-) -> tuple[list[Any], list[Any]]:
-    cond_consts, body_consts, init = split_list(primals, cond_nconsts, body_nconsts)
-    _, const_ts, init_ts = split_list(tangents, cond_nconsts, body_nconsts)
-    nonzero_consts = tuple(t is not ZERO for t in const_ts)
-    program, carry = _jvp_body(body_jaxpr, nonzero_consts, tuple(t is not ZERO for t in init_ts))
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    loop = While(**params)
+    cond_consts, body_consts, init = loop.split(primals)
+    _, const_ts, init_ts = loop.split(tangents)
+    nonzero_consts = tuple([t is not ZERO for t in const_ts])
+    program, carry = _jvp_body(loop.body_jaxpr, nonzero_consts, tuple([t is not ZERO for t in init_ts]))
     moving = [(zero_tangent(typeof(x)) if t is ZERO else t) for x, t, c in zip(init, init_ts, carry, strict=True) if c]
-    condition = _ignoring(cond_jaxpr, tuple(typeof(t) for t in moving))
+    condition = _ignoring(loop.cond_jaxpr, tuple([typeof(t) for t in moving]))
     consts = [*body_consts, *select(const_ts, nonzero_consts)]
-    outs = bind(condition, program, cond_consts, consts, [*init, *moving], checkpoints)
-    ts = iter(outs[len(init) :])
-    return outs[: len(init)], [next(ts) if c else ZERO for c in carry]
+    outs = bind(condition, program, cond_consts, consts, [*init, *moving], loop.checkpoints)
+    return outs[: len(init)], spread(carry, outs[len(init) :], ZERO)
 
 
 # Partial evaluation, dead code
 
 
-def _counts(params: dict[str, Any]) -> tuple[int, int]:
-    return params["cond_nconsts"], params["body_nconsts"]
-
-
 @cached_by_jaxpr
 def unknown_carry(closed: ClosedJaxpr, consts: Flags, init: Flags) -> list[bool]:
     """Which carries depend on unknown operands."""
-    carry = list(init)
-    while True:
-        found = partial_eval_jaxpr(closed, [*consts, *carry], carry).unknown_outputs
-        if found == carry:
-            return carry
-        carry = found
+
+    def step(carry: list[bool]) -> tuple[list[bool], None]:
+        return partial_eval_jaxpr(closed, (*consts, *carry), tuple(carry)).unknown_outputs, None
+
+    return fixpoint(step, init)[0]
 
 
+@while_p.partial_eval
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
     """What goes its own way is known; the rest needs it in each step, and so is a loop that does it once more."""
-    params = eqn.params
-    cond_flags, const_flags, init = split_list(unknown, *_counts(params))
-    carry = unknown_carry(params["body_jaxpr"], tuple(const_flags), tuple(init))
-    if partial_eval_jaxpr(params["cond_jaxpr"], [*cond_flags, *carry]).unknown_outputs[0]:
+    loop = While(**eqn.params)
+    cond_flags, const_flags, init = loop.split(unknown)
+    carry = unknown_carry(loop.body_jaxpr, tuple(const_flags), tuple(init))
+    if partial_eval_jaxpr(loop.cond_jaxpr, [*cond_flags, *carry]).unknown_outputs[0]:
         return [], [eqn], [True] * len(eqn.outvars)
     first = [_dce([not u for u in carry], eqn)] if eqn.effect or not all(carry) else []
     if not any(carry):
         return first, [], carry
-    again = {name: without_effects(params[name]) for name in ("cond_jaxpr", "body_jaxpr")}
+    again = {"cond_jaxpr": without_effects(loop.cond_jaxpr), "body_jaxpr": without_effects(loop.body_jaxpr)}
     rest = [v if u else Var(v.aval) for v, u in zip(eqn.outvars, carry, strict=True)]
-    return first, [Eqn(while_p, eqn.invars, {**params, **again}, rest, eqn.made_at, eqn.scope)], carry
-
-
-while_p.partial_eval(_partial_eval)
+    return first, [eqn.like(eqn.invars, rest, **again)], carry
 
 
 @cached_by_jaxpr
 def _smaller(
-    body: ClosedJaxpr, condition: ClosedJaxpr, body_nconsts: int, cond_nconsts: int, used: Flags
+    body: ClosedJaxpr, loop: While, used: Flags
 ) -> tuple[tuple[ClosedJaxpr, list[bool]], tuple[ClosedJaxpr, list[bool]], list[bool]]:
     """The condition and the body of a loop for some of its carry, each with the inputs that it takes; and the carry."""
+    condition, cond_nconsts, _, body_nconsts, _ = loop
     tested = dce_closed_jaxpr(condition, [True])[1][cond_nconsts:]
-    carry = [u or t for u, t in zip(used, tested, strict=True)]
-    while True:
-        smaller, inputs = dce_closed_jaxpr(body, carry, [*[False] * body_nconsts, *carry])
-        if inputs[body_nconsts:] == carry:
-            break
-        carry = inputs[body_nconsts:]
-    return dce_closed_jaxpr(condition, [True], [*[False] * cond_nconsts, *carry]), (smaller, inputs), carry
+
+    def step(carry: list[bool]) -> Any:
+        smaller, inputs = dce_closed_jaxpr(body, tuple(carry), (*[False] * body_nconsts, *carry))
+        return inputs[body_nconsts:], (smaller, inputs)
+
+    carry, smaller = fixpoint(step, [u or t for u, t in zip(used, tested, strict=True)])
+    return dce_closed_jaxpr(condition, [True], [*[False] * cond_nconsts, *carry]), smaller, carry
 
 
+@while_p.dce
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
-    params = eqn.params
-    cond_consts, body_consts, init = split_list(eqn.invars, *_counts(params))
-    (condition, cond_inputs), (body, body_inputs), carry = _smaller(
-        params["body_jaxpr"], params["cond_jaxpr"], len(body_consts), len(cond_consts), tuple(used)
-    )
+    loop = While(**eqn.params)
+    cond_consts, body_consts, init = loop.split(eqn.invars)
+    (condition, cond_inputs), (body, body_inputs), carry = _smaller(loop.body_jaxpr, loop, tuple(used))
     cond_consts = select(cond_consts, cond_inputs[: len(cond_consts)])
     body_consts = select(body_consts, body_inputs[: len(body_consts)])
-    changed = {
-        **params, "cond_jaxpr": condition, "cond_nconsts": len(cond_consts), "body_jaxpr": body,
-        "body_nconsts": len(body_consts),
-    }  # fmt: skip
-    invars = [*cond_consts, *body_consts, *select(init, carry)]
-    return Eqn(while_p, invars, changed, select(eqn.outvars, carry), eqn.made_at, eqn.scope)
-
-
-while_p.dce(_dce)
+    loop = While(condition, len(cond_consts), body, len(body_consts), loop.checkpoints)
+    operands = [*cond_consts, *body_consts, *select(init, carry)]
+    return eqn.like(operands, select(eqn.outvars, carry), **loop._asdict())
 
 
 # Batching
 
 
 @while_p.batch
-def _batch(
-    axis: MappedAxis,
-    args: Sequence[Any],
-    dims: Dims,
-    *,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    checkpoints: int | None,
-) -> tuple[list[Any], list[int | None]]:
+def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[list[Any], list[int | None]]:
+    given, checkpoints = While(**params), params["checkpoints"]
     fronted = [x if d is None else front(x, d, axis) for x, d in zip(args, dims, strict=True)]
-    cond_consts, body_consts, init = split_list(fronted, cond_nconsts, body_nconsts)
-    cond_flags, body_flags, flags = map(tuple, split_list([d is not None for d in dims], cond_nconsts, body_nconsts))
-    loop = _batched(body_jaxpr, cond_jaxpr, axis.size, axis.name, cond_flags, body_flags, flags)
+    cond_consts, body_consts, init = given.split(fronted)
+    cond_flags, body_flags, flags = map(tuple, given.split([d is not None for d in dims]))
+    loop = _batched(given.body_jaxpr, given.cond_jaxpr, axis.size, axis.name, cond_flags, body_flags, flags)
     carry = [front(x, None, axis) if c and not f else x for x, f, c in zip(init, flags, loop.carry, strict=True)]
     out_dims = [0 if c else None for c in loop.carry]
     if not loop.each:
@@ -566,31 +369,29 @@ class Batched(NamedTuple):
 def _batched(
     body: ClosedJaxpr, condition: ClosedJaxpr, size: int, name: Any, cond_consts: Flags, body_consts: Flags, init: Flags
 ) -> Batched:
-    carry, each = list(init), False
-    while True:
+
+    def step(carry: list[bool]) -> Any:
         cond_dims, body_dims = (
             tuple(0 if f else None for f in (*consts, *carry)) for consts in (cond_consts, body_consts)
         )
         test, (test_dim,) = batch_jaxpr(condition, size, cond_dims, name)
-        if test_dim is not None and not each:
-            each, carry = True, [True] * len(carry)
-            continue
-        step, out_dims = batch_jaxpr(body, size, body_dims, name, carry)
-        found = [d is not None for d in out_dims]
-        if found == carry:
-            break
-        carry = found
+        if test_dim is not None and not all(carry):
+            return [True] * len(carry), None
+        mapped, out_dims = batch_jaxpr(body, size, body_dims, name, tuple(carry))
+        return [d is not None for d in out_dims], (test, test_dim is not None, mapped)
+
+    carry, (test, each, mapped) = fixpoint(step, init)
     if not each:
-        return Batched(test, step, carry, False, test)
+        return Batched(test, mapped, carry, False, test)
     flags, own = ShapedArray((size,), _BOOL), test.in_avals[len(cond_consts) :]
-    const_avals = [*test.in_avals[: len(cond_consts)], *step.in_avals[: len(body_consts)]]
+    const_avals = [*test.in_avals[: len(cond_consts)], *mapped.in_avals[: len(body_consts)]]
 
     def goes_on(holds: Any, *values: Any) -> list[Any]:
         return [reduce_or(holds, (0,))]
 
     def run(*values: Any) -> list[Any]:
         for_test, for_step, (holds,), old = split_list(values, len(cond_consts), len(body_consts), 1)
-        new = jaxpr_as_fun(step)(*guard(holds, [*for_step, *old], [*body_consts, *carry]))
+        new = jaxpr_as_fun(mapped)(*guard(holds, [*for_step, *old], [*body_consts, *carry]))
         kept = [where(front_aligned(holds, 0, len(x.shape) - 1), x, y) for x, y in zip(new, old, strict=True)]
         return [*jaxpr_as_fun(test)(*for_test, *kept), *kept]
 
@@ -602,16 +403,10 @@ def _batched(
 
 
 @while_p.lowering
-def _lowering(
-    hlo: Any,
-    *operands: Any,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    checkpoints: int | None,
-) -> list[Any]:
-    cond_consts, body_consts, init = split_list(operands, cond_nconsts, body_nconsts)
+def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
+    loop = While(**params)
+    cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
+    cond_consts, body_consts, init = loop.split(operands)
 
     def test(carry: list[Any]) -> list[Any]:
         return emission.inlined(hlo, cond_jaxpr, [*cond_consts, *carry])

@@ -1,12 +1,12 @@
 """Reverse mode through loops of unknown length, in bounded memory.
 
-Linearised, a loop carries values and tangents, and is linear in the tangents. Transposed, it runs twice: forwards for
+Linearised, a loop carries values and tangents, and is linear in the tangents. Its transpose runs twice: forwards for
 the values, of which it keeps some (``checkpointing``), and backwards for the cotangents.
 
-The transposed loop is an operation, linear in the cotangents. Its own transpose is the loop that it came from. Its
-derivative with respect to the values is an operation too, whose transpose differentiates the loop of values and
-tangents in reverse: so the states of the backward pass are never kept, and gradients of gradients are not dearer in
-memory than gradients of a loop with more to carry.
+The transposed loop is an operation that is linear in the cotangents. Its own transpose is the loop that it came from.
+Its derivative with respect to the values is an operation too. To transpose that, we differentiate the loop of values
+and tangents in reverse. So the states of the backward pass are never kept: a gradient of a gradient needs no more
+memory than the gradient of a loop that carries more.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.control.checkpointing import reverse, run_keeping
-from pullback.control.common import dependent, record_in_parts, select, split_list, without_effects
-from pullback.control.loops import unknown_carry, while_p
+from pullback.control.common import without_effects
+from pullback.control.loops import While, unknown_carry, while_p
 from pullback.core.array import typeof
 from pullback.core.dtypes import tangent_dtype
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linear import LinearTrace, LinearTracer, is_linear
+from pullback.core.lists import merge_lists, select, split_list, spread
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import densify, instantiate, zeros_of
@@ -29,8 +30,10 @@ from pullback.primitives.slicing import front
 from pullback.transforms.custom.linear_map import Dims, LinearMap, linear_operation
 from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
+from pullback.transforms.interpreters.division import record_in_parts
 from pullback.transforms.interpreters.forward import jvp_flat
-from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, transpose_jaxpr
+from pullback.transforms.interpreters.jaxprs import transpose_jaxpr
 from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.marks import MarkingLinearTrace
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
@@ -66,7 +69,7 @@ class TransposedLoop(LinearMap):
         self.params = params
         self.function = params["body_jaxpr"]
         self.linear = tuple(linear)
-        _, consts, init = split_list(self.linear, params["cond_nconsts"], params["body_nconsts"])
+        _, consts, init = While(**params).split(self.linear)
         self.carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
         self.count = self.linear.count(False)
         self.out_avals = [a.update(dtype=tangent_dtype(a.dtype)) for a in select(operands, linear)]
@@ -77,14 +80,10 @@ class TransposedLoop(LinearMap):
 
     def merged(self, residuals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         """The operands of the loop."""
-        fixed, given = iter(residuals), iter(values)
-        return [next(given) if n else next(fixed) for n in self.linear]
+        return merge_lists(self.linear, residuals, values)
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        program = _program(
-            self.params["body_jaxpr"], self.params["cond_jaxpr"], self.params["cond_nconsts"],
-            self.params["body_nconsts"], self.params["checkpoints"], self.linear, tuple(self.carry),
-        )  # fmt: skip
+        program = _program(self.params["body_jaxpr"], While(**self.params), self.linear, tuple(self.carry))
         return jit_p.bind(*residuals, *tangents, jaxpr=program, name="while_transpose")  # type: ignore[no-any-return]
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
@@ -109,17 +108,15 @@ class TransposedLoop(LinearMap):
             return select(while_p.batch_rule(axis, operands, in_dims, **self.params)[0], self.carry)
 
         cts = [front(x, d, axis) for x, d in zip(args[count:], dims[count:], strict=True)]
-        trace = MarkingLinearTrace(state.trace, self.function)
-        return densify(transpose_flat(trace, run, avals, cts), avals), linear_dims
+        tape = MarkingLinearTrace(state.trace, self.function)
+        return densify(transpose_flat(tape, run, avals, cts), avals), linear_dims
 
 
 @cached_by_jaxpr
-def _program(
-    body: ClosedJaxpr, condition: ClosedJaxpr, cond_nconsts: int, body_nconsts: int, slots: int | None, linear: Flags,
-    carry: Flags,
-) -> ClosedJaxpr:  # fmt: skip
+def _program(body: ClosedJaxpr, loop: While, linear: Flags, carry: Flags) -> ClosedJaxpr:
     """The program of a transposed loop: from its other operands, and the cotangents of the carries that are linear."""
-    _, linear_consts, linear_init = split_list(linear, cond_nconsts, body_nconsts)
+    condition, cond_nconsts, _, body_nconsts, slots = loop
+    _, linear_consts, linear_init = loop.split(linear)
     count = len(body.in_avals)
     in_flags = [*linear_consts, *carry]
     step, step_inputs = dce_closed_jaxpr(without_effects(body), [not c for c in carry])
@@ -135,12 +132,12 @@ def _program(
 
     def run(*values: Any) -> list[Any]:
         rest = iter(values)
-        cond_consts, consts, init = split_list([None if n else next(rest) for n in linear], cond_nconsts, body_nconsts)
-        first = [x for x, c in zip(init, carry, strict=True) if not c]
+        cond_consts, consts, init = loop.split([None if n else next(rest) for n in linear])
+        moving = [not c for c in carry]
+        first = select(init, moving)
 
         def whole(state: Sequence[Any]) -> list[Any]:
-            given = iter(state)
-            return [None if c else next(given) for c in carry]
+            return spread(moving, state, None)
 
         def holds(state: Sequence[Any]) -> Any:
             return jaxpr_as_fun(test)(*select([*cond_consts, *whole(state)], test_inputs))[0]
@@ -170,9 +167,9 @@ by_residuals_p = linear_operation("while_transpose_derivative")
 
 def _tests_linear_values(linear: Flags, params: dict[str, Any]) -> bool:
     """Whether the condition of a loop depends on operands in which the loop is to be linear."""
-    own, consts, init = split_list(linear, params["cond_nconsts"], params["body_nconsts"])
+    own, consts, init = While(**params).split(linear)
     carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
-    return any(dependent(params["cond_jaxpr"], (*own, *carry)))
+    return any(partial_eval_jaxpr(params["cond_jaxpr"], (*own, *carry)).unknown_outputs)
 
 
 @while_p.record
@@ -189,8 +186,7 @@ def _transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     avals = params["body_jaxpr"].out_avals
     dense = [zeros_of(a) if ct is ZERO else ct for ct, a, c in zip(cts, avals, rule.carry, strict=True) if c]
     fixed = [x for x, n in zip(args, linear, strict=True) if not n]
-    found = iter(while_transpose_p.bind(*fixed, *dense, linear_map=rule))
-    return [next(found) if n else None for n in linear]
+    return spread(linear, while_transpose_p.bind(*fixed, *dense, linear_map=rule), None)
 
 
 # The derivative of the transposed loop with respect to its residuals ------------------------------------------------
@@ -216,8 +212,7 @@ class ByResiduals(LinearMap):
         return "while"
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        split, given = self.rule.count, iter(tangents)
-        ts = [next(given) if w else ZERO for w in self.which]
+        split, ts = self.rule.count, spread(self.which, tangents, ZERO)
         outs, found = jvp_flat(
             self.function,
             lambda *xs: self.rule.apply(xs[:split], xs[split:]),

@@ -7,6 +7,7 @@ leading axis. The program takes the three and gives the new carry, and what is s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,25 +16,18 @@ import numpy as np
 from pullback.control import emission
 from pullback.control.common import (
     INTERPRETED,
-    concrete,
-    dependent,
-    divisible,
     inlined,
     op_count,
-    partition_list,
     reordered,
     run_interpreted,
-    select,
-    split_list,
-    transposed,
     typed,
     zero_tangent,
 )
 from pullback.core.array import ArrayImpl, host_value, typeof
 from pullback.core.config import config
-from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, appended, jaxpr_as_fun, positions
 from pullback.core.linear import is_linear
+from pullback.core.lists import fixpoint, merge_lists, partition_list, select, split_list, spread
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import add_any
@@ -41,9 +35,14 @@ from pullback.primitives.shapes import moveaxis
 from pullback.primitives.slicing import front
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.interpreters.dce import close, dce_closed_jaxpr, live_equations
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr, cached_by_jaxpr, jvp_jaxpr
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
+from pullback.transforms.interpreters.division import record_in_parts
+from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
+from pullback.transforms.interpreters.remat import Policy, RematSplit, remat_steps
 from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.programs.jit_primitive import at_bottom, concrete
+from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
 
 scan_p = Primitive("scan", multiple_results=True, keeps_weak_type=False)
 
@@ -77,11 +76,11 @@ def bind(
 def hoist_loop_invariants(
     jaxpr: ClosedJaxpr, loop: Loop, consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """The final carry and the stacked results of a scan, without what the steps need not do.
+    """The final carry and the stacked results of a scan, after loop-invariant code motion.
 
-    What no step changes becomes a constant, and what a step only hands through is left out: a carry that the steps hand
-    on would be kept for each of them, if its value is needed backwards. What all steps compute alike is computed once,
-    and differentiated once.
+    A carry that no step changes becomes a constant: as a carry it would be kept for each step, if the backward pass
+    needs its value. A stacked result that is just an element is left out. What is the same in all steps is computed
+    once, and differentiated once.
     """
     simpler = _hoisted(jaxpr, len(consts), len(init))
     if simpler is None:
@@ -90,22 +89,23 @@ def hoist_loop_invariants(
     consts = [*consts, *fixed]
     once = jaxpr_as_fun(simpler.invariant)(*consts)
     carry, ys = bind(simpler.jaxpr, loop, [*select(consts, simpler.consts), *once], moving, xs)
-    rest, stacked = iter(carry), iter(ys)
-    return (
-        [x if f else next(rest) for x, f in zip(init, simpler.fixed, strict=True)],
-        [next(stacked) if k is None else xs[k] for k in simpler.through],
-    )
+    stacked = iter(ys)
+    return merge_lists(simpler.fixed, carry, fixed), [next(stacked) if k is None else xs[k] for k in simpler.through]
 
 
 class Hoisted(NamedTuple):
-    """A scan without what the steps need not do.
+    """A scan after loop-invariant code motion.
+
+    The step ``consts (a), carry (b, c), xs (x) -> carry (b, c + sin a + b), ys (x)`` becomes the step ``consts (b, s),
+    carry (c), xs (x) -> carry (c + s + b)`` and the program ``a, b -> s``.
 
     Attributes:
-      jaxpr: its program.
-      fixed: which of the carry no step changes; it comes after the constants.
-      through: for each stacked result, which of the elements it is, or None for a result of the program.
-      consts: which of these constants are left; what is computed once comes after them.
-      invariant: from these constants to what is computed once.
+      jaxpr: the smaller step.
+      fixed: for each carry, whether no step changes it: ``[True, False]``. Such a carry is appended to the constants.
+      through: for each stacked result, the index of the element that it is, or None: ``[0]``.
+      consts: for each constant, whether the step still reads it: ``[False, True]``. Results of ``invariant`` come after
+        those that it reads.
+      invariant: the program of the constants that runs once.
     """
 
     jaxpr: ClosedJaxpr
@@ -117,7 +117,7 @@ class Hoisted(NamedTuple):
 
 @cached_by_jaxpr
 def _hoisted(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Hoisted | None:
-    """A scan without what its steps need not do; None if there is no such thing."""
+    """A scan after loop-invariant code motion; None if nothing moves."""
     jaxpr = closed.jaxpr
     consts, carry, xs = split_list(jaxpr.invars, num_consts, num_carry)
     carry_outs, y_outs = split_list(jaxpr.outvars, num_carry)
@@ -126,7 +126,7 @@ def _hoisted(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Hoisted | 
     through = [elements.get(a) for a in y_outs]
     moving, constant = partition_list(carry, fixed)
     consts += constant
-    once, left = _invariant_equations(jaxpr, consts)
+    once, left, _ = _invariant_equations(jaxpr, consts)
     if not (once or constant or any(k is not None for k in through)):
         return None
     results = [*partition_list(carry_outs, fixed)[0], *(a for a, k in zip(y_outs, through, strict=True) if k is None)]
@@ -143,10 +143,13 @@ def _hoisted(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Hoisted | 
     )
 
 
-def _invariant_equations(jaxpr: Jaxpr, consts: Sequence[Var]) -> tuple[list[Eqn], list[Eqn]]:
-    """The equations of a program that all steps compute alike, and the others.
+def _invariant_equations(
+    jaxpr: Jaxpr, consts: Sequence[Var], may_grow: bool = False
+) -> tuple[list[Eqn], list[Eqn], set[Var]]:
+    """The equations of a program that all steps compute alike, the others, and the variables that are the same.
 
-    What is larger than what it is made of, such as a broadcast, stays: computed once, it would have to be stored.
+    Unless it ``may_grow``, what is larger than what it is made of, such as a broadcast, stays: computed once, it would
+    have to be stored.
     """
     fixed = set(consts)
     once: list[Eqn] = []
@@ -154,12 +157,12 @@ def _invariant_equations(jaxpr: Jaxpr, consts: Sequence[Var]) -> tuple[list[Eqn]
     for eqn in jaxpr.eqns:
         operands = {a for a in eqn.invars if type(a) is Var}
         grows = sum(v.aval.size for v in eqn.outvars) > sum(v.aval.size for v in operands)
-        if operands and operands <= fixed and not grows and not eqn.effect:
+        if operands <= fixed and (may_grow or (operands and not grows)) and not eqn.effect:
             once.append(eqn)
             fixed.update(eqn.outvars)
         else:
             left.append(eqn)
-    return once, left
+    return once, left, fixed
 
 
 @scan_p.abstract_eval
@@ -169,15 +172,9 @@ def _shape(
     expected = jaxpr.in_avals
     fixed = num_consts + num_carry
     expected = expected[:fixed] + [_stacked(a, length) for a in expected[fixed:]]
-    if len(avals) != len(expected) or any(
-        a.shape != b.shape or a.dtype != b.dtype for a, b in zip(avals, expected, strict=True)
-    ):
-        given, wanted = (", ".join(map(str, x)) for x in (avals, expected))
-        raise JaxprError(f"this scan takes ({wanted}), but was given ({given})")
+    check_types("this scan", avals, expected)
     outs = jaxpr.out_avals
-    for a, b in zip(outs, expected[num_consts:fixed], strict=False):
-        if a.shape != b.shape or a.dtype != b.dtype:
-            raise JaxprError(f"the program of this scan takes {b} as a carry, but gives {a}")
+    check_types("the next step of this scan", outs[:num_carry], expected[num_consts:fixed])
     return outs[:num_carry] + [_stacked(a, length) for a in outs[num_carry:]]
 
 
@@ -185,20 +182,14 @@ def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
     return aval.update(shape=(length, *aval.shape))
 
 
-@divisible(scan_p)
-def _dependence(operands: Flags, *, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **loop: Any) -> list[bool]:
-    consts, carry, xs = split_list(operands, num_consts, num_carry)
-    while True:
-        found = dependent(jaxpr, (*consts, *carry, *xs))
-        both = [c or f for c, f in zip(carry, found, strict=False)]
-        if both == carry:
-            return [*carry, *found[num_carry:]]
-        carry = both
+scan_p.record(partial(record_in_parts, scan_p))
 
 
 # Evaluation ----------------------------------------------------------------------------------------------------------
 
 
+@scan_p.impl
+@at_bottom
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     arrays = [concrete(x) for x in args]
     jaxpr: ClosedJaxpr = params["jaxpr"]
@@ -207,9 +198,6 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     from pullback.backends.one_operation import evaluate
 
     return evaluate(scan_p, arrays, params)  # type: ignore[no-any-return]
-
-
-scan_p.impl(_evaluate)
 
 
 def _interpret(
@@ -233,20 +221,19 @@ def _interpret(
         for column, y in zip(columns, outs[num_carry:], strict=True):
             column[i] = host_value(y)
     ys = [ArrayImpl(column, a.weak_type) for column, a in zip(columns, avals[num_carry:], strict=True)]
-    return [*(typed(x, a) for x, a in zip(carry, avals, strict=False)), *ys]
+    return [*typed(carry, jaxpr), *ys]
 
 
 # Forward differentiation ---------------------------------------------------------------------------------------------
 
 
-class JVPBody(NamedTuple):
-    """A step of values and tangents.
+class Step(NamedTuple):
+    """A transformed step of a scan, and what it concerns.
 
     Attributes:
-      jaxpr: from constants, their tangents, carry, its tangents, elements, their tangents, to carry, its tangents,
-        results, their tangents; only where there are tangents.
-      carry: for each carry, whether it has a tangent.
-      ys: for each other result, whether it has a tangent.
+      jaxpr: the transformed step.
+      carry: for each carry, whether it has a tangent, is mapped, or is left.
+      ys: the same for each stacked result.
     """
 
     jaxpr: ClosedJaxpr
@@ -255,22 +242,28 @@ class JVPBody(NamedTuple):
 
 
 @cached_by_jaxpr
-def _jvp_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, nonzero: Flags) -> JVPBody:
-    consts, carry, xs = split_list(nonzero, num_consts, num_carry)
-    ys = [False] * (len(closed.jaxpr.outvars) - num_carry)
-    while True:
-        both, nonzero_out = jvp_jaxpr(closed, (*consts, *carry, *xs), (*carry, *ys))
-        if nonzero_out[:num_carry] == carry:
-            break
-        carry = nonzero_out[:num_carry]
-    ys = nonzero_out[num_carry:]
+def _jvp_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, nonzero: Flags) -> Step:
+    """A step of values and tangents: constants ``a``, carry ``b`` -> ``b`` becomes ``a, da, b, db -> b, db``."""
+    consts, init, xs = split_list(nonzero, num_consts, num_carry)
+    nothing = [False] * (len(closed.jaxpr.outvars) - num_carry)
+
+    def step(carry: list[bool]) -> Any:
+        both, nonzero_out = jvp_jaxpr(closed, (*consts, *carry, *xs), (*carry, *nothing))
+        return nonzero_out[:num_carry], (both, nonzero_out[num_carry:])
+
+    carry, (both, ys) = fixpoint(step, init)
     inputs = with_tangents([consts, carry, xs])
     results = with_tangents([carry, ys])
-    return JVPBody(reordered(both, inputs, results), carry, ys)
+    return Step(reordered(both, inputs, results), carry, ys)
 
 
 def with_tangents(groups: Sequence[Flags]) -> list[int]:
-    """Where the values of each group, followed by their tangents, are in the list of all values and all tangents."""
+    """Values and tangents of each group, as indices into the list of all values and then all tangents.
+
+    Args:
+      groups: for each value, whether it has a tangent: for ``[a], [b]`` with both, ``a, b, da, db -> a, da, b, db``,
+        which is ``[0, 2, 1, 3]``.
+    """
     order: list[int] = []
     start, tangent = 0, sum(map(len, groups))
     for flags in groups:
@@ -297,9 +290,8 @@ def _jvp(
     results = scan_p.bind(*chain(*operands), jaxpr=body.jaxpr, **counts, **rest)
     outs, ts = [], []
     for values, flags in zip(split_list(results, counts["num_carry"]), (body.carry, body.ys), strict=True):
-        moving = iter(values[len(flags) :])
         outs += values[: len(flags)]
-        ts += [next(moving) if f else ZERO for f in flags]
+        ts += spread(flags, values[len(flags) :], ZERO)
     return outs, ts
 
 
@@ -309,16 +301,19 @@ def _jvp(
 class Split(NamedTuple):
     """A scan in two: what its known operands determine, and the rest, which takes residuals from the first.
 
+    With a known constant ``c``, a known carry ``k`` and an unknown carry ``u``, the step ``c, k, u -> k + 1, u * sin(c)
+    * cos(k)`` becomes ``invariant``: ``c -> sin(c)``; ``known``: ``c, k -> k + 1, cos(k)``; and ``unknown``: ``s, u, t
+    -> u * s * t``, where ``s`` is a constant, and ``t`` an element of a stacked residual.
+
     Attributes:
-      invariant: from the known constants to those residuals that are the same in all steps, and have to be computed.
-      known: the program of the first scan: from known constants, carry and elements to known carry, known results and
-        residuals that differ from step to step.
-      unknown: that of the second: its constants begin with residuals that all steps share, its elements with the
-        others.
+      invariant: computes the residuals that are the same in all steps, from the known constants.
+      known: the first scan's step. Stacked residuals are its last results.
+      unknown: the second scan's step. Shared residuals are its first constants, stacked ones its first elements.
       carry: for each carry, whether it is unknown.
-      ys: for each other result, whether it is unknown.
-      shared: where each residual that all steps share is, in the list of known constants and results of ``invariant``.
-      stacked: where each of the others is, in the list of known elements, known results and residuals of ``known``.
+      ys: for each stacked result, whether it is unknown.
+      shared: the shared residuals, as indices into the known constants and then the results of ``invariant``: ``[1]``.
+      stacked: the stacked residuals, as indices into the known elements, then the known stacked results, and then the
+        residuals that ``known`` computes: ``[0]``.
     """
 
     invariant: ClosedJaxpr
@@ -333,21 +328,22 @@ class Split(NamedTuple):
 @cached_by_jaxpr
 def _split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags) -> Split:
     """Cut a scan by which of its operands are unknown."""
-    consts, carry, xs = split_list(unknown, num_consts, num_carry)
-    count = len(closed.jaxpr.outvars) - num_carry
-    while True:
-        parts = partial_eval_jaxpr(closed, [*consts, *carry, *xs], [*carry, *[False] * count])
-        found, ys = parts.unknown_outputs[:num_carry], parts.unknown_outputs[num_carry:]
-        if found == carry:
-            break
-        carry = found
+    consts, init, xs = split_list(unknown, num_consts, num_carry)
+    nothing = [False] * (len(closed.jaxpr.outvars) - num_carry)
+
+    def step(carry: list[bool]) -> Any:
+        parts = partial_eval_jaxpr(closed, (*consts, *carry, *xs), (*carry, *nothing))
+        return parts.unknown_outputs[:num_carry], parts
+
+    carry, parts = fixpoint(step, init)
+    ys = parts.unknown_outputs[num_carry:]
     known = parts.known.jaxpr
     num_known = [len(flags) - sum(flags) for flags in (consts, carry, ys)]
     const_vars, _, x_vars = split_list(known.invars, *num_known[:2])
     carry_outs, y_outs, _ = split_list(known.outvars, *num_known[1:])
     values = [*known.invars, *known.outvars]
     residuals = [values[i] for i in parts.residual_sources]
-    fixed = _independent(known, const_vars)
+    once, _, fixed = _invariant_equations(known, [*known.constvars, *const_vars], may_grow=True)
     shared = [i for i, v in enumerate(residuals) if v in fixed]
     stacked = [i for i, v in enumerate(residuals) if v not in fixed]
     # Residuals that are constants, elements or stacked results anyway are not computed once more.
@@ -358,8 +354,8 @@ def _split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags)
     own_consts, own_carry, own_xs = split_list(rest, sum(consts), sum(carry))
     inputs = [*shared, *own_consts, *own_carry, *stacked, *own_xs]
     return Split(
-        _part(parts.known, const_vars, for_shared[len(const_vars) :], effects=False),
-        _part(parts.known, known.invars, [*carry_outs, *y_outs, *for_stacked[len(x_vars) + len(y_outs) :]]),
+        _part(parts.known, const_vars, once, for_shared[len(const_vars) :]),
+        _part(parts.known, known.invars, known.eqns, [*carry_outs, *y_outs, *for_stacked[len(x_vars) + len(y_outs) :]]),
         reordered(parts.unknown, inputs, range(sum(carry) + sum(ys))),
         carry,
         ys,
@@ -368,27 +364,17 @@ def _split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags)
     )
 
 
-def _independent(jaxpr: Jaxpr, inputs: Sequence[Var]) -> set[Any]:
-    """The variables of a program that depend on nothing but some of its inputs."""
-    found: set[Any] = {*jaxpr.constvars, *inputs}
-    for eqn in jaxpr.eqns:
-        if not eqn.effect and all(type(a) is not Var or a in found for a in eqn.invars):
-            found.update(eqn.outvars)
-    return found
-
-
-def _part(closed: ClosedJaxpr, inputs: Sequence[Var], results: Sequence[Any], effects: bool = True) -> ClosedJaxpr:
-    """The part of a program that gives some of its variables, from inputs that determine them."""
-    eqns, live = live_equations([eqn for eqn in closed.jaxpr.eqns if effects or not eqn.effect], results)
-    constvars = [v for v in closed.jaxpr.constvars if v in live]
+def _part(closed: ClosedJaxpr, inputs: Sequence[Var], eqns: Sequence[Eqn], results: Sequence[Any]) -> ClosedJaxpr:
+    """The part of a program that computes some of its variables from inputs that determine them."""
+    eqns, live = live_equations(eqns, results)
     values = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-    return close(Jaxpr(constvars, inputs, eqns, results), values)
+    return close(Jaxpr([v for v in values if v in live], inputs, eqns, results), values)
 
 
+@scan_p.partial_eval
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-    params = eqn.params
-    num_consts, num_carry = params["num_consts"], params["num_carry"]
-    parts = _split(params["jaxpr"], num_consts, num_carry, tuple(unknown))
+    num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
+    parts = _split(eqn.params["jaxpr"], num_consts, num_carry, tuple(unknown))
     # A carry that becomes unknown takes its initial value, known as it may be, to the second part.
     flags = [*unknown[:num_consts], *parts.carry, *unknown[num_consts + num_carry :]]
     consts, init, xs = (
@@ -398,62 +384,64 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     results = [*parts.carry, *parts.ys]
     known_outs, unknown_outs = partition_list(eqn.outvars, results)
 
-    def equation(jaxpr: ClosedJaxpr, consts: list[Any], init: list[Any], xs: list[Any], outs: list[Any]) -> Eqn:
-        counts = {"num_consts": len(consts), "num_carry": len(init)}
-        return Eqn(scan_p, [*consts, *init, *xs], {**params, **counts, "jaxpr": jaxpr}, outs, eqn.made_at, eqn.scope)
+    def part(jaxpr: ClosedJaxpr, consts: list[Any], init: list[Any], xs: list[Any], outs: list[Any]) -> list[Eqn]:
+        operands = [*consts, *init, *xs]
+        return if_needed(eqn.like(operands, outs, jaxpr=jaxpr, num_consts=len(consts), num_carry=len(init)))
 
     before, invariant = inlined(parts.invariant, consts[0])
-    computed = [Var(_stacked(a, params["length"])) for a in parts.known.out_avals[len(known_outs) :]]
-    first = equation(parts.known, consts[0], init[0], xs[0], [*known_outs, *computed])
+    computed = [Var(_stacked(a, eqn.params["length"])) for a in parts.known.out_avals[len(known_outs) :]]
+    first = part(parts.known, consts[0], init[0], xs[0], [*known_outs, *computed])
     shared_values, stacked_values = [*consts[0], *invariant], [*xs[0], *known_outs[len(init[0]) :], *computed]
     shared = [shared_values[i] for i in parts.shared]
     residuals = [stacked_values[i] for i in parts.stacked]
-    second = equation(parts.unknown, [*shared, *consts[1]], init[1], [*residuals, *xs[1]], unknown_outs)
-    known = [*before, first] if first.outvars or first.effect else before
-    return known, [second] if unknown_outs or second.effect else [], results
-
-
-scan_p.partial_eval(_partial_eval)
+    second = part(parts.unknown, [*shared, *consts[1]], init[1], [*residuals, *xs[1]], unknown_outs)
+    return [*before, *first], second, results
 
 
 # Dead code -----------------------------------------------------------------------------------------------------------
 
 
-class Smaller(NamedTuple):
-    """A scan without what is not needed.
-
-    Attributes:
-      jaxpr: the program of what is left.
-      inputs: for each operand, whether it is left.
-      results: for each result, whether it is left.
-    """
-
-    jaxpr: ClosedJaxpr
-    inputs: list[bool]
-    results: list[bool]
-
-
 @cached_by_jaxpr
-def _smaller(closed: ClosedJaxpr, num_consts: int, num_carry: int, used: Flags) -> Smaller:
-    carry, ys = list(used[:num_carry]), list(used[num_carry:])
+def _smaller(closed: ClosedJaxpr, num_consts: int, num_carry: int, used: Flags) -> tuple[Step, list[bool]]:
+    """A scan without what some of its results do not need, and which operands it takes."""
+    ys = used[num_carry:]
     others = [False] * num_consts, [False] * (len(closed.jaxpr.invars) - num_consts - num_carry)
-    while True:
-        smaller, inputs = dce_closed_jaxpr(closed, [*carry, *ys], [*others[0], *carry, *others[1]])
-        needed = inputs[num_consts : num_consts + num_carry]
-        if needed == carry:
-            return Smaller(smaller, inputs, [*carry, *ys])
-        carry = needed
+
+    def step(carry: list[bool]) -> Any:
+        smaller, inputs = dce_closed_jaxpr(closed, (*carry, *ys), (*others[0], *carry, *others[1]))
+        return inputs[num_consts : num_consts + num_carry], (smaller, inputs)
+
+    carry, (smaller, inputs) = fixpoint(step, used[:num_carry])
+    return Step(smaller, carry, list(ys)), inputs
 
 
-def _dce(used: list[bool], eqn: Eqn) -> Eqn | None:
+@scan_p.dce
+def _dce(used: list[bool], eqn: Eqn) -> Eqn:
     num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
-    smaller, inputs, results = _smaller(eqn.params["jaxpr"], num_consts, num_carry, tuple(used))
-    counts = {"num_consts": sum(inputs[:num_consts]), "num_carry": sum(results[:num_carry])}
-    params = {**eqn.params, **counts, "jaxpr": smaller}
-    return Eqn(scan_p, select(eqn.invars, inputs), params, select(eqn.outvars, results), eqn.made_at, eqn.scope)
+    smaller, inputs = _smaller(eqn.params["jaxpr"], num_consts, num_carry, tuple(used))
+    counts = {"num_consts": sum(inputs[:num_consts]), "num_carry": sum(smaller.carry)}
+    outvars = select(eqn.outvars, [*smaller.carry, *smaller.ys])
+    return eqn.like(select(eqn.invars, inputs), outvars, jaxpr=smaller.jaxpr, **counts)
 
 
-scan_p.dce(_dce)
+# What a policy of ``checkpoint`` keeps of each step ------------------------------------------------------------------
+
+
+@scan_p.remat
+def _remat(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> RematSplit:
+    num_consts, num_carry, length = (eqn.params[name] for name in ("num_consts", "num_carry", "length"))
+    steps = remat_steps(eqn.params["jaxpr"], tuple(wanted), policy, effects, num_consts, num_carry)
+    bound = [*eqn.outvars, *(Var(_stacked(a, length)) for a in steps.first.out_avals[len(eqn.outvars) :])]
+    first = eqn.like(eqn.invars, bound, jaxpr=steps.first)
+    # A carry that is kept, or not wanted, may be carried again all the same; nobody reads it.
+    outs = [
+        v if (w and i not in steps.kept) or i >= num_carry else Var(v.aval)
+        for i, (v, w) in enumerate(zip(eqn.outvars, wanted))
+    ]
+    operands = [*select(eqn.invars, steps.inputs), *[bound[i] for i in steps.taken]]
+    counts = {"num_consts": sum(steps.inputs[:num_consts]), "num_carry": sum(steps.results[:num_carry])}
+    again = eqn.like(operands, select(outs, steps.results), jaxpr=steps.again, **counts)
+    return RematSplit([first], if_needed(again), [bound[i] for i in steps.kept])
 
 
 # Transposition -------------------------------------------------------------------------------------------------------
@@ -463,15 +451,15 @@ scan_p.dce(_dce)
 def _step_back(closed: ClosedJaxpr, num_consts: int, num_carry: int, consts: Flags, xs: Flags) -> ClosedJaxpr:
     """A step of the transposed scan, which carries cotangents, and sums those of the constants.
 
+    The step ``consts (a, b), carry (c), xs (x, y) -> carry, ys``, linear in ``b``, ``c`` and ``x``, becomes the step
+    ``consts (a), carry (sum of cotangents of b, cotangent of carry), xs (cotangent of ys, y) -> carry (the same), ys
+    (cotangent of x)``.
+
     Args:
-      closed: a step that is linear in its carry, in some constants and in some elements.
+      closed: the step, which is linear in all of its carry.
       num_consts, num_carry: how many of its inputs are constants, and carry.
       consts: which constants it is linear in.
       xs: which elements it is linear in.
-
-    Returns:
-      A program from the other constants, the sums, the cotangents of the carry and of the other results, and the other
-      elements, to the new sums, the cotangents of the carry and of the elements.
     """
     back = transposed(closed, (*consts, *[True] * num_carry, *xs), (True,) * len(closed.jaxpr.outvars))
     const_avals, _, x_avals = split_list(closed.in_avals, num_consts, num_carry)
@@ -494,10 +482,10 @@ def _transpose(
 ) -> list[Any]:
     """All of the carry is linear: what is not has been computed apart."""
     loop = Loop(**rest)
-    jaxpr, used, results = _smaller(jaxpr, num_consts, num_carry, tuple(ct is not ZERO for ct in cts))
-    num_consts, num_carry = sum(used[:num_consts]), sum(results[:num_carry])
+    (jaxpr, carry, ys), used = _smaller(jaxpr, num_consts, num_carry, tuple(ct is not ZERO for ct in cts))
+    num_consts, num_carry = sum(used[:num_consts]), sum(carry)
     consts, init, xs = split_list(select(args, used), num_consts, num_carry)
-    ct_carry, ct_ys = split_list(select(cts, results), num_carry)
+    ct_carry, ct_ys = split_list(select(cts, [*carry, *ys]), num_carry)
     const_flags, init_flags, x_flags = (tuple(map(is_linear, group)) for group in (consts, init, xs))
     step = _step_back(jaxpr, num_consts, num_carry, const_flags, x_flags)
     sums = [zero_tangent(x.aval) for x in select(consts, const_flags)]
@@ -505,38 +493,27 @@ def _transpose(
     fixed_consts, fixed_xs = partition_list(consts, const_flags)[0], partition_list(xs, x_flags)[0]
     back = loop._replace(reverse=not loop.reverse)
     totals, ct_xs = hoist_loop_invariants(step, back, fixed_consts, [*sums, *seeds], [*ct_ys, *fixed_xs])
-    of_consts, of_init, of_xs = iter(totals[: len(sums)]), totals[len(sums) :], iter(ct_xs)
-    given = [next(of_consts) if n else None for n in const_flags]
-    given += [ct if n else None for ct, n in zip(of_init, init_flags, strict=True)]
-    given += [next(of_xs) if n else None for n in x_flags]
-    left = iter(given)
-    return [next(left) if u else None for u in used]
+    of_init = [ct if n else None for ct, n in zip(totals[len(sums) :], init_flags, strict=True)]
+    given = [*spread(const_flags, totals[: len(sums)], None), *of_init, *spread(x_flags, ct_xs, None)]
+    return spread(used, given, None)
 
 
 # Batching ------------------------------------------------------------------------------------------------------------
 
 
-class BatchedBody(NamedTuple):
-    """A step of a batch: its program; and for each carry and other result, whether it is mapped (then axis 0 is)."""
-
-    jaxpr: ClosedJaxpr
-    carry: list[bool]
-    ys: list[bool]
-
-
 @cached_by_jaxpr
-def _batched_body(
-    closed: ClosedJaxpr, axis_size: int, axis_name: Any, consts: Dims, init: Flags, rows: Dims
-) -> BatchedBody:
-    carry = list(init)
-    others = [False] * (len(closed.jaxpr.outvars) - len(carry))
-    while True:
-        dims = [*consts, *(0 if c else None for c in carry), *rows]
-        mapped, out_dims = batch_jaxpr(closed, axis_size, tuple(dims), axis_name, (*carry, *others))
+def _batched_body(closed: ClosedJaxpr, axis_size: int, axis_name: Any, consts: Dims, init: Flags, rows: Dims) -> Step:
+    """A step of a batch; what is mapped is so along axis 0."""
+    nothing = [False] * (len(closed.jaxpr.outvars) - len(init))
+
+    def step(carry: list[bool]) -> Any:
+        dims = (*consts, *(0 if c else None for c in carry), *rows)
+        mapped, out_dims = batch_jaxpr(closed, axis_size, dims, axis_name, (*carry, *nothing))
         found = [d is not None for d in out_dims]
-        if found[: len(carry)] == carry:
-            return BatchedBody(mapped, carry, found[len(carry) :])
-        carry = found[: len(carry)]
+        return found[: len(init)], (mapped, found[len(init) :])
+
+    carry, (mapped, ys) = fixpoint(step, init)
+    return Step(mapped, carry, ys)
 
 
 @scan_p.batch

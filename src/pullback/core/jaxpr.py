@@ -119,6 +119,10 @@ class Eqn:
         """The equation with some of its attributes replaced."""
         return Eqn(**_changed(self, changes, ("primitive", "invars", "params", "outvars", "made_at", "scope")))
 
+    def like(self, invars: Sequence[Atom], outvars: Sequence[Var], **params: Any) -> Eqn:
+        """The equation for other operands and results, with some parameters changed."""
+        return Eqn(self.primitive, list(invars), {**self.params, **params}, list(outvars), self.made_at, self.scope)
+
     @property
     def source_info(self) -> SourceInfo:
         """Where in the user's program it was written."""
@@ -316,9 +320,6 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
-    def read(atom: Atom) -> Any:
-        return env[atom] if type(atom) is Var else atom.val  # type: ignore[union-attr]
-
     place, scope = state.source_loc, state.scope
     try:
         for eqn in jaxpr.eqns:
@@ -327,14 +328,15 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
                 state.scope = eqn.scope.within(scope)
             elif state.scope is not scope:
                 state.scope = scope
-            out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+            operands = [env[a] if type(a) is Var else a.val for a in eqn.invars]  # type: ignore[union-attr]
+            out = eqn.primitive.bind(*operands, **eqn.params)
             if eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))
             else:
                 env[eqn.outvars[0]] = out
     finally:
         state.source_loc, state.scope = place, scope
-    return [read(a) for a in jaxpr.outvars]
+    return [env[a] if type(a) is Var else a.val for a in jaxpr.outvars]  # type: ignore[union-attr]
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:

@@ -133,7 +133,6 @@ class Primitive:
         self.tangent_rule: Rule | None = None
         self.transpose_rule: Rule | None = None
         self.linear_in: str | tuple[int, ...] | None = None
-        self.dependence_rule: Rule | None = None
         self.record_rule: Rule | None = None
         self.batch_rule: Rule | None = None
         self.lowering_rule: Rule | None = None
@@ -234,11 +233,6 @@ class Primitive:
         returns None if the operation is to be recorded as a whole.
         """
         self.record_rule = rule
-        return rule
-
-    def dependence(self, rule: F) -> F:
-        """Register ``rule(operands, **params) -> flags``: which results depend on some of the operands."""
-        self.dependence_rule = rule
         return rule
 
     def dce(self, rule: F) -> F:

@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.control.common import op_count, split_list
+from pullback.control.common import op_count
 from pullback.control.loops import while_loop
 from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from pullback.core.lists import split_list
 from pullback.core.types import ShapedArray
 from pullback.primitives.indexing import dynamic_update_slice
 from pullback.primitives.slicing import concatenate, stack
-from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import jit_p
 

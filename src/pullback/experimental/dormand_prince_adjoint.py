@@ -24,10 +24,11 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.control.checkpointing import element, integer, with_element
-from pullback.control.common import op_count, select, split_list
+from pullback.control.common import op_count
 from pullback.control.loops import while_loop
 from pullback.core import tree
 from pullback.core.jaxpr import jaxpr_as_fun
+from pullback.core.lists import select, split_list
 from pullback.experimental.dormand_prince import (
     UNROLLED_BACKWARDS,
     Derivatives,

@@ -19,21 +19,12 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.control.common import (
-    aval_difference,
-    interned,
-    known,
-    leaf_names,
-    leaves_of,
-    reordered,
-    select,
-    split_list,
-    tree_difference,
-)
+from pullback.control.common import aval_difference, interned, known, leaf_names, leaves_of, reordered, tree_difference
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, typeof
 from pullback.core.errors import ArgumentError, ControlFlowError, DtypeError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
+from pullback.core.lists import select, split_list
 from pullback.core.types import ShapedArray
 from pullback.experimental.dormand_prince import Problem, first_step, of_type, solve
 from pullback.experimental.dormand_prince_adjoint import adjoint
@@ -47,7 +38,8 @@ from pullback.transforms.derivatives.jvp import jvp
 from pullback.transforms.derivatives.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
-from pullback.transforms.interpreters.jaxprs import cached_by_jaxpr, jvp_jaxpr
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
+from pullback.transforms.interpreters.jaxprs import jvp_jaxpr
 from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 

@@ -7,7 +7,8 @@ import typing as _typing
 
 from pullback.control.associative import associative_scan
 from pullback.control.conditional import cond, cond_p, switch
-from pullback.control.loops import fori_loop, while_loop, while_p
+from pullback.control.fori_loop import fori_loop
+from pullback.control.loops import while_loop, while_p
 from pullback.control.scan import map, scan
 from pullback.control.scan_primitive import scan_p
 from pullback.control.solves import custom_linear_solve, custom_root

@@ -22,7 +22,7 @@ from pullback.transforms.checkpoint.checkpoint_policies import (
     everything_saveable,
     nothing_saveable,
 )
-from pullback.transforms.checkpoint.checkpoint_primitive import Options, bind
+from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
 from pullback.transforms.checkpoint.eager_remat import eager_remat, keeps
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.functions.api_boundary import transformed
@@ -93,7 +93,7 @@ def checkpoint(
     if type(prevent_cse) is not bool:
         raise ArgumentError(f"checkpoint of {name_of(fun)}: prevent_cse must be True or False, got {prevent_cse!r}")
     static = _static(fun, static_argnums, static_argnames)
-    options = Options(policy, prevent_cse, False)
+    options = {"policy": policy, "prevent_cse": prevent_cse, "differentiated": False}
     maker = functools.partial(
         checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
         static_argnames=static_argnames,
@@ -140,7 +140,7 @@ def _static(fun: Any, argnums: Any, argnames: Any) -> _Static:
     return tuple(sorted({*nums, *by_name})), tuple(sorted({*names, *by_position}))
 
 
-def _results(fun: Any, static: _Static, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _results(fun: Any, static: _Static, options: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a call of a checkpointed function, under the current trace."""
     nums, names = static
     fixed = {i % len(args) for i in nums if -len(args) <= i < len(args)}
@@ -161,13 +161,16 @@ def _results(fun: Any, static: _Static, options: Options, args: tuple[Any, ...],
     return call.result(outs)
 
 
-def _outs(call: FlatFunction, options: Options, arrays: Sequence[Any], name_input: Callable[[int], str]) -> list[Any]:
+def _outs(
+    call: FlatFunction, options: dict[str, Any], arrays: Sequence[Any], name_input: Callable[[int], str]
+) -> list[Any]:
     """The results of a call, flat: by running the function again, or by a program."""
-    keeps_nothing = options.policy is None or options.policy is nothing_saveable
+    policy = options["policy"]
+    keeps_nothing = policy is None or policy is nothing_saveable
     if not is_traced_ahead(state.trace):
         if keeps_nothing:
             return eager_remat(call.fun, call, arrays)
-        if options.policy is everything_saveable or not keeps(state.trace):
+        if policy is everything_saveable or not keeps(state.trace):
             return call(*arrays)
     try:
         closed, captured = hoisted(stage_flat(call.fun, call, [typeof(x) for x in arrays], _STAGING, name_input))
@@ -178,7 +181,7 @@ def _outs(call: FlatFunction, options: Options, arrays: Sequence[Any], name_inpu
         if not (keeps_nothing and state.trace.eager):
             raise _explained(error) from None
         return eager_remat(call.fun, call, arrays)  # under vmap the values that are not mapped are known
-    return bind(closed, options, [*arrays, *captured])
+    return checkpoint_p.bind(*arrays, *captured, jaxpr=closed, **options)  # type: ignore[no-any-return]
 
 
 _STAGING = "checkpoint"

@@ -8,6 +8,7 @@ from typing import Any
 
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
 
 DceRule = Callable[[list[bool], Eqn], Eqn | None]
 
@@ -59,6 +60,7 @@ def dce_jaxpr(
     return Jaxpr(constvars, list(compress(jaxpr.invars, used_inputs)), eqns, results), used_inputs
 
 
+@cached_by_jaxpr
 def dce_closed_jaxpr(
     closed: ClosedJaxpr, used_outputs: Sequence[bool], instantiate: Sequence[bool] | bool = False
 ) -> tuple[ClosedJaxpr, list[bool]]:

@@ -1,21 +1,16 @@
 """Transformations of jaxprs to jaxprs, for operations that hold programs.
 
-Each runs a jaxpr through the interpreter of the transformation while it is being staged. The results are
-kept as long as the jaxpr that was given lives.
+Each runs a jaxpr through the interpreter of the transformation while it is being staged.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, MutableMapping, Sequence
-from functools import wraps
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from pullback.core.array import typeof
-from pullback.core.config import config
 from pullback.core.dtypes import tangent_dtype
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
-from pullback.core.registry import Registry
 from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import zeros_of
@@ -23,73 +18,12 @@ from pullback.primitives.elementwise import add
 from pullback.primitives.shapes import broadcast_in_dim, moveaxis
 from pullback.transforms.interpreters.batch import batch_flat
 from pullback.transforms.interpreters.dce import flags
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.marks import MarkingLinearTrace
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.interpreters.transpose import transpose_flat
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def cached_by_jaxpr(
-    transform: Callable[Concatenate[ClosedJaxpr, P], R],
-) -> Callable[Concatenate[ClosedJaxpr, P], R]:
-    """Keep the results of a transformation of jaxprs, as long as the jaxpr that it was given lives.
-
-    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
-    >>> count = cached_by_jaxpr(lambda closed: [len(closed.eqns)])
-    >>> closed = make_jaxpr(lambda x: x)(1.0)
-    >>> count(closed) is count(closed)
-    True
-    """
-
-    @wraps(transform)
-    def cached(closed: ClosedJaxpr, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        key = (
-            transform, _hashable(args), _hashable(tuple(sorted(kwargs.items()))), config.trace_context,
-            tuple(state.axes.items()),
-        )  # fmt: skip
-        try:
-            results = closed._derived
-        except AttributeError:
-            results = _begin(closed)
-        try:
-            return results[key]  # type: ignore[no-any-return]
-        except KeyError:
-            pass
-        # Of threads that make it at the same time, all go on with the result of the first that is ready.
-        return results.setdefault(key, transform(closed, *args, **kwargs))  # type: ignore[no-any-return]
-
-    return cached
-
-
-_transformed: Registry[ClosedJaxpr] = Registry()
-_beginning = threading.Lock()
-caches: list[MutableMapping[Any, Any]] = []
-"""What is kept of programs elsewhere than in them, which ``clear_caches`` empties too."""
-
-
-def _begin(closed: ClosedJaxpr) -> dict[Any, Any]:
-    """The results that are kept of a program of which none were."""
-    with _beginning:
-        if not hasattr(closed, "_derived"):
-            closed._derived = {}
-    _transformed.add(closed)
-    return closed._derived
-
-
-def forget() -> None:
-    """Drop all results that were kept."""
-    for cache in caches:
-        cache.clear()
-    for closed in _transformed.living():
-        closed._derived.clear()
-
-
-def _hashable(x: Any) -> Any:
-    return tuple(map(_hashable, x)) if isinstance(x, (list, tuple)) else x
 
 
 @cached_by_jaxpr

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, positions
 from pullback.core.types import ShapedArray
 from pullback.transforms.interpreters.dce import close, flags, live_equations
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
 
 PartialEvalRule = Callable[[list[bool], Eqn], tuple[list[Eqn], list[Eqn], list[bool]]]
 
@@ -22,6 +23,7 @@ class PartialEvaluation(NamedTuple):
       residual_avals: the types of the residuals.
       residual_sources: where each residual is found in the list of the known inputs followed by the results
         of ``known``: a residual that is an input, or a result anyway, is not returned once more.
+      recomputes: whether ``unknown`` computes again what ``known`` has computed.
     """
 
     known: ClosedJaxpr
@@ -29,6 +31,7 @@ class PartialEvaluation(NamedTuple):
     unknown_outputs: list[bool]
     residual_avals: list[ShapedArray]
     residual_sources: list[int]
+    recomputes: bool = False
 
     def residuals(self, known_inputs: Sequence[Any], known_results: Sequence[Any]) -> list[Any]:
         """The residuals, from what ``known`` was given and what it gave."""
@@ -41,6 +44,7 @@ class PartialEvaluation(NamedTuple):
         return [next(unknown if u else known) for u in self.unknown_outputs]
 
 
+@cached_by_jaxpr
 def partial_eval_jaxpr(
     closed: ClosedJaxpr, unknown_inputs: Sequence[bool], instantiate: Sequence[bool] | bool = False
 ) -> PartialEvaluation:

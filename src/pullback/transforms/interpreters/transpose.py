@@ -14,6 +14,7 @@ from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import add_any
 from pullback.transforms.functions.arguments import name_of, out_leaf
+from pullback.transforms.interpreters.division import divide
 from pullback.transforms.interpreters.marks import mark
 
 
@@ -73,9 +74,10 @@ def is_affine(node: LinearVar, trace: Trace) -> bool:
     results = trace.process(primitive, at_zero, node.params)
     if not primitive.multiple_results:
         return _is_nonzero(results)
-    dependence = primitive.dependence_rule  # a loop computes values beside what is linear
-    linear = [True] * len(results) if dependence is None else dependence(list(map(is_linear, operands)), **node.params)
-    return any(depends and _is_nonzero(x) for x, depends in zip(results, linear, strict=True))
+    dependent = [True] * len(results)
+    if primitive.partial_eval_rule is not None:  # a loop computes values beside what is linear
+        dependent = divide(primitive, node.params, operands, tuple(map(is_linear, operands))).dependent
+    return any(depends and _is_nonzero(x) for x, depends in zip(results, dependent, strict=True))
 
 
 def _may_be_nonzero(x: Any) -> bool:

@@ -230,7 +230,7 @@ def clear_caches() -> None:
 
     >>> clear_caches()
     """
-    from pullback.transforms.interpreters.jaxprs import forget
+    from pullback.transforms.interpreters.derived import forget
 
     for cache in all_caches.living():
         cache.clear()

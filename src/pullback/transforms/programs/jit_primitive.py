@@ -1,43 +1,19 @@
-"""The primitive ``jit``: a program within a program, which every transformation maps to another such program.
-
-The mapped programs are kept as long as the one they came from, so that nothing is traced or compiled twice.
-"""
+"""The primitive ``jit``: a program that is compiled; and how operations without a host rule are evaluated."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core.array import SCALARS, ArrayImpl, as_array, signature_of
 from pullback.core.config import config
-from pullback.core.errors import JaxprError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
-from pullback.core.linear import LinearTracer, is_linear
-from pullback.core.trace import EvalTrace, Primitive, Tracer, leaked
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.jaxprs import (
-    batch_jaxpr,
-    cached_by_jaxpr,
-    jvp_jaxpr,
-    linearize_jaxpr,
-    transpose_jaxpr,
-)
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
+from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from pullback.core.trace import EvalTrace, Primitive, Tracer, leaked, state
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.programs import offload_thresholds as offload_thresholds  # which changes some host rules
+from pullback.transforms.programs.program_primitive import program_primitive
 
-jit_p = Primitive("jit", multiple_results=True, keeps_weak_type=False)
-
-
-@jit_p.abstract_eval
-def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, name: str) -> list[ShapedArray]:
-    expected = jaxpr.in_avals
-    if len(avals) != len(expected) or any(
-        a.shape != b.shape or a.dtype != b.dtype for a, b in zip(avals, expected, strict=True)
-    ):
-        given, wanted = (", ".join(map(str, x)) for x in (avals, expected))
-        raise JaxprError(f"the program {name} takes ({wanted}), but was given ({given})")
-    return jaxpr.out_avals
+jit_p = program_primitive("jit")
 
 
 # Evaluation --------------------------------------------------------------------------------------------------------
@@ -54,16 +30,34 @@ def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[An
     """The results of a program for concrete arrays, compiled for the device on which they are."""
     from pullback.backends.devices import device_for
 
-    arrays = [_concrete(x) for x in args]
+    arrays = [concrete(x) for x in args]
     device, asked_for = device_for(map(signature_of, arrays), name)
     return _program(closed, name, device)(arrays, asked_for)  # type: ignore[no-any-return]
 
 
-def _concrete(x: Any) -> ArrayImpl:
+def concrete(x: Any) -> ArrayImpl:
+    """An operand of an operation that is evaluated.
+
+    Raises:
+      UnexpectedTracerError: it is a tracer that leaked.
+    """
     array = x if isinstance(x, ArrayImpl) else as_array(x)
     if isinstance(array, Tracer):
         raise leaked(array)
     return array  # type: ignore[return-value]
+
+
+def at_bottom(evaluate: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """An impl rule that runs other operations, which no transformation sees."""
+
+    def impl(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        outer, state.trace = state.trace, state.bottom
+        try:
+            return evaluate(args, params)
+        finally:
+            state.trace = outer
+
+    return impl
 
 
 def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -75,7 +69,7 @@ def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
         return primitive.decomposition_rule(*args, **params)
     from pullback.backends.one_operation import evaluate
 
-    return evaluate(primitive, [x if type(x) in SCALARS else _concrete(x) for x in args], params)
+    return evaluate(primitive, [x if type(x) in SCALARS else concrete(x) for x in args], params)
 
 
 def _run(args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -89,97 +83,7 @@ jit_p.impl(_run)
 EvalTrace.without_host_rule = staticmethod(_evaluate)
 
 
-# Differentiation ---------------------------------------------------------------------------------------------------
-
-
-@jit_p.jvp
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, name: str) -> Any:
-    nonzero = tuple(t is not ZERO for t in tangents)
-    given = [t for t in tangents if t is not ZERO]
-    count = len(jaxpr.jaxpr.outvars)
-    if any(type(t) is LinearTracer for t in given):
-        # What does not depend on the tangents is one program, and what is linear in them another, which is recorded.
-        parts = linearize_jaxpr(jaxpr, nonzero)
-        results = jit_p.bind(*primals, jaxpr=parts.primal, name=name)
-        values = [*primals, *results]
-        residuals = [values[i] for i in parts.residual_sources]
-        outs, ts = results[:count], jit_p.bind(*residuals, *given, jaxpr=parts.linear, name=name)
-        has_tangent = parts.nonzero_tangents
-    else:
-        both, has_tangent = jvp_jaxpr(jaxpr, nonzero)
-        results = jit_p.bind(*primals, *given, jaxpr=both, name=name)
-        outs, ts = results[:count], results[count:]
-    rest = iter(ts)
-    return outs, [next(rest) if n else ZERO for n in has_tangent]
-
-
-@cached_by_jaxpr
-def _transposed(closed: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool]) -> ClosedJaxpr:
-    smaller, _ = dce_closed_jaxpr(closed, nonzero, instantiate=True)
-    return transpose_jaxpr(smaller, linear)
-
-
-@jit_p.transpose
-def _transpose(cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, name: str) -> list[Any]:
-    linear = tuple(map(is_linear, args))
-    nonzero = tuple(ct is not ZERO for ct in cts)
-    fixed = [x for x in args if not is_linear(x)]
-    back = _transposed(jaxpr, linear, nonzero)
-    results = iter(jit_p.bind(*fixed, *(ct for ct in cts if ct is not ZERO), jaxpr=back, name=name))
-    return [next(results) if n else None for n in linear]
-
-
-# Batching ----------------------------------------------------------------------------------------------------------
-
-
-@jit_p.batch
-def _batch(
-    axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: ClosedJaxpr, name: str
-) -> tuple[list[Any], list[int | None]]:
-    mapped, out_dims = batch_jaxpr(jaxpr, axis.size, tuple(dims), axis.name)
-    return jit_p.bind(*args, jaxpr=mapped, name=name), out_dims
-
-
-# Programs within programs ------------------------------------------------------------------------------------------
-
-
-@cached_by_jaxpr
-def _smaller(closed: ClosedJaxpr, used: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
-    return dce_closed_jaxpr(closed, used)
-
-
-def _dce(used: list[bool], eqn: Eqn) -> Eqn | None:
-    smaller, used_inputs = _smaller(eqn.params["jaxpr"], used)
-    invars = [a for a, u in zip(eqn.invars, used_inputs, strict=True) if u]
-    outvars = [v for v, u in zip(eqn.outvars, used, strict=True) if u]
-    return Eqn(jit_p, invars, {**eqn.params, "jaxpr": smaller}, outvars, eqn.made_at, eqn.scope)
-
-
-jit_p.dce(_dce)
-
-
-@cached_by_jaxpr
-def _cut(closed: ClosedJaxpr, unknown: Sequence[bool]) -> Any:
-    return partial_eval_jaxpr(closed, unknown)
-
-
-def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-    parts = _cut(eqn.params["jaxpr"], tuple(unknown))
-    known_inputs = [a for a, u in zip(eqn.invars, unknown, strict=True) if not u]
-    unknown_inputs = [a for a, u in zip(eqn.invars, unknown, strict=True) if u]
-    known_outs = [v for v, u in zip(eqn.outvars, parts.unknown_outputs, strict=True) if not u]
-    unknown_outs = [v for v, u in zip(eqn.outvars, parts.unknown_outputs, strict=True) if u]
-    computed = [Var(a) for a in parts.known.out_avals[len(known_outs) :]]
-    bound = [*known_outs, *computed]
-    residuals = parts.residuals(known_inputs, bound)
-    first = Eqn(jit_p, known_inputs, {**eqn.params, "jaxpr": parts.known}, bound, eqn.made_at, eqn.scope)
-    operands = [*residuals, *unknown_inputs]
-    second = Eqn(jit_p, operands, {**eqn.params, "jaxpr": parts.unknown}, unknown_outs, eqn.made_at, eqn.scope)
-    known = [first] if bound or first.effect else []
-    return known, [second] if unknown_outs or second.effect else [], parts.unknown_outputs
-
-
-jit_p.partial_eval(_partial_eval)
+# Compilation -------------------------------------------------------------------------------------------------------
 
 
 @jit_p.lowering

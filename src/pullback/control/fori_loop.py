@@ -1,0 +1,160 @@
+"""``fori_loop``: a loop over integers, which is a ``scan`` if their number is known, and otherwise a ``while_loop``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from pullback.control.common import Carry, check_checkpoints, known, leaves_of
+from pullback.control.loops import run_while
+from pullback.control.progress import Bar, check_progress
+from pullback.control.scan import checked_unroll, run_scan
+from pullback.control.scan_primitive import Loop
+from pullback.core import dtypes, tree
+from pullback.core.array import Array, as_array, typeof
+from pullback.core.config import config
+from pullback.core.errors import ControlFlowError, OperandError
+from pullback.primitives.elementwise import add, convert_element_type, lt_p, sub
+from pullback.transforms.functions.api_boundary import api_boundary
+
+
+@api_boundary
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[..., Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+    checkpoints: int | None = None,
+    progress: bool | str = False,
+) -> Any:
+    """Apply a function for each integer from ``lower`` to ``upper - 1``.
+
+    If both bounds are integers known in Python it is a :func:`scan`, otherwise a :func:`while_loop`.
+
+    Args:
+      lower: the first integer; or a float, to count in steps of one from there.
+      upper: the one after the last; there are no steps if it is not larger.
+      body_fun: ``body_fun(i, carry) -> carry``, of the same tree, shapes and dtypes.
+      init_val: the carry of the first step, a tree of arrays. Weakly typed numbers take the dtype that ``body_fun``
+        gives them.
+      unroll: how many steps one round of the compiled loop takes, as for ``scan``; only if the bounds are known.
+      checkpoints: how many states are kept for reverse mode; by default all if the bounds are known, and otherwise as
+        for ``while_loop``.
+      progress: whether to show a progress bar, or a text to show beside it; this needs the library ``tqdm``.
+
+    Returns:
+      The carry after the last step.
+
+    Raises:
+      ControlFlowError: ``body_fun`` gives another carry than it takes; or the bounds are no integer scalars, or of
+        different dtypes (a TypeError and ValueError).
+
+    >>> print(fori_loop(1, 5, lambda i, product: i * product, 1))
+    24
+    """
+    check_callable(body_fun, "fori_loop")
+    check_checkpoints("fori_loop", checkpoints)
+    check_progress("fori_loop", progress)
+    first, last = _bounds(lower, upper)
+    if progress:
+        body_fun = _with_bar(body_fun, first, last, progress)
+    leaves, treedef = leaves_of(init_val, "fori_loop", "init_val")
+    start, stop = known(first), known(last)
+    if start is None or stop is None or not dtypes.is_integer(first.dtype):
+        if unroll is not None:
+            raise ControlFlowError(
+                "fori_loop: unroll needs integer bounds that are known in Python, but one of them is traced or a "
+                "float; leave it out"
+            )
+        return _unbounded(first, last, body_fun, leaves, treedef, checkpoints)
+    if config.disable_jit:
+        value = tree.unflatten(treedef, leaves)
+        for i in range(int(start), int(stop)):
+            value = body_fun(convert_element_type(as_array(i), first.dtype, first.weak_type), value)
+        return value
+    length = max(int(stop) - int(start), 0)
+    loop = Loop(length, False, checked_unroll("fori_loop", unroll or 1, length))
+    return _bounded(first, loop, body_fun, leaves, treedef, checkpoints)
+
+
+def _bounded(
+    first: Array, loop: Loop, body_fun: Any, leaves: list[Array], treedef: Any, checkpoints: int | None
+) -> Any:
+    """A loop of a number of steps that is known in Python."""
+
+    def step(i: Any, *tracers: Any) -> Any:
+        return (add(i, 1), body_fun(i, tree.unflatten(treedef, tracers))), None
+
+    carry = Carry([first, *leaves], treedef, ["i"])
+    outs, _, _ = run_scan("fori_loop", body_fun, step, carry, [], tree.structure(None), loop, checkpoints)
+    return tree.unflatten(treedef, outs[1:])
+
+
+def _with_bar(body_fun: Callable[..., Any], first: Array, last: Array, progress: bool | str) -> Callable[..., Any]:
+    """A step that also moves a progress bar, which is shown at once."""
+    bar, total = Bar(progress), sub(last, first)
+    bar.start(total)
+
+    @wraps(body_fun)
+    def step(i: Any, carry: Any) -> Any:
+        carry = body_fun(i, carry)
+        bar.tick(add(sub(i, first), 1), total)
+        return carry
+
+    return step
+
+
+def _unbounded(
+    first: Array, last: Array, body_fun: Any, leaves: list[Array], treedef: Any, checkpoints: int | None
+) -> Any:
+    """A loop from one integer to another that are not known in Python."""
+
+    def step(i: Any, upper: Any, *tracers: Any) -> Any:
+        return (add(i, 1), upper, body_fun(i, tree.unflatten(treedef, tracers))), None
+
+    def test(i: Any, upper: Any, *tracers: Any) -> Any:
+        return lt_p.bind(i, upper)
+
+    carry = Carry([first, last, *leaves], treedef, ["i", "upper"])
+    return tree.unflatten(treedef, run_while("fori_loop", body_fun, test, body_fun, step, carry, checkpoints)[2:])
+
+
+def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
+    """The bounds as arrays of one dtype."""
+    arrays = []
+    for x, name in ((lower, "lower"), (upper, "upper")):
+        try:
+            array = as_array(x)
+        except OperandError as error:
+            raise type(error)(f"fori_loop: the bound {name}: {error}") from None
+        if array.shape != () or not (dtypes.is_integer(array.dtype) or dtypes.is_float(array.dtype)):
+            raise ControlFlowError(
+                f"fori_loop: the bound {name} must be an integer or a float of no axes, got one of type {typeof(array)}"
+            )
+        arrays.append(array)
+    first, last = arrays
+    if first.dtype != last.dtype:
+        if not (first.weak_type or last.weak_type) or dtypes.is_integer(first.dtype) != dtypes.is_integer(last.dtype):
+            raise ControlFlowError(
+                f"fori_loop: the bounds must have one dtype, but lower is {typeof(first)} and upper is {typeof(last)}. "
+                "Convert one of them."
+            )
+        dtype = last.dtype if first.weak_type else first.dtype
+        for x, name in ((first, "lower"), (last, "upper")):
+            if dtypes.is_integer(dtype) and x.dtype != dtype and not _holds(dtype, x):
+                raise ControlFlowError(
+                    f"fori_loop: the bound {name}, {x!r}, does not fit into {dtype}, the dtype of the other bound"
+                )
+        first, last = (convert_element_type(x, dtype) for x in (first, last))
+    return first, last
+
+
+def _holds(dtype: Any, x: Array) -> bool:
+    """Whether an integer surely does not change in another dtype."""
+    limits, value = dtypes.iinfo(dtype), known(x)
+    own = dtypes.iinfo(x.dtype)
+    least, most = (own.min, own.max) if value is None else (int(value), int(value))
+    return bool(limits.min <= least and most <= limits.max)
