@@ -17,6 +17,7 @@ from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, OperandError
 from pullback.primitives.elementwise import add, convert_element_type, lt_p, sub
 from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable
 
 
 @api_boundary
