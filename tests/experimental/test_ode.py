@@ -43,12 +43,6 @@ EAGER_AND_JIT = pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager"
 TIGHT = {"rtol": 1e-10, "atol": 1e-10}
 
 
-@pytest.fixture
-def x64():
-    with enable_x64():
-        yield
-
-
 # Problems ------------------------------------------------------------------------------------------------------------
 
 

@@ -21,7 +21,6 @@ from pullback.backends import hlo_sorting, programs
 from pullback.backends.devices import default_device
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, host_value, typeof
-from pullback.core.config import enable_x64
 from pullback.core.errors import IndexRangeError
 from pullback.primitives import contraction, random_bits, shapes, slicing, sorting
 from pullback.primitives import reductions as red
@@ -94,10 +93,7 @@ def assert_compiled_is_host(
     return outs
 
 
-@pytest.fixture(autouse=True)
-def _wide() -> Any:
-    with enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("all_in_x64")
 
 
 @pytest.fixture

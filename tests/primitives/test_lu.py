@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+from helpers import random
 
 import pullback.numpy as jnp
 import pullback.scipy.linalg as jsl
@@ -31,12 +32,6 @@ Function = Callable[..., Any]
 BOOLEANS = (False, True)
 BOTH = pytest.mark.parametrize("compile_", [lambda f: f, jit], ids=["host", "compiled"])
 DTYPES = pytest.mark.parametrize("dtype", ["float64", "complex128"])
-
-
-def random(*shape: int, dtype: Any = np.float64) -> Any:
-    rng = np.random.default_rng(shape)
-    values = rng.normal(size=shape) + (1j * rng.normal(size=shape) if np.dtype(dtype).kind == "c" else 0)
-    return values.astype(dtype)
 
 
 def names(closed: Any) -> list[str]:
