@@ -81,14 +81,14 @@ def ugly_point(spec: Spec, letter: str) -> list[Any]:
 
 
 def selected(rows: Sequence[Spec]) -> list[tuple[Spec, str]]:
-    """Rows and dtypes: all dtypes for the first row of an operation, for each of the others two of them in turn."""
+    """Rows and dtypes: all dtypes for the first row of an operation, for each of the others one of them in turn."""
     seen: Counter[str] = Counter()
     pairs = []
     for spec in rows:
         index = seen[spec.operation]
         seen[spec.operation] += 1
         ugly = spec.ugly and spec.samples[0].shape == ()
-        pairs.append((spec, "".join(spec.dtypes if index == 0 or ugly else spread(spec.dtypes, index - 1, 2))))
+        pairs.append((spec, "".join(spec.dtypes if index == 0 or ugly else spread(spec.dtypes, index - 1, 1))))
     return pairs
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import assert_close
+from helpers import assert_close, spread
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_programs import Program, programs
@@ -305,20 +305,33 @@ def differentiates_a_program(names: Sequence[str]) -> bool:
     return any(name in ("jit", "make_jaxpr") for name in names[first:])
 
 
-@pytest.mark.parametrize("names", COMPOSITIONS, ids=written)
-@pytest.mark.parametrize("kind", KINDS)
+SHORT = [names for names in COMPOSITIONS if len(names) < 3]
+LONG = [names for names in COMPOSITIONS if len(names) == 3]
+BY_KIND = [(kind, names) for kind in KINDS for names in SHORT]
+BY_KIND += [(kind, names) for i, names in enumerate(LONG) for kind in spread(KINDS, i, 1)]
+"""Every composition of two with every kind of rule; every composition of three with one, or, exhaustively, with all."""
+
+
+def shown(x: Any) -> str:
+    return x if isinstance(x, str) else written(x)
+
+
+@pytest.mark.parametrize(("kind", "names"), BY_KIND, ids=shown)
 def test_every_composition_of_three(kind: str, names: Sequence[str]) -> None:
     check(kind, sine(kind), names)
 
 
 OTHERS = [name for name in CASES if name != "sine"]
-CHOSEN = [(kind, case, names) for kind in KINDS for case in OTHERS for names in COMPOSITIONS if len(names) <= 2] + [
-    (KINDS[i % len(KINDS)], OTHERS[i % len(OTHERS)], names) for i, names in enumerate(COMPOSITIONS) if len(names) == 3
+CHOSEN = [
+    (kind, case, names)
+    for (i, case), (j, names) in itertools.product(enumerate(OTHERS), enumerate(SHORT))
+    for kind in spread(KINDS, i + j, 1)
 ]
-"""The other cases, with every composition of two; and every composition of three, with one of the cases."""
+CHOSEN += [(KINDS[i % len(KINDS)], OTHERS[i % len(OTHERS)], names) for i, names in enumerate(LONG)]
+"""The other cases, with every composition of two, by kinds in turn; every composition of three with one case."""
 
 
-@pytest.mark.parametrize(("kind", "case", "names"), CHOSEN, ids=lambda x: x if isinstance(x, str) else written(x))
+@pytest.mark.parametrize(("kind", "case", "names"), CHOSEN, ids=shown)
 def test_other_functions(kind: str, case: str, names: Sequence[str]) -> None:
     if case == "closures" and differentiates_a_program(names):
         with pytest.raises(ClosedOverError, match="Pass the value as an argument"):

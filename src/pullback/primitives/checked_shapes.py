@@ -76,6 +76,11 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
     """The array repeated to a shape, where its axis ``i`` becomes the axis ``broadcast_dimensions[i]``.
 
+    Args:
+      operand: an array.
+      shape: the shape of the result.
+      broadcast_dimensions: for each axis of the operand, which axis of the result it becomes.
+
     Raises:
       ShapeError: the shapes and axes do not fit (a TypeError and a ValueError).
 
@@ -91,6 +96,12 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
 
 def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Any:
     """The elements in another shape, read in the order of the axes ``dimensions``.
+
+    Args:
+      operand: an array.
+      new_sizes: the shape of the result, of equally many elements.
+      dimensions: all axes of the operand, in the order in which they are read, the last one fastest; as they are by
+        default.
 
     Raises:
       ShapeError: the sizes do not fit (a TypeError and a ValueError).
@@ -155,6 +166,11 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
     """The array with the axes from ``start_dimension`` to before ``stop_dimension`` made into one.
+
+    Args:
+      operand: an array.
+      start_dimension: the first of the axes.
+      stop_dimension: the axis after the last of them; None for all that follow.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -223,6 +239,11 @@ def concatenate(operands: Any, dimension: int) -> Any:
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """The array cut along an axis into parts of the given sizes, which must be those of all of it.
 
+    Args:
+      operand: an array.
+      sizes: the sizes of the parts along the axis.
+      axis: along which axis.
+
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
     >>> [x.tolist() for x in lax.split(pnp.arange(5), (2, 3))]
@@ -252,6 +273,11 @@ def iota(dtype: Any, size: int) -> Any:
 
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
     """0, 1, 2, ... along one axis of an array.
+
+    Args:
+      dtype: a dtype of numbers.
+      shape: the shape of the result.
+      dimension: the axis along which the numbers rise.
 
     >>> from pullback import lax
     >>> print(lax.broadcasted_iota("int32", (2, 3), 0))
@@ -290,6 +316,12 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None) -> Any:
     """An array of one value, of the shape and dtype of another unless they are given.
 
+    Args:
+      x: an array.
+      fill_value: a scalar.
+      dtype: the dtype of the result; that of ``x`` by default.
+      shape: the shape of the result; that of ``x`` by default.
+
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
     >>> print(lax.full_like(pnp.ones(2), 7))
@@ -326,6 +358,12 @@ def slice(
 ) -> Any:
     """The elements from ``start_indices`` to before ``limit_indices`` along each axis.
 
+    Args:
+      operand: an array.
+      start_indices: the first position along each axis.
+      limit_indices: the position after the last one.
+      strides: the distance of neighbours along each axis; 1 by default.
+
     Raises:
       ShapeError: limits that do not fit (a TypeError and a ValueError).
 
@@ -342,6 +380,13 @@ def slice(
 
 def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
     """A slice along one axis; indices may count from the end, and None is the one or the other end.
+
+    Args:
+      operand: an array.
+      start_index: the first position.
+      limit_index: the position after the last one.
+      stride: the distance of neighbours.
+      axis: along which axis.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -363,6 +408,12 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
     """The part of the array at one position of an axis.
+
+    Args:
+      operand: an array.
+      index: the position; a negative one counts from the end.
+      axis: along which axis.
+      keepdims: whether to leave the axis, with size one.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -448,6 +499,13 @@ def _scatter(primitive: Primitive, what: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"The array with the windows at ``scatter_indices`` {what}; see XLA's operation semantics.\n\n"
+        "    Args:\n      operand: an array.\n"
+        "      scatter_indices: index vectors along the last axis, integers.\n"
+        "      updates: the windows, of the dtype of ``operand``.\n"
+        "      dimension_numbers: which axes are which.\n"
+        "      indices_are_sorted: a promise that the index vectors are in order.\n"
+        "      unique_indices: a promise that no two windows overlap.\n"
+        "      mode: what becomes of windows that are not inside.\n\n"
         "    Raises:\n      DtypeError, ShapeError: operands that do not fit each other or the dimension numbers."
     )
     return function
@@ -496,7 +554,12 @@ def _position(primitive: Primitive, what: str) -> Callable[..., Any]:
         return bind(primitive, x, axes=axes, index_dtype=dtypes.canonicalize_dtype(index_dtype))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The position of the first {what} element along an axis, in an integer dtype."
+    function.__doc__ = (
+        f"The position of the first {what} element along an axis, in an integer dtype.\n\n"
+        "    Args:\n      operand: an array of real numbers or booleans.\n"
+        "      axis: along which axis, which is not in the result.\n"
+        "      index_dtype: the dtype of the result, to which all positions have to fit."
+    )
     return function
 
 
@@ -513,7 +576,11 @@ def _cumulative(primitive: Primitive, what: str) -> Callable[..., Any]:
         return bind(primitive, x, axis=axis_position(name, axis, len(x.shape)), reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The {what} of the elements up to each one along an axis; from each one on if ``reverse``."
+    function.__doc__ = (
+        f"The {what} of the elements up to each one along an axis; from each one on if ``reverse``.\n\n"
+        "    Args:\n      operand: an array.\n      axis: along which axis.\n"
+        "      reverse: whether to begin with the last element."
+    )
     return function
 
 
@@ -554,6 +621,12 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
     """Keys in ascending order along an axis, and values in the order of their keys.
 
+    Args:
+      keys: an array.
+      values: an array of the same shape.
+      dimension: along which axis.
+      is_stable: whether values of equal keys keep their order.
+
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
     >>> print(lax.sort_key_val(pnp.array([3, 1, 2]), pnp.array([30, 10, 20]))[1])
@@ -565,6 +638,11 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     """The ``k`` largest elements along an axis, in descending order, and their positions.
+
+    Args:
+      operand: an array of real numbers.
+      k: how many, at most the size of the axis.
+      axis: along which axis.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -634,6 +712,13 @@ def dot(
 ) -> Any:
     """The product of two vectors, of two matrices, or of a matrix and a vector; or what the dimension numbers say.
 
+    Args:
+      lhs, rhs: arrays; of different dtypes they are converted to their common one.
+      dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``; None for the usual
+        product.
+      precision: accepted for compatibility.
+      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+
     Raises:
       DtypeError, ShapeError: operands that do not fit each other.
 
@@ -655,6 +740,10 @@ def dot(
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     """The products of matrices in the last two axes, for each index of the others, which are equal.
+
+    Args:
+      lhs, rhs: arrays of shapes ``(..., n, k)`` and ``(..., k, m)``.
+      precision: accepted for compatibility.
 
     Raises:
       DtypeError, ShapeError: operands that do not fit each other.
