@@ -11,7 +11,7 @@ OTHER_PYTHONS ?= 3.12 3.13
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test coverage test-all-pythons test-processors mutants lint bench clean
+.PHONY: help cookbook examples test test-exhaustive coverage test-all-pythons test-processors mutants lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -25,16 +25,30 @@ examples: .venv/runtime.stamp ## run every example
 test: .venv/dev.stamp ## run the tests and doctests (PYTEST_ARGS adds options)
 	.venv/bin/python -m pytest -n 2 $(PYTEST_ARGS)
 
-coverage: .venv/dev.stamp ## the same, and which lines they reach
+# The usual run pairs dtypes, modes and transformations with each other; this one multiplies them.
+test-exhaustive: .venv/dev.stamp ## the same, every combination of dtypes, modes and transformations
+	PULLBACK_EXHAUSTIVE=1 .venv/bin/python -m pytest -n 2 $(PYTEST_ARGS)
+
+coverage: .venv/dev.stamp ## the tests, and which lines they reach
 	.venv/bin/python -m pytest -n 2 --cov --cov-report=term $(PYTEST_ARGS)
 
 test-all-pythons: test $(OTHER_PYTHONS:%=test-python-%) ## the tests on 3.12 and 3.13 too, where they are installed
+
+# What depends on the version of Python: how functions, classes, threads and exceptions are treated.
+ON_PYTHON = tests/core tests/transforms tests/control tests/mutants tests/numpy/test_interop.py \
+    tests/numpy/test_operators.py tests/numpy/test_numpy_on_concrete.py tests/numpy/test_promotion_modes.py \
+    tests/test_*.py src/pullback
+# What depends on the release of the compiler, of which Python 3.12 and later have a newer one.
+ON_COMPILER = tests/backends tests/grid/test_compiled.py tests/primitives/test_compiled_arrays.py \
+    tests/primitives/test_compiled_indexing.py
+# What test-python-% runs: by default everything.
+TESTS ?=
 
 # Where the interpreter is missing this says so and succeeds: not every machine has them all.
 test-python-%:
 	@if python=$$(.ci/find-python $*); then \
 	    $(MAKE) --no-print-directory .venv-$*/dev.stamp PYTHON="$$python" && \
-	    .venv-$*/bin/python -m pytest -n 2 $(PYTEST_ARGS); \
+	    .venv-$*/bin/python -m pytest -n 2 $(PYTEST_ARGS) $(TESTS); \
 	else \
 	    echo "Python $* is not installed here: its tests are skipped"; \
 	fi

@@ -1,16 +1,20 @@
-"""What all tests share: jaxprs are checked, random examples are always the same, the user's cache is left alone."""
+"""What all tests share: checked jaxprs, the same random examples in each run, a cache and a time limit; fixtures."""
 
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
+from helpers import SECONDS, time_limit
 from hypothesis import HealthCheck, settings
 
-from pullback.core.config import config
+from pullback.core.config import config, enable_x64
 
 config.update("enable_checks", True)
 
@@ -30,6 +34,36 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("pullback")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Any:
+    """A test that hangs fails."""
+    with time_limit(SECONDS):
+        return (yield)
+
+
+@pytest.fixture
+def x64() -> Iterator[None]:
+    """A test in 64 bits."""
+    with enable_x64():
+        yield
+
+
+@pytest.fixture(scope="module")
+def all_in_x64() -> Iterator[None]:
+    """A file of tests in 64 bits."""
+    with enable_x64():
+        yield
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    """Without the garbage collector: reference counting must free everything."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

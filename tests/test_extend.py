@@ -454,3 +454,54 @@ def test_tangents_know_their_types_however_much_led_to_them() -> None:
     (slope,) = vjp(f, 1.0)[1](1.0)
     np.testing.assert_allclose(slope, jvp(f, (1.0,), (1.0,))[1], rtol=1e-5)
     np.testing.assert_allclose(slope, linearize(f, 1.0)[1](1.0), rtol=1e-5)
+
+
+# Rules of new kinds --------------------------------------------------------------------------------------------------
+
+
+def degrees(f: Callable[..., Any]) -> Callable[..., int]:
+    """A transformation: the degree of a polynomial, from those of its arguments."""
+    degree = extend.RuleKind("degree")
+    of_derivatives = {
+        e.primitive.name: e.primitive for e in make_jaxpr(grad(lambda x: jnp.sin(x) * jnp.exp(x)))(1.0).eqns
+    }
+    for p in (lax.add_p, lax.sub_p, of_derivatives["add_any"]):
+        degree(p)(lambda x, y: max(x, y))
+    degree(lax.mul_p)(lambda x, y: x + y)
+    degree(lax.integer_pow_p)(lambda x, *, y: x * y)
+    degree(lax.neg_p)(lambda x: x)
+    inner = make_jaxpr(jit(jnp.negative))(1.0).eqns[0].primitive
+
+    def run(closed: Any, *args: int) -> list[int]:
+        known = dict(zip(closed.jaxpr.invars, args, strict=True)) | dict.fromkeys(closed.jaxpr.constvars, 0)
+        read = lambda v: 0 if isinstance(v, extend.core.Literal) else known[v]
+        for eqn in closed.eqns:
+            out = degree.needed(eqn.primitive, "degrees")(*map(read, eqn.invars), **eqn.params)
+            known.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+        return [read(v) for v in closed.jaxpr.outvars]
+
+    degree(inner)(lambda *args, jaxpr, name: run(jaxpr, *args))
+    return lambda *args: run(make_jaxpr(f)(*[1.0] * len(args)), *args)[0]
+
+
+def test_rules_of_a_new_kind_at_existing_operations() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return (x * y - 3.0) ** 2 + jit(lambda x: -x * x * x)(x)
+
+    assert degrees(f)(1, 1) == 4
+    assert degrees(f)(2, 0) == 6
+    assert degrees(grad(f))(1, 1) == 3  # of a derivative, whose operations are the same
+    with pytest.raises(errors.MissingRuleError, match="the primitive 'sin' has no degree rule, which degrees needs"):
+        degrees(jnp.sin)(1)
+
+
+def test_kinds_of_rules_by_name() -> None:
+    kind = extend.RuleKind("cost")
+    p = extend.Primitive("of_some_cost")
+    assert kind.of(p) is None
+    assert kind(p)(len) is len
+    assert kind.of(p) is len is kind.needed(p, "counting")
+    assert repr(kind) == "RuleKind('cost')"
+    for name in ("two words", 3, ""):
+        with pytest.raises(errors.ArgumentError, match="needs a name that is an identifier"):
+            extend.RuleKind(name)  # type: ignore[arg-type]

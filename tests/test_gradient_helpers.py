@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ import pullback
 import pullback.numpy as pnp
 from pullback import grad, hessian, jacfwd, jacrev, jit, jvp, linearize, value_and_grad, vjp, vmap
 from pullback.core import tree
-from pullback.core.config import enable_x64
 from pullback.custom_derivatives import (
     clip_gradient,
     clip_gradient_norm,
@@ -268,13 +267,7 @@ def newton(a: Any) -> Any:
 square_root = implicit_function(lambda z, a: z**2 - a, newton)
 
 
-@pytest.fixture
-def in_64_bits() -> Iterator[None]:
-    with enable_x64():
-        yield
-
-
-@pytest.mark.usefixtures("in_64_bits")
+@pytest.mark.usefixtures("x64")
 class TestImplicitFunctions:
     def test_every_order_of_a_square_root(self, way: Any) -> None:
         f, exact = square_root, pnp.sqrt

@@ -164,6 +164,11 @@ def visualize(fun: Callable[..., Any]) -> Callable[..., Drawing]:
 def input_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> list[str]:
     """How a function calls each leaf of its arguments.
 
+    Args:
+      fun: the function.
+      args: its positional arguments, each a tree.
+      kwargs: its keyword arguments.
+
     >>> input_names(lambda w, *xs: 0, ({"a": 1.0}, 2.0, 3.0), {"k": 4.0})
     ["w['a']", 'xs[0]', 'xs[1]', 'k']
     """

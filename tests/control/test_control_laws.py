@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers import assert_close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_programs import Program, programs, random_like
@@ -15,7 +16,6 @@ import pullback.numpy as jnp
 from pullback import custom_jvp, custom_vjp, disable_jit, grad, jit, jvp, lax, make_jaxpr, vjp, vmap
 from pullback.core import tree
 from pullback.core.array import as_array
-from pullback.core.config import enable_x64
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.jaxpr_check import check_jaxpr
 
@@ -24,20 +24,7 @@ few = settings(max_examples=4)
 fewer = settings(max_examples=2)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _in_64_bits() -> Iterator[None]:
-    with enable_x64():
-        yield
-
-
-def assert_close(got: Any, expected: Any, tolerance: float = 1e-9) -> None:
-    got_leaves, got_tree = tree.flatten(got)
-    expected_leaves, expected_tree = tree.flatten(expected)
-    assert got_tree == expected_tree
-    for a, b in zip(got_leaves, expected_leaves, strict=True):
-        a, b = np.asarray(a), np.asarray(b)
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * max(1, np.abs(b).max(initial=0)))
+pytestmark = pytest.mark.usefixtures("all_in_x64")
 
 
 # Functions of (carry, xs, weights), each a tuple of arrays, and the same in Python --------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers import EXHAUSTIVE, chosen
 from scipy.integrate import solve_ivp
 
 import pullback.numpy as pnp
@@ -41,12 +42,6 @@ from pullback.experimental.ode import odeint
 
 EAGER_AND_JIT = pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
 TIGHT = {"rtol": 1e-10, "atol": 1e-10}
-
-
-@pytest.fixture
-def x64():
-    with enable_x64():
-        yield
 
 
 # Problems ------------------------------------------------------------------------------------------------------------
@@ -233,6 +228,19 @@ MODES = {
     "jacfwd": lambda loss: jacfwd(loss, ALL),
     "grad of jvp": directional,
 }
+
+
+def some_compiled(modes, *compiled):
+    """Each mode in one way, those that are named compiled and the others eager; in both in the exhaustive run."""
+    cases = [(mode, wrap) for mode in modes for wrap in ("eager", "jit")]
+    if not EXHAUSTIVE:
+        cases = [(mode, "jit" if mode in compiled else "eager") for mode in modes]
+    ways = {"eager": lambda f: f, "jit": jit}
+    return pytest.mark.parametrize(
+        ("mode", "wrap"), [pytest.param(mode, ways[wrap], id=f"{mode}-{wrap}") for mode, wrap in cases]
+    )
+
+
 SECOND = {
     "forward over reverse": lambda loss: hessian(loss, ALL),
     "reverse over reverse": lambda loss: jacrev(jacrev(loss, ALL), ALL),
@@ -241,16 +249,14 @@ SECOND = {
 }
 
 
-@EAGER_AND_JIT
-@pytest.mark.parametrize("mode", MODES)
+@some_compiled(MODES, "value_and_grad", "grad of jvp")
 def test_first_derivatives(mode, wrap, x64):
     expected = MODES[mode](loss_of(exactly))(*point())
     assert_like(wrap(MODES[mode](loss_of(solved)))(*point()), expected)
 
 
 @pytest.mark.slow
-@EAGER_AND_JIT
-@pytest.mark.parametrize("mode", SECOND)
+@some_compiled(chosen(["forward over reverse", "reverse over forward"], list(SECOND)), "forward over reverse")
 def test_second_derivatives(mode, wrap, x64):
     expected = hessian(loss_of(exactly), ALL)(*point())
     assert_like(wrap(SECOND[mode](loss_of(solved)))(*point()), expected, rtol=1e-5, atol=3e-7)

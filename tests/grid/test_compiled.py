@@ -1,8 +1,8 @@
 """For every row of the table of operations: compiled, it gives what it gives on the host.
 
 Equal dtypes, shapes and weak types; values within a few units in the last place; zeros of the same sign, infinities
-and NaN in the same places, also for zeros, infinities, NaN and the extremes of the dtype as operands. All dtypes of a
-row are compiled into one program, since compiling takes most of the time.
+and NaN in the same places, also for zeros, infinities, NaN and the extremes of the dtype as operands. Rows and
+dtypes of an operation are compiled together, since compiling takes most of the time.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import spread
 from nn_specs import NN
 from numpy_specs import NUMPY
 from specs import LETTERS, PRIMITIVES, Spec, numbered
@@ -27,6 +28,10 @@ from pullback.core.config import enable_x64
 ROWS = numbered([*PRIMITIVES, *NUMPY, *NN])
 ULPS = 8
 """How far the two may be apart, in units in the last place of the largest part of an operand's or result's size."""
+
+
+TOGETHER = 24
+"""How many cases are compiled into one program."""
 
 
 def compiled(f: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
@@ -72,32 +77,53 @@ def ugly_values(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return np.where((values != 0) & (np.abs(values) < least), np.copysign(least, values), values).astype(dtype)
 
 
+def has_ugly_point(spec: Spec) -> bool:
+    return spec.ugly and spec.samples[0].shape == ()
+
+
 def ugly_point(spec: Spec, letter: str) -> list[Any]:
     values = ugly_values(LETTERS[letter])
     grid = np.meshgrid(*[values] * len(spec.samples), indexing="ij") if len(spec.samples) > 1 else [values]
     return [np.ascontiguousarray(x) for x in grid]
 
 
-@pytest.mark.parametrize("spec", ROWS, ids=[s.name for s in ROWS])
-def test_compiled_is_host(spec: Spec) -> None:
+def by_operation(rows: Sequence[Spec]) -> dict[str, list[tuple[Spec, str]]]:
+    """The rows of each operation with their dtypes: all for the first row, one in turn for each of the others."""
+    found: dict[str, list[tuple[Spec, str]]] = {}
+    for spec in rows:
+        others = found.setdefault(spec.operation, [])
+        whole = not others or has_ugly_point(spec)
+        others.append((spec, "".join(spec.dtypes if whole else spread(spec.dtypes, len(others) - 1, 1))))
+    return found
+
+
+OPERATIONS = by_operation(ROWS)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_compiled_is_host(operation: str) -> None:
     for letters, x64 in (("dD", True), ("hbfFisuw?", False)):
         with enable_x64(x64):
-            cases = [(d, arrays(spec.point(d)), False) for d in spec.dtypes if d in letters]
-            if spec.ugly and spec.samples[0].shape == ():
-                cases += [(d, arrays(ugly_point(spec, d)), True) for d in spec.dtypes if d in letters and d not in "hb"]
-            if not cases:
-                continue
-            counts = [len(args) for _, args, _ in cases]
+            pairs = [(spec, d) for spec, dtypes_ in OPERATIONS[operation] for d in dtypes_ if d in letters]
+            cases = [(spec, d, arrays(spec.point(d)), False) for spec, d in pairs]
+            cases += [
+                (spec, d, arrays(ugly_point(spec, d)), True)
+                for spec, d in pairs
+                if has_ugly_point(spec) and d not in "hb"
+            ]
+            for begin in range(0, len(cases), TOGETHER):
+                check(cases[begin : begin + TOGETHER])
 
-            def every_case(*flat: Any, counts: Sequence[int] = counts) -> list[Any]:
-                rest, out = list(flat), []
-                for n in counts:
-                    out.append(leaves(spec.function(*rest[:n])))
-                    rest = rest[n:]
-                return out
 
-            got = iter(compiled(every_case, [x for _, args, _ in cases for x in args]))
-            for letter, args, ugly in cases:
-                for expected in leaves(spec.function(*args)):
-                    what = f"{letter}{', ugly' if ugly else ''}, operands {[host_value(x) for x in args]}"
-                    assert_close(next(got), expected, ULPS * spec.tolerance, what, ugly, spec.signed_zeros)
+def check(cases: Sequence[tuple[Spec, str, list[Any], bool]]) -> None:
+    """Compare cases, compiled as one program, with the host."""
+
+    def every_case(*flat: Any) -> list[Any]:
+        operands = iter(flat)
+        return [leaves(spec.function(*[next(operands) for _ in args])) for spec, _, args, _ in cases]
+
+    got = iter(compiled(every_case, [x for _, _, args, _ in cases for x in args]))
+    for spec, letter, args, ugly in cases:
+        for expected in leaves(spec.function(*args)):
+            what = f"{spec.name}, {letter}{', ugly' if ugly else ''}, operands {[host_value(x) for x in args]}"
+            assert_close(next(got), expected, ULPS * spec.tolerance, what, ugly, spec.signed_zeros)

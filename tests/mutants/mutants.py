@@ -195,6 +195,14 @@ MUTANTS = (
         '"numpy_rank_promotion", "default_device",',
         ["tests/transforms/test_jit.py::test_configuration_is_part_of_the_key"],
     ),
+    # The same for operands of different ranks.
+    Mutant(
+        "promotion of ranks is not part of the key",
+        "core/config.py",
+        '"threefry_partitionable", "numpy_rank_promotion",',
+        '"threefry_partitionable",',
+        ["tests/transforms/test_jit.py::test_configuration_is_part_of_the_key"],
+    ),
     # A loop runs on the device that was the default before.
     Mutant(
         "the device is not part of the key",

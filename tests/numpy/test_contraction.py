@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import pullback.numpy as jnp
 from pullback import jvp, lax, make_jaxpr, vjp, vmap
-from pullback.core.config import enable_x64
 from pullback.core.errors import OperandError, ShapeError
 
 RNG = np.random.default_rng(0)
@@ -24,12 +23,6 @@ RNG = np.random.default_rng(0)
 def normal(*shape: int, dtype: Any = np.float64) -> np.ndarray[Any, Any]:
     x = RNG.normal(size=shape)
     return (x + 1j * RNG.normal(size=shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
-
-
-@pytest.fixture
-def x64() -> Iterator[None]:
-    with enable_x64(True):
-        yield
 
 
 def check(got: Any, expected: Any, tolerance: float = 1e-5) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import value
 from hypothesis import given
 from hypothesis import strategies as st
 
 import pullback
 import pullback.numpy as pnp
-from pullback.core.array import ArrayImpl
 from pullback.core.config import enable_x64
 from pullback.core.errors import (
     ArgumentError,
@@ -25,11 +25,6 @@ from pullback.core.errors import (
 )
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.numpy import diagonals, indexing
-
-
-def value(x: Any) -> Any:
-    assert type(x) is ArrayImpl
-    return np.asarray(x)
 
 
 def same(x: Any, want: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from helpers import array
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,10 +23,6 @@ from pullback.numpy import statistics as stats
 
 NAN, INF = np.nan, np.inf
 RNG = np.random.default_rng(3)
-
-
-def array(x: Any, dtype: Any = "float32") -> Any:
-    return as_array(np.asarray(x, dtype))
 
 
 @contextmanager

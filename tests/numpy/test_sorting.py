@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from helpers import array
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,10 +25,6 @@ POINT = RNG.permutation(24).reshape(2, 3, 4) / 10 - 1.15
 floats = st.lists(st.sampled_from([NAN, -INF, -1.5, -0.0, 0.0, 1.0, 2.5, INF]), max_size=12)
 integers = st.lists(st.integers(-3, 3), max_size=12)
 DTYPES = ["bool", "int8", "uint32", "float16", "float32", "float64", "complex64"]
-
-
-def array(x: Any, dtype: Any = "float32") -> Any:
-    return as_array(np.asarray(x, dtype))
 
 
 def same(actual: Any, expected: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from helpers import spread
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_gather_scatter import CLIP, FILL, PROMISE, ROWS, SCATTERS, cases
@@ -134,8 +135,11 @@ def test_slices_at_computed_places(seed: int, dtype: Any) -> None:
 # Indices of every width, and their extremes ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("size", [3, 128, 300])
+SIZES = [(d, size) for d in INTEGERS[:4] for size in (3, 128, 300)]
+SIZES += [(d, size) for i, d in enumerate(INTEGERS[4:]) for size in spread([3, 300, 128], i, 1)]
+
+
+@pytest.mark.parametrize(("dtype", "size"), SIZES)
 def test_indices_of_any_width(dtype: str, size: int) -> None:
     """The size of the operand may not fit into the dtype of the indices, nor an index into that of the others."""
     info = np.iinfo(dtype)

@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from helpers import value
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,11 +29,6 @@ SCATTERS = {
     "scatter_min": np.minimum,
     "scatter_max": np.maximum,
 }
-
-
-def value(x: Any) -> Any:
-    assert type(x) is ArrayImpl
-    return np.asarray(x)
 
 
 class Case:

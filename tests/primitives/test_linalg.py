@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import helpers
 import numpy as np
 import pytest
 import scipy.linalg
@@ -43,10 +44,7 @@ def positive_definite(*shape: int, dtype: Any = np.float32) -> Any:
     return (x @ x.swapaxes(-1, -2).conj() + np.eye(shape[-1])).astype(dtype)
 
 
-def random(*shape: int, dtype: Any = np.float32) -> Any:
-    rng = np.random.default_rng(shape)
-    values = rng.normal(size=shape) + (1j * rng.normal(size=shape) if np.dtype(dtype).kind == "c" else 0)
-    return values.astype(dtype)
+random = partial(helpers.random, dtype=np.float32)
 
 
 # Refusals ----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import plain
 
 import pullback.numpy as jnp
 from pullback import custom_jvp, custom_vjp, jit, jvp
@@ -16,10 +17,6 @@ Function = Callable[..., Any]
 
 x3 = jnp.asarray([0.0, 1.0, 2.0])
 ones4 = jnp.ones(4)
-
-
-def plain(f: Function) -> Function:
-    return f
 
 
 COMPILED = pytest.mark.parametrize("compiled", [plain, jit], ids=["eager", "jit"])

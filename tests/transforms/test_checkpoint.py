@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import itertools
 import pdb
@@ -11,12 +10,13 @@ import sys
 import threading
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers import assert_close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_programs import Program, programs, random_like
@@ -70,13 +70,7 @@ Wrap = Callable[[Function], Function]
 
 
 def same(got: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    got_leaves, got_tree = tree.flatten(got)
-    expected_leaves, expected_tree = tree.flatten(expected)
-    assert got_tree == expected_tree
-    for a, b in zip(got_leaves, expected_leaves, strict=True):
-        a, b = np.asarray(a), np.asarray(b)
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * max(1, np.abs(b).max(initial=0)))
+    assert_close(got, expected, tolerance)
 
 
 def counts(jaxpr: Jaxpr | ClosedJaxpr) -> Counter[str]:
@@ -395,15 +389,6 @@ SIZE = 100_000
 BYTES = 4 * SIZE
 
 
-@pytest.fixture
-def _counting_alone() -> Iterator[None]:
-    """Without the garbage collector: reference counting must free everything."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
 def peak(call: Callable[[], Any]) -> tuple[float, float]:
     """The most that a call holds at a time, and what is left of it, in arrays."""
     call()
@@ -434,7 +419,7 @@ def chain(wrap: Wrap, length: int, closed_over: bool) -> Function:
     return f
 
 
-@pytest.mark.usefixtures("_counting_alone")
+@pytest.mark.usefixtures("without_collector")
 @pytest.mark.parametrize("closed_over", [False, True])
 def test_uncompiled_reverse_mode_keeps_the_arguments_alone(closed_over: bool) -> None:
     x = jnp.linspace(0.1, 1.0, SIZE)
@@ -448,7 +433,7 @@ def test_uncompiled_reverse_mode_keeps_the_arguments_alone(closed_over: bool) ->
     assert peak(lambda: grad(chain(lambda f: f, 15, closed_over))(x))[0] >= 450
 
 
-@pytest.mark.usefixtures("_counting_alone")
+@pytest.mark.usefixtures("without_collector")
 def test_higher_derivatives_keep_little_too() -> None:
     x = jnp.linspace(0.1, 1.0, SIZE)
     calls: dict[str, tuple[Callable[[Function], Any], float]] = {
@@ -461,7 +446,7 @@ def test_higher_derivatives_keep_little_too() -> None:
         assert many - few <= 4 * for_each, (name, few, many)
 
 
-@pytest.mark.usefixtures("_counting_alone")
+@pytest.mark.usefixtures("without_collector")
 def test_a_vjp_function_frees_what_it_held() -> None:
     x = jnp.linspace(0.1, 1.0, SIZE)
     assert peak(lambda: vjp(chain(checkpoint, 5, False), x)[1](1.0))[1] < 1.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -114,15 +114,6 @@ def chain(step: Callable[[Any], Any], length: int) -> Callable[[Any], Any]:
     return f
 
 
-@pytest.fixture
-def _counting_alone() -> Iterator[None]:
-    """Without the garbage collector: reference counting must free everything."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
 def memory(call: Callable[[], Any]) -> tuple[float, float, Any]:
     """The peak of what a call allocates and what is left after it, in bytes; and its result."""
     tracemalloc.start()
@@ -135,7 +126,7 @@ def memory(call: Callable[[], Any]) -> tuple[float, float, Any]:
     return peak - before, now - before, result
 
 
-@pytest.mark.usefixtures("_counting_alone")
+@pytest.mark.usefixtures("without_collector")
 @pytest.mark.parametrize("name", STEPS)
 def test_the_memory_of_a_gradient_is_that_of_its_residuals(name: str) -> None:
     step, stored, lengths = STEPS[name]
@@ -155,7 +146,7 @@ def test_the_memory_of_a_gradient_is_that_of_its_residuals(name: str) -> None:
         assert peaks[2] / peaks[1] == pytest.approx(2, rel=0.05)
 
 
-@pytest.mark.usefixtures("_counting_alone")
+@pytest.mark.usefixtures("without_collector")
 def test_other_derivatives_free_their_memory_too() -> None:
     f = chain(jnp.tanh, 50)
     x = jnp.linspace(0.1, 1.0, SIZE)
@@ -173,14 +164,14 @@ def test_other_derivatives_free_their_memory_too() -> None:
         assert memory(call)[1] < few, name
 
 
-@pytest.mark.usefixtures("_counting_alone")
+@pytest.mark.usefixtures("without_collector")
 def test_forward_mode_stores_nothing() -> None:
     x = jnp.linspace(0.1, 1.0, SIZE)
     peak, _, _ = memory(lambda: jvp(chain(jnp.tanh, 200), (x,), (x,)))
     assert peak < 10 * BYTES
 
 
-@pytest.mark.usefixtures("_counting_alone")
+@pytest.mark.usefixtures("without_collector")
 def test_a_vjp_function_holds_its_residuals_as_long_as_it_lives() -> None:
     x = jnp.linspace(0.1, 1.0, SIZE)
     _, left, (_, pull) = memory(lambda: vjp(chain(jnp.tanh, 100), x))
@@ -193,7 +184,7 @@ def test_a_vjp_function_holds_its_residuals_as_long_as_it_lives() -> None:
     tracemalloc.stop()
 
 
-@pytest.mark.usefixtures("_counting_alone")
+@pytest.mark.usefixtures("without_collector")
 def test_an_error_frees_what_was_recorded() -> None:
     x = jnp.linspace(0.1, 1.0, SIZE)
 

@@ -8,11 +8,12 @@ value and, at every order, these derivatives. It is not compiled, and maps with 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers import assert_close, spread
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_programs import Program, programs
@@ -20,7 +21,6 @@ from random_programs import Program, programs
 import pullback.numpy as jnp
 from pullback import custom_jvp, custom_vjp, float0, jit, jvp, lax, make_jaxpr, vjp, vmap
 from pullback.core import dtypes, tree
-from pullback.core.config import enable_x64
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.errors import ClosedOverError
 
@@ -28,10 +28,7 @@ Function = Callable[..., Any]
 Transformation = Callable[[Function], Function]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _in_64_bits() -> Iterator[None]:
-    with enable_x64():
-        yield
+pytestmark = pytest.mark.usefixtures("all_in_x64")
 
 
 # The transformations, each of which takes a function of some arguments to another function of the same arguments ------
@@ -123,16 +120,6 @@ def composed(names: Sequence[str], f: Function, which: int) -> Function:
     for name in reversed(names):
         f = TRANSFORMATIONS[name][which](f)
     return f
-
-
-def assert_same(got: Any, expected: Any) -> None:
-    got_leaves, got_tree = tree.flatten(got)
-    expected_leaves, expected_tree = tree.flatten(expected)
-    assert got_tree == expected_tree
-    for a, b in zip(got_leaves, expected_leaves, strict=True):
-        a, b = np.asarray(a), np.asarray(b)
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * max(1, np.abs(b).max(initial=0)))
 
 
 # Functions with rules, and their oracles ---------------------------------------------------------------------------
@@ -309,7 +296,7 @@ CASES: dict[str, Callable[[str], Case]] = {
 
 def check(kind: str, case: Case, names: Sequence[str]) -> None:
     function, expected, args = case
-    assert_same(composed(names, function, 0)(*args), composed(names, expected, 1)(*args))
+    assert_close(composed(names, function, 0)(*args), composed(names, expected, 1)(*args))
 
 
 def differentiates_a_program(names: Sequence[str]) -> bool:
@@ -318,20 +305,33 @@ def differentiates_a_program(names: Sequence[str]) -> bool:
     return any(name in ("jit", "make_jaxpr") for name in names[first:])
 
 
-@pytest.mark.parametrize("names", COMPOSITIONS, ids=written)
-@pytest.mark.parametrize("kind", KINDS)
+SHORT = [names for names in COMPOSITIONS if len(names) < 3]
+LONG = [names for names in COMPOSITIONS if len(names) == 3]
+BY_KIND = [(kind, names) for kind in KINDS for names in SHORT]
+BY_KIND += [(kind, names) for i, names in enumerate(LONG) for kind in spread(KINDS, i, 1)]
+"""Every composition of two with every kind of rule; every composition of three with one, or, exhaustively, with all."""
+
+
+def shown(x: Any) -> str:
+    return x if isinstance(x, str) else written(x)
+
+
+@pytest.mark.parametrize(("kind", "names"), BY_KIND, ids=shown)
 def test_every_composition_of_three(kind: str, names: Sequence[str]) -> None:
     check(kind, sine(kind), names)
 
 
 OTHERS = [name for name in CASES if name != "sine"]
-CHOSEN = [(kind, case, names) for kind in KINDS for case in OTHERS for names in COMPOSITIONS if len(names) <= 2] + [
-    (KINDS[i % len(KINDS)], OTHERS[i % len(OTHERS)], names) for i, names in enumerate(COMPOSITIONS) if len(names) == 3
+CHOSEN = [
+    (kind, case, names)
+    for (i, case), (j, names) in itertools.product(enumerate(OTHERS), enumerate(SHORT))
+    for kind in spread(KINDS, i + j, 1)
 ]
-"""The other cases, with every composition of two; and every composition of three, with one of the cases."""
+CHOSEN += [(KINDS[i % len(KINDS)], OTHERS[i % len(OTHERS)], names) for i, names in enumerate(LONG)]
+"""The other cases, with every composition of two, by kinds in turn; every composition of three with one case."""
 
 
-@pytest.mark.parametrize(("kind", "case", "names"), CHOSEN, ids=lambda x: x if isinstance(x, str) else written(x))
+@pytest.mark.parametrize(("kind", "case", "names"), CHOSEN, ids=shown)
 def test_other_functions(kind: str, case: str, names: Sequence[str]) -> None:
     if case == "closures" and differentiates_a_program(names):
         with pytest.raises(ClosedOverError, match="Pass the value as an argument"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import assert_arrays_close as close
 
 import pullback.numpy as jnp
 from pullback import (
@@ -33,17 +34,6 @@ from pullback.core.trace import EVAL, state
 Point = namedtuple("Point", "x y")
 x3 = as_array(np.array([0.5, -1.0, 2.0], np.float32))
 m23 = as_array(np.arange(6, dtype=np.float32).reshape(2, 3) / 5 - 0.3)
-
-
-def close(got: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    """That two trees are equal, with arrays and numbers for leaves, and that nothing traced is left in the first."""
-    got_leaves, got_tree = tree.flatten(got)
-    expected_leaves, expected_tree = tree.flatten(expected)
-    assert got_tree == expected_tree
-    for g, e in zip(got_leaves, expected_leaves, strict=True):
-        assert isinstance(g, (ArrayImpl, np.ndarray))
-        assert np.shape(g) == np.shape(e)
-        np.testing.assert_allclose(np.asarray(g), np.asarray(e), rtol=tolerance, atol=tolerance)
 
 
 def weighted(a: Any, b: Any, c: Any = 1.0, *, scale: Any = 1.0) -> Any:

@@ -8,26 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import assert_arrays_close as close
 
 import pullback
 import pullback.numpy as jnp
 from pullback import float0, grad, hessian, jacfwd, jacrev, jvp, make_jaxpr, tree, vjp, vmap
-from pullback.core.array import ArrayImpl, as_array
+from pullback.core.array import as_array
 from pullback.core.jaxpr import jaxpr_as_fun
 
 Point = namedtuple("Point", "x y")
 x3 = as_array(np.array([0.5, -1.0, 2.0], np.float32))
 m23 = as_array(np.arange(6, dtype=np.float32).reshape(2, 3) / 5 - 0.3)
-
-
-def close(got: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    got_leaves, got_tree = tree.flatten(got)
-    expected_leaves, expected_tree = tree.flatten(expected)
-    assert got_tree == expected_tree
-    for g, e in zip(got_leaves, expected_leaves, strict=True):
-        assert isinstance(g, ArrayImpl)
-        assert np.shape(g) == np.shape(e)
-        np.testing.assert_allclose(np.asarray(g), np.asarray(e), rtol=tolerance, atol=tolerance)
 
 
 def shapes(x: Any) -> Any:

@@ -216,6 +216,9 @@ def test_configuration_is_part_of_the_key() -> None:
     assert mixed(jnp.ones(2), jnp.arange(2)).dtype == np.float32
     with override("numpy_dtype_promotion", "strict"), pytest.raises(errors.PullbackError, match="promot"):
         mixed(jnp.ones(2), jnp.arange(2))
+    assert mixed(jnp.ones((3, 2)), jnp.ones(2)).shape == (3, 2)
+    with override("numpy_rank_promotion", "raise"), pytest.raises(errors.PullbackError, match="rank"):
+        mixed(jnp.ones((3, 2)), jnp.ones(2))
 
 
 def test_disable_jit_runs_python() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers import assert_close
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from random_programs import Program, programs, random_like
@@ -27,25 +28,10 @@ from pullback import (
 )
 from pullback.core import tree
 from pullback.core.array import as_array
-from pullback.core.config import enable_x64
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.jaxpr_check import check_jaxpr
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _in_64_bits() -> Iterator[None]:
-    with enable_x64():
-        yield
-
-
-def assert_equal_trees(got: Any, expected: Any, tolerance: float = 1e-9) -> None:
-    got_leaves, got_tree = tree.flatten(got)
-    expected_leaves, expected_tree = tree.flatten(expected)
-    assert got_tree == expected_tree
-    for a, b in zip(got_leaves, expected_leaves, strict=True):
-        a, b = np.asarray(a), np.asarray(b)
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * max(1, np.abs(b).max(initial=0)))
+pytestmark = pytest.mark.usefixtures("all_in_x64")
 
 
 def inner(xs: Sequence[Any], ys: Sequence[Any]) -> float:
@@ -73,7 +59,7 @@ def stack(rows: Sequence[Sequence[Any]]) -> list[Any]:
 def test_jvp_is_linear_in_the_tangents(p: Program) -> None:
     args, u, v = p.arguments(), p.directions(1), p.directions(2)
     both = jvp(p, args, combine(2.0, u, -3.0, v))[1]
-    assert_equal_trees(both, combine(2.0, jvp(p, args, u)[1], -3.0, jvp(p, args, v)[1]))
+    assert_close(both, combine(2.0, jvp(p, args, u)[1], -3.0, jvp(p, args, v)[1]))
 
 
 @given(programs())
@@ -82,7 +68,7 @@ def test_vjp_is_the_transpose_of_jvp(p: Program) -> None:
     out, jv = jvp(p, args, v)
     u = random_like(out, 2)
     out_again, pull = vjp(p, *args)
-    assert_equal_trees(out_again, out)
+    assert_close(out_again, out)
     left, right = inner(u, jv), inner(pull(u), v)
     assert abs(left - right) <= 1e-9 * (1 + abs(left))
 
@@ -91,7 +77,7 @@ def test_vjp_is_the_transpose_of_jvp(p: Program) -> None:
 def test_linearize_is_jvp(p: Program) -> None:
     args, v = p.arguments(), p.directions(1)
     out, f_jvp = linearize(p, *args)
-    assert_equal_trees((out, f_jvp(*v)), jvp(p, args, v))
+    assert_close((out, f_jvp(*v)), jvp(p, args, v))
 
 
 @given(programs())
@@ -99,13 +85,13 @@ def test_the_transpose_of_linearize_is_vjp(p: Program) -> None:
     args = p.arguments()
     out, f_jvp = linearize(p, *args)
     u = random_like(out, 2)
-    assert_equal_trees(linear_transpose(f_jvp, *args)(u), vjp(p, *args)[1](u))
+    assert_close(linear_transpose(f_jvp, *args)(u), vjp(p, *args)[1](u))
 
 
 @given(programs())
 def test_vmap_is_the_stack_of_examples(p: Program) -> None:
     batch = stacked(p.inputs, 3)
-    assert_equal_trees(vmap(p)(*batch), stack([p(*example(batch, i)) for i in range(3)]))
+    assert_close(vmap(p)(*batch), stack([p(*example(batch, i)) for i in range(3)]))
 
 
 @given(programs(), st.data())
@@ -121,13 +107,13 @@ def test_vmap_over_any_axes(p: Program, data: Any) -> None:
         [as_array(x) if a is None else b for x, b, a in zip(p.inputs, example(batch, i), axes, strict=True)]
         for i in range(3)
     ]
-    assert_equal_trees(got, stack([p(*xs) for xs in examples]))
+    assert_close(got, stack([p(*xs) for xs in examples]))
 
 
 @given(programs())
 def test_vmap_in_chunks_is_vmap(p: Program) -> None:
     batch = stacked(p.inputs, 3)
-    assert_equal_trees(vmap(p, chunk_size=2)(*batch), vmap(p)(*batch))
+    assert_close(vmap(p, chunk_size=2)(*batch), vmap(p)(*batch))
 
 
 @given(programs())
@@ -135,7 +121,7 @@ def test_vmap_commutes_with_jvp(p: Program) -> None:
     batch, ts = stacked(p.inputs, 3), stacked(p.inputs, 4)
     outside = jvp(vmap(p), batch, ts)
     within = vmap(lambda xs, vs: jvp(p, xs, vs))(batch, ts)
-    assert_equal_trees(outside, within)
+    assert_close(outside, within)
 
 
 @given(programs())
@@ -144,7 +130,7 @@ def test_vmap_commutes_with_grad(p: Program) -> None:
     argnums = tuple(range(len(p.inputs)))
     within = vmap(grad(p.scalar, argnums))(*batch)
     loop = [grad(p.scalar, argnums)(*example(batch, i)) for i in range(3)]
-    assert_equal_trees(within, tuple(stack(loop)))
+    assert_close(within, tuple(stack(loop)))
 
 
 @given(programs())
@@ -153,7 +139,7 @@ def test_vmap_of_vmap_is_vmap_of_pairs(p: Program) -> None:
     nested = vmap(vmap(p))(*batch)
     flat = vmap(p)(*[as_array(np.asarray(x).reshape(6, *x.shape[2:])) for x in batch])
     joined = [as_array(np.asarray(x).reshape(6, *x.shape[2:])) for x in nested]
-    assert_equal_trees(joined, flat)
+    assert_close(joined, flat)
 
 
 @given(programs())
@@ -161,7 +147,7 @@ def test_staging_changes_nothing(p: Program) -> None:
     args = p.arguments()
     closed = make_jaxpr(p)(*args)
     check_jaxpr(closed)
-    assert_equal_trees(jaxpr_as_fun(closed)(*args), p(*args), 0)
+    assert_close(jaxpr_as_fun(closed)(*args), p(*args), 0)
     assert closed.out_avals == [x.aval for x in p(*args)]
 
 
@@ -171,11 +157,11 @@ def test_grad_through_a_jaxpr_is_grad(p: Program) -> None:
     staged = jaxpr_as_fun(make_jaxpr(p.scalar)(*args))
     argnums = tuple(range(len(args)))
     expected = value_and_grad(p.scalar, argnums)(*args)
-    assert_equal_trees(value_and_grad(lambda *xs: staged(*xs)[0], argnums)(*args), expected)
+    assert_close(value_and_grad(lambda *xs: staged(*xs)[0], argnums)(*args), expected)
     closed = make_jaxpr(value_and_grad(p.scalar, argnums))(*args)
     check_jaxpr(closed)
     value, *gradient = jaxpr_as_fun(closed)(*args)
-    assert_equal_trees((value, tuple(gradient)), expected)
+    assert_close((value, tuple(gradient)), expected)
 
 
 @given(programs())
@@ -196,9 +182,9 @@ def test_jacfwd_is_jacrev(p: Program) -> None:
     args = p.arguments()
     argnums = tuple(range(len(args)))
     forward = jacfwd(p, argnums)(*args)
-    assert_equal_trees(jacrev(p, argnums)(*args), forward)
-    assert_equal_trees(jacrev(p, argnums, chunk_size=2)(*args), forward)
-    assert_equal_trees(jacfwd(p, argnums, chunk_size=2)(*args), forward)
+    assert_close(jacrev(p, argnums)(*args), forward)
+    assert_close(jacrev(p, argnums, chunk_size=2)(*args), forward)
+    assert_close(jacfwd(p, argnums, chunk_size=2)(*args), forward)
 
 
 @given(programs(max_instructions=5))
@@ -222,8 +208,8 @@ def test_all_orders_of_second_derivatives_agree(p: Program) -> None:
     reverse_over_reverse = vjp(gradient, *args)[1](tuple(v))
     reverse_over_forward = grad(lambda *xs: jvp(p.scalar, xs, v)[1], argnums)(*args)
     forward_over_forward = jvp(lambda *xs: jvp(p.scalar, xs, v)[1], args, v)[1]
-    assert_equal_trees(reverse_over_reverse, forward_over_reverse, 1e-8)
-    assert_equal_trees(reverse_over_forward, forward_over_reverse, 1e-8)
+    assert_close(reverse_over_reverse, forward_over_reverse, 1e-8)
+    assert_close(reverse_over_forward, forward_over_reverse, 1e-8)
     assert abs(float(np.asarray(forward_over_forward)) - inner(forward_over_reverse, v)) < 1e-7
 
 

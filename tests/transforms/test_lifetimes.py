@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from helpers import chosen
 
 import pullback
 import pullback.numpy as jnp
@@ -226,7 +227,7 @@ def test_a_program_that_nobody_has_is_gone(name: str) -> None:
 @pytest.mark.parametrize("name", LOOPS)
 def test_eager_loops_are_kept_up_to_a_bound(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(common, "LARGEST", 2)
-    for i in range(5):
+    for i in range(4):
         grad(LOOPS[name](i))(1.5)
     assert len(common._lately) <= 2
 
@@ -244,10 +245,11 @@ def test_loops_that_run_again_and_again_are_kept() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [
-        "functions", "custom_jvp", "custom_vjp", "compiled reverse_while", "compiled scan", "eager reverse_while",
-        "eager scan",
-    ],
+    chosen(
+        ["functions", "custom_vjp", "eager reverse_while"],
+        ["functions", "custom_jvp", "custom_vjp", "compiled reverse_while", "compiled scan", "eager reverse_while",
+         "eager scan"],
+    ),
 )  # fmt: skip
 def test_many_programs_are_gone(name: str) -> None:
     simple = {"functions": lambda i: jit(sine(i))(1.0), "custom_jvp": lambda i: jit(with_jvp(i))(1.0)}

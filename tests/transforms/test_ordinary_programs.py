@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import plain
 
 import pullback.numpy as jnp
 from pullback import checkpoint, custom_jvp, custom_vjp, disable_jit, grad, jit, jvp, lax, linearize, tree, vjp, vmap
@@ -17,10 +18,6 @@ from pullback.errors import BatchAxisError, OperandError
 
 Function = Callable[..., Any]
 XS = jnp.array([1.0, 2.0, 3.0])
-
-
-def plain(f: Function) -> Function:
-    return f
 
 
 COMPILED = pytest.mark.parametrize("compiled", [plain, jit], ids=["eager", "jit"])

@@ -7,7 +7,7 @@ has an oracle that is differentiated as plain arithmetic.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,6 @@ from pullback import (
     vjp,
     vmap,
 )
-from pullback.core.config import enable_x64
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.custom_batching import custom_vmap
 from pullback.custom_derivatives import linear_call
@@ -42,10 +41,7 @@ Function = Callable[..., Any]
 Pair = tuple[Callable[[Function], Function], Callable[[Function], Function]]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _in_64_bits() -> Iterator[None]:
-    with enable_x64():
-        yield
+pytestmark = pytest.mark.usefixtures("all_in_x64")
 
 
 # Constructs: each makes a function of two numbers of another one ------------------------------------------------------

@@ -26,7 +26,7 @@ def define(without: str = "") -> Callable[[Any, Any, Any], Any]:
     def host(x: Any, y: Any, z: Any) -> Any:
         return np.add(np.multiply(x, y), z)
 
-    def shape(x: Any, y: Any, z: Any) -> Any:
+    def abstract_eval(x: Any, y: Any, z: Any) -> Any:
         if not x.shape == y.shape == z.shape:
             raise ValueError(f"multiply_add takes arrays of one shape, got {x}, {y}, {z}")
         return extend.ShapedArray(x.shape, x.dtype)
@@ -48,7 +48,7 @@ def define(without: str = "") -> Callable[[Any, Any, Any], Any]:
         ]
         return multiply_add(*fronted), 0
 
-    for rule in (host, shape, jvp, transpose, batch):
+    for rule in (host, abstract_eval, jvp, transpose, batch):
         if rule.__name__ != without:
             getattr(p, rule.__name__)(rule)
     return multiply_add
@@ -154,11 +154,11 @@ def test_rules_that_are_not_needed_are_not_asked_for(rule: str) -> None:
     f = define(without=rule)
     if rule != "host":
         np.testing.assert_allclose(f(w, w, w), np.asarray(w * w + w))
-    if rule in ("shape", "transpose", "batch"):
+    if rule in ("abstract_eval", "transpose", "batch"):
         np.testing.assert_allclose(jvp(lambda x: f(x, w, w), (w,), (w,))[1], np.asarray(w * w))
     if rule in ("host", "jvp", "transpose", "batch"):
         assert len(make_jaxpr(f)(w, w, w).eqns) == 1
-    if rule in ("shape", "jvp", "transpose"):
+    if rule in ("abstract_eval", "jvp", "transpose"):
         np.testing.assert_allclose(vmap(f)(w, w, w), np.asarray(w * w + w))
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import assert_arrays_close as close
 
 import pullback.numpy as jnp
-from pullback import grad, jacfwd, jacrev, jvp, make_jaxpr, tree, vjp, vmap
-from pullback.core.array import ArrayImpl, as_array
+from pullback import grad, jacfwd, jacrev, jvp, make_jaxpr, vjp, vmap
+from pullback.core.array import as_array
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.trace import state
 
@@ -22,16 +23,6 @@ rng = np.random.RandomState(0)
 
 def normal(*shape: int) -> Any:
     return as_array(rng.standard_normal(shape).astype(np.float32))
-
-
-def close(got: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    got_leaves, got_tree = tree.flatten(got)
-    expected_leaves, expected_tree = tree.flatten(expected)
-    assert got_tree == expected_tree
-    for g, e in zip(got_leaves, expected_leaves, strict=True):
-        assert isinstance(g, (ArrayImpl, np.ndarray))
-        assert np.shape(g) == np.shape(e)
-        np.testing.assert_allclose(np.asarray(g), np.asarray(e), rtol=tolerance, atol=tolerance)
 
 
 def in_a_loop(f: Any, in_axes: tuple[Any, ...], out_axis: int, *args: Any) -> Any:

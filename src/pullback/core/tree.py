@@ -254,6 +254,12 @@ def reduce_associative(
 ) -> Any:
     """Combine the leaves of a tree by an associative operation, in a balanced order.
 
+    Args:
+      operation: takes two values and returns their combination.
+      tree: a tree.
+      identity: the result where there are no leaves; without it that is an error.
+      is_leaf: which nodes to take for leaves.
+
     Raises:
       TypeError: there are no leaves and no identity.
 
@@ -347,6 +353,11 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -
 
 def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
     """A tree of the structure of ``full_tree`` with the leaves of a prefix of it.
+
+    Args:
+      prefix_tree: a prefix of ``full_tree``.
+      full_tree: a tree.
+      is_leaf: which nodes of ``prefix_tree`` to take for leaves.
 
     Raises:
       ValueError: it is no prefix; the message says where they first disagree, and how.
@@ -448,6 +459,11 @@ def leaves_with_path(
 ) -> list[tuple[KeyPath, Any]]:
     """The leaves of a tree, each with its path; see :func:`flatten_with_path`.
 
+    Args:
+      tree: a tree.
+      is_leaf: which nodes to take for leaves.
+      is_leaf_takes_path: whether ``is_leaf`` takes the path of the node before the node.
+
     >>> leaves_with_path([5])
     [((SequenceKey(idx=0),), 5)]
     """
@@ -462,6 +478,13 @@ def map_with_path(
     is_leaf_takes_path: bool = False,
 ) -> Any:
     """Apply a function to the paths and leaves of a tree, or of several together; see :func:`tree_map`.
+
+    Args:
+      f: takes a path, and a leaf of each tree.
+      tree: a tree.
+      *rest: trees, of which ``tree`` is a prefix.
+      is_leaf: which nodes of ``tree`` to take for leaves.
+      is_leaf_takes_path: whether ``is_leaf`` takes the path of the node before the node.
 
     Raises:
       ValueError: the structures disagree; the message says where.

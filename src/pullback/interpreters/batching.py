@@ -71,6 +71,11 @@ fancy_primitive_batchers = axis_primitive_batchers
 def moveaxis(x: Any, src: int, dst: int) -> Any:
     """An array with an axis moved.
 
+    Args:
+      x: an array.
+      src: the axis that is moved; a negative one counts from the end.
+      dst: the position that it has in the result.
+
     >>> import pullback.numpy as pnp
     >>> moveaxis(pnp.ones((2, 3)), 1, 0).shape
     (3, 2)
@@ -81,6 +86,11 @@ def moveaxis(x: Any, src: int, dst: int) -> Any:
 
 def broadcast(x: Any, size: int, axis: int) -> Any:
     """An array repeated along a new axis.
+
+    Args:
+      x: an array or a number.
+      size: the size of the new axis.
+      axis: the position of the new axis in the result.
 
     >>> import pullback.numpy as pnp
     >>> broadcast(pnp.ones(3), 2, 0).shape
@@ -93,6 +103,11 @@ def broadcast(x: Any, size: int, axis: int) -> Any:
 
 def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
     """An array with the mapped axis first; one that has none is repeated along it.
+
+    Args:
+      x: an array.
+      bdim: the position of the mapped axis, or ``not_mapped``.
+      size: the size of the mapped axis.
 
     >>> import pullback.numpy as pnp
     >>> bdim_at_front(pnp.ones((3, 2)), 1, 2).shape, bdim_at_front(pnp.ones(3), not_mapped, 2).shape

@@ -90,6 +90,14 @@ def dynamic_slice_in_dim(
 ) -> Any:
     """A block of fixed size along one axis.
 
+    Args:
+      operand: an array.
+      start_index: an integer, which may be traced; it is moved so that the block is inside.
+      slice_size: the size of the block.
+      axis: along which axis.
+      allow_negative_indices: whether a negative index counts from the end; otherwise a known one is refused, and a
+        traced one moved to the beginning.
+
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
     >>> print(lax.dynamic_slice_in_dim(pnp.arange(6), 4, 3))
@@ -107,6 +115,14 @@ def dynamic_index_in_dim(
     operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Any:
     """The part of the array at one position, which may be traced, of an axis.
+
+    Args:
+      operand: an array.
+      index: an integer, which may be traced; one that is out of range is moved inside.
+      axis: along which axis.
+      keepdims: whether to leave the axis, with size one.
+      allow_negative_indices: whether a negative index counts from the end; otherwise a known one is refused, and a
+        traced one moved to the beginning.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -144,6 +160,14 @@ def dynamic_update_slice_in_dim(
 ) -> Any:
     """The array with a block along one axis replaced.
 
+    Args:
+      operand: an array.
+      update: the block, of the dtype and the number of axes of ``operand``.
+      start_index: an integer, which may be traced; it is moved so that the block is inside.
+      axis: along which axis.
+      allow_negative_indices: whether a negative index counts from the end; otherwise a known one is refused, and a
+        traced one moved to the beginning.
+
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
     >>> print(lax.dynamic_update_slice_in_dim(pnp.zeros(4), pnp.ones(2), 1, axis=0))
@@ -160,6 +184,14 @@ def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
     """The array with the part at one position of an axis replaced; ``update`` may lack that axis.
+
+    Args:
+      operand: an array.
+      update: what is put there, of the dtype of ``operand``; its axis has size one, or is not there.
+      index: an integer, which may be traced; one that is out of range is moved inside.
+      axis: along which axis.
+      allow_negative_indices: whether a negative index counts from the end; otherwise a known one is refused, and a
+        traced one moved to the beginning.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax

@@ -55,6 +55,11 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
     """The array repeated to a shape, where its axis ``i`` becomes the axis ``broadcast_dimensions[i]``.
 
+    Args:
+      operand: an array.
+      shape: the shape of the result.
+      broadcast_dimensions: for each axis of the operand, which axis of the result it becomes.
+
     Raises:
       ShapeError: the shapes and axes do not fit (a TypeError and a ValueError).
 
@@ -70,6 +75,12 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
 
 def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Any:
     """The elements in another shape, read in the order of the axes ``dimensions``.
+
+    Args:
+      operand: an array.
+      new_sizes: the shape of the result, of equally many elements.
+      dimensions: all axes of the operand, in the order in which they are read, the last one fastest; as they are by
+        default.
 
     Raises:
       ShapeError: the sizes do not fit (a TypeError and a ValueError).
@@ -134,6 +145,11 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
     """The array with the axes from ``start_dimension`` to before ``stop_dimension`` made into one.
+
+    Args:
+      operand: an array.
+      start_dimension: the first of the axes.
+      stop_dimension: the axis after the last of them; None for all that follow.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -202,6 +218,11 @@ def concatenate(operands: Any, dimension: int) -> Any:
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """The array cut along an axis into parts of the given sizes, which must be those of all of it.
 
+    Args:
+      operand: an array.
+      sizes: the sizes of the parts along the axis.
+      axis: along which axis.
+
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
     >>> [x.tolist() for x in lax.split(pnp.arange(5), (2, 3))]
@@ -231,6 +252,11 @@ def iota(dtype: Any, size: int) -> Any:
 
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
     """0, 1, 2, ... along one axis of an array.
+
+    Args:
+      dtype: a dtype of numbers.
+      shape: the shape of the result.
+      dimension: the axis along which the numbers rise.
 
     >>> from pullback import lax
     >>> print(lax.broadcasted_iota("int32", (2, 3), 0))
@@ -269,6 +295,12 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None) -> Any:
     """An array of one value, of the shape and dtype of another unless they are given.
 
+    Args:
+      x: an array.
+      fill_value: a scalar.
+      dtype: the dtype of the result; that of ``x`` by default.
+      shape: the shape of the result; that of ``x`` by default.
+
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
     >>> print(lax.full_like(pnp.ones(2), 7))
@@ -305,6 +337,12 @@ def slice(
 ) -> Any:
     """The elements from ``start_indices`` to before ``limit_indices`` along each axis.
 
+    Args:
+      operand: an array.
+      start_indices: the first position along each axis.
+      limit_indices: the position after the last one.
+      strides: the distance of neighbours along each axis; 1 by default.
+
     Raises:
       ShapeError: limits that do not fit (a TypeError and a ValueError).
 
@@ -321,6 +359,13 @@ def slice(
 
 def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
     """A slice along one axis; indices may count from the end, and None is the one or the other end.
+
+    Args:
+      operand: an array.
+      start_index: the first position.
+      limit_index: the position after the last one.
+      stride: the distance of neighbours.
+      axis: along which axis.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -343,6 +388,12 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
     """The part of the array at one position of an axis.
 
+    Args:
+      operand: an array.
+      index: the position; a negative one counts from the end.
+      axis: along which axis.
+      keepdims: whether to leave the axis, with size one.
+
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
     >>> print(lax.index_in_dim(pnp.arange(6), -1))
@@ -355,3 +406,10 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
         raise ShapeError(f"lax.index_in_dim: index {index} is out of bounds for axis {axis} of shape {x.shape}")
     part = slice_in_dim(x, index % n, index % n + 1, axis=axis)
     return part if keepdims else squeeze(part, (axis,))
+        "    Args:\n      operand: an array.\n"
+        "      scatter_indices: index vectors along the last axis, integers.\n"
+        "      updates: the windows, of the dtype of ``operand``.\n"
+        "      dimension_numbers: which axes are which.\n"
+        "      indices_are_sorted: a promise that the index vectors are in order.\n"
+        "      unique_indices: a promise that no two windows overlap.\n"
+        "      mode: what becomes of windows that are not inside.\n\n"

@@ -24,6 +24,11 @@ Axis = int | Sequence[int]
 def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
     """Zeros; the key is not used.
 
+    Args:
+      key: a key.
+      shape: the shape of the result.
+      dtype: the dtype of the result; ``float32`` (or 64) by default.
+
     >>> from pullback import random
     >>> print(zeros(random.key(0), (2,)))
     [0. 0.]
@@ -33,6 +38,11 @@ def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
 
 def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
     """Ones; the key is not used.
+
+    Args:
+      key: a key.
+      shape: the shape of the result.
+      dtype: the dtype of the result; ``float32`` (or 64) by default.
 
     >>> from pullback import random
     >>> print(ones(random.key(0), (2,)))

@@ -154,6 +154,11 @@ def _check_core(name: str, operands: tuple[Shape, Shape], k: int, l: int, batch:
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The inner product of all elements, those of ``a`` conjugated.
 
+    Args:
+      a, b: arrays with equally many elements.
+      precision: accepted for compatibility.
+      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.vdot(pnp.array([1j, 2.0]), pnp.array([1j, 1.0])))
     (3+0j)
@@ -168,6 +173,12 @@ def _ravel(x: Any) -> Any:
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The inner products of vectors along an axis, the first ones conjugated; the other axes broadcast.
+
+    Args:
+      x1, x2: arrays, which broadcast.
+      axis: the axis of the vectors, of one size in both.
+      precision: accepted for compatibility.
+      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
@@ -229,6 +240,11 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The contraction of the last axes; the product where one operand is a scalar.
 
+    Args:
+      a, b: arrays, whose last axes have one size; the result has the other axes of both.
+      precision: accepted for compatibility.
+      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.inner(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([1.0, 10.0])))
     [21. 43.]
@@ -239,6 +255,10 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """The products of all pairs of elements, of shape (size of ``a``, size of ``b``).
+
+    Args:
+      a, b: arrays, taken as vectors in row-major order.
+      out: must be None.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.outer(pnp.array([1.0, 2.0]), pnp.array([1.0, 10.0])))

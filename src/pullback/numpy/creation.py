@@ -90,6 +90,13 @@ def asarray(
 ) -> Any:
     """``a`` as an array; an array as it is. See :func:`array`.
 
+    Args:
+      a: an array, a number, or nested lists of them.
+      dtype: the dtype of the result; by default that which promotion gives.
+      order: accepted for compatibility.
+      copy: whether the result is another array than ``a`` where that is one; not by default.
+      device: accepted for compatibility.
+
     >>> import pullback.numpy as pnp
     >>> pnp.asarray(2.0)
     Array(2., dtype=float32, weak_type=True)
@@ -200,6 +207,12 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
     Floats become integers towards zero and within range; complex numbers lose their imaginary part.
 
+    Args:
+      x: an array.
+      dtype: the dtype of the result.
+      copy: whether the result is another array than ``x`` even where it has the dtype already.
+      device: accepted for compatibility.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.astype(pnp.array([1.7, -1.7]), int))
     [ 1 -1]
@@ -228,6 +241,11 @@ def copy(a: Any, order: str | None = None) -> Any:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array of the values of an array of another library, by the DLPack protocol.
 
+    Args:
+      x: an object with the methods ``__dlpack__`` and ``__dlpack_device__``.
+      device: accepted for compatibility.
+      copy: accepted for compatibility; the elements are always copied.
+
     >>> import pullback.numpy as pnp
     >>> import numpy as np
     >>> print(pnp.from_dlpack(np.arange(2)))
@@ -246,6 +264,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
     """An array of the bytes of a buffer, read as ``dtype``.
 
+    Args:
+      buffer: bytes, or what has the buffer protocol.
+      dtype: the dtype of an element.
+      count: how many elements to read; all by default.
+      offset: the number of bytes before the first element.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.frombuffer(b"ab", dtype="uint8"))
     [97 98]
@@ -255,6 +279,11 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 
 def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
     """A vector of the values of an iterable.
+
+    Args:
+      iter: numbers, one after the other.
+      dtype: the dtype of the result.
+      count: how many to take; all by default.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fromiter(range(3), float))
@@ -291,6 +320,11 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any) -> ArrayImpl:
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """An array of zeros.
 
+    Args:
+      shape: the shape of the result: an int, or several.
+      dtype: the dtype of the result; ``float32`` (or 64) by default.
+      device: accepted for compatibility.
+
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
 
@@ -303,6 +337,11 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """An array of ones.
+
+    Args:
+      shape: the shape of the result: an int, or several.
+      dtype: the dtype of the result; ``float32`` (or 64) by default.
+      device: accepted for compatibility.
 
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
@@ -317,6 +356,11 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
 def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """An array of zeros: there are no uninitialised arrays.
 
+    Args:
+      shape: the shape of the result: an int, or several.
+      dtype: the dtype of the result; ``float32`` (or 64) by default.
+      device: accepted for compatibility.
+
     >>> import pullback.numpy as pnp
     >>> pnp.empty(1).shape
     (1,)
@@ -327,6 +371,12 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
 @named
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """An array filled with a value, or with an array broadcast to the shape.
+
+    Args:
+      shape: the shape of the result: an int, or several.
+      fill_value: a number, or an array that broadcasts to the shape.
+      dtype: the dtype of the result; that of ``fill_value`` by default.
+      device: accepted for compatibility.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.full(2, 7.0))
@@ -364,6 +414,12 @@ def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Zeros of the shape and dtype of ``a``, unless others are given.
 
+    Args:
+      a: an array, or a number.
+      dtype: the dtype of the result; that of ``a`` by default.
+      shape: the shape of the result; that of ``a`` by default.
+      device: accepted for compatibility.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.zeros_like(pnp.ones(2)))
     [0. 0.]
@@ -373,6 +429,12 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Ones of the shape and dtype of ``a``, unless others are given.
+
+    Args:
+      a: an array, or a number.
+      dtype: the dtype of the result; that of ``a`` by default.
+      shape: the shape of the result; that of ``a`` by default.
+      device: accepted for compatibility.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.ones_like(pnp.zeros(2), dtype=int))
@@ -384,6 +446,12 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
 def empty_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Zeros of the shape and dtype of ``a``: there are no uninitialised arrays.
 
+    Args:
+      a: an array, or a number.
+      dtype: the dtype of the result; that of ``a`` by default.
+      shape: the shape of the result; that of ``a`` by default.
+      device: accepted for compatibility.
+
     >>> import pullback.numpy as pnp
     >>> pnp.empty_like(pnp.ones(2)).shape
     (2,)
@@ -394,6 +462,13 @@ def empty_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
 @named
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """An array of the shape and dtype of ``a``, unless others are given, filled with a value.
+
+    Args:
+      a: an array, or a number.
+      fill_value: a number, or an array that broadcasts to the shape.
+      dtype: the dtype of the result; that of ``a`` by default.
+      shape: the shape of the result; that of ``a`` by default.
+      device: accepted for compatibility.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.full_like(pnp.ones(2), 7))
@@ -437,7 +512,14 @@ def identity(n: int, dtype: Any = None) -> Any:
 
 
 def tri(N: int, M: int | None = None, k: Any = 0, dtype: Any = None) -> Any:
-    """A matrix with ones on and below a diagonal, and zeros above it; the arguments are those of :func:`eye`.
+    """A matrix with ones on and below a diagonal, and zeros above it.
+
+    Args:
+      N: the number of rows.
+      M: the number of columns; that of the rows by default.
+      k: the diagonal, an integer that may be traced: that many places to the right of the main one, or below it if
+        negative.
+      dtype: the dtype of the result; ``float32`` (or 64) by default.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.tri(2))
@@ -467,6 +549,13 @@ def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None) -> Any:
     """The numbers from ``start`` (or 0) to before ``stop``, in steps of ``step``.
+
+    Args:
+      start: the first number; the end, which is left out, if no other argument is given.
+      stop: the end, which is left out.
+      step: the difference of neighbours; 1 by default, and not zero.
+      dtype: the dtype of the result; by default the common one of the other arguments.
+      device: accepted for compatibility.
 
     Raises:
       ConcretizationTypeError: a bound is traced, so that the shape of the result would depend on it (a TypeError).
@@ -557,6 +646,14 @@ def logspace(
 ) -> Any:
     """``base`` to the power of evenly spaced numbers from ``start`` to ``stop``.
 
+    Args:
+      start, stop: the first and the last exponent, or arrays of them.
+      num: how many numbers.
+      endpoint: whether ``stop`` is the last exponent, and not the one after it.
+      base: a number, or an array.
+      dtype: the dtype of the result; floats or complex numbers by default.
+      axis: the position of the new axis, of size ``num``.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.logspace(0, 2, 3))
     [  1.  10. 100.]
@@ -569,6 +666,13 @@ def logspace(
 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """``num`` numbers from ``start`` to ``stop`` with a constant ratio.
+
+    Args:
+      start, stop: the first and the last number, or arrays of them; neither is zero.
+      num: how many numbers.
+      endpoint: whether ``stop`` is the last one, and not the one after it.
+      dtype: the dtype of the result; floats or complex numbers by default.
+      axis: the position of the new axis, of size ``num``.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.geomspace(1, 8, 4))
@@ -624,6 +728,11 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
     """The indices of the elements of an array of a shape, one array an axis, stacked.
 
+    Args:
+      dimensions: the shape.
+      dtype: the dtype of the result; the default integer if it is not given.
+      sparse: whether to return a tuple of arrays that broadcast to the shape, instead of stacking them.
+
     >>> import pullback.numpy as pnp
     >>> pnp.indices((2, 3)).shape
     (2, 2, 3)
@@ -638,6 +747,12 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
     """A function of the indices of an array, called once with an array of indices for each axis.
 
+    Args:
+      function: takes one array of indices an axis, each of the shape ``shape``, and the keyword arguments.
+      shape: the shape of the indices.
+      dtype: the dtype of the indices.
+      **kwargs: passed on to ``function``.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.fromfunction(lambda i, j: i + j, (2, 2)))
     [[0. 1.]
@@ -650,6 +765,11 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """The matrix whose columns are powers of ``x``, falling unless ``increasing``.
+
+    Args:
+      x: a vector.
+      N: the number of columns; that of the elements by default.
+      increasing: whether the powers rise, from 0, and do not fall to it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.vander(pnp.array([2.0, 3.0]), 3))

@@ -206,7 +206,12 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """The rows and the columns of the elements on and above a diagonal; the arguments are as in :func:`tril_indices`.
+    """The rows and the columns of the elements on and above a diagonal.
+
+    Args:
+      n: the number of rows.
+      k: the diagonal: that many places to the right of the main one, or below it if negative.
+      m: the number of columns; that of the rows by default.
 
     >>> print(*triu_indices(2))
     [0 0 1] [0 1 1]

@@ -233,6 +233,11 @@ def _pad_by(function: Callable[..., Any], x: Any, widths: list[Widths], options:
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """The array with others after it, along an axis; of the elements of both, as vectors, by default.
 
+    Args:
+      arr: an array.
+      values: an array; with ``axis`` of the shape of ``arr`` but for that axis.
+      axis: along which axis; None for the elements of both in row-major order.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.append(pnp.array([1, 2]), 3))
     [1 2 3]

@@ -513,7 +513,12 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The positions, in row-major order, of the elements that are not zero; the arguments are those of :func:`nonzero`.
+    """The positions, in row-major order, of the elements that are not zero.
+
+    Args:
+      a: an array; concrete, unless ``size`` is given.
+      size: how many positions to return: further ones are left out, missing ones filled.
+      fill_value: what missing positions are; 0 by default.
 
     >>> import pullback.numpy as pnp
     >>> print(flatnonzero(pnp.array([[0, 1], [2, 0]])))
@@ -528,7 +533,12 @@ def _raveled(name: str, a: Any) -> Any:
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The positions of the elements that are not zero, as rows; the arguments are those of :func:`nonzero`.
+    """The positions of the elements that are not zero, as rows.
+
+    Args:
+      a: an array; concrete, unless ``size`` is given.
+      size: how many positions to return: further ones are left out, missing ones filled.
+      fill_value: what missing positions are: a number, or one for each axis; 0 by default.
 
     >>> import pullback.numpy as pnp
     >>> print(argwhere(pnp.array([[0, 1], [2, 0]])))
@@ -593,7 +603,13 @@ def compress(
 
 @named
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
-    """The elements for which a condition holds, in row-major order; the arguments are those of :func:`compress`.
+    """The elements for which a condition holds, in row-major order.
+
+    Args:
+      condition: booleans, as many as ``arr`` has elements; concrete, unless ``size`` is given.
+      arr: an array.
+      size: how many elements to return: further ones are left out, missing ones filled.
+      fill_value: what missing elements are.
 
     >>> import pullback.numpy as pnp
     >>> x = pnp.arange(4)

@@ -276,6 +276,11 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """The parts of an array along an axis, as a list; parts that cannot be equal differ by one.
 
+    Args:
+      ary: an array.
+      indices_or_sections: the number of parts, or the positions at which they begin, but for the first.
+      axis: along which axis.
+
     >>> import pullback.numpy as pnp
     >>> [x.tolist() for x in pnp.array_split(pnp.arange(5), 2)]
     [[0, 1, 2], [3, 4]]

@@ -120,6 +120,12 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The norm of vectors along one or several axes, by default of all elements.
 
+    Args:
+      x: an array.
+      axis: an axis or several, over which the norm is taken; None for all.
+      keepdims: whether to leave the axes that are reduced, with size one.
+      ord: the order, any number.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.vector_norm(pnp.array([[3.0, 4.0]]), ord=1))
     7.0
@@ -133,6 +139,11 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 @named
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """The norm of the matrices in the last two axes.
+
+    Args:
+      x: an array of at least two axes.
+      keepdims: whether to leave the axes that are reduced, with size one.
+      ord: the order: "fro", 1, -1, infinity or its negative.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.matrix_norm(pnp.array([[3.0, 4.0]])))
@@ -327,6 +338,11 @@ def matrix_transpose(x: Any, /) -> Any:
 def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The product of matrices; see :func:`pullback.numpy.matmul`.
 
+    Args:
+      x1, x2: arrays: matrices in the last two axes, or vectors; the other axes broadcast.
+      precision: accepted for compatibility.
+      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.matmul(pnp.ones((1, 2)), pnp.ones((2, 1))))
     [[2.]]
@@ -337,6 +353,12 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The contraction over several axes; see :func:`pullback.numpy.tensordot`.
 
+    Args:
+      x1, x2: arrays.
+      axes: how many axes to contract, the last ones of ``x1`` with the first ones of ``x2``; or the axes of each.
+      precision: accepted for compatibility.
+      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.tensordot(pnp.ones(3), pnp.ones(3), axes=1))
     3.0
@@ -346,6 +368,12 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, pref
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The inner products of vectors along an axis; the first is conjugated.
+
+    Args:
+      x1, x2: arrays, which broadcast.
+      axis: the axis of the vectors, of one size in both.
+      precision: accepted for compatibility.
+      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.vecdot(pnp.ones(3), pnp.ones(3)))
@@ -370,6 +398,10 @@ def outer(x1: Any, x2: Any, /) -> Any:
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The vector products of vectors of three components along an axis.
 
+    Args:
+      x1, x2: arrays, which broadcast.
+      axis: the axis of the vectors, of size three in both.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.cross(pnp.array([1, 0, 0]), pnp.array([0, 1, 0])))
     [0 0 1]
@@ -382,6 +414,11 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sums of the diagonals of the matrices in the last two axes.
+
+    Args:
+      x: an array of at least two axes.
+      offset: the diagonal: that many places to the right of the main one, or below it if negative.
+      dtype: the dtype to sum in and to return; integers narrower than the default one are widened to it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.trace(pnp.eye(3)))

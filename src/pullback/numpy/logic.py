@@ -342,6 +342,10 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
     No derivative flows through an element that is not chosen.
 
+    Args:
+      condition: booleans, of any shape that broadcasts with ``x`` and ``y``; other numbers hold if they are not zero.
+      x, y: arrays or numbers, promoted to one dtype; both, or neither.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.where(pnp.array([True, False]), 1.0, 2.0))
     [1. 2.]
@@ -366,6 +370,11 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """For each element the choice whose condition holds first, else ``default``.
 
+    Args:
+      condlist: arrays of booleans, which broadcast with the choices.
+      choicelist: as many arrays; with ``default`` they are promoted to one dtype.
+      default: a number or an array.
+
     >>> import pullback.numpy as pnp
     >>> x = pnp.arange(4)
     >>> print(pnp.select([x < 1, x < 3], [x, 10 * x], -1))
@@ -389,6 +398,11 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     """The values of ``arr`` limited to the interval from ``min`` to ``max``.
+
+    Args:
+      arr: an array of real numbers.
+      min: the least value, an array that broadcasts with ``arr``; None for no limit.
+      max: the greatest value, likewise; where ``min`` is greater, ``max`` is the result.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.clip(pnp.array([-1.0, 0.5, 2.0]), 0, 1))
@@ -421,6 +435,13 @@ def _within(x: Any, bound: Any) -> Any:
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``x`` with numbers in place of NaN and the infinities: by default zero and the extreme values of the dtype.
 
+    Args:
+      x: an array of floating-point or complex numbers; others are returned as they are.
+      copy: accepted for compatibility; arrays are immutable.
+      nan: what takes the place of NaN.
+      posinf: what takes the place of infinity; the greatest value of the dtype by default.
+      neginf: what takes the place of minus infinity; the least value of the dtype by default.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.nan_to_num(pnp.array([pnp.nan, 1.0]), nan=-1.0))
     [-1.  1.]
@@ -444,6 +465,12 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether ``abs(a - b) <= atol + rtol * abs(b)``, or both are the same infinity.
 
+    Args:
+      a, b: arrays or numbers, which broadcast.
+      rtol: the tolerance relative to ``abs(b)``.
+      atol: the absolute tolerance.
+      equal_nan: whether NaN are close to each other.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.isclose(1.0, 1.000001))
     True
@@ -464,6 +491,12 @@ def _like(x: Any, value: Any) -> Any:
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close; see :func:`isclose`.
 
+    Args:
+      a, b: arrays or numbers, which broadcast.
+      rtol: the tolerance relative to ``abs(b)``.
+      atol: the absolute tolerance.
+      equal_nan: whether NaN are close to each other.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.allclose(pnp.ones(2), 1.0))
     True
@@ -480,6 +513,10 @@ def _every(x: Any) -> Any:
 @named
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether two arrays have one shape and equal elements.
+
+    Args:
+      a1, a2: arrays or numbers.
+      equal_nan: whether NaN are equal to each other.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.array_equal(pnp.arange(2), pnp.array([0, 1])))

@@ -305,6 +305,10 @@ def matrix_transpose(x: Any, /) -> Any:
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """The array with two axes exchanged.
 
+    Args:
+      a: an array.
+      axis1, axis2: the axes; negative ones count from the end.
+
     >>> import pullback.numpy as pnp
     >>> pnp.swapaxes(pnp.ones((2, 3, 4)), 0, -1).shape
     (4, 3, 2)
@@ -350,6 +354,11 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """The array with one axis moved back until it lies before the position ``start``.
+
+    Args:
+      a: an array.
+      axis: the axis that is moved.
+      start: before which axis it is put, from 0 to the number of axes.
 
     >>> import pullback.numpy as pnp
     >>> pnp.rollaxis(pnp.ones((2, 3, 4)), 2).shape
@@ -509,6 +518,11 @@ def fliplr(m: Any) -> Any:
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """The array turned ``k`` times by 90 degrees, from the first of two axes towards the second.
+
+    Args:
+      m: an array of at least two axes.
+      k: how many times; backwards if negative.
+      axes: the two axes of the plane.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.rot90(pnp.array([[1, 2], [3, 4]])))

@@ -31,6 +31,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
       func1d: takes a vector, and ``args`` and ``kwargs``; returns an array.
       axis: the axis of the vectors; the axes of the result of ``func1d`` take its place.
       arr: an array.
+      *args, **kwargs: passed on to ``func1d``.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.apply_along_axis(pnp.cumsum, 0, pnp.array([[1, 2], [3, 4]])))
@@ -262,6 +263,11 @@ def _weights(bitorder: str, name: str) -> Any:
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     """Booleans as the bits of bytes, eight along an axis becoming one; zeros fill the last one up.
 
+    Args:
+      a: an array of integers or booleans, which are set if they are not zero.
+      axis: along which axis; None for the elements in row-major order.
+      bitorder: ``"big"`` if the first element is the highest bit of its byte, ``"little"`` if it is the lowest.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.packbits(pnp.array([1, 0, 1, 0, 0, 0, 0, 0, 1])))
     [160 128]
@@ -283,6 +289,12 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
 def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
     """The bits of bytes, one along an axis becoming eight; ``count`` of them, or all but the last ``-count``.
+
+    Args:
+      a: an array of dtype ``uint8``.
+      axis: along which axis; None for the elements in row-major order.
+      count: how many bits to return along the axis, zeros following where there are fewer; all by default.
+      bitorder: ``"big"`` if the highest bit of a byte comes first, ``"little"`` if the lowest does.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.unpackbits(pnp.array([160], dtype="uint8")))

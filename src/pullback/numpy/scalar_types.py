@@ -89,6 +89,11 @@ single, double, csingle, cdouble = float32, float64, complex64, complex128
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
     """Whether NumPy's rules allow a cast from one dtype to another.
 
+    Args:
+      from_: a dtype, or what has one.
+      to: a dtype.
+      casting: NumPy's name of the rules: ``"no"``, ``"equiv"``, ``"safe"``, ``"same_kind"`` or ``"unsafe"``.
+
     >>> can_cast("int32", "int8")
     False
     """

@@ -440,6 +440,11 @@ def _round_parts(x: Any) -> Any:
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """``a`` rounded to ``decimals`` places, halves to the even neighbour; integers keep their dtype.
 
+    Args:
+      a: an array of numbers.
+      decimals: how many places after the point; before it if negative.
+      out: must be None.
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.round(2.345, 2), pnp.round(1250, -2))
     2.34 1200

@@ -56,7 +56,13 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
 @named
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
-    """The Cholesky factors of matrices, as :func:`cho_solve` takes them; the arguments are those of :func:`cholesky`.
+    """The Cholesky factors of matrices, as :func:`cho_solve` takes them.
+
+    Args:
+      a: positive definite Hermitian matrices, of shape ``(..., n, n)``.
+      lower: whether to return lower triangular factors.
+      overwrite_a: without effect.
+      check_finite: without effect.
 
     Returns:
       The factors, with zeros in the other triangle, and ``lower``.
@@ -343,6 +349,11 @@ _SOLVERS: dict[str, Callable[..., Any]] = {
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The inverses of square matrices; see :func:`pullback.numpy.linalg.inv`.
 
+    Args:
+      a: an array of shape ``(..., n, n)``.
+      overwrite_a: without effect.
+      check_finite: without effect.
+
     >>> import pullback.numpy as pnp
     >>> print(inv(pnp.array([[2, 0], [0, 4]])))
     [[0.5  0.  ]
@@ -353,6 +364,11 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinants of square matrices; see :func:`pullback.numpy.linalg.det`.
+
+    Args:
+      a: an array of shape ``(..., n, n)``.
+      overwrite_a: without effect.
+      check_finite: without effect.
 
     >>> import pullback.numpy as pnp
     >>> print(det(pnp.array([[2, 0], [0, 4]])))

@@ -68,6 +68,10 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
 def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Print what reverse mode keeps of a function: types, sizes, and what each array is; see :func:`saved_residuals`.
 
+    Args:
+      fun: takes and returns trees of arrays.
+      *args, **kwargs: its arguments: arrays, or ``ShapeDtypeStruct`` for their types.
+
     >>> import pullback.numpy as pnp
     >>> from pullback import checkpoint
     >>> print_saved_residuals(checkpoint(lambda x: pnp.sin(pnp.sin(x))), pnp.ones((3, 4)))

@@ -91,7 +91,16 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
-    """A function's value and its gradient, computed together. See :func:`grad` for the arguments.
+    """A function's value and its gradient, computed together.
+
+    Args:
+      fun: takes arrays, numbers or trees of them, and returns a scalar (shape ``()``), or with ``has_aux`` a pair of a
+        scalar and anything.
+      argnums: which positional arguments to differentiate with respect to; a tuple gives a tuple of gradients.
+      has_aux: whether ``fun`` returns a pair, whose second part is returned beside the value.
+      holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex.
+      allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
+      reduce_axes: must be empty; accepted for compatibility.
 
     Returns:
       A function that gives ``(value, gradient)``, or ``((value, aux), gradient)`` with ``has_aux``.

@@ -169,7 +169,14 @@ def hessian(
     holomorphic: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The Hessian of a function, forward over reverse. See :func:`jacfwd` for the arguments.
+    """The Hessian of a function, forward over reverse.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      argnums: which positional arguments to differentiate with respect to.
+      has_aux: whether ``fun`` returns a pair of an output and anything else, which is returned beside the Hessian.
+      holomorphic: the promise that ``fun`` is holomorphic; its inputs and outputs are then complex.
+      chunk_size: how many columns to compute at a time, which bounds the memory that is used; all by default.
 
     Returns:
       A function that gives, for each leaf of the output, a tree of trees like the chosen arguments.
