@@ -67,6 +67,13 @@ def dot(
 ) -> Any:
     """The product of two vectors, of two matrices, or of a matrix and a vector; or what the dimension numbers say.
 
+    Args:
+      lhs, rhs: arrays; of different dtypes they are converted to their common one.
+      dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``; None for the usual
+        product.
+      precision: accepted for compatibility.
+      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+
     Raises:
       DtypeError, ShapeError: operands that do not fit each other.
 
@@ -88,6 +95,10 @@ def dot(
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     """The products of matrices in the last two axes, for each index of the others, which are equal.
+
+    Args:
+      lhs, rhs: arrays of shapes ``(..., n, k)`` and ``(..., k, m)``.
+      precision: accepted for compatibility.
 
     Raises:
       DtypeError, ShapeError: operands that do not fit each other.

@@ -281,6 +281,13 @@ def _scatter(primitive: Primitive, what: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"The array with the windows at ``scatter_indices`` {what}; see XLA's operation semantics.\n\n"
+        "    Args:\n      operand: an array.\n"
+        "      scatter_indices: index vectors along the last axis, integers.\n"
+        "      updates: the windows, of the dtype of ``operand``.\n"
+        "      dimension_numbers: which axes are which.\n"
+        "      indices_are_sorted: a promise that the index vectors are in order.\n"
+        "      unique_indices: a promise that no two windows overlap.\n"
+        "      mode: what becomes of windows that are not inside.\n\n"
         "    Raises:\n      DtypeError, ShapeError: operands that do not fit each other or the dimension numbers."
     )
     return function

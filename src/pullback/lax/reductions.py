@@ -51,7 +51,12 @@ def _position(primitive: Primitive, what: str) -> Callable[..., Any]:
         return bind(primitive, x, axes=axes, index_dtype=dtypes.canonicalize_dtype(index_dtype))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The position of the first {what} element along an axis, in an integer dtype."
+    function.__doc__ = (
+        f"The position of the first {what} element along an axis, in an integer dtype.\n\n"
+        "    Args:\n      operand: an array of real numbers or booleans.\n"
+        "      axis: along which axis, which is not in the result.\n"
+        "      index_dtype: the dtype of the result, to which all positions have to fit."
+    )
     return function
 
 
@@ -68,7 +73,11 @@ def _cumulative(primitive: Primitive, what: str) -> Callable[..., Any]:
         return bind(primitive, x, axis=axis_position(name, axis, len(x.shape)), reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The {what} of the elements up to each one along an axis; from each one on if ``reverse``."
+    function.__doc__ = (
+        f"The {what} of the elements up to each one along an axis; from each one on if ``reverse``.\n\n"
+        "    Args:\n      operand: an array.\n      axis: along which axis.\n"
+        "      reverse: whether to begin with the last element."
+    )
     return function
 
 
@@ -109,6 +118,12 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
     """Keys in ascending order along an axis, and values in the order of their keys.
 
+    Args:
+      keys: an array.
+      values: an array of the same shape.
+      dimension: along which axis.
+      is_stable: whether values of equal keys keep their order.
+
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
     >>> print(lax.sort_key_val(pnp.array([3, 1, 2]), pnp.array([30, 10, 20]))[1])
@@ -120,6 +135,11 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     """The ``k`` largest elements along an axis, in descending order, and their positions.
+
+    Args:
+      operand: an array of real numbers.
+      k: how many, at most the size of the axis.
+      axis: along which axis.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax

@@ -406,10 +406,3 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
         raise ShapeError(f"lax.index_in_dim: index {index} is out of bounds for axis {axis} of shape {x.shape}")
     part = slice_in_dim(x, index % n, index % n + 1, axis=axis)
     return part if keepdims else squeeze(part, (axis,))
-        "    Args:\n      operand: an array.\n"
-        "      scatter_indices: index vectors along the last axis, integers.\n"
-        "      updates: the windows, of the dtype of ``operand``.\n"
-        "      dimension_numbers: which axes are which.\n"
-        "      indices_are_sorted: a promise that the index vectors are in order.\n"
-        "      unique_indices: a promise that no two windows overlap.\n"
-        "      mode: what becomes of windows that are not inside.\n\n"
