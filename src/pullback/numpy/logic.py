@@ -15,7 +15,6 @@ from pullback.core.array import SCALARS, Array
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.trace import Primitive
 from pullback.numpy import declare, promotion
-from pullback.numpy.creation import listed
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
 from pullback.numpy.promotion import (
     another,
@@ -346,6 +345,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     [1. 2.]
     """
     if x is None and y is None:
+        from pullback.numpy.creation import listed
         from pullback.numpy.indexing import nonzero
 
         return nonzero(listed("where", condition))
