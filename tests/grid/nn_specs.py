@@ -209,6 +209,7 @@ SPECIAL = [
             ("expit", -2, 2, {}),
             ("logit", 0.1, 0.4, {"tolerance": 4}),
             ("entr", 0.1, 3, {}),
+            ("exprel", -2, 2, {"ugly": True}),
         )
     ),
     row(

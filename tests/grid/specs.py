@@ -32,6 +32,7 @@ from pullback.primitives import (
     shapes,
     slicing,
     sorting,
+    special,
 )
 from pullback.primitives import (
     elementwise as ew,
@@ -285,6 +286,13 @@ def widen(f: Any) -> Any:
     return lambda *xs: f(*(np.asarray(x, np.complex128 if x.dtype.kind == "c" else np.float64) for x in xs))
 
 
+def moment(x: NumpyArray) -> NumpyArray:
+    """The integral of t**2 exp(x t) from 0 to 1, by Gauss and Legendre."""
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    times = (nodes + 1) / 2
+    return np.asarray(np.exp(x[..., None] * times) @ (weights * times**2 / 2))
+
+
 ELEMENTWISE = [
     *unary(ew.neg_p, np.negative, NUMBER),
     *unary(ew.exp_p, np.exp),
@@ -359,6 +367,21 @@ ELEMENTWISE = [
     *binary(ew.shift_left_p, xla_shift(np.left_shift, np.zeros_like), INTEGER),
     *binary(ew.shift_right_logical_p, xla_shift(logical_right, np.zeros_like), INTEGER),
     *binary(ew.shift_right_arithmetic_p, arithmetic_right, INTEGER),
+    *binary(special.xlogy_p, widen(scipy.special.xlogy), lo=0.2, ugly=False),
+    *binary(special.xlog1py_p, widen(scipy.special.xlog1py), lo=-0.8, ugly=False),
+    row(
+        special.quotient_p,
+        lambda x, y: x / y**2,
+        R(2, 3),
+        R(3, lo=0.3),
+        params={"power": 2},
+        dtypes=INEXACT,
+        tolerance=4,
+    ),
+    *(
+        row(special.exprel_derivative_p, moment, R(2, 3, lo=lo, hi=hi), params={"order": 2}, dtypes=FLOAT)
+        for lo, hi in ((-2, 2), (-12, 12))
+    ),
     row(ew.add_any_p, np.add, R(2, 3), R(2, 3), dtypes=INEXACT),
     row(ew.add_any_p, np.add, R(), R(), dtypes=INEXACT),
     row(

@@ -16,7 +16,6 @@ from pullback.core.config import config
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.trace import Primitive, recorders
 from pullback.numpy import declare, promotion
-from pullback.numpy.creation import listed
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
 from pullback.numpy.promotion import (
     another,
@@ -351,6 +350,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     [1. 2.]
     """
     if x is None and y is None:
+        from pullback.numpy.creation import listed
         from pullback.numpy.indexing import nonzero
 
         return nonzero(listed("where", condition))

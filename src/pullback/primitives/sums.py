@@ -14,7 +14,7 @@ import numpy as np
 from pullback.backends import host_reductions as host
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, Rule
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import INEXACT, NUMBER, Of, broadcast_shape, check_dtype, same_dtype
@@ -23,12 +23,9 @@ from pullback.primitives.rules import jvp_linear
 # Of two terms ------------------------------------------------------------------------------------------------------
 
 
-def add_any(x: Any, y: Any) -> Any:
-    """The sum of two terms of a derivative, which have one shape: nothing broadcasts, so nothing needs to be summed."""
-    return add_any_p.bind(x, y)
-
-
+# The terms have one shape: nothing broadcasts, so nothing needs to be summed.
 add_any_p = Primitive("add_any")
+add_any: Rule = add_any_p.bind
 add_any_p.host_rule = operator.add
 add_any_p.lowering(lambda hlo, x, y: hlo.same("stablehlo.add", *[hlo.spread(v, hlo.result.shape) for v in (x, y)]))
 add_any_p.transpose(lambda ct, x, y: (ct if type(x) is LinearVar else None, ct if type(y) is LinearVar else None))
