@@ -11,6 +11,8 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pullback.core import array
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -137,4 +139,5 @@ class Backend(Protocol):
 def backend() -> Backend:
     """The adapter in use."""
     adapter: Any = importlib.import_module(ADAPTER)
+    array.fetch = adapter.fetch
     return adapter  # type: ignore[no-any-return]
