@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pullback.backends import devices, forks
+from pullback.backends import devices, forks, trees
 from pullback.backends.backend import backend
 from pullback.backends.buffers import buffers_on, from_buffer
 from pullback.core import source, tree
@@ -173,8 +173,6 @@ class Compiled:
     )  # fmt: skip
 
     def __init__(self, lowered: Lowered, options: Sequence[tuple[str, Any]]) -> None:
-        from pullback.backends import trees
-
         self.lowered = lowered
         self.program: Program = lowered.program.compile(options)
         executable = self.program.executable
