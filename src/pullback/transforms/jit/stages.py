@@ -181,7 +181,7 @@ class Compiled:
         self.execute: Callable[[list[Any]], Any] = executable.execute
         self.collect: Callable[[Any, Any], list[Any]] = executable.collect
         self.handlers: Any = executable.handlers
-        self.kinds: list[Signature] = self.program.signatures(lowered.asked_for)
+        self.kinds: list[Signature] = self.program.signatures() if lowered.asked_for else self.program.out_signatures
         out_tree = lowered.traced.out_tree
         self.unflatten: Any = None if out_tree.is_leaf() else trees.unflattener(out_tree)
         self.simple = not (
