@@ -15,6 +15,7 @@ import pullback
 import pullback.numpy as jnp
 from pullback import errors, jit
 from pullback.backends import client
+from pullback.backends.backend import Backend
 
 
 def run(program: str) -> str:
@@ -189,3 +190,28 @@ def test_one_module_knows_jaxlib() -> None:
     imports = r"(?m)^\s*(import|from) jaxlib|imported\(f?[\"']jaxlib|import_module\(f?[\"']jaxlib"
     for what in (imports, PRIVATE):
         assert [name for name, text in texts.items() if re.search(what, text)] == ["backends/client.py"]
+
+
+def test_any_module_with_what_the_protocol_asks_for_serves_as_the_compiler() -> None:
+    names = [name for name in vars(Backend) if not name.startswith("_")]
+    out = run(f"""
+import sys, tempfile, types
+from pullback.backends import backend, client
+asked = []
+def noted(name):
+    return lambda *args, **kwargs: asked.append(name) or getattr(client, name)(*args, **kwargs)
+other = sys.modules["other"] = types.ModuleType("other")
+vars(other).update({{name: noted(name) for name in {names}}})
+backend.ADAPTER = "other"
+import numpy as np, pullback, pullback.numpy as jnp
+pullback.config.update("compilation_cache_dir", tempfile.mkdtemp())
+big = jnp.arange(100.0)
+step = pullback.jit(lambda s, x: {{k: v * x + big for k, v in s.items()}}, donate_argnums=0)
+state = step({{"a": jnp.ones(100), "b": jnp.zeros(100)}}, np.float32(2))
+assert float(step(state, 3.0)["a"][1]) == 10.0
+compiled = pullback.jit(jnp.sin).lower(1.0).compile()
+assert compiled.cost_analysis() and "sine" in compiled.as_text() and float(compiled(0.0)) == 0.0
+pullback.device_put(jnp.ones(3), pullback.devices()[0]).block_until_ready()
+print(*sorted(set(asked)))
+""")
+    assert {"put", "fetch", "compile_text", "executable", "serialize", "tree_registry"} <= set(out.split())

@@ -1,7 +1,8 @@
 """What Pullback asks of a compiler: the protocol :class:`Backend`, and the one that is in use.
 
 The adapter of ``jaxlib``, :mod:`pullback.backends.client`, is a module whose functions implement it. Another compiler
-is another module of these functions: programs reach it as StableHLO text, and everything above works unchanged.
+is another module of these functions: programs reach it as StableHLO text, and everything above works unchanged, but for
+what only ``jaxlib`` has: its profiler, its bindings of MLIR and its names of LAPACK's routines.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import functools
 import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
+
+from pullback.core import array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,4 +140,5 @@ class Backend(Protocol):
 def backend() -> Backend:
     """The adapter in use."""
     adapter: Any = importlib.import_module(ADAPTER)
+    array.fetch = adapter.fetch
     return adapter  # type: ignore[no-any-return]

@@ -24,7 +24,6 @@ from pullback.backends.devices import default_device as default_device
 from pullback.backends.host_calls import HostCall, check_platform, original
 from pullback.backends.memory import large_heaps_for_new_threads
 from pullback.backends.storage import from_stored, stored_dtype, to_stored
-from pullback.core import array
 from pullback.core.config import config
 from pullback.core.errors import AllocationError, BackendError, CompilationError, ExecutionError
 from pullback.core.interrupts import imported, uninterrupted
@@ -314,8 +313,6 @@ def fetch_ahead(buffer: Buffer) -> None:
     """Start to copy the elements of a buffer to the host."""
     buffer._copy_single_device_array_to_host_async()
 
-
-array.fetch = fetch
 
 # Executables ---------------------------------------------------------------------------------------------------------
 

@@ -78,12 +78,10 @@ class Program:
         """The results for some arrays, which stay on the device of the program if ``stay``: somebody asked for it."""
         forks.check(f"running the compiled program {self.lowered.module.name}")
         outs = self.run(buffers_on(self.device, args, self.captured))
-        return list(map(from_buffer, outs, self.signatures(stay)))
+        return list(map(from_buffer, outs, self.signatures() if stay else self.out_signatures))
 
-    def signatures(self, stay: bool) -> list[Signature]:
-        """The signatures of its results, which stay on its device if somebody asked for it."""
-        if not stay:
-            return self.out_signatures
+    def signatures(self) -> list[Signature]:
+        """The signatures of its results where somebody asked for its device, so that they stay there."""
         avals = [k.aval for k in self.out_signatures]
         return [signature(a.shape, a.dtype, a.weak_type, self.device) for a in avals]
 

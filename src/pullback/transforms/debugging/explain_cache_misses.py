@@ -12,17 +12,13 @@ from pullback.core.types import ShapedArray
 _logger = logging.getLogger("pullback")
 
 
-def explain(function: Any, call: Any, avals: Sequence[ShapedArray], known: Sequence[Any]) -> None:
-    """Log why a function is traced, compared with the kinds of arguments that are known."""
+def explain(function: Any, call: Any, key: Any, known: Sequence[Any]) -> None:
+    """Log why a function is traced for a kind of arguments, compared with those that are known."""
     where = source.format_location(source.here())
     name = source.describe_function(function._fun)
     if not known:
         _logger.warning("jit traces %s for the first time, called here:\n%s", name, where)
         return
-    from pullback.core.config import config
-    from pullback.core.trace import state
-
-    key = (config.trace_context, call.treedef, tuple(avals), tuple(state.axes.items()))
     reasons = min((_differences(key, other, call) for other in known), key=len)
     _logger.warning(
         "jit traces %s again, called here:\n%s\nof %d kinds of arguments that are known the nearest differs in:\n%s",

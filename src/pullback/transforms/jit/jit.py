@@ -9,7 +9,7 @@ from operator import attrgetter
 from types import MethodType
 from typing import Any
 
-from pullback.backends import forks
+from pullback.backends import forks, trees
 from pullback.backends.buffers import buffers_of, from_buffer
 from pullback.core import source, tree
 from pullback.core.array import DeviceArray, signature_of, typeof
@@ -125,8 +125,6 @@ class JitFunction(OwnsPrograms):
         if not (call.nested or call.kwargs):
             return (config.trace_context, *kinds)
         if self._flatten is None:
-            from pullback.backends import trees
-
             self._flatten = trees.flattener()
         try:
             treedef = self._flatten((call.args, call.kwargs))[1]
@@ -145,7 +143,7 @@ class JitFunction(OwnsPrograms):
         if config.explain_cache_misses:
             from pullback.transforms.debugging.explain_cache_misses import explain
 
-            explain(self, call, avals, list(self._traced))
+            explain(self, call, key, list(self._traced))
         traced = _trace(self._fun, call, avals)
         if not traced.captured:
             self._traced.keep(key, traced)

@@ -55,18 +55,19 @@ class Call:
     """The arguments of one call: leaves to trace, and all else as a key.
 
     Attributes:
+      count: how many positional arguments there are, static ones too.
       treedef: the tree of the traced arguments, with the static ones: hashable.
       nested: whether the positional arguments are trees, not arrays.
     """
 
-    __slots__ = ("args", "fun", "in_tree", "kwargs", "leaves", "nested", "options", "static", "treedef")
+    __slots__ = ("args", "count", "fun", "in_tree", "kwargs", "leaves", "nested", "options", "static", "treedef")
 
     def __init__(
         self, fun: Callable[..., Any], options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         self.fun = fun
         self.options = options
-        self.args, self.kwargs = args, kwargs
+        self.args, self.kwargs, self.count = args, kwargs, len(args)
         self.static: dict[Any, Any] = {}
         if options.static_nums or options.static_names:
             self._split(options)
@@ -77,9 +78,8 @@ class Call:
             self.treedef = (self.treedef, tuple((k, type(v), v) for k, v in self.static.items()))
 
     def _split(self, options: Options) -> None:
-        count = len(self.args)
-        wanted = {i % count for i in options.static_nums if -count <= i < count}
-        for i in sorted(wanted):
+        count = self.count
+        for i in sorted({i % count for i in options.static_nums if -count <= i < count}):
             self.static[i] = self.args[i]
         for name in options.static_names:
             if name in self.kwargs:
@@ -101,8 +101,8 @@ class Call:
         """Call the function with some leaves in the place of those given."""
         args, kwargs = tree.unflatten(self.in_tree, leaves)
         if self.static:
-            rest, count = iter(args), len(args) + sum(isinstance(k, int) for k in self.static)
-            args = [self.static[i] if i in self.static else next(rest) for i in range(count)]
+            rest = iter(args)
+            args = [self.static[i] if i in self.static else next(rest) for i in range(self.count)]
             kwargs = {**kwargs, **{k: v for k, v in self.static.items() if isinstance(k, str)}}
         return self.fun(*args, **kwargs)
 
@@ -149,19 +149,20 @@ class Call:
 
     def arg_name(self, i: int) -> str:
         """The name of leaf ``i``."""
-        positions = [k for k in range(len(self.args) + len(self.static)) if k not in self.static]
-        full = list(self.args)
-        for k in sorted(k for k in self.static if isinstance(k, int)):
-            full.insert(k, None)
-        return argument_name(i, self.fun, full, positions[: len(self.args)], self.kwargs)
+        positions = self._positions()
+        full = dict(zip(positions, self.args))
+        return argument_name(i, self.fun, [full.get(k) for k in range(self.count)], positions, self.kwargs)
+
+    def _positions(self) -> list[int]:
+        """The positions of the arguments that are not static."""
+        return [k for k in range(self.count) if k not in self.static]
 
     def donated_leaves(self) -> list[bool]:
         """For each leaf, whether its argument is donated."""
         options, flags = self.options, []
-        positions = [k for k in range(len(self.args) + len(self.static)) if k not in self.static]
-        count = len(self.args) + sum(isinstance(k, int) for k in self.static)
+        count = self.count
         wanted = {i % count for i in options.donated_nums if -count <= i < count} if count else set()
-        for k, x in zip(positions, self.args, strict=False):
+        for k, x in zip(self._positions(), self.args):
             flags += [k in wanted] * len(tree.leaves(x))
         for name in sorted(self.kwargs):
             flags += [name in options.donated_names] * len(tree.leaves(self.kwargs[name]))

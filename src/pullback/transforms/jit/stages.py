@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pullback.backends import devices, forks
+from pullback.backends import devices, forks, trees
 from pullback.backends.backend import backend
 from pullback.backends.buffers import buffers_on, from_buffer
 from pullback.core import source, tree
@@ -173,8 +173,6 @@ class Compiled:
     )  # fmt: skip
 
     def __init__(self, lowered: Lowered, options: Sequence[tuple[str, Any]]) -> None:
-        from pullback.backends import trees
-
         self.lowered = lowered
         self.program: Program = lowered.program.compile(options)
         executable = self.program.executable
@@ -183,7 +181,7 @@ class Compiled:
         self.execute: Callable[[list[Any]], Any] = executable.execute
         self.collect: Callable[[Any, Any], list[Any]] = executable.collect
         self.handlers: Any = executable.handlers
-        self.kinds: list[Signature] = self.program.signatures(lowered.asked_for)
+        self.kinds: list[Signature] = self.program.signatures() if lowered.asked_for else self.program.out_signatures
         out_tree = lowered.traced.out_tree
         self.unflatten: Any = None if out_tree.is_leaf() else trees.unflattener(out_tree)
         self.simple = not (
