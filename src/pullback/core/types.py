@@ -49,8 +49,11 @@ class ShapedArray:
 
     def update(self, **changes: Any) -> ShapedArray:
         """The same abstract value with some attributes replaced."""
-        fields = {name: changes.get(name, getattr(self, name)) for name in ("shape", "dtype", "weak_type", "varying")}
-        return ShapedArray(**fields)
+        get = changes.get
+        return ShapedArray(
+            get("shape", self.shape), get("dtype", self.dtype), get("weak_type", self.weak_type),
+            get("varying", self.varying),
+        )  # fmt: skip
 
     def _key(self) -> tuple[Any, ...]:
         return (self.shape, self.dtype, self.weak_type, self.varying)
