@@ -106,7 +106,7 @@ class Eqn:
         self.scope = scope
 
     def __reduce__(self) -> Any:
-        # Without the place, which is a code object: Python does not pickle these.
+        # Without the source location, which is a code object: Python does not pickle these.
         return Eqn, (self.primitive, self.invars, self.params, self.outvars, None, self.scope)
 
     def __repr__(self) -> str:
@@ -495,10 +495,10 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     def read(atom: Atom) -> Any:
         return env[atom] if type(atom) is Var else atom.val  # type: ignore[union-attr]
 
-    place, scope = state.source_loc, state.scope
+    source_loc, scope = state.source_loc, state.scope
     try:
         for eqn in jaxpr.eqns:
-            state.source_loc = eqn.made_at or place
+            state.source_loc = eqn.made_at or source_loc
             if eqn.scope is not None:
                 state.scope = eqn.scope.within(scope)
             elif state.scope is not scope:
@@ -509,7 +509,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
             else:
                 env[eqn.outvars[0]] = out
     finally:
-        state.source_loc, state.scope = place, scope
+        state.source_loc, state.scope = source_loc, scope
     return [read(a) for a in jaxpr.outvars]
 
 

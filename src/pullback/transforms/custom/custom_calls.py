@@ -132,13 +132,13 @@ def bind(call: CustomCall, operands: Sequence[Any]) -> list[Any]:
 
 def explained(function: Any, run: Callable[..., Any], *args: Any) -> Any:
     """What ``run`` gives; an error about a value that a function or one of its rules closes over says what to do."""
-    place, state.source_loc = state.source_loc, None  # the user's functions have lines of their own
+    source_loc, state.source_loc = state.source_loc, None  # the user's functions have lines of their own
     try:
         return run(*args)
     except UnexpectedTracerError as error:
         raise closed_over(function, error) or error from None
     finally:
-        state.source_loc = place
+        state.source_loc = source_loc
 
 
 def closed_over(function: Any, error: UnexpectedTracerError) -> UnexpectedTracerError | None:

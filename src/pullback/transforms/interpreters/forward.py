@@ -270,9 +270,9 @@ def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[
         )
     arrays = to_arrays(leaves, "jvp", fun, primals)
 
-    def place(index: int) -> str:
+    def arg_name(index: int) -> str:
         return f"jvp of {name_of(fun)}, {argument_name(index, fun, primals)}"
 
     pairs = enumerate(zip(arrays, t_leaves, strict=True))
-    ts = [to_tangent(t, typeof(x), "tangent", partial(place, i)) for i, (x, t) in pairs]
+    ts = [to_tangent(t, typeof(x), "tangent", partial(arg_name, i)) for i, (x, t) in pairs]
     return arrays, ts, in_tree

@@ -175,7 +175,7 @@ def stage_flat(
     trace.invars = invars = [Var(aval) for aval in avals]
     trace.name_input = name_input
     trace.literals = literals
-    place, scope = state.source_loc, state.scope
+    source_loc, scope = state.source_loc, state.scope
     try:  # an interrupt may come after any call
         state.source_loc = state.scope = None
         state.trace = trace
@@ -183,7 +183,7 @@ def stage_flat(
         results = run(*[StageTracer(trace, v, None) for v in invars])
         outvars = [trace.atom(x) for x in results]
     finally:
-        state.source_loc, state.scope = place, scope
+        state.source_loc, state.scope = source_loc, scope
         state.trace = trace.parent
         trace.live = False
         if trace in recorders:
