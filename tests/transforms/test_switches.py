@@ -200,6 +200,22 @@ def test_each_thread_looks_for_nans_by_its_own_switch() -> None:
     assert not raises(bad)
 
 
+def test_a_switch_may_be_the_first_thing_that_a_thread_does() -> None:
+    zeros, rows = jnp.zeros(2), jnp.ones((3, 2))
+
+    def checked() -> bool:
+        with pullback.debug_nans():
+            return raises(lambda: zeros / zeros)
+
+    def ranked() -> bool:
+        with pullback.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="numbers of axes"):
+            zeros + rows
+        return True
+
+    assert elsewhere(checked)
+    assert elsewhere(ranked)
+
+
 def test_the_switch_of_the_process_reaches_threads_that_are_at_work() -> None:
     ready, go, done = (threading.Event() for _ in range(3))
     found: list[Any] = []
