@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,20 +14,27 @@ import pullback
 import pullback.numpy as jnp
 from pullback import checkpoint, grad, hessian, jit, jvp, lax, linear_transpose, linearize, make_jaxpr, vjp, vmap
 from pullback.core.config import override
-from pullback.core.trace import EVAL, state
+from pullback.core.trace import EVAL, recorders, state
 from pullback.custom_batching import custom_vmap
 from pullback.custom_derivatives import linear_call
+
+
+@contextmanager
+def together(*blocks: Any) -> Iterator[None]:
+    with ExitStack() as stack:
+        for block in blocks:
+            stack.enter_context(block)
+        yield
+
 
 SWITCHES: dict[str, Callable[[], Any]] = {
     "debug_nans": pullback.debug_nans,
     "debug_infs": pullback.debug_infs,
     "disable_jit": pullback.disable_jit,
     "named_scope": lambda: pullback.named_scope("scope"),
-    "log_compiles": lambda: pullback.log_compiles(),
-    "explain_cache_misses": lambda: override("explain_cache_misses", True),
     "numpy_rank_promotion": lambda: pullback.numpy_rank_promotion("raise"),
-    "check_custom_rules": lambda: override("check_custom_rules", True),
-    "enable_checks": lambda: override("enable_checks", True),
+    "logs": lambda: together(pullback.log_compiles(), pullback.explain_cache_misses()),
+    "checks": lambda: together(pullback.enable_checks(), pullback.check_custom_rules()),
     "no checks": lambda: override("enable_checks", False),
 }
 
@@ -124,6 +132,13 @@ def test_a_switch_does_not_change_what_is_computed(transformation: str, function
     assert_same(results(function, transformation), wanted)
 
 
+@pytest.mark.parametrize("transformation", TRANSFORMATIONS)
+def test_looking_for_leaks_does_not_change_what_is_computed(transformation: str) -> None:
+    wanted = results("checkpoint", transformation)
+    with pullback.checking_leaks():  # which looks through all objects, so that one function must do
+        assert_same(results("checkpoint", transformation), wanted)
+
+
 def elsewhere(function: Callable[[], Any]) -> Any:
     """What a function returns in another thread."""
     found: list[Any] = []
@@ -183,6 +198,22 @@ def test_each_thread_looks_for_nans_by_its_own_switch() -> None:
         assert raises(bad)
         assert not elsewhere(lambda: raises(bad))
     assert not raises(bad)
+
+
+def test_a_switch_may_be_the_first_thing_that_a_thread_does() -> None:
+    zeros, rows = jnp.zeros(2), jnp.ones((3, 2))
+
+    def checked() -> bool:
+        with pullback.debug_nans():
+            return raises(lambda: zeros / zeros)
+
+    def ranked() -> bool:
+        with pullback.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="numbers of axes"):
+            zeros + rows
+        return True
+
+    assert elsewhere(checked)
+    assert elsewhere(ranked)
 
 
 def test_the_switch_of_the_process_reaches_threads_that_are_at_work() -> None:
@@ -261,3 +292,53 @@ def test_nothing_is_left_of_a_switch() -> None:
         grad(lambda x: jnp.log(x - 1.0))(0.0)
     assert state.trace is EVAL
     assert state.bottom is EVAL
+
+
+# Ranks ---------------------------------------------------------------------------------------------------------------
+
+
+def refused() -> bool:
+    try:
+        jnp.ones(2) + jnp.ones((3, 2))
+    except ValueError:
+        return True
+    return False
+
+
+def test_each_thread_asks_for_ranks_by_its_own_switch() -> None:
+    operators = dict(vars(type(jnp.ones(2))))
+    with pullback.numpy_rank_promotion("raise"):
+        assert refused()
+        assert not elsewhere(refused)
+        assert grad(lambda x: x * (not refused()))(1.0) == 0
+        assert dict(vars(type(jnp.ones(2)))) == operators
+        with pullback.debug_nans():
+            assert refused()
+        with pullback.numpy_rank_promotion("allow"):
+            assert not refused()
+            assert state.trace is EVAL
+    assert not refused()
+    assert state.trace is EVAL
+
+
+def test_the_rank_switch_of_the_process_reaches_other_threads() -> None:
+    pullback.config.update("numpy_rank_promotion", "raise")
+    try:
+        assert elsewhere(refused)
+        with pullback.numpy_rank_promotion("allow"):
+            assert not refused()
+            assert elsewhere(refused)
+        assert refused()
+    finally:
+        pullback.config.update("numpy_rank_promotion", "allow")
+    assert not elsewhere(refused)
+    assert not refused()
+    assert not recorders
+
+
+# Marks ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_linear_function_is_still_checked_in_a_scope() -> None:
+    with pullback.named_scope("scope"), pytest.raises(TypeError, match="affine"):
+        linear_transpose(lambda x: jnp.concatenate([x, jnp.ones(1)]), jnp.ones(2))

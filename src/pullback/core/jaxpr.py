@@ -109,7 +109,7 @@ class Eqn:
         self.scope = scope
 
     def __reduce__(self) -> Any:
-        # Without the place, which is a code object: Python does not pickle these.
+        # Without the source location, which is a code object: Python does not pickle these.
         return Eqn, (self.primitive, self.invars, self.params, self.outvars, None, self.scope)
 
     def __repr__(self) -> str:
@@ -320,10 +320,10 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
-    place, scope = state.source_loc, state.scope
+    source_loc, scope = state.source_loc, state.scope
     try:
         for eqn in jaxpr.eqns:
-            state.source_loc = eqn.made_at or place
+            state.source_loc = eqn.made_at or source_loc
             if eqn.scope is not None:
                 state.scope = eqn.scope.within(scope)
             elif state.scope is not scope:
@@ -335,7 +335,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
             else:
                 env[eqn.outvars[0]] = out
     finally:
-        state.source_loc, state.scope = place, scope
+        state.source_loc, state.scope = source_loc, scope
     return [env[a] if type(a) is Var else a.val for a in jaxpr.outvars]  # type: ignore[union-attr]
 
 

@@ -729,8 +729,9 @@ class SwitchedThread:
 def _obey_all(everywhere: bool) -> None:
     """Have this thread, or all, evaluate as their switches ask for."""
     with _lock:
+        own = state.switched  # which is not among those that live before it is asked for
         living = _switched_threads.living()
-        for thread in living if everywhere else [state.switched]:
+        for thread in living if everywhere else [own]:
             thread.obey()
         quick = all(_evaluator(switches).quick for switches in ({}, *[thread.switches for thread in living]))
         if quick is (WATCHED in recorders):

@@ -3,7 +3,8 @@
 While a thread has one of the switches on, the trace at the bottom of its own is one that looks at each result; it is
 not ``quick``, so that operators ask it too. Of a compiled program the results are looked at; if one is not finite, the
 program is run again, operation by operation, on the same inputs. So nothing is paid for while the switches are off, and
-other threads compute as they did.
+other threads compute as they did. A derivative that is under way when the switch is put on keeps no marks: what its
+rules compute is then said to be of the forward pass.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ def _error(primitive: Primitive, args: Sequence[Any], i: int, out: Any, name: st
     which = f"result {i}" if primitive.multiple_results else "its result"
     elements = f", in {count} of {aval.size} elements," if aval.shape else ""
     phase = _PASSES[state.scope.phase if state.scope else source.FORWARD]
-    place = source.format_location(state.source_loc or source.here())
+    shown = source.format_location(state.source_loc or source.here())
     given = [f"operand {k} had {what}" for k, x in enumerate(args) for what in _not_finite(host_value(as_array(x)))]
     operands = f"Already its {', '.join(given)}." if given else "Its operands were finite."
     what = f"{primitive.name} gave {name} in {which} of type {aval}{elements} {phase}"
-    return NonFiniteError(f"{what}, at\n{place}\n{operands}")
+    return NonFiniteError(f"{what}, at\n{shown}\n{operands}")
 
 
 def _not_finite(value: Any) -> list[str]:

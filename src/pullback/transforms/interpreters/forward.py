@@ -128,13 +128,15 @@ class MarkingJVPTrace(JVPTrace):
     __slots__ = ()
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if not (state.bottom.looks or state.scope is not None) or any(map(holds_programs, params.values())):
-            return super().process(primitive, args, params)  # programs have marks of their own
+        if state.scope is None and not state.bottom.looks:
+            return JVPTrace.process(self, primitive, args, params)
+        if any(map(holds_programs, params.values())):  # these have marks of their own
+            return JVPTrace.process(self, primitive, args, params)
         primals = [x.primal if type(x) is JVPTracer and x._trace is self else x for x in args]
         rules = self.rules
         self.rules = RuleTrace(rules, primitive, primals)
         try:
-            return super().process(primitive, args, params)
+            return JVPTrace.process(self, primitive, args, params)
         finally:
             self.rules = rules
 

@@ -71,9 +71,11 @@ class MarkingLinearTrace(LinearTrace):
     __slots__ = ()
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if state.scope is None and not state.bottom.looks:
+            return LinearTrace.process(self, primitive, args, params)
         before = len(self.nodes)
-        out = super().process(primitive, args, params)
-        if len(self.nodes) > before and (state.bottom.looks or state.scope is not None):
+        out = LinearTrace.process(self, primitive, args, params)
+        if len(self.nodes) > before:
             mark(self.nodes[-1])
         return out
 

@@ -169,7 +169,7 @@ def stage_flat(
         tracers.append(StageTracer(trace, var, None))
     trace.name_input = name_input
     trace.literals = literals
-    place, scope = state.source_loc, state.scope
+    source_loc, scope = state.source_loc, state.scope
     try:  # an interrupt may come after any call
         state.source_loc = state.scope = None
         state.trace = trace
@@ -177,7 +177,7 @@ def stage_flat(
         results = run(*tracers)
         outvars = [trace.atom(x) for x in results]
     finally:
-        state.source_loc, state.scope = place, scope
+        state.source_loc, state.scope = source_loc, scope
         state.trace = trace.parent
         trace.live = False
         if trace in recorders:
