@@ -71,24 +71,24 @@ MUTANTS = (
     Mutant(
         "effects that all steps share happen once",
         "control/scan_primitive.py",
-        "operands <= fixed and not grows and not eqn.effect:",
-        "operands <= fixed and not grows:",
+        "(operands and not grows)) and not eqn.effect:",
+        "(operands and not grows)):",
         ["tests/control/test_scan.py::test_effects_that_all_steps_share_happen_in_each"],
     ),
     # A callback prints twice.
     Mutant(
         "effects of divided loops happen twice",
         "control/loops.py",
-        "{name: without_effects(params[name]) for name in",
-        "{name: params[name] for name in",
+        '{"cond_jaxpr": without_effects(loop.cond_jaxpr), "body_jaxpr": without_effects(loop.body_jaxpr)}',
+        '{"cond_jaxpr": loop.cond_jaxpr, "body_jaxpr": loop.body_jaxpr}',
         ["tests/control/test_loops.py::test_effects_of_a_loop_of_which_only_a_part_is_differentiated_happen_once"],
     ),
     # A callback of a branch is lost.
     Mutant(
         "effects of branches without results are lost",
-        "control/conditional.py",
-        "return [made] if outs or made.effect else []",
-        "return [made] if outs else []",
+        "transforms/programs/program_primitive.py",
+        "return [eqn] if eqn.outvars or eqn.effect else []",
+        "return [eqn] if eqn.outvars else []",
         ["tests/control/test_conditional.py::test_effects_of_branches_without_results"],
     ),
     # A callback prints once more for each step that is computed again.
