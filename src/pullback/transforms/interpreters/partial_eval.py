@@ -79,7 +79,8 @@ def partial_eval_jaxpr(
     unknown_eqns, read = live_equations(unknown_eqns, unknown_results)
 
     known_inputs = [v for v in jaxpr.invars if v not in unknown_vars]
-    residuals = [v for v in _bound_in(known_inputs, known_eqns) if v in read]
+    residuals = [v for v in known_inputs if v in read]
+    residuals += [v for eqn in known_eqns for v in eqn.outvars if v in read]
     given = {*known_inputs, *known_results}
     computed = [v for v in residuals if v not in given]
     known_eqns, needed = live_equations(known_eqns, [*known_results, *computed])
@@ -103,7 +104,7 @@ def _split_equations(eqns: Sequence[Eqn], unknown_vars: set[Var]) -> tuple[list[
     unknown: list[Eqn] = []
     for eqn in eqns:
         operands = [a in unknown_vars for a in eqn.invars]
-        if not any(operands):
+        if True not in operands:
             known.append(eqn)
             continue
         rule = eqn.primitive.partial_eval_rule
@@ -116,8 +117,3 @@ def _split_equations(eqns: Sequence[Eqn], unknown_vars: set[Var]) -> tuple[list[
         unknown += unknown_part
         unknown_vars.update(v for v, u in zip(eqn.outvars, results, strict=True) if u)
     return known, unknown
-
-
-def _bound_in(inputs: Sequence[Var], eqns: Sequence[Eqn]) -> list[Var]:
-    """The variables that inputs and equations bind, in order."""
-    return [*inputs, *(v for eqn in eqns for v in eqn.outvars)]
