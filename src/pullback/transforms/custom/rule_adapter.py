@@ -14,11 +14,10 @@ from pullback.core.array import Array, as_array, typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, TangentMismatchError
 from pullback.core.types import ZERO, ShapedArray
-from pullback.core.zeros import zeros_of
 from pullback.primitives.checked import array_operand
 from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.custom.linear_map import LinearMap
-from pullback.transforms.functions.arguments import flatten_one, name_of, out_leaf, unflatten_one
+from pullback.transforms.functions.arguments import flatten_one, name_of, out_leaf, unflatten_one, zero_cotangent
 from pullback.transforms.functions.flat_function import FlatFunction, flat_result
 from pullback.transforms.interpreters.linearize import Tape
 
@@ -73,10 +72,9 @@ def zero_from_primal(value: Any, symbolic_zeros: bool = False) -> Any:
 
 def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:
     """The zero tangent of a value of some type, as rules are given it."""
-    dtype = dtypes.tangent_dtype(aval.dtype)
     if symbolic:
-        return SymbolicZero(aval.update(dtype=dtype))
-    return np.zeros(aval.shape, dtype) if dtype == dtypes.float0 else zeros_of(aval.update(dtype=dtype))
+        return SymbolicZero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
+    return zero_cotangent(aval)
 
 
 class HasRules(Protocol):
