@@ -105,13 +105,13 @@ class WithJvpRule(LinearMap):
 
 
 class BatchedLinearMap(LinearMap):
-    """A backward rule mapped over an axis.
+    """A linear map mapped over an axis.
 
     Attributes:
-      linear_map: the rule.
+      linear_map: that of one example.
       trace: which maps it.
-      residual_dims, in_dims, out_dims: where the mapped axis is in the residuals, in the perturbed operands and in the
-        real and complex results.
+      residual_dims, in_dims, out_dims: where the mapped axis is in the residuals, in the operands and in the
+        results.
     """
 
     def __init__(
