@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, Array, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, typeof
 from pullback.transforms.functions.arguments import (
     argument_name,
     check_differentiable,
@@ -80,22 +80,28 @@ class FlatFunction:
         self.out_tree: Any = None
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        if self.in_tree is None and self.where is None:
+        where = self.where
+        if self.in_tree is None and where is None:
             out = self.fun(*leaves)
+        elif self.in_tree is None and len(leaves) == 1:  # of ``grad``, mostly; written out
+            args = [*self.args]
+            args[where[0]] = leaves[0]  # type: ignore[index]
+            out = self.fun(*args, **self.kwargs) if self.kwargs else self.fun(*args)
         else:
-            args, kwargs = self.arguments(leaves)
-            out = self.fun(*args, **kwargs)
-        aux: list[Any] = []
+            given, kwargs = self.arguments(leaves)
+            out = self.fun(*given, **kwargs)
+        aux: list[Any] | None = None
         if self.has_aux:
             out, rest = split_aux(out, self.described)
             aux, self.aux_tree = tree.flatten(rest)
         if isinstance(out, Array):
             self.out_tree = None
             self.count = 1
-            return [out, *aux]
-        outs = self.result_leaves(out)
-        self.count = len(outs)
-        return outs + aux
+            outs = [out]
+        else:
+            outs = self.result_leaves(out)
+            self.count = len(outs)
+        return outs + aux if aux else outs
 
     def arguments(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """The arguments of the function, by position and by keyword."""
@@ -144,6 +150,8 @@ def differentiable(
     if type(argnums) is int and 0 <= argnums < len(args):
         where: tuple[int, ...] = (argnums,)
         x = args[argnums]
+        if type(x) is ArrayImpl and not holomorphic and x._value.dtype.kind == "f":  # the quick way
+            return kind(fun, None, args, where, kwargs, has_aux=has_aux), [x]
         leaves, in_tree = ([x], None) if isinstance(x, Array) or type(x) in SCALARS else tree.flatten((x,))
     else:
         where = positions(argnums, len(args), name, fun)
