@@ -31,7 +31,7 @@ from pullback.core.errors import ArgumentError, RendererError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from pullback.core.jaxpr_text import VariableNames, show_literal, show_param, used_variables
 from pullback.transforms.derivatives.tracing import stage_tree
-from pullback.transforms.functions.api_boundary import transformed
+from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import check_callable, name_of
 
 _WIDEST = 44  # characters of a line in a node
@@ -158,7 +158,7 @@ def visualize(fun: Callable[..., Any]) -> Callable[..., Drawing]:
         title = getattr(fun, "__name__", None) or name_of(fun)
         return Drawing(closed, title, input_names(fun, args, kwargs), result_names(out))
 
-    return transformed(fun, drawing_of, visualize)
+    return Transformed(fun, drawing_of, visualize)
 
 
 def input_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> list[str]:

@@ -27,7 +27,7 @@ from pullback.transforms.derivatives.grad import linearize, vjp
 from pullback.transforms.derivatives.jvp import jvp
 from pullback.transforms.derivatives.tracing import ShapeDtypeStruct, eval_shape, make_jaxpr
 from pullback.transforms.derivatives.vmap import vmap
-from pullback.transforms.functions.api_boundary import transformed
+from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import abstractify
 
 FORMS = ("jaxpr", "hlo", "svg", "dot")
@@ -365,7 +365,7 @@ def _given(fun: Function, values: Sequence[Any], fixed: set[int]) -> Function:
         rest = iter(args)
         return fun(*[value if i in fixed else next(rest) for i, value in enumerate(values)], **kwargs)
 
-    function = transformed(fun, call)
+    function = Transformed(fun, call)
     try:
         signature = inspect.signature(fun)
     except (TypeError, ValueError):
@@ -440,7 +440,7 @@ def _with_input(
     avals = [abstractify(x) for x in tree.leaves(values)]
     further = [f"{what} of {n}" for n, a in zip(names, avals, strict=True) if dtypes.is_inexact(a.dtype)]
     return Subject(
-        transformed(subject.function, call),
+        Transformed(subject.function, call),
         [*subject.args, tree.tree_map(_tangent_type, values)],
         [*subject.inputs, *further],
         f"{transformation}({subject.title})",

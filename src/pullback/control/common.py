@@ -25,7 +25,8 @@ from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.custom.custom_calls import CustomCall
-from pullback.transforms.functions.arguments import name_of, out_leaf
+from pullback.transforms.functions.arguments import name_of
+from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.derived import cached_by_jaxpr, caches
 from pullback.transforms.interpreters.jaxprs import staged_zeros
 from pullback.transforms.interpreters.stage import StageTrace, stage_flat
@@ -176,18 +177,12 @@ def stage(
       avals: the types of the arguments.
       names: the names of the arguments, for error messages.
     """
-    out_tree: Any = None
-
-    def run(*tracers: Any) -> list[Any]:
-        nonlocal out_tree
-        leaves, out_tree = tree.flatten(call(*tracers))
-        return [out_leaf(x, function) for x in leaves]
-
+    flat = FlatFunction(call, described=function)
     name_input = None if names is None else lambda i: names()[i]
-    closed = stage_flat(function, run, avals, what, name_input)
+    closed = stage_flat(function, flat, avals, what, name_input)
     jaxpr = closed.jaxpr
     hoisted = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)
-    return Body(ClosedJaxpr(hoisted), closed.consts, out_tree)
+    return Body(ClosedJaxpr(hoisted), closed.consts, flat.out_structure)
 
 
 class Carry:

@@ -25,7 +25,8 @@ from pullback.transforms.derivatives.grad import linear_transpose
 from pullback.transforms.derivatives.jvp import jvp
 from pullback.transforms.derivatives.stopped import stopped
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf, split_aux
+from pullback.transforms.functions.arguments import check_callable, name_of, split_aux
+from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 
 
@@ -159,20 +160,13 @@ class Solver:
         if self.solve is None:
             return []
         leaves, in_tree = tree.flatten((captured, b))
-        out_tree: Any = None
-
-        def flat(*values: Any) -> list[Any]:
-            nonlocal out_tree
-            captured, b = tree.unflatten(in_tree, values)
-            outs, out_tree = tree.flatten(self._run((captured, ()), b))
-            return [out_leaf(x, self.solve) for x in outs]
-
+        flat = FlatFunction(lambda captured, b: self._run((captured, ()), b), in_tree, described=self.solve)
         closed, constants = hoisted(stage_flat(self.solve, flat, [typeof(x) for x in leaves]))
         program = jaxpr_as_fun(closed)
 
         def run(captured: Any, b: Any) -> Any:
             own, constants = captured
-            return tree.unflatten(out_tree, program(*tree.leaves((own, b)), *constants[which]))
+            return flat.result(program(*tree.leaves((own, b)), *constants[which]))
 
         self.run = run
         return [stop_gradient(x) for x in constants]

@@ -96,15 +96,14 @@ def check_rule(
     True
     """
     function, args = _function_of(f, args)
+    who = function.described
     if getattr(function, function._rule) is None:
-        raise MissingCustomRuleError(
-            f"check_rule: {function.described} has no rule yet; give it one with {function._giver}"
-        )
+        raise MissingCustomRuleError(f"check_rule: {who} has no rule yet; give it one with {function._giver}")
     if not function._fewest <= len(args) <= function._most:
         args = by_position(function.fun, "check_rule", args, {})
     known = tree.tree_map(_known, args)
     if any(x is _UNKNOWN for x in tree.leaves(known)):
-        raise ArgumentError(f"check_rule of {function.described} needs arguments whose values are known, got {args!r}")
+        raise ArgumentError(f"check_rule of {who} needs arguments whose values are known, got {args!r}")
     given = {"atol": atol, "rtol": rtol, "linear": linear, "derivative": derivative}
     given = {name: setting for name, setting in given.items() if setting is not None}
     settings = _Settings(**{**getattr(function, "rule_check", {}), **given})

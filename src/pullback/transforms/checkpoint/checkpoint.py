@@ -8,7 +8,6 @@ or mapped, or a policy says what else is kept, it is an equation that holds its 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ from pullback.transforms.checkpoint.checkpoint_policies import (
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
 from pullback.transforms.checkpoint.eager_remat import eager_remat, keeps
 from pullback.transforms.custom.custom_linear import is_traced_ahead
-from pullback.transforms.functions.api_boundary import transformed
+from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import (
     argument_name,
     check_argnums,
@@ -35,6 +34,7 @@ from pullback.transforms.functions.arguments import (
 )
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
+from pullback.transforms.jit.jit_arguments import numbers_and_names
 
 # The public function -------------------------------------------------------------------------------------------------
 
@@ -81,66 +81,32 @@ def checkpoint(
     >>> print(grad(f)(2.0))
     -0.2556391
     """
+    maker = functools.partial(
+        checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
+        static_argnames=static_argnames,
+    )  # fmt: skip
     if fun is None:
-        return functools.partial(
-            checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
-            static_argnames=static_argnames,
-        )  # fmt: skip
+        return maker
     check_callable(fun, "checkpoint")
     if policy is not None:
         check_policy(policy, f"checkpoint of {name_of(fun)}")
         policy = policy if isinstance(policy, Hashable) else functools.partial(policy)
     if type(prevent_cse) is not bool:
         raise ArgumentError(f"checkpoint of {name_of(fun)}: prevent_cse must be True or False, got {prevent_cse!r}")
-    static = _static(fun, static_argnums, static_argnames)
+    none = static_argnums is None or static_argnums == ()
+    nums = () if none else check_argnums(static_argnums, "checkpoint", "static_argnums")
+    static = numbers_and_names(fun, nums, static_argnames, "static", "checkpoint")
     options = {"policy": policy, "prevent_cse": prevent_cse, "differentiated": False}
-    maker = functools.partial(
-        checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
-        static_argnames=static_argnames,
-    )  # fmt: skip
-    return transformed(fun, lambda args, kwargs: _results(fun, static, options, args, kwargs), maker)
+    return Transformed(fun, lambda args, kwargs: _results(fun, static, options, args, kwargs), maker)
 
 
-_Static = tuple[tuple[int, ...], tuple[str, ...]]
-"""Positions and names of arguments."""
-
-
-def _static(fun: Any, argnums: Any, argnames: Any) -> _Static:
-    """Static arguments by position and by name, each completed from the other by the function's signature."""
-    nums: Any = () if argnums is None or argnums == () else check_argnums(argnums, "checkpoint", "static_argnums")
-    nums = (nums,) if isinstance(nums, int) else nums
-    names = (argnames,) if isinstance(argnames, str) else tuple(argnames or ())
-    for name in names:
-        if not isinstance(name, str):
-            raise ArgumentError(f"checkpoint: static_argnames must be a str or a tuple of strs, got {argnames!r}")
-    if not nums and not names:
-        return (), ()
-    try:
-        parameters = list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
-        return nums, names
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    known = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        for i in nums:
-            if not -len(positional) <= i < len(positional):
-                raise ArgumentError(
-                    f"checkpoint: static_argnums={argnums} is not a position of an argument of {name_of(fun)}, which "
-                    f"has {len(positional)} positional parameters: {', '.join(positional)}"
-                )
-        nums = tuple([i % len(positional) for i in nums])
-    for name in names:
-        if name not in known and not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            raise ArgumentError(
-                f"checkpoint: static_argnames={argnames!r} is not the name of an argument of {name_of(fun)}, whose "
-                f"parameters are {', '.join(p.name for p in parameters)}"
-            )
-    by_position = [positional[i] for i in nums if 0 <= i < len(positional) and positional[i] in known]
-    by_name = [positional.index(n) for n in names if n in positional]
-    return tuple(sorted({*nums, *by_name})), tuple(sorted({*names, *by_position}))
-
-
-def _results(fun: Any, static: _Static, options: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _results(
+    fun: Any,
+    static: tuple[tuple[int, ...], tuple[str, ...]],
+    options: dict[str, Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
     """The result of a call of a checkpointed function, under the current trace."""
     nums, names = static
     fixed = {i % len(args) for i in nums if -len(args) <= i < len(args)}

@@ -15,7 +15,8 @@ from pullback.transforms.checkpoint.checkpoint_policies import name_p
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
 from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import abstractify, argument_name, check_callable, out_leaf, to_arrays
+from pullback.transforms.functions.arguments import abstractify, argument_name, check_callable, to_arrays
+from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.jaxprs import linearize_jaxpr
 from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.stage import StageTrace, StageTracer, stage_flat
@@ -47,18 +48,14 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
     check_callable(fun, "saved_residuals")
     leaves, in_tree = tree.flatten((args, kwargs))
     name_input = partial(argument_name, fun=fun, args=args, kwargs=kwargs)
-
-    def run(*values: Any) -> list[Any]:
-        given, named = tree.unflatten(in_tree, values)
-        return [out_leaf(x, fun) for x in tree.leaves(fun(*given, **named))]
-
+    flat = FlatFunction(fun, in_tree, keywords=True)
     try:
-        closed = stage_flat(fun, run, [abstractify(x) for x in leaves], "saved_residuals", name_input)
+        closed = stage_flat(fun, flat, [abstractify(x) for x in leaves], "saved_residuals", name_input)
         program, residuals = _of_program(closed)
     except ConcretizationTypeError:
         if not state.trace.is_bottom or any(isinstance(x, ShapeDtypeStruct) for x in leaves):
             raise
-        program, residuals = _of_run(fun, run, to_arrays(leaves, "saved_residuals", fun, args, None, kwargs))
+        program, residuals = _of_run(fun, flat, to_arrays(leaves, "saved_residuals", fun, args, None, kwargs))
     found = {v: None for v in residuals if isinstance(v, Var)}
     binders = _Binders()
     return [(v.aval, _describe(binders, program, v, name_input)) for v in found]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import tree
-from pullback.core.array import Array, typeof
+from pullback.core.array import typeof
 from pullback.core.errors import CustomRuleError, MissingCustomRuleError, UnexpectedTracerError
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.registry import OwnsPrograms
@@ -26,6 +26,7 @@ from pullback.transforms.functions.arguments import (
     to_arrays,
     unflatten_one,
 )
+from pullback.transforms.functions.flat_function import flat_result
 from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 
@@ -75,8 +76,7 @@ class LinearCall:
     def run(self, residuals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         """The function, flat."""
         out = self.function(tree.unflatten(self.residual_tree, residuals), tree.unflatten(self.linear_tree, values))
-        leaves, self.out_tree = flatten_one(out)
-        outs = [x if isinstance(x, Array) else out_leaf(x, self.function) for x in leaves]
+        outs, self.out_tree = flat_result(out, self.function)
         self._out_avals = [typeof(x) for x in outs]
         return outs
 

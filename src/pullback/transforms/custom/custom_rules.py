@@ -191,42 +191,39 @@ class CustomFunction(OwnsPrograms):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self._call(args, kwargs)
+            if getattr(self, self._rule) is None:
+                raise MissingCustomRuleError(
+                    f"{self.described} was called, but it is a {self._transformation} function without a rule; give it "
+                    f"one with {self._giver}"
+                )
+            if kwargs or not self._fewest <= len(args) <= self._most:
+                args = by_position(self.fun, self._transformation, args, kwargs)
+            nondiff: tuple[tuple[int, Any], ...] = ()
+            given = args
+            if self.nondiff_argnums:
+                chosen = {i % len(args) for i in self.nondiff_argnums if -len(args) <= i < len(args)}
+                nondiff = tuple((i, self._check_nondiff(i, args[i])) for i in sorted(chosen))
+                given = tuple([x for i, x in enumerate(args) if i not in chosen])
+            leaves, in_tree = tree.flatten(given)
+            arrays = to_arrays(leaves, self._transformation, self.fun, given)
+            application = RuleAdapter(self, nondiff, in_tree)
+            if config.check_custom_rules and checker is not None:
+                checker(self, args)
+            if state.trace.is_bottom:
+                outs = application(*arrays)
+            else:
+                if not state.trace.eager:
+                    self._staged = True
+                jvp = None if self.jvp is None else application.jvp
+                forward = None if self.fwd is None else application.forward
+                call = DerivativeCall(self._equation, self.fun, application, jvp, forward)
+                call.by_itself = self in running.owners
+                call.key = (self, nondiff, in_tree)
+                outs = bind(call, arrays)
+            return outs[0] if application.out_tree is None else tree.unflatten(application.out_tree, outs)
         except Exception as error:
             source.hide_internal_frames(error)
             raise
-
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if getattr(self, self._rule) is None:
-            raise MissingCustomRuleError(
-                f"{self.described} was called, but it is a {self._transformation} function without a rule; give it "
-                f"one with {self._giver}"
-            )
-        if kwargs or not self._fewest <= len(args) <= self._most:
-            args = by_position(self.fun, self._transformation, args, kwargs)
-        nondiff: tuple[tuple[int, Any], ...] = ()
-        given = args
-        if self.nondiff_argnums:
-            chosen = {i % len(args) for i in self.nondiff_argnums if -len(args) <= i < len(args)}
-            nondiff = tuple((i, self._check_nondiff(i, args[i])) for i in sorted(chosen))
-            given = tuple([x for i, x in enumerate(args) if i not in chosen])
-        leaves, in_tree = tree.flatten(given)
-        arrays = to_arrays(leaves, self._transformation, self.fun, given)
-        application = RuleAdapter(self, nondiff, in_tree)
-        if config.check_custom_rules and checker is not None:
-            checker(self, args)
-        if state.trace.is_bottom:
-            outs = application(*arrays)
-        else:
-            if not state.trace.eager:
-                self._staged = True
-            jvp = None if self.jvp is None else application.jvp
-            forward = None if self.fwd is None else application.forward
-            call = DerivativeCall(self._equation, self.fun, application, jvp, forward)
-            call.by_itself = self in running.owners
-            call.key = (self, nondiff, in_tree)
-            outs = bind(call, arrays)
-        return outs[0] if application.out_tree is None else tree.unflatten(application.out_tree, outs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import tree
-from pullback.core.array import Array, typeof
+from pullback.core.array import typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError, MissingCustomRuleError
 from pullback.core.linear import LinearTracer
@@ -24,12 +24,10 @@ from pullback.transforms.custom.linear_map import Dims, LinearMap, linear_operat
 from pullback.transforms.functions.api_boundary import api_boundary, qualified_name
 from pullback.transforms.functions.arguments import (
     check_callable,
-    flatten_one,
     name_of,
-    out_leaf,
     to_arrays,
 )
-from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.functions.flat_function import FlatFunction, flat_result
 from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.linearize import linearize_flat
@@ -283,7 +281,7 @@ class custom_vmap(OwnsPrograms):
         who = f"the batching rule {name_of(rule)} of {name_of(self.fun)}"
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
             raise CustomRuleError(f"{who} must give a pair (out, out_batched), but it gave {pair!r}")
-        leaves, out_tree = flatten_one(pair[0])
+        outs, out_tree = flat_result(pair[0], rule)
         flags, flags_tree = tree.flatten(pair[1])
         if flags_tree != (tree.structure(0) if out_tree is None else out_tree) or any(
             type(f) is not bool for f in flags
@@ -292,7 +290,6 @@ class custom_vmap(OwnsPrograms):
                 f"{who} must give out_batched as a tree of booleans like out, which is "
                 f"{'one array' if out_tree is None else out_tree}, but it gave {pair[1]!r}"
             )
-        outs = [x if isinstance(x, Array) else out_leaf(x, rule) for x in leaves]
         for i, (x, flag) in enumerate(zip(outs, flags, strict=True)):
             if flag and (not x.shape or x.shape[0] != size):
                 raise CustomRuleError(

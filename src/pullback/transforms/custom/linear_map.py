@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, UnexpectedTracerError
-from pullback.core.linear import is_linear
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import densify, instantiate
@@ -105,13 +105,13 @@ class WithJvpRule(LinearMap):
 
 
 class BatchedLinearMap(LinearMap):
-    """A backward rule mapped over an axis.
+    """A linear map mapped over an axis.
 
     Attributes:
-      linear_map: the rule.
+      linear_map: that of one example.
       trace: which maps it.
-      residual_dims, in_dims, out_dims: where the mapped axis is in the residuals, in the perturbed operands and in the
-        real and complex results.
+      residual_dims, in_dims, out_dims: where the mapped axis is in the residuals, in the operands and in the
+        results.
     """
 
     def __init__(
@@ -264,13 +264,13 @@ def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, linea
 
 def _transpose(cts: Sequence[Any], *args: Any, linear_map: LinearMap) -> list[Any]:
     count = linear_map.count
-    if any(map(is_linear, args[:count])):
+    if LinearVar in map(type, args[:count]):
         raise NotLinearError(
             f"the derivative of {name_of(linear_map.function)} is not linear in its residuals, so it cannot be "
             "transposed with respect to them"
         )
     results = explained(linear_map.function, linear_map.transpose, args[:count], cts)
-    return [None] * count + [ct if is_linear(x) else None for x, ct in zip(args[count:], results, strict=True)]
+    return [None] * count + [ct if type(x) is LinearVar else None for x, ct in zip(args[count:], results, strict=True)]
 
 
 def _lowering(hlo: Any, *operands: Any, linear_map: LinearMap) -> list[Any]:

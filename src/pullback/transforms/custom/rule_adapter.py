@@ -14,12 +14,11 @@ from pullback.core.array import Array, as_array, typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, TangentMismatchError
 from pullback.core.types import ZERO, ShapedArray
-from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.operands import array_operand
 from pullback.transforms.custom.linear_map import LinearMap
-from pullback.transforms.functions.arguments import flatten_one, name_of, out_leaf, unflatten_one
-from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.functions.arguments import flatten_one, name_of, out_leaf, unflatten_one, zero_cotangent
+from pullback.transforms.functions.flat_function import FlatFunction, flat_result
 from pullback.transforms.interpreters.linearize import Tape
 
 
@@ -73,10 +72,9 @@ def zero_from_primal(value: Any, symbolic_zeros: bool = False) -> Any:
 
 def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:
     """The zero tangent of a value of some type, as rules are given it."""
-    dtype = dtypes.tangent_dtype(aval.dtype)
     if symbolic:
-        return SymbolicZero(aval.update(dtype=dtype))
-    return np.zeros(aval.shape, dtype) if dtype == dtypes.float0 else zeros_of(aval.update(dtype=dtype))
+        return SymbolicZero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
+    return zero_cotangent(aval)
 
 
 class HasRules(Protocol):
@@ -116,7 +114,7 @@ class RuleAdapter(FlatFunction):
     def __init__(self, owner: HasRules, nondiff: tuple[tuple[int, Any], ...], in_tree: Any) -> None:
         self.owner = owner
         self.nondiff = nondiff
-        self.fun = owner.fun
+        self.fun = self.described = owner.fun
         self.in_tree = in_tree
         self.args, self.where, self.kwargs, self.opaque = (), None, None, None
         self.keywords = self.has_aux = False
@@ -146,8 +144,7 @@ class RuleAdapter(FlatFunction):
                 raise self._not_linear(rule, error) from None
             raise
         out, tangent_out = _pair(pair, "the jvp rule", rule, self.owner, "(out, tangent_out)")
-        outs, out_tree = flatten_one(out)
-        outs = [x if isinstance(x, Array) else out_leaf(x, rule) for x in outs]
+        outs, out_tree = flat_result(out, rule)
         self._check_out_tree(out_tree, "jvp rule", rule)
         ts, tangent_tree = flatten_one(tangent_out)
         if tangent_tree != out_tree:
@@ -217,11 +214,7 @@ class RuleAdapter(FlatFunction):
             given = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
         pair = rule(*self.arguments(given)[0])
         out, residuals = _pair(pair, "the forward rule", rule, owner, "(out, residuals)")
-        outs: list[Any] = [out]
-        out_tree = None
-        if not isinstance(out, Array):
-            outs, out_tree = flatten_one(out)
-            outs = [x if isinstance(x, Array) else out_leaf(x, rule) for x in outs]
+        outs, out_tree = flat_result(out, rule)
         if self.out_tree is _UNKNOWN or self.out_tree != out_tree:
             self._check_out_tree(out_tree, "forward rule", rule)
         residual_leaves, residual_tree = tree.flatten(residuals)
@@ -267,7 +260,7 @@ class UserLinearMap(LinearMap):
         self.in_avals = tuple(map(typeof, primals))
         self.perturbed = tuple(perturbed)
         self.result_avals = tuple(map(typeof, outs))
-        self.inexact = tuple(map(_is_inexact, outs))
+        self.inexact = tuple([is_inexact(a.dtype) for a in self.result_avals])
         self.out_avals = list(compress(self.result_avals, self.inexact))
         self.residual_tree = residual_tree
         self.fixed = tuple(fixed)
@@ -409,10 +402,6 @@ AN_ARRAY = _AnArray()
 
 def _is_none(x: Any) -> bool:
     return x is None
-
-
-def _is_inexact(x: Any) -> bool:
-    return is_inexact(x.dtype)
 
 
 def _is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:

@@ -14,7 +14,7 @@ from pullback.core.trace import state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.shapes import full
-from pullback.transforms.functions.api_boundary import api_boundary, transformed
+from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import (
     Argnums,
     abstractify,
@@ -78,7 +78,7 @@ def grad(
     if reduce_axes:
         raise _no_reduce_axes(reduce_axes, "grad")
     options = "grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
-    return transformed(
+    return Transformed(
         fun, partial(_value_and_grad, fun, options, False), grad, argnums, has_aux, holomorphic, allow_int
     )
 
@@ -114,7 +114,7 @@ def value_and_grad(
         raise _no_reduce_axes(reduce_axes, "value_and_grad")
     options = "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
     call = partial(_value_and_grad, fun, options, True)
-    return transformed(fun, call, value_and_grad, argnums, has_aux, holomorphic, allow_int)
+    return Transformed(fun, call, value_and_grad, argnums, has_aux, holomorphic, allow_int)
 
 
 def _no_reduce_axes(reduce_axes: Any, transformation: str) -> UnsupportedArgumentError:
@@ -220,15 +220,11 @@ class LinearFunction:
 
     def __reduce__(self) -> Any:
         # The operations by their numbers: a chain of them is as deep as it is long.
-        rest = (self.in_tree, self.out_tree, self.in_avals, self.out_avals, self.name)
-        return _rebuilt, (type(self), *self.program.split(), rest)
+        residuals, aux = _linear_function_flatten(self)
+        return _linear_function_unflatten, (type(self), aux, residuals)
 
     def __repr__(self) -> str:
         return f"<derivative of {self.name}: {_types(self.in_avals)} -> {_types(self.out_avals)}>"
-
-
-def _rebuilt(kind: Any, residuals: Sequence[Any], structure: Any, rest: tuple[Any, ...]) -> LinearFunction:
-    return kind(LinearProgram.join(structure, residuals), *rest)  # type: ignore[no-any-return]
 
 
 class VJPFunction(LinearFunction):

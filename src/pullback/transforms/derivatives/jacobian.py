@@ -15,7 +15,7 @@ from pullback.primitives import shapes
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.slicing import concatenate, slice_in_dim
 from pullback.transforms.derivatives.vmap import vmap
-from pullback.transforms.functions.api_boundary import transformed
+from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import (
     Argnums,
     check_argnums,
@@ -86,7 +86,7 @@ def _jacfwd(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int
         jacobian = flat.result(rows)
         return (jacobian, flat.aux(outs)) if flat.has_aux else jacobian
 
-    return transformed(fun, jacobian_of, _jacfwd, options, chunk_size)
+    return Transformed(fun, jacobian_of, _jacfwd, options, chunk_size)
 
 
 def jacrev(
@@ -156,7 +156,7 @@ def _jacrev(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int
         jacobian = flat.result(rows)
         return (jacobian, flat.aux(outs)) if flat.has_aux else jacobian
 
-    return transformed(fun, jacobian_of, _jacrev, options, chunk_size)
+    return Transformed(fun, jacobian_of, _jacrev, options, chunk_size)
 
 
 jacobian = jacrev

@@ -12,7 +12,7 @@ from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.trace import state
 from pullback.core.types import Shape, ShapedArray
-from pullback.transforms.functions.api_boundary import api_boundary, transformed
+from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import (
     abstractify,
     argument_name,
@@ -144,9 +144,9 @@ def make_jaxpr(
             state.axes = outer
         if not return_shape:
             return closed
-        return closed, tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
+        return closed, tree.unflatten(out_tree, map(ShapeDtypeStruct.like, closed.out_avals))
 
-    return transformed(fun, jaxpr_of, make_jaxpr, static_argnums, return_shape)
+    return Transformed(fun, jaxpr_of, make_jaxpr, static_argnums, return_shape)
 
 
 def _named_axes(axis_env: Any) -> dict[Any, int]:
@@ -181,7 +181,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     check_callable(fun, "eval_shape")
     closed, out_tree = stage_tree(fun, "eval_shape", args, kwargs)
-    return tree.unflatten(out_tree, [_struct(a) for a in closed.out_avals])
+    return tree.unflatten(out_tree, map(ShapeDtypeStruct.like, closed.out_avals))
 
 
 def stage_tree(
@@ -202,7 +202,3 @@ def stage_tree(
     name_input = partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
     closed = stage_flat(fun, flat, avals, name_input=name_input)
     return closed, flat.out_structure
-
-
-def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)

@@ -13,7 +13,7 @@ from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError, 
 from pullback.core.types import MappedAxis
 from pullback.primitives import shapes
 from pullback.primitives.slicing import concatenate, slice_in_dim
-from pullback.transforms.functions.api_boundary import transformed
+from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import (
     argument_name,
     check_callable,
@@ -76,7 +76,7 @@ def vmap(
         results = _in_chunks(rows, arrays, dims, size, chunk_size)
         return flat.result(results)
 
-    return transformed(fun, mapped, vmap, in_axes, out_axes, axis_name, axis_size, spmd_axis_name, chunk_size)
+    return Transformed(fun, mapped, vmap, in_axes, out_axes, axis_name, axis_size, spmd_axis_name, chunk_size)
 
 
 def _in_chunks(

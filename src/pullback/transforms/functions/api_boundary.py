@@ -22,15 +22,26 @@ watching: list[Callable[..., Any]] = []
 class Transformed(OwnsPrograms):
     """What a transformation returns: a function with the name and signature of the original.
 
-    It can be pickled where the original can: by reference if it is found under its own name, as decorated functions
-    are, and else by the transformation and what that was given.
+    Errors leave it without Pullback's own frames. It can be pickled where the original can: by reference if it is found
+    under its own name, as decorated functions are, and else by the transformation and its options.
+
+    Args:
+      fun: the original.
+      call: what to do: ``call(args, kwargs)``.
+      maker: the transformation; ``maker(fun, *options)`` makes an equal function, from a pickle of this one. None if
+        the function is for one use.
+      options: see ``maker``.
     """
 
     def __init__(
-        self, fun: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], again: tuple[Any, ...]
+        self,
+        fun: Any,
+        call: Callable[[tuple[Any, ...], dict[str, Any]], Any],
+        maker: Any = None,
+        *options: Any,
     ) -> None:
         self._call = call
-        self._again = again
+        self._again = maker, (fun, *options)
         if type(fun) is FunctionType:  # written out: transformations are often called in the place where they are used
             self.__name__ = fun.__name__
             self.__qualname__ = fun.__qualname__
@@ -58,23 +69,6 @@ class Transformed(OwnsPrograms):
 
 
 tree.register_leaf_type(Transformed)
-
-
-def transformed(
-    fun: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], maker: Any = None, *options: Any
-) -> Callable[..., Any]:
-    """The function that a transformation returns: ``call(args, kwargs)``, with the name and signature of the original.
-
-    Errors leave it without Pullback's own frames.
-
-    Args:
-      fun: the original.
-      call: what to do.
-      maker: the transformation; ``maker(fun, *options)`` makes an equal function, from a pickle of this one. None if
-        the function is for one use.
-      options: see ``maker``.
-    """
-    return Transformed(fun, call, (maker, (fun, *options)))
 
 
 def copy_name(target: Any, fun: Any) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, Array, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, typeof
 from pullback.transforms.functions.arguments import (
     argument_name,
     check_differentiable,
@@ -19,6 +19,14 @@ from pullback.transforms.functions.arguments import (
 )
 
 
+def flat_result(out: Any, fun: Any) -> tuple[list[Any], Any]:
+    """The leaves of what ``fun`` returned, as arrays, and their tree, which is None for a single array."""
+    if isinstance(out, Array):
+        return [out], None
+    leaves, out_tree = flatten_one(out)
+    return [x if isinstance(x, Array) else out_leaf(x, fun) for x in leaves], out_tree
+
+
 class FlatFunction:
     """A function of trees as one of flat arrays. It remembers the structure of the last result.
 
@@ -27,6 +35,7 @@ class FlatFunction:
 
     Attributes:
       fun: the function.
+      described: the user's function, for error messages, if it is another.
       in_tree: the tree of the arguments that the leaves are of, as a tuple or list; None if each leaf is an argument.
       keywords: whether ``in_tree`` is the tree of a pair: arguments given by position, and those given by keyword.
       args: the arguments given by position, if some are fixed; others stand in for those at ``where``.
@@ -40,7 +49,8 @@ class FlatFunction:
     """
 
     __slots__ = (
-        "args", "aux_tree", "count", "fun", "has_aux", "in_tree", "keywords", "kwargs", "opaque", "out_tree", "where",
+        "args", "aux_tree", "count", "described", "fun", "has_aux", "in_tree", "keywords", "kwargs", "opaque",
+        "out_tree", "where",
     )  # fmt: skip
 
     count: int
@@ -56,8 +66,10 @@ class FlatFunction:
         *,
         keywords: bool = False,
         has_aux: bool = False,
+        described: Any = None,
     ) -> None:
         self.fun = fun
+        self.described = fun if described is None else described
         self.in_tree = in_tree
         self.args = args
         self.where = where
@@ -68,22 +80,28 @@ class FlatFunction:
         self.out_tree: Any = None
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        if self.in_tree is None and self.where is None:
+        where = self.where
+        if self.in_tree is None and where is None:
             out = self.fun(*leaves)
+        elif self.in_tree is None and len(leaves) == 1:  # of ``grad``, mostly; written out
+            args = [*self.args]
+            args[where[0]] = leaves[0]  # type: ignore[index]
+            out = self.fun(*args, **self.kwargs) if self.kwargs else self.fun(*args)
         else:
-            args, kwargs = self.arguments(leaves)
-            out = self.fun(*args, **kwargs)
-        aux: list[Any] = []
+            given, kwargs = self.arguments(leaves)
+            out = self.fun(*given, **kwargs)
+        aux: list[Any] | None = None
         if self.has_aux:
-            out, rest = split_aux(out, self.fun)
+            out, rest = split_aux(out, self.described)
             aux, self.aux_tree = tree.flatten(rest)
         if isinstance(out, Array):
             self.out_tree = None
             self.count = 1
-            return [out, *aux]
-        outs = self.result_leaves(out)
-        self.count = len(outs)
-        return outs + aux
+            outs = [out]
+        else:
+            outs = self.result_leaves(out)
+            self.count = len(outs)
+        return outs + aux if aux else outs
 
     def arguments(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """The arguments of the function, by position and by keyword."""
@@ -103,8 +121,8 @@ class FlatFunction:
 
     def result_leaves(self, out: Any) -> list[Any]:
         """The leaves of a result, as arrays."""
-        leaves, self.out_tree = flatten_one(out)
-        return [x if isinstance(x, Array) else out_leaf(x, self.fun) for x in leaves]
+        outs, self.out_tree = flat_result(out, self.described)
+        return outs
 
     @property
     def out_structure(self) -> Any:
@@ -132,6 +150,8 @@ def differentiable(
     if type(argnums) is int and 0 <= argnums < len(args):
         where: tuple[int, ...] = (argnums,)
         x = args[argnums]
+        if type(x) is ArrayImpl and not holomorphic and x._value.dtype.kind == "f":  # the quick way
+            return kind(fun, None, args, where, kwargs, has_aux=has_aux), [x]
         leaves, in_tree = ([x], None) if isinstance(x, Array) or type(x) in SCALARS else tree.flatten((x,))
     else:
         where = positions(argnums, len(args), name, fun)

@@ -100,7 +100,7 @@ class CheckedLinearTrace(LinearTrace):
             return x.var
         if _is_nonzero(out_leaf(x, self.function)):
             raise NotLinearError(
-                f"{name_of(self.function)} is not linear: it returned {x!r}, which does not depend on its arguments, "
+                f"{name_of(self.function)} is not linear: it returned {x}, which does not depend on its arguments, "
                 "and is not zero"
             )
         return ZERO

@@ -169,16 +169,18 @@ class Call:
         return flags
 
 
-def numbers_and_names(fun: Any, argnums: Any, argnames: Any, what: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def numbers_and_names(
+    fun: Any, argnums: Any, argnames: Any, what: str, who: str = "jit"
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Positions and names of arguments, each completed from the other by the function's signature."""
     nums = (argnums,) if isinstance(argnums, int) else () if argnums is None else tuple(argnums)
     names = (argnames,) if isinstance(argnames, str) else () if argnames is None else tuple(argnames)
     for i in nums:
         if type(i) is not int:
-            raise ArgumentError(f"jit: {what}_argnums must be an int or a tuple of ints, got {argnums!r}")
+            raise ArgumentError(f"{who}: {what}_argnums must be an int or a tuple of ints, got {argnums!r}")
     for n in names:
         if not isinstance(n, str):
-            raise ArgumentError(f"jit: {what}_argnames must be a str or a tuple of strs, got {argnames!r}")
+            raise ArgumentError(f"{who}: {what}_argnames must be a str or a tuple of strs, got {argnames!r}")
     if not nums and not names:
         return (), ()
     try:
@@ -192,13 +194,13 @@ def numbers_and_names(fun: Any, argnums: Any, argnames: Any, what: str) -> tuple
     for i in nums:
         if not more and not -len(positional) <= i < len(positional):
             raise ArgumentError(
-                f"jit: {what}_argnums={argnums} is not a position of an argument of {name_of(fun)}, which has "
+                f"{who}: {what}_argnums={argnums} is not a position of an argument of {name_of(fun)}, which has "
                 f"{len(positional)} positional parameters: {', '.join(positional)}"
             )
     for n in names:
         if not any_name and n not in by_keyword:
             raise ArgumentError(
-                f"jit: {what}_argnames={argnames!r} is not the name of an argument of {name_of(fun)}, whose "
+                f"{who}: {what}_argnames={argnames!r} is not the name of an argument of {name_of(fun)}, whose "
                 f"parameters are {', '.join(p.name for p in parameters)}"
             )
     if not more and nums:
