@@ -229,33 +229,20 @@ class LinearProgram:
         self.count = count
 
     def run(self, tangents: Sequence[Any]) -> list[Any]:
-        """The results for some inputs (which may be ``ZERO``), under the current trace."""
+        """The results for some inputs, under the current trace; ``ZERO`` stands for one that no operation reads."""
         env: list[Any] = [ZERO] * self.count
         for var, t in zip(self.inputs, tangents, strict=True):
             env[var.index] = t
         for node in self.nodes:
-            args = node.args
-            if any(type(x) is LinearVar and env[x.index] is ZERO for x in args):
-                args = self._instantiate(args, env)
-                if args is None:
-                    continue
             assert node.primitive is not None
-            out = node.primitive.bind(*[env[x.index] if type(x) is LinearVar else x for x in args], **node.params)
+            args = [env[x.index] if type(x) is LinearVar else x for x in node.args]
+            out = node.primitive.bind(*args, **node.params)
             if node.results is None:
                 env[node.index] = out
             else:
                 for var, value in zip(node.results, out, strict=True):
                     env[var.index] = value
         return [ZERO if var is ZERO else env[var.index] for var in self.outputs]
-
-    @staticmethod
-    def _instantiate(args: tuple[Any, ...], env: list[Any]) -> Any:
-        """Make zero operands dense, unless all are zero, which gives None."""
-        from pullback.core.zeros import zeros_of
-
-        if all(env[x.index] is ZERO for x in args if type(x) is LinearVar):
-            return None
-        return tuple(zeros_of(x.aval) if type(x) is LinearVar and env[x.index] is ZERO else x for x in args)
 
     def transpose(self, cotangents: Sequence[Any], add: Accumulate, consume: bool = False) -> list[Any]:
         """The cotangents of the inputs, under the current trace.

@@ -90,7 +90,10 @@ class RuleKind:
         """
         rule = self.of(primitive)
         if rule is None:
-            raise missing_rule(primitive, self.name, transformation)
+            raise MissingRuleError(
+                f"the primitive {primitive.name!r} has no {self.name} rule, which {transformation} needs; register one "
+                f"with the RuleKind {self.name!r}: @kind(primitive)"
+            )
         return rule
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from operator import attrgetter, is_
 from typing import Any
 
@@ -96,15 +96,6 @@ class Call:
                 ) from None
         self.args = tuple(x for i, x in enumerate(self.args) if i not in self.static)
         self.kwargs = {k: x for k, x in self.kwargs.items() if k not in self.static}
-
-    def call(self, leaves: Sequence[Any]) -> Any:
-        """Call the function with some leaves in the place of those given."""
-        args, kwargs = tree.unflatten(self.in_tree, leaves)
-        if self.static:
-            rest = iter(args)
-            args = [self.static[i] if i in self.static else next(rest) for i in range(self.count)]
-            kwargs = {**kwargs, **{k: v for k, v in self.static.items() if isinstance(k, str)}}
-        return self.fun(*args, **kwargs)
 
     def arrays(self) -> list[Any]:
         """The leaves as arrays."""
