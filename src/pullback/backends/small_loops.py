@@ -63,10 +63,7 @@ def _is_allowed(operation: str) -> bool:
 
 def largest(text: str) -> int:
     """The number of elements of the largest array in a program."""
-    largest = 1
-    for shape in set(re.findall(_SHAPE, text)):
-        largest = max(largest, math.prod(map(int, shape[:-1].split("x"))))
-    return largest
+    return max([math.prod(map(int, shape[:-1].split("x"))) for shape in set(re.findall(_SHAPE, text))], default=1)
 
 
 def halves(jaxpr: Jaxpr) -> list[Jaxpr]:
