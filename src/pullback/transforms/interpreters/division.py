@@ -73,12 +73,10 @@ def _divide(primitive: Primitive, params: dict[str, Any], args: Sequence[Any], l
     known, unknown, dependent = primitive.partial_eval_rule(list(linear), Eqn(primitive, [*invars], params, outvars))
     eqns = [*known, *unknown]
     place = positions([*invars, *(v for eqn in eqns for v in eqn.outvars)])
-    own = {v for v, n in zip(invars, linear, strict=True) if n}
+    own: set[Any] = {v for v, n in zip(invars, linear, strict=True) if n}
     steps = []
     for eqn in eqns:
-        recorded = eqn.primitive is primitive and any(a in own for a in eqn.invars)
-        if recorded:
-            own.update(eqn.outvars)
+        recorded = eqn.primitive is primitive and not own.isdisjoint(eqn.invars)
         operands = [place[a] if type(a) is Var else a for a in eqn.invars]
         steps.append(Step(eqn.primitive, eqn.params, operands, recorded))
     return Division(steps, [place[v] for v in outvars], list(dependent))
