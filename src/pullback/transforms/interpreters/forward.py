@@ -130,9 +130,9 @@ class MarkingJVPTrace(JVPTrace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if state.scope is None and not state.bottom.looks:
             return JVPTrace.process(self, primitive, args, params)
-        if any(map(holds_programs, params.values())):  # these have marks of their own
-            return JVPTrace.process(self, primitive, args, params)
-        primals = [x.primal if type(x) is JVPTracer and x._trace is self else x for x in args]
+        primals = None
+        if not any(map(holds_programs, params.values())):
+            primals = [x.primal if type(x) is JVPTracer and x._trace is self else x for x in args]
         rules = self.rules
         self.rules = RuleTrace(rules, primitive, primals)
         try:

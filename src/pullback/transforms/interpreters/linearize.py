@@ -17,7 +17,6 @@ from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, Linea
 from pullback.core.trace import Primitive, Trace, check_result, missing_rule, state
 from pullback.core.types import ZERO
 from pullback.transforms.interpreters.forward import JVPTrace, JVPTracer, MarkingJVPTrace, located
-from pullback.transforms.interpreters.marks import MarkingLinearTrace
 
 
 class Tape(LinearTrace):
@@ -39,24 +38,17 @@ class Tape(LinearTrace):
         return error
 
 
-class MarkingTape(MarkingLinearTrace, Tape):
-    """A tape of operations with marks."""
-
-    __slots__ = ()
-
-
 class LinearizeTrace(JVPTrace):
     """Forward differentiation whose tangents are variables of a linear program."""
 
     __slots__ = ()
-    tape: type[Tape] = Tape
     transformation = "differentiation (linearize, vjp or grad)"
 
     rules: LinearTrace
 
     def __init__(self, parent: Trace, function: Any) -> None:
         Trace.__init__(self, parent, function)
-        self.rules = self.tape(parent, function)
+        self.rules = Tape(parent, function)
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         if type(tangent) is LinearTracer:
@@ -74,7 +66,6 @@ class MarkingLinearizeTrace(MarkingJVPTrace, LinearizeTrace):
     """Linearisation that keeps marks, in derivative rules and on the tape."""
 
     __slots__ = ()
-    tape = MarkingTape
 
 
 def linearize_flat(

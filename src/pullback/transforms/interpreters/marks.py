@@ -66,34 +66,45 @@ def mark(node: LinearVar) -> None:
 
 
 class MarkingLinearTrace(LinearTrace):
-    """Records operations with their marks."""
+    """Records the operations of a program, or of the user's function, with their marks."""
 
     __slots__ = ()
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if state.scope is None and not state.bottom.looks:
-            return LinearTrace.process(self, primitive, args, params)
         before = len(self.nodes)
         out = LinearTrace.process(self, primitive, args, params)
-        if len(self.nodes) > before:
+        if len(self.nodes) > before and (state.scope is not None or state.bottom.looks):
             mark(self.nodes[-1])
         return out
 
 
 class RuleTrace(Trace):
-    """Stands before the trace of a derivative rule: what the rule does belongs to the tangents, but for the values."""
+    """Stands before the trace of a derivative rule: what the rule does belongs to the tangents, but for the values.
 
-    __slots__ = ("primals", "primitive", "transformation")
+    If that trace is a tape, the operations that it records get their marks.
 
-    def __init__(self, rules: Trace, primitive: Primitive, primals: Sequence[Any]) -> None:
+    Attributes:
+      primals: the operands that the operation is applied to; None if it is of a program, which has marks of its own.
+    """
+
+    __slots__ = ("nodes", "primals", "primitive", "transformation")
+
+    def __init__(self, rules: Trace, primitive: Primitive, primals: Sequence[Any] | None) -> None:
         super().__init__(rules)
         self.transformation = rules.transformation
         self.primitive = primitive
         self.primals = primals
+        self.nodes: Sequence[LinearVar] = rules.nodes if isinstance(rules, LinearTrace) else ()
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        same = primitive is self.primitive and len(args) == len(self.primals)
-        if same and all(x is y for x, y in zip(args, self.primals, strict=True)):
-            return self.parent.process(primitive, args, params)
-        with _at(state.source_loc, Scope("", TANGENT).within(state.scope)):
-            return self.parent.process(primitive, args, params)
+        scope, primals, before = state.scope, self.primals, len(self.nodes)
+        if primals is not None:
+            same = primitive is self.primitive and len(args) == len(primals)
+            if same and all(x is y for x, y in zip(args, primals, strict=True)):
+                return self.parent.process(primitive, args, params)
+            scope = Scope("", TANGENT).within(scope)
+        with _at(state.source_loc, scope):
+            out = self.parent.process(primitive, args, params)
+            if len(self.nodes) > before:
+                mark(self.nodes[-1])
+        return out
