@@ -132,7 +132,7 @@ class _ScalarFunction(FlatFunction):
     def result_leaves(self, out: Any) -> list[Any]:
         if not tree.all_leaves([out]):
             raise NotDifferentiableError(
-                f"grad needs a function with a scalar output, but {name_of(self.fun)} returned {out!r}. "
+                f"a gradient needs a function with a scalar output, but {name_of(self.fun)} returned {out!r}. "
                 "Return one scalar; with has_aux=True more can be returned beside it."
             )
         return FlatFunction.result_leaves(self, out)

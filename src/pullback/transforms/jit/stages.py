@@ -91,7 +91,7 @@ class Lowered:
         if call.options.device is not None:
             device, self.asked_for = devices.device_named(call.options.device), True
         self.out_index, jaxpr = _without_forwarded(traced.jaxpr)
-        jaxpr, used = dce_closed_jaxpr(jaxpr, [True] * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
+        jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
         self.kept = None if all(used) else [i for i, u in enumerate(used) if u]
         self.donated, aliases = _aliases(jaxpr, self.kept, self.out_index, call)
         if checking():
