@@ -18,6 +18,7 @@ PullbackError
 ├── TangentMismatchError (TypeError, ValueError)   (co)tangents of another tree, shape or dtype
 ├── ShapeError (TypeError, ValueError)       shapes or parameters that do not fit an operation
 ├── ArgumentError (TypeError, ValueError)    an argument of a transformation that makes no sense
+├── UnboundAxisNameError (NameError)         a named axis that is not in scope
 ├── BatchSizeError (ValueError)              vmap over sizes that disagree, or over nothing
 ├── BatchAxisError (TypeError, ValueError)   in_axes or out_axes that do not fit
 ├── IndexingError (IndexError)               an index out of range, or more indices than axes
@@ -125,6 +126,10 @@ class ShapeError(PullbackError, TypeError, ValueError):
 
 class ArgumentError(PullbackError, TypeError, ValueError):
     """An argument of a transformation, such as ``argnums``, that makes no sense."""
+
+
+class UnboundAxisNameError(PullbackError, NameError):
+    """The name of an axis that nothing maps where it is used."""
 
 
 class BatchSizeError(PullbackError, ValueError):

@@ -146,8 +146,9 @@ class Jaxpr:
     Treat it as immutable: transformations of jaxprs are cached by the jaxpr that they were given.
     """
 
-    __slots__ = ("__weakref__", "_checked", "_effect", "constvars", "eqns", "invars", "outvars")
+    __slots__ = ("__weakref__", "_axes", "_checked", "_effect", "constvars", "eqns", "invars", "outvars")
 
+    _axes: frozenset[Any]
     _checked: bool
     _effect: bool
 
@@ -172,6 +173,15 @@ class Jaxpr:
                 self._effect = True
                 break
         return self._effect
+
+    @property
+    def axes(self) -> frozenset[Any]:
+        """The names of axes that its operations refer to and that nothing in it maps."""
+        try:
+            return self._axes
+        except AttributeError:
+            self._axes = _NO_AXES.union(*[free_axes(e.primitive, e.params) for e in self.eqns if e.params])
+            return self._axes
 
     @property
     def effects(self) -> frozenset[str]:
@@ -272,9 +282,24 @@ def appended(values: Sequence[Any], others: Iterable[Any]) -> list[Any]:
     return [*values, *(v for v in dict.fromkeys(others) if v not in there)]
 
 
+_NO_AXES: frozenset[Any] = frozenset()
+
+
+def free_axes(primitive: Primitive, params: dict[str, Any]) -> frozenset[Any]:
+    """The names of axes that an operation refers to."""
+    rule = primitive.axes_rule
+    if rule is not None:
+        return rule(params)  # type: ignore[no-any-return]
+    return _NO_AXES.union(*[jaxpr.axes for jaxpr in _programs(params)])
+
+
 def subjaxprs(eqn: Eqn) -> Iterator[Jaxpr]:
     """The jaxprs that an equation holds in its parameters."""
-    for value in eqn.params.values():
+    return _programs(eqn.params)
+
+
+def _programs(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr):
                 yield item.jaxpr
@@ -291,6 +316,10 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
     if rule is None:
         raise missing_rule(primitive, "abstract_eval", "tracing")
     out = rule(*avals, **params)
+    for a in avals:
+        if a.varying:
+            out = _varying(primitive, avals, out)
+            break
     weak = False
     for a in avals:
         if a.weak_type:
@@ -302,6 +331,16 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
     if primitive.multiple_results:
         return [a.update(weak_type=a.dtype.kind != "b") for a in out]
     return ShapedArray(out.shape, out.dtype, out.dtype.kind != "b", out.varying)
+
+
+def _varying(primitive: Primitive, avals: Sequence[ShapedArray], out: Any) -> Any:
+    """The result varies along the axes along which an operand does; collectives say themselves along which."""
+    if primitive.axes_rule is not None:
+        return out
+    axes = _NO_AXES.union(*[a.varying for a in avals])
+    if primitive.multiple_results:
+        return [a.update(varying=a.varying | axes) for a in out]
+    return out.update(varying=out.varying | axes)
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from pullback.core.array import SCALARS, resolve_weak_scalars, typeof
 from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.jaxpr import infer
 from pullback.core.trace import Primitive, Trace, Tracer, state
-from pullback.core.types import ZERO, Shape, ShapedArray
+from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 
 
 class LinearVar:
@@ -218,9 +218,15 @@ class LinearProgram:
       inputs: its input variables.
       outputs: for each result a ``LinearVar``, or ``ZERO``.
       count: the number of variables.
+      pull: transposes an operation, and sums cotangents over the reduced axes along which the operand does not vary;
+        set, as is ``sum_over``, by the floor of collectives.
+      sum_over: sums one cotangent.
     """
 
     __slots__ = ("count", "inputs", "nodes", "outputs")
+
+    pull: Callable[[LinearVar, Any, Sequence[MappedAxis]], Sequence[Any]]
+    sum_over: Callable[[Any, frozenset[Any], Sequence[MappedAxis]], Any]
 
     def __init__(self, nodes: list[LinearVar], inputs: Sequence[LinearVar], outputs: Sequence[Any], count: int) -> None:
         self.nodes = nodes
@@ -256,8 +262,11 @@ class LinearProgram:
           One cotangent for each input; ``ZERO`` where nothing flowed.
         """
         env: list[Any] = [ZERO] * self.count
+        reduced = [axis for axis in state.axes.values() if axis.reduced] if state.axes else None
         for var, ct in zip(self.outputs, cotangents, strict=True):
             if var is not ZERO and ct is not ZERO:
+                if reduced:
+                    ct = self.sum_over(ct, var.aval.varying, reduced)
                 known = env[var.index]
                 env[var.index] = ct if known is ZERO else add(known, ct)
         nodes = self.nodes
@@ -273,7 +282,11 @@ class LinearProgram:
                 if all(c is ZERO for c in ct):
                     continue
             args = node.args
-            for x, c in zip(args, node.primitive.transpose_rule(ct, *args, **node.params)):  # type: ignore[union-attr,misc]
+            if reduced:
+                cts = self.pull(node, ct, reduced)
+            else:
+                cts = node.primitive.transpose_rule(ct, *args, **node.params)  # type: ignore[union-attr,misc]
+            for x, c in zip(args, cts):
                 if type(x) is LinearVar and c is not ZERO and c is not None:
                     i = x.index
                     known = env[i]

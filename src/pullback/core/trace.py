@@ -37,7 +37,7 @@ from pullback.core.errors import (
 )
 from pullback.core.locks import renewed
 from pullback.core.registry import Registry
-from pullback.core.types import ShapedArray
+from pullback.core.types import MappedAxis, ShapedArray
 
 Rule = Callable[..., Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -144,6 +144,7 @@ class Primitive:
         self.dce_rule: Rule | None = None
         self.partial_eval_rule: Rule | None = None
         self.remat_rule: Rule | None = None
+        self.axes_rule: Rule | None = None
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Hand the operation to the current trace."""
@@ -216,6 +217,14 @@ class Primitive:
     def batch(self, rule: F) -> F:
         """Register ``rule(axis, args, dims, **params) -> (out, dim)``; a dim is ``None`` where nothing is mapped."""
         self.batch_rule = rule
+        return rule
+
+    def axes(self, rule: F) -> F:
+        """Register ``rule(params) -> names``: the named axes that the operation refers to, beside its operands' own.
+
+        Without it, these are the axes that the programs among its parameters refer to.
+        """
+        self.axes_rule = rule
         return rule
 
     # Programs within programs
@@ -343,7 +352,7 @@ class _State(threading.local):
     Attributes:
       trace: the current trace.
       bottom: the trace that evaluates for this thread, by its switches.
-      axes: the named axes in scope, with their sizes.
+      axes: the named axes in scope, by name.
       source_loc: where the operation was written that is being run again, from a program; None for the user's own line.
       scope: the named scopes and the pass of differentiation that operations belong to, if there are any.
       switched: by which other threads reach this state, to set a switch.
@@ -354,7 +363,7 @@ class _State(threading.local):
 
     trace: Trace
     bottom: EvalTrace
-    axes: dict[Any, int]
+    axes: dict[Any, MappedAxis]
     switched: SwitchedThread
     source_loc: source.Location | None = None
     scope: source.Scope | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -68,7 +68,8 @@ class ShapedArray:
         return hash(self._key())
 
     def __str__(self) -> str:
-        return f"{short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+        axes = f"{{V:{','.join(sorted(map(str, self.varying)))}}}" if self.varying else ""
+        return f"{short_name(self.dtype)}[{','.join(map(str, self.shape))}]{axes}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -79,14 +80,27 @@ def _unpickled(shape: Shape, dtype: np.dtype[Any], weak_type: bool, varying: fro
     return ShapedArray(shape, interned(dtype), weak_type, varying)
 
 
-class MappedAxis:
-    """The axis over which a function is mapped: its name (or None) and its size."""
+class MappedAxis(NamedTuple):
+    """The axis over which a function is mapped.
 
-    __slots__ = ("name", "size")
+    Attributes:
+      name: its name, None if it has none.
+      size: its size.
+      mapped_by: what maps it, for error messages.
+      reduced: whether reverse mode sums cotangents over it, of values that do not vary along it.
+      level: how many axes of the same name are in scope outside of it.
+    """
 
-    def __init__(self, name: Any, size: int) -> None:
-        self.name = name
-        self.size = size
+    name: Any
+    size: int
+    mapped_by: str = "vmap"
+    reduced: bool = False
+    level: int = 0
+
+    @property
+    def key(self) -> Any:
+        """What stands for the axis in types: its name, but for one that hides an axis of the same name."""
+        return (self.name, self.level) if self.level else self.name
 
 
 class SymbolicZero:

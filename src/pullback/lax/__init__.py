@@ -13,6 +13,23 @@ from pullback.control.scan import map, scan
 from pullback.control.scan_primitive import scan_p
 from pullback.control.solves import custom_linear_solve, custom_root
 from pullback.lax import linalg
+from pullback.lax.collectives import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    axis_size,
+    pbroadcast,
+    pcast,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    pshuffle,
+    psum,
+    psum_scatter,
+    pswapaxes,
+    pvary,
+)
 from pullback.lax.contraction import Precision, batch_matmul, dot, dot_general
 from pullback.lax.elementwise import (
     FUNCTIONS,
@@ -81,6 +98,16 @@ from pullback.lax.shapes import (
     squeeze,
     transpose,
     zeros_like_array,
+)
+from pullback.primitives.collectives import (
+    all_gather_p,
+    all_to_all_p,
+    axis_index_p,
+    pmax_p,
+    pmin_p,
+    ppermute_p,
+    psum_p,
+    reduce_scatter_p,
 )
 from pullback.primitives.contraction import dot_general_p
 from pullback.primitives.declare import PUBLIC

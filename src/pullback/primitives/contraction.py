@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -154,11 +154,16 @@ def _are_axes(rank: int, axes: Shape) -> bool:
 
 @partial(dot_general_p.transpose, linear_in="each")
 def _dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
+    return transpose_by(dot_general_p.bind, ct, x, y, dimension_numbers)
+
+
+def transpose_by(contract: Callable[..., Any], ct: Any, x: Any, y: Any, dims: Dims) -> Any:
+    """The cotangents of the operands of a contraction; ``contract`` contracts a cotangent with an operand."""
     if type(x) is LinearVar:
-        numbers, order = _left_cotangent(len(ct.shape), len(y.shape), dimension_numbers)
-        return _permuted(dot_general_p.bind(ct, y, dimension_numbers=numbers), order), None
-    numbers, order = _right_cotangent(len(ct.shape), len(x.shape), dimension_numbers)
-    return None, _permuted(dot_general_p.bind(x, ct, dimension_numbers=numbers), order)
+        numbers, order = _left_cotangent(len(ct.shape), len(y.shape), dims)
+        return _permuted(contract(ct, y, dimension_numbers=numbers), order), None
+    numbers, order = _right_cotangent(len(ct.shape), len(x.shape), dims)
+    return None, _permuted(contract(x, ct, dimension_numbers=numbers), order)
 
 
 def _permuted(x: Any, order: Shape | None) -> Any:
@@ -202,12 +207,12 @@ def _right_cotangent(ct_rank: int, x_rank: int, dims: Dims) -> tuple[Dims, Shape
 @dot_general_p.batch
 def _dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: Dims) -> Any:
     x, y = args
-    numbers, dim = _batched(len(x.shape), len(y.shape), dims[0], dims[1], dimension_numbers)
+    numbers, dim = batched_numbers(len(x.shape), len(y.shape), dims[0], dims[1], dimension_numbers)
     return dot_general_p.bind(x, y, dimension_numbers=numbers), dim
 
 
 @lru_cache(maxsize=4096)
-def _batched(x_rank: int, y_rank: int, dx: int | None, dy: int | None, dims: Dims) -> tuple[Dims, int]:
+def batched_numbers(x_rank: int, y_rank: int, dx: int | None, dy: int | None, dims: Dims) -> tuple[Dims, int]:
     """The dimension numbers for operands with a mapped axis, and where it is in the result."""
     (xc, yc), (xb, yb) = dims
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, ArrayImpl, typeof
-from pullback.core.errors import NotDifferentiableError, TangentMismatchError, UnsupportedArgumentError
+from pullback.core.axes import reducing
+from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
 from pullback.core.linear import LinearProgram
 from pullback.core.trace import state
 from pullback.core.types import ZERO, ShapedArray
@@ -57,7 +58,8 @@ def grad(
       holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex, and the result
         is its complex derivative.
       allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
-      reduce_axes: must be empty; accepted for compatibility.
+      reduce_axes: names of axes of ``vmap``. Cotangents of what does not vary along one of them are summed over it,
+        where it meets what does vary; along other axes each index has its own.
 
     Returns:
       A function of the same arguments that gives the gradient, with the shapes and dtypes of the arguments chosen
@@ -75,12 +77,10 @@ def grad(
     0.070650816
     """
     check_callable(fun, "grad")
-    if reduce_axes:
-        raise _no_reduce_axes(reduce_axes, "grad")
     options = "grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
-    return Transformed(
-        fun, partial(_value_and_grad, fun, options, False), grad, argnums, has_aux, holomorphic, allow_int
-    )
+    names = _axis_names(reduce_axes, "grad")
+    call = partial(_value_and_grad, fun, options, False, names)
+    return Transformed(fun, call, grad, argnums, has_aux, holomorphic, allow_int, names)
 
 
 def value_and_grad(
@@ -100,7 +100,8 @@ def value_and_grad(
       has_aux: whether ``fun`` returns a pair, whose second part is returned beside the value.
       holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex.
       allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
-      reduce_axes: must be empty; accepted for compatibility.
+      reduce_axes: names of axes of ``vmap``. Cotangents of what does not vary along one of them are summed over it,
+        where it meets what does vary; along other axes each index has its own.
 
     Returns:
       A function that gives ``(value, gradient)``, or ``((value, aux), gradient)`` with ``has_aux``.
@@ -110,18 +111,25 @@ def value_and_grad(
     9.0 6.0
     """
     check_callable(fun, "value_and_grad")
-    if reduce_axes:
-        raise _no_reduce_axes(reduce_axes, "value_and_grad")
     options = "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
-    call = partial(_value_and_grad, fun, options, True)
-    return Transformed(fun, call, value_and_grad, argnums, has_aux, holomorphic, allow_int)
+    names = _axis_names(reduce_axes, "value_and_grad")
+    call = partial(_value_and_grad, fun, options, True, names)
+    return Transformed(fun, call, value_and_grad, argnums, has_aux, holomorphic, allow_int, names)
 
 
-def _no_reduce_axes(reduce_axes: Any, transformation: str) -> UnsupportedArgumentError:
-    return UnsupportedArgumentError(
-        f"{transformation}: reduce_axes must be empty, got {reduce_axes!r}: sum the gradients of a mapped function "
-        "over its mapped axis instead"
-    )
+def _axis_names(reduce_axes: Any, transformation: str) -> tuple[Any, ...]:
+    """The names in ``reduce_axes``, which a string would hide."""
+    if isinstance(reduce_axes, str) or not isinstance(reduce_axes, (tuple, list, set, frozenset)):
+        raise ArgumentError(f"{transformation}: reduce_axes must be a tuple of names of axes, got {reduce_axes!r}")
+    return tuple(reduce_axes)
+
+
+def transposed(program: LinearProgram, cts: Sequence[Any], names: Sequence[Any] = (), consume: bool = False) -> list[Any]:
+    """The cotangents of a program's inputs, of which those along the named axes are summed."""
+    if not (names or state.axes):
+        return program.transpose(cts, add_any, consume)
+    with reducing(names):
+        return program.transpose(cts, add_any, consume)
 
 
 class _ScalarFunction(FlatFunction):
@@ -139,8 +147,9 @@ class _ScalarFunction(FlatFunction):
 
 
 def _value_and_grad(
-    fun: Any, options: DerivativeOptions, with_value: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+    fun: Any, options: DerivativeOptions, with_value: bool, names: Sequence[Any], args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:  # fmt: skip
     """The gradient of a function, and its value and its auxiliary output as they are asked for."""
     flat, primals = differentiable(_ScalarFunction, fun, options, args, kwargs)
     outs, program = linearize_flat(fun, flat, primals)
@@ -148,7 +157,7 @@ def _value_and_grad(
     seed = _seed(value, options[0], fun, options[3])
     if flat.has_aux:
         program.outputs = program.outputs[:1]
-    cts = program.transpose((seed,), add_any, consume=True)
+    cts = transposed(program, (seed,), names, consume=True)
     for i, (ct, x) in enumerate(zip(cts, primals)):
         if ct is ZERO or ct.weak_type != x.weak_type:
             cts[i] = dense(ct, x)
@@ -193,7 +202,7 @@ def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
 class LinearFunction:
     """The derivative of a function at a point, as ``linearize`` gives it: a pytree whose leaves are its residuals."""
 
-    __slots__ = ("in_avals", "in_tree", "name", "out_avals", "out_tree", "program")
+    __slots__ = ("in_avals", "in_tree", "name", "out_avals", "out_tree", "program", "reduce_axes")
 
     def __init__(
         self,
@@ -203,8 +212,10 @@ class LinearFunction:
         in_avals: Sequence[ShapedArray],
         out_avals: Sequence[ShapedArray],
         name: str,
+        reduce_axes: tuple[Any, ...] = (),
     ) -> None:
         self.program = program
+        self.reduce_axes = reduce_axes
         self.in_tree = in_tree
         self.out_tree = out_tree
         self.in_avals = in_avals
@@ -245,7 +256,7 @@ class VJPFunction(LinearFunction):
         else:
             leaves, treedef = tree.flatten(ct)
         cts = _checked(leaves, treedef, self.out_tree, self.out_avals, "cotangent", self.name)
-        outs = self.program.transpose(cts, add_any)
+        outs = transposed(self.program, cts, self.reduce_axes)
         return tree.unflatten(self.in_tree, [dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
 
     def __repr__(self) -> str:
@@ -287,13 +298,12 @@ def _place(index: int, treedef: Any, what: str, name: str) -> str:
 
 def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
     residuals, structure = f.program.split()
-    return residuals, (structure, f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name)
+    return residuals, (structure, f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name, f.reduce_axes)
 
 
 def _linear_function_unflatten(kind: type[LinearFunction], aux: Any, residuals: Sequence[Any]) -> LinearFunction:
-    structure, in_tree, out_tree, in_avals, out_avals, name = aux
-    program = LinearProgram.join(structure, residuals)
-    return kind(program, in_tree, out_tree, in_avals, out_avals, name)
+    structure, *rest = aux
+    return kind(LinearProgram.join(structure, residuals), *rest)
 
 
 for _kind in (LinearFunction, VJPFunction):
@@ -301,8 +311,9 @@ for _kind in (LinearFunction, VJPFunction):
 
 
 def _linearize(
-    fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str, kind: type[LinearFunction]
-) -> tuple[Any, ...]:
+    fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str,
+    kind: type[LinearFunction], reduce_axes: Sequence[Any] = (),
+) -> tuple[Any, ...]:  # fmt: skip
     """The output of a function, its derivative as a function of a kind, and the auxiliary output if there is one."""
     check_callable(fun, transformation)
     leaves, in_tree = tree.flatten(primals)
@@ -312,7 +323,8 @@ def _linearize(
     program.outputs = program.outputs[: flat.count]
     in_avals, out_avals = [typeof(x) for x in arrays], [typeof(x) for x in outs[: flat.count]]
     out_tree = flat.out_structure if kind is LinearFunction else flat.out_tree
-    derivative = kind(program, in_tree, out_tree, in_avals, out_avals, name_of(fun))
+    names = _axis_names(reduce_axes, transformation)
+    derivative = kind(program, in_tree, out_tree, in_avals, out_avals, name_of(fun), names)
     return flat.result(outs), derivative, *((flat.aux(outs),) if has_aux else ())
 
 
@@ -324,7 +336,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
       fun: takes and returns trees of arrays.
       primals: the point: one tree for each argument.
       has_aux: whether ``fun`` returns a pair of an output and anything else.
-      reduce_axes: must be empty; accepted for compatibility.
+      reduce_axes: names of axes of ``vmap``. Cotangents of what does not vary along one of them are summed over it,
+        where it meets what does vary; along other axes each index has its own.
 
     Returns:
       ``(out, vjp_fun)``, or ``(out, vjp_fun, aux)``. ``vjp_fun(ct)`` takes a tree like ``out`` and gives a tuple of
@@ -340,9 +353,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     >>> print(pull(pnp.ones(()))[0])
     1.0
     """
-    if reduce_axes:
-        raise _no_reduce_axes(reduce_axes, "vjp")
-    return _linearize(fun, primals, has_aux, "vjp", VJPFunction)
+    return _linearize(fun, primals, has_aux, "vjp", VJPFunction, reduce_axes)
 
 
 @api_boundary
@@ -370,12 +381,15 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 
 @api_boundary
-def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
+) -> Callable[[Any], tuple[Any, ...]]:
     """The transpose of a function that is linear.
 
     Args:
       fun: linear in all of its arguments together.
       primals: arrays, or anything with ``shape`` and ``dtype``, that show the types of the arguments.
+      reduce_axes: names of axes of ``vmap``, over which cotangents are summed of what does not vary along them.
 
     Returns:
       A function that takes a cotangent like the output of ``fun`` and gives a tuple of one cotangent for each argument.
@@ -395,4 +409,5 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     flat = FlatFunction(fun, in_tree)
     outs, program = linear_program(CheckedLinearTrace(state.trace, fun), flat, avals)
     out_avals = [typeof(x) if e is ZERO else e.aval for e, x in zip(program.outputs, outs, strict=True)]
-    return VJPFunction(program, in_tree, flat.out_tree, avals, out_avals, name_of(fun))
+    names = _axis_names(reduce_axes, "linear_transpose")
+    return VJPFunction(program, in_tree, flat.out_tree, avals, out_avals, name_of(fun), names)

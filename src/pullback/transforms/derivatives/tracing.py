@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes, tree
+from pullback.core.axes import new_axis
 from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.trace import state
-from pullback.core.types import Shape, ShapedArray
+from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import (
     abstractify,
@@ -149,8 +150,8 @@ def make_jaxpr(
     return Transformed(fun, jaxpr_of, make_jaxpr, static_argnums, return_shape)
 
 
-def _named_axes(axis_env: Any) -> dict[Any, int]:
-    """The sizes of named axes by name."""
+def _named_axes(axis_env: Any) -> dict[Any, MappedAxis]:
+    """The named axes of a list of names and sizes."""
     try:
         pairs = [(name, size) for name, size in axis_env or ()]
         sizes = {name: operator.index(size) for name, size in pairs}
@@ -161,7 +162,7 @@ def _named_axes(axis_env: Any) -> dict[Any, int]:
             "make_jaxpr: axis_env must be a list of pairs of different names and sizes, such as [('i', 4)], got "
             f"{axis_env!r}"
         )
-    return sizes
+    return {name: new_axis(name, size, "axis_env") for name, size in sizes.items()}
 
 
 @api_boundary

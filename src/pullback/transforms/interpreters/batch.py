@@ -7,6 +7,7 @@ from typing import Any
 
 from pullback.core import source
 from pullback.core.array import typeof
+from pullback.core.jaxpr import free_axes
 from pullback.core.trace import Primitive, Trace, Tracer, check_result, missing_rule, state
 from pullback.core.types import MappedAxis, ShapedArray
 
@@ -36,7 +37,9 @@ class BatchTracer(Tracer):
     @property
     def aval(self) -> ShapedArray:
         aval = typeof(self.value)
-        return aval.update(shape=self.shape)
+        axis = self._trace.axis
+        varying = aval.varying if axis.name is None else aval.varying | {axis.key}
+        return ShapedArray(self.shape, aval.dtype, aval.weak_type, varying)
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -98,7 +101,7 @@ class BatchTrace(Trace):
                 values.append(x)
                 dims.append(None)
         closure = primitive.stage_rule is not None
-        if constant and not closure:
+        if constant and not closure and (self.axis.name is None or self.axis.name not in free_axes(primitive, params)):
             return self.parent.process(primitive, args, params)
         rule = primitive.batch_rule
         if rule is None:
@@ -140,7 +143,7 @@ class BatchTrace(Trace):
         """What a function returns that runs with this trace current, on top of its parent, after which it has ended."""
         axes = state.axes
         if self.axis.name is not None:
-            state.axes = {**axes, self.axis.name: self.axis.size}
+            state.axes = {**axes, self.axis.name: self.axis}
         state.trace = self
         try:
             return function(

@@ -103,12 +103,12 @@ def batch_jaxpr(
     >>> batch_jaxpr(make_jaxpr(sin)(1.0), 3, [0])
     ({ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }, [0])
     """
-    avals = [_batched_aval(a, d, axis_size) for a, d in zip(closed.in_avals, in_dims, strict=True)]
+    axis = state.axes.get(axis_name) or MappedAxis(axis_name, axis_size)
+    avals = [_batched_aval(a, d, axis) for a, d in zip(closed.in_avals, in_dims, strict=True)]
     forced = flags(instantiate, len(closed.out_avals), "results")
     out_dims: list[int | None] = []
 
     def run(*values: Any) -> list[Any]:
-        axis = MappedAxis(axis_name, axis_size)
         outs, dims = batch_flat(closed, jaxpr_as_fun(closed), axis, values, in_dims)
         out_dims[:] = [0 if f or d is not None else None for f, d in zip(forced, dims, strict=True)]
         return [_at_front(x, d, f, axis_size) for x, d, f in zip(outs, dims, forced, strict=True)]
@@ -116,8 +116,9 @@ def batch_jaxpr(
     return stage_flat(closed, run, avals), out_dims
 
 
-def _batched_aval(aval: ShapedArray, dim: int | None, size: int) -> ShapedArray:
-    return aval if dim is None else aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
+def _batched_aval(aval: ShapedArray, dim: int | None, axis: MappedAxis) -> ShapedArray:
+    shape = aval.shape if dim is None else (*aval.shape[:dim], axis.size, *aval.shape[dim:])
+    return aval.update(shape=shape, varying=aval.varying - {axis.key})
 
 
 def _at_front(x: Any, dim: int | None, forced: bool, size: int) -> Any:

@@ -1,0 +1,570 @@
+"""Collectives: operations over all indices of named axes, of ``vmap``, ``pmap`` and ``shard_map``.
+
+Each takes a tree of arrays and the name of an axis, or several names in a tuple, which are then as one axis of which
+the last varies fastest.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes, tree
+from pullback.core.array import SCALARS, typeof
+from pullback.core.axes import axis_in_scope, axis_names
+from pullback.core.axes import axis_size as size_of
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.primitives import collectives as ops
+from pullback.primitives import elementwise, shapes
+from pullback.primitives.operands import array_operand
+from pullback.primitives.slicing import stack
+
+AxisName = Any
+Groups = Sequence[Sequence[int]] | None
+
+
+def _groups(name: str, names: tuple[Any, ...], groups: Groups, one_size: bool) -> ops.Groups:
+    """Groups of the indices of an axis, as tuples."""
+    if groups is None:
+        return None
+    if len(names) > 1:
+        raise ArgumentError(f"lax.{name}: axis_index_groups are of one axis, but axis_name={names}")
+    axis = axis_in_scope(names[0])
+    try:
+        found = tuple([tuple([operator.index(i) for i in group]) for group in groups])
+    except TypeError:
+        found = ()
+    if sorted([i for group in found for i in group]) != list(range(axis.size)):
+        raise ArgumentError(
+            f"lax.{name}: axis_index_groups must have each index of the axis {axis.name!r}, 0 to {axis.size - 1}, once, "
+            f"got {groups!r}"
+        )
+    if one_size and len(set(map(len, found))) > 1:
+        raise ArgumentError(f"lax.{name}: axis_index_groups must be of one size, got {groups!r}")
+    return found
+
+
+def _size(names: tuple[Any, ...], groups: ops.Groups) -> int:
+    return len(groups[0]) if groups else size_of(names)
+
+
+def _axis(name: str, axis: Any, rank: int, what: str) -> int:
+    """An axis of an array of some rank as one that is not negative."""
+    try:
+        place = operator.index(axis)
+    except TypeError:
+        raise ArgumentError(f"lax.{name}: {what} must be an int, got {axis!r}") from None
+    if not -rank <= place < rank:
+        raise ShapeError(f"lax.{name}: {what}={axis} for an array of {rank} axes")
+    return place % rank
+
+
+# Reductions ----------------------------------------------------------------------------------------------------------
+
+
+def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+    """The sum of each array over all indices of named axes.
+
+    Args:
+      x: a tree of arrays, of any shapes; booleans are counted. Of Python numbers the sum is a Python number:
+        ``psum(1, name)`` is the size of the axis.
+      axis_name: the name of an axis in scope, or a tuple of names.
+      axis_index_groups: a list of lists of indices: each group is summed by itself.
+
+    Returns:
+      A tree like ``x``, with the same shapes; the same at all indices (of a group).
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+      ArgumentError: a name twice, or groups that do not have each index once (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pullback.vmap(lambda x: x / psum(x, "i"), axis_name="i")(pnp.array([1.0, 3.0])))
+    [0.25 0.75]
+    """
+    names = axis_names(axis_name, "lax.psum")
+    groups = _groups("psum", names, axis_index_groups, False)
+    leaves, treedef = tree.flatten(x)
+    if leaves and all(type(leaf) in SCALARS for leaf in leaves) and (groups is None or len(set(map(len, groups))) == 1):
+        size = _size(names, groups)
+        return tree.unflatten(treedef, [leaf * size for leaf in leaves])
+    return tree.unflatten(treedef, [_psum(leaf, names, groups) for leaf in leaves])
+
+
+def _psum(x: Any, names: tuple[Any, ...], groups: ops.Groups) -> Any:
+    x = array_operand("psum", x)
+    if x.dtype == np.bool_:
+        x = elementwise.convert_element_type(x, np.dtype(np.int32))
+    return ops.psum(x, names, groups)
+
+
+def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+    """The mean of each array over all indices of named axes.
+
+    Args:
+      x: a tree of arrays of any shapes.
+      axis_name: the name of an axis in scope, or a tuple of names.
+      axis_index_groups: a list of lists of indices, of one size: the mean is over each group by itself.
+
+    Returns:
+      A tree like ``x``, with the same shapes; integers become floats.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+      ArgumentError: a name twice, or groups that are not of one size (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pullback.vmap(lambda x: x - pmean(x, "i"), axis_name="i")(pnp.array([1.0, 3.0])))
+    [-1.  1.]
+    """
+    names = axis_names(axis_name, "lax.pmean")
+    size = _size(names, _groups("pmean", names, axis_index_groups, True))
+    return tree.tree_map(lambda s: s / size, psum(x, axis_name, axis_index_groups=axis_index_groups))
+
+
+def _extreme(name: str, primitive: Any, x: Any, axis_name: AxisName, groups: Groups) -> Any:
+    names = axis_names(axis_name, f"lax.{name}")
+    found = _groups(name, names, groups, False)
+    return tree.tree_map(lambda leaf: primitive.bind(array_operand(name, leaf), axes=names, groups=found), x)
+
+
+def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+    """The greatest element over all indices of named axes, for each place in each array.
+
+    Its derivative is that of the greatest element; where several are, the mean of theirs.
+
+    Args:
+      x: a tree of arrays of real numbers or booleans.
+      axis_name: the name of an axis in scope, or a tuple of names.
+      axis_index_groups: a list of lists of indices: each group has a greatest element of its own.
+
+    Returns:
+      A tree like ``x``, with the same shapes and dtypes.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+      ArgumentError: a name twice, or groups that do not have each index once (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pullback.vmap(lambda x: pmax(x, "i"), axis_name="i")(pnp.array([1.0, 3.0])))
+    [3. 3.]
+    """
+    return _extreme("pmax", ops.pmax_p, x, axis_name, axis_index_groups)
+
+
+def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+    """The least element over all indices of named axes, for each place in each array; see :func:`pmax`.
+
+    Args:
+      x: a tree of arrays of real numbers or booleans.
+      axis_name: the name of an axis in scope, or a tuple of names.
+      axis_index_groups: a list of lists of indices: each group has a least element of its own.
+
+    Returns:
+      A tree like ``x``, with the same shapes and dtypes.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+      ArgumentError: a name twice, or groups that do not have each index once (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pullback.vmap(lambda x: pmin(x, "i"), axis_name="i")(pnp.array([1.0, 3.0])))
+    [1. 1.]
+    """
+    return _extreme("pmin", ops.pmin_p, x, axis_name, axis_index_groups)
+
+
+# Gathering, scattering, exchanging -----------------------------------------------------------------------------------
+
+
+def all_gather(
+    x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None, axis: int = 0, tiled: bool = False
+) -> Any:
+    """The arrays of all indices of named axes, along an axis of the result.
+
+    Args:
+      x: a tree of arrays of any shapes.
+      axis_name: the name of an axis in scope, or a tuple of names.
+      axis_index_groups: a list of lists of indices, of one size: each group is gathered by itself.
+      axis: the axis of the result along which the arrays are.
+      tiled: whether they are laid end to end along an axis that they have, instead of along a new one.
+
+    Returns:
+      A tree like ``x``; an array of shape ``(3,)`` becomes one of ``(size, 3)``, or ``(size * 3,)`` if it is tiled.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+      ShapeError: ``axis`` is not one of the result (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pullback.vmap(lambda x: all_gather(x, "i"), axis_name="i")(pnp.array([1.0, 3.0])))
+    [[1. 3.]
+     [1. 3.]]
+    """
+    names = axis_names(axis_name, "lax.all_gather")
+    groups = _groups("all_gather", names, axis_index_groups, True)
+
+    def gathered(leaf: Any) -> Any:
+        leaf = array_operand("all_gather", leaf)
+        place = _axis("all_gather", axis, len(leaf.shape) + (not tiled), "axis")
+        for name in reversed(names):
+            params = {"axes": (name,), "axis_size": _size((name,), groups), "groups": groups}
+            leaf = ops.all_gather_p.bind(leaf, dimension=place, tiled=tiled or name is not names[-1], **params)
+        return leaf
+
+    return tree.tree_map(gathered, x)
+
+
+def _scatterable(name: str, what: str, size: int, count: int, tiled: bool) -> None:
+    """Refuse an axis whose size does not fit that of the named axes."""
+    if tiled and size % count:
+        raise ShapeError(f"lax.{name}: tiled, the size of {what}, {size}, must be a multiple of that of the axis, {count}")
+    if not tiled and size != count:
+        raise ShapeError(
+            f"lax.{name}: the size of {what}, {size}, must be that of the axis, {count}, or with tiled=True a multiple"
+        )
+
+
+def psum_scatter(
+    x: Any, axis_name: AxisName, *, scatter_dimension: int = 0, axis_index_groups: Groups = None, tiled: bool = False
+) -> Any:
+    """The sum over all indices of named axes, of which each index gets a part: ``psum``, divided.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: the name of an axis in scope, or a tuple of names.
+      scatter_dimension: the axis of the arrays that is divided; its size is that of the named axes, or with
+        ``tiled`` a multiple.
+      axis_index_groups: a list of lists of indices, of one size: each group is summed by itself.
+      tiled: whether the axis stays, with a part of its size; without, it is gone.
+
+    Returns:
+      A tree like ``x``.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+      ShapeError: the size of the axis does not fit (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pullback.vmap(lambda x: psum_scatter(x, "i"), axis_name="i")(pnp.array([[1.0, 2.0], [3.0, 4.0]])))
+    [4. 6.]
+    """
+    names = axis_names(axis_name, "lax.psum_scatter")
+    groups = _groups("psum_scatter", names, axis_index_groups, True)
+
+    def scattered(leaf: Any) -> Any:
+        leaf = array_operand("psum_scatter", leaf)
+        place = _axis("psum_scatter", scatter_dimension, len(leaf.shape), "scatter_dimension")
+        count = _size(names, groups)
+        _scatterable("psum_scatter", f"scatter_dimension={scatter_dimension}", leaf.shape[place], count, tiled)
+        for name in names:
+            params = {"axes": (name,), "axis_size": _size((name,), groups), "groups": groups}
+            leaf = ops.reduce_scatter_p.bind(leaf, dimension=place, tiled=tiled or name is not names[-1], **params)
+        return leaf
+
+    return tree.tree_map(scattered, x)
+
+
+def all_to_all(
+    x: Any,
+    axis_name: AxisName,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Groups = None,
+    tiled: bool = False,
+) -> Any:
+    """An exchange: each index sends the parts along an axis to the others, and gets theirs along another axis.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: the name of an axis in scope, or a tuple of names.
+      split_axis: the axis whose parts are sent; its size is that of the named axes, or with ``tiled`` a multiple.
+      concat_axis: the axis of the result along which the parts are that came.
+      axis_index_groups: a list of lists of indices, of one size: the exchange is within each group.
+      tiled: whether both axes stay, ``split_axis`` with a part of its size; without, ``split_axis`` is gone, and
+        ``concat_axis`` is new.
+
+    Returns:
+      A tree like ``x``.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+      ShapeError: the size of ``split_axis`` does not fit, or there is no such axis (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> x = pnp.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> print(pullback.vmap(lambda x: all_to_all(x, "i", 0, 0), axis_name="i")(x))
+    [[1. 3.]
+     [2. 4.]]
+    """
+    names = axis_names(axis_name, "lax.all_to_all")
+    groups = _groups("all_to_all", names, axis_index_groups, True)
+
+    def exchanged(leaf: Any) -> Any:
+        leaf = array_operand("all_to_all", leaf)
+        rank = len(leaf.shape)
+        split = _axis("all_to_all", split_axis, rank, "split_axis")
+        concat = _axis("all_to_all", concat_axis, rank, "concat_axis")
+        count = _size(names, groups)
+        _scatterable("all_to_all", f"split_axis={split_axis}", leaf.shape[split], count, tiled)
+        if len(names) > 1:
+            return _exchange_all(leaf, names, split, concat, tiled)
+        params = {"axes": names, "axis_size": count, "groups": groups, "tiled": tiled}
+        return ops.all_to_all_p.bind(leaf, split_axis=split, concat_axis=concat, **params)
+
+    return tree.tree_map(exchanged, x)
+
+
+def _exchange_all(x: Any, names: tuple[Any, ...], split: int, concat: int, tiled: bool) -> Any:
+    """The exchange over several axes: one after another, each along an axis of its own."""
+    sizes = [axis_in_scope(name).size for name in names]
+    count = math.prod(sizes)
+    x = shapes.moveaxis(x, split, 0)
+    rest = x.shape[1:]
+    x = shapes.reshape(x, (*sizes, x.shape[0] // count, *rest))
+    for i, (name, size) in enumerate(zip(names, sizes, strict=True)):
+        params = {"axes": (name,), "axis_size": size, "groups": None, "tiled": False}
+        x = ops.all_to_all_p.bind(x, split_axis=i, concat_axis=i, **params)
+    x = shapes.reshape(x, (count, *x.shape[len(names) :]))  # [source, part, rest]
+    if not tiled:
+        return shapes.moveaxis(shapes.reshape(x, (count, *rest)), 0, concat)
+    x = shapes.moveaxis(shapes.moveaxis(x, 1, split + 1), 0, concat)
+    return shapes.reshape(x, (*x.shape[:concat], x.shape[concat] * x.shape[concat + 1], *x.shape[concat + 2 :]))
+
+
+def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
+    """Arrays sent from index to index of named axes.
+
+    Args:
+      x: a tree of arrays of any shapes.
+      axis_name: the name of an axis in scope, or a tuple of names.
+      perm: pairs of a source and a target; an index that is nobody's target gets zeros.
+
+    Returns:
+      A tree like ``x``.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+      ArgumentError: a source or a target twice, or out of range (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> around = [(0, 1), (1, 2), (2, 0)]
+    >>> print(pullback.vmap(lambda x: ppermute(x, "i", around), axis_name="i")(pnp.arange(3)))
+    [2 0 1]
+    """
+    names = axis_names(axis_name, "lax.ppermute")
+    pairs = _pairs("ppermute", perm, size_of(names))
+    return tree.tree_map(
+        lambda leaf: ops.ppermute_p.bind(array_operand("ppermute", leaf), axes=names, perm=pairs), x
+    )
+
+
+def _pairs(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:
+    try:
+        pairs = tuple([(operator.index(source), operator.index(target)) for source, target in perm])
+    except (TypeError, ValueError):
+        raise ArgumentError(f"lax.{name}: perm must be a list of pairs of indices, got {perm!r}") from None
+    for what, indices in zip(("source", "target"), zip(*pairs, strict=True), strict=False):
+        twice = sorted({i for i in indices if indices.count(i) > 1})
+        if twice:
+            raise ArgumentError(f"lax.{name}: perm has a {what} twice: {', '.join(map(str, twice))}, in {perm!r}")
+        beyond = [i for i in indices if not 0 <= i < size]
+        if beyond:
+            raise ArgumentError(f"lax.{name}: the {what} {beyond[0]} is no index of an axis of size {size}")
+    return pairs
+
+
+def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
+    """Arrays permuted along named axes: index ``i`` gets what index ``perm[i]`` had.
+
+    Args:
+      x: a tree of arrays of any shapes.
+      axis_name: the name of an axis in scope, or a tuple of names.
+      perm: a permutation of all indices.
+
+    Returns:
+      A tree like ``x``.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+      ArgumentError: ``perm`` is not a permutation of all indices (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pullback.vmap(lambda x: pshuffle(x, "i", [2, 0, 1]), axis_name="i")(pnp.arange(3)))
+    [2 0 1]
+    """
+    size = size_of(axis_names(axis_name, "lax.pshuffle"))
+    if sorted(perm) != list(range(size)):
+        raise ArgumentError(f"lax.pshuffle: perm must be a permutation of 0 to {size - 1}, got {perm!r}")
+    return ppermute(x, axis_name, [(source, target) for target, source in enumerate(perm)])
+
+
+def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Groups = None) -> Any:
+    """Arrays whose axis changes places with a named axis of the same size.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: the name of an axis in scope, or a tuple of names.
+      axis: the axis of the arrays.
+      axis_index_groups: a list of lists of indices, of one size: the exchange is within each group.
+
+    Returns:
+      A tree like ``x``, with the same shapes.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+      ShapeError: the axis is not of the size of the named one (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pullback.vmap(lambda x: pswapaxes(x, "i", 0), axis_name="i")(pnp.array([[1, 2], [3, 4]])))
+    [[1 3]
+     [2 4]]
+    """
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
+    """The arrays of one index of named axes, at all indices.
+
+    Args:
+      x: a tree of arrays of any shapes.
+      axis_name: the name of an axis in scope, or a tuple of names.
+      source: the index.
+
+    Returns:
+      A tree like ``x``.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+      ArgumentError: ``source`` is no index of the axis (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pullback.vmap(lambda x: pbroadcast(x, "i", 1), axis_name="i")(pnp.arange(3)))
+    [1 1 1]
+    """
+    names = axis_names(axis_name, "lax.pbroadcast")
+    size = size_of(names)
+    if not 0 <= operator.index(source) < size:
+        raise ArgumentError(f"lax.pbroadcast: source={source} is no index of an axis of size {size}")
+    here = elementwise.eq(axis_index(axis_name), source)
+
+    def of_source(leaf: Any) -> Any:
+        leaf = array_operand("pbroadcast", leaf)
+        dtype = leaf.dtype
+        if dtype == np.bool_:
+            leaf = elementwise.convert_element_type(leaf, np.dtype(np.int8))
+        mask = shapes.broadcast_in_dim(here, leaf.shape, ())
+        out = ops.psum(elementwise.select_n(mask, shapes.zeros_like(leaf), leaf), names)
+        return elementwise.convert_element_type(out, dtype) if dtype == np.bool_ else out
+
+    return tree.tree_map(of_source, x)
+
+
+# Indices, sizes, types -----------------------------------------------------------------------------------------------
+
+
+def axis_index(axis_name: AxisName) -> Any:
+    """The index of this call along named axes, as an ``int32``.
+
+    Args:
+      axis_name: the name of an axis in scope, or a tuple of names, of which the last varies fastest.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pullback.vmap(lambda x: x * axis_index("i"), axis_name="i")(pnp.array([5, 6, 7])))
+    [ 0  6 14]
+    """
+    names = axis_names(axis_name, "lax.axis_index")
+    index: Any = None
+    for name in names:
+        own = ops.axis_index_p.bind(axes=(name,))
+        index = own if index is None else index * axis_in_scope(name).size + own
+    return np.int32(0) if index is None else index
+
+
+def axis_size(axis_name: AxisName) -> int:
+    """The number of indices of named axes, as a Python int.
+
+    Args:
+      axis_name: the name of an axis in scope, or a tuple of names.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pullback.vmap(lambda x: x / axis_size("i"), axis_name="i")(pnp.ones(4)))
+    [0.25 0.25 0.25 0.25]
+    """
+    return size_of(axis_names(axis_name, "lax.axis_size"))
+
+
+def pvary(x: Any, axis_name: AxisName) -> Any:
+    """Arrays as they are, of a type that says that they vary along named axes.
+
+    The gradient with respect to what ``pvary`` returns is that of each index, where reverse mode would sum over the
+    axis the gradient with respect to a value that does not vary.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: the name of an axis in scope, or a tuple of names.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pullback.vmap(lambda x: pvary(2.0, "i") * x, axis_name="i")(pnp.arange(3.0)))
+    [0. 2. 4.]
+    """
+    names = axis_names(axis_name, "lax.pvary")
+
+    def varying(leaf: Any) -> Any:
+        leaf = array_operand("pvary", leaf)
+        known = typeof(leaf).varying
+        missing = tuple([name for name in names if axis_in_scope(name).key not in known])
+        return ops.pvary_p.bind(leaf, axes=missing) if missing else leaf
+
+    return tree.tree_map(varying, x)
+
+
+def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
+    """Arrays as they are, of another type: see :func:`pvary`.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: the name of an axis in scope, or a tuple of names.
+      to: ``"varying"``.
+
+    Raises:
+      UnboundAxisNameError: no such axis is in scope (a NameError).
+      ArgumentError: ``to`` is something else (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pullback.vmap(lambda x: pcast(2.0, "i", to="varying") * x, axis_name="i")(pnp.arange(3.0)))
+    [0. 2. 4.]
+    """
+    if to != "varying":
+        raise ArgumentError(f"lax.pcast: to must be 'varying', got {to!r}: psum or pmean gives what does not vary")
+    return pvary(x, axis_name)

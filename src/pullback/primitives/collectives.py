@@ -1,0 +1,486 @@
+"""Collectives: operations along named axes, over the values that the same program has at each index.
+
+Where ``vmap`` maps an axis, its trace holds the values at all indices in one array, and a collective becomes an
+ordinary operation along the mapped axis of this. Each primitive takes the names in ``axes``; a batching rule takes out
+the one that it maps, and hands on the others. The types say along which axes a value varies.
+
+In reverse mode, a sum over an axis is transposed by the kind of the axis: over one that is ``reduced``, cotangents of
+what does not vary are summed already, and the transpose hands them on; over another, each index has a cotangent of its
+own, and the transpose sums these.
+
+``groups`` divides the indices of one axis, ``((0, 1), (2, 3))``: each group is as an axis of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl, typeof
+from pullback.core.axes import axis_in_scope, is_reduced
+from pullback.core.linear import LinearProgram, LinearVar
+from pullback.core.errors import UnboundAxisNameError
+from pullback.core.trace import Primitive, state
+from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.contraction import Dims, batched_numbers, dot_general_p, transpose_by
+from pullback.primitives.gather import gather
+from pullback.primitives.reductions import is_extreme, reduce_max_p, reduce_min_p
+from pullback.primitives.rules import jvp_linear
+from pullback.primitives.slicing import concatenate, iota, slice_in_dim
+from pullback.primitives.sums import reduce_sum
+from pullback.primitives.windows import GatherDimensionNumbers
+
+Names = tuple[Any, ...]
+Groups = tuple[tuple[int, ...], ...] | None
+
+
+def _names(params: dict[str, Any]) -> frozenset[Any]:
+    return frozenset(params["axes"])
+
+
+def _keys(names: Sequence[Any]) -> frozenset[Any]:
+    """What stands for some axes in types; a program may be looked at where they are not in scope."""
+    return frozenset([state.axes[name].key if name in state.axes else name for name in names])
+
+
+def collective(name: str) -> Primitive:
+    """An operation along named axes, which its parameter ``axes`` lists."""
+    p = Primitive(name)
+    p.axes(_names)
+    p.impl(_not_mapped)
+    return p
+
+
+def _not_mapped(args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """No trace maps the axes: they are not in scope."""
+    for name in params["axes"]:
+        axis_in_scope(name)
+    raise UnboundAxisNameError(f"the axes {params['axes']} are in scope, but nothing maps them: a traced value leaked")
+
+
+def rows(x: Any, table: np.ndarray[Any, Any]) -> Any:
+    """The rows of ``x`` that a table of indices lists: an array of the shape of the table, then of a row."""
+    rest = x.shape[1:]
+    start = table.ndim
+    numbers = GatherDimensionNumbers(tuple(range(start, start + len(rest))), (0,), (0,))
+    indices = ArrayImpl(table.astype(np.int32)[..., None])
+    return gather(x, indices, numbers, (1, *rest), mode="promise_in_bounds")
+
+
+def _whole(x: Any, dim: int | None, axis: MappedAxis) -> Any:
+    """A batched operand with its mapped axis first; it gets one if it has none."""
+    if dim is not None:
+        return shapes.moveaxis(x, dim, 0)
+    return shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
+
+
+def _in_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
+    """The rows of ``x`` by group and place in it, for groups of one size."""
+    return rows(x, np.array(groups))
+
+
+def _out_of_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
+    """The inverse: rows in their order, from an array of groups and places."""
+    flat = shapes.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
+    return rows(flat, np.argsort(np.concatenate(groups)))
+
+
+# Sums and extremes -------------------------------------------------------------------------------------------------
+
+
+def psum(x: Any, names: Names, groups: Groups = None) -> Any:
+    """The sum over some axes."""
+    return psum_p.bind(x, axes=tuple(names), groups=groups) if names else x
+
+
+def _across(name: str, along: Callable[[Any, int], Any], repeated: Callable[[Any, int], Any]) -> Primitive:
+    """A reduction over named axes.
+
+    Args:
+      name: its name.
+      along: reduces an array along one axis.
+      repeated: what a value becomes that is the same at each of so many indices.
+    """
+    p = collective(name)
+
+    @p.abstract_eval
+    def abstract_eval(x: ShapedArray, *, axes: Names, groups: Groups) -> ShapedArray:
+        return x.update(varying=x.varying if groups else x.varying - _keys(axes))
+
+    @p.batch
+    def batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names, groups: Groups) -> Any:
+        (x,), (dim,) = args, dims
+        if axis.name not in axes:
+            return p.bind(x, axes=axes, groups=groups), dim
+        if groups:
+            x = _whole(x, dim, axis)
+            parts = [along(rows(x, np.array(group)), 0) for group in groups]
+            table = np.empty(axis.size, int)
+            for i, group in enumerate(groups):
+                table[list(group)] = i
+            return rows(concatenate([shapes.expand_dims(part, (0,)) for part in parts], 0), table), 0
+        x = repeated(x, axis.size) if dim is None else along(x, dim)
+        rest = tuple([name for name in axes if name != axis.name])
+        return (p.bind(x, axes=rest, groups=None) if rest else x), None
+
+    return p
+
+
+def _times(x: Any, n: int) -> Any:
+    return ops.mul(x, n)
+
+
+def _itself(x: Any, n: int) -> Any:
+    return x
+
+
+psum_p = _across("psum", lambda x, d: reduce_sum(x, (d,)), _times)
+pmax_p = _across("pmax", lambda x, d: reduce_max_p.bind(x, axes=(d,)), _itself)
+pmin_p = _across("pmin", lambda x, d: reduce_min_p.bind(x, axes=(d,)), _itself)
+psum_p.jvp_rule = jvp_linear(psum_p)
+
+
+@psum_p.transpose
+def _psum_transpose(ct: Any, x: LinearVar, *, axes: Names, groups: Groups) -> Any:
+    if groups:
+        return (psum(ct, axes, groups),)
+    return (psum(ct, tuple([name for name in axes if not is_reduced(name)])),)
+
+
+def _extreme_jvp(p: Primitive) -> Callable[..., Any]:
+    def rule(primals: Any, tangents: Any, *, axes: Names, groups: Groups) -> Any:
+        """The mean of the tangents of those elements that are extreme."""
+        (x,), (t,) = primals, tangents
+        x = ops.once(x)
+        ans = p.bind(x, axes=axes, groups=groups)
+        hit = is_extreme(x, ans)
+        return ans, ops.div(psum(ops.mul(t, hit), axes, groups), psum(hit, axes, groups))
+
+    return rule
+
+
+pmax_p.jvp_rule = _extreme_jvp(pmax_p)
+pmin_p.jvp_rule = _extreme_jvp(pmin_p)
+
+
+# Varying, and the index ----------------------------------------------------------------------------------------------
+
+pvary_p = collective("pvary")
+pvary_p.jvp_rule = jvp_linear(pvary_p)
+
+
+@pvary_p.abstract_eval
+def _pvary_shape(x: ShapedArray, *, axes: Names) -> ShapedArray:
+    return x.update(varying=x.varying | _keys(axes))
+
+
+@pvary_p.transpose
+def _pvary_transpose(ct: Any, x: LinearVar, *, axes: Names) -> Any:
+    return (psum(ct, tuple([name for name in axes if is_reduced(name)])),)
+
+
+@pvary_p.batch
+def _pvary_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) -> Any:
+    (x,), (dim,) = args, dims
+    rest = tuple([name for name in axes if name != axis.name])
+    if len(rest) < len(axes) and dim is None:
+        x, dim = _whole(x, None, axis), 0
+    return (pvary_p.bind(x, axes=rest) if rest else x), dim
+
+
+axis_index_p = Primitive("axis_index", keeps_weak_type=False)
+axis_index_p.axes(_names)
+axis_index_p.impl(_not_mapped)
+
+
+@axis_index_p.abstract_eval
+def _axis_index_shape(*, axes: Names) -> ShapedArray:
+    return ShapedArray((), np.dtype(np.int32), False, _keys(axes))
+
+
+@axis_index_p.batch
+def _axis_index_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) -> Any:
+    return iota(np.int32, (axis.size,), 0), 0
+
+
+@axis_index_p.jvp
+def _axis_index_jvp(primals: Any, tangents: Any, *, axes: Names) -> Any:
+    return axis_index_p.bind(axes=axes), ZERO
+
+
+# Gathering and scattering --------------------------------------------------------------------------------------------
+
+
+def _merged(x: Any, axis: int) -> Any:
+    """``x`` with an axis and the next one made one."""
+    return shapes.reshape(x, (*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :]))
+
+
+def _divided(x: Any, axis: int, count: int) -> Any:
+    """``x`` with an axis made two, of which the first has ``count`` indices."""
+    return shapes.reshape(x, (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1 :]))
+
+
+def _gathered_shape(shape: Shape, dimension: int, count: int, tiled: bool) -> Shape:
+    if tiled:
+        return (*shape[:dimension], shape[dimension] * count, *shape[dimension + 1 :])
+    return (*shape[:dimension], count, *shape[dimension:])
+
+
+def _scattered_shape(shape: Shape, dimension: int, count: int, tiled: bool) -> Shape:
+    rest = (shape[dimension] // count,) if tiled else ()
+    return (*shape[:dimension], *rest, *shape[dimension + 1 :])
+
+
+def _shifted(axis: int, dim: int | None, grows: bool = False) -> int:
+    """An axis of an example as one of a batch: of which the mapped axis, at ``dim``, is another one.
+
+    Args:
+      axis: of the example.
+      dim: the mapped axis.
+      grows: whether a new axis will be there, which goes before the mapped one where both are.
+    """
+    return axis + (dim is not None and (dim < axis if grows else dim <= axis))
+
+
+all_gather_p = collective("all_gather")
+all_gather_p.jvp_rule = jvp_linear(all_gather_p)
+reduce_scatter_p = collective("reduce_scatter")
+reduce_scatter_p.jvp_rule = jvp_linear(reduce_scatter_p)
+
+
+@all_gather_p.abstract_eval
+def _all_gather_shape(
+    x: ShapedArray, *, axes: Names, axis_size: int, dimension: int, groups: Groups, tiled: bool
+) -> ShapedArray:
+    shape = _gathered_shape(x.shape, dimension, axis_size, tiled)
+    return x.update(shape=shape, varying=x.varying | _keys(axes))
+
+
+@all_gather_p.transpose
+def _all_gather_transpose(ct: Any, x: LinearVar, **params: Any) -> Any:
+    return (reduce_scatter_p.bind(ct, **params),)
+
+
+@all_gather_p.batch
+def _all_gather_batch(
+    axis: MappedAxis, args: Any, dims: Any, *, axes: Names, dimension: int, tiled: bool, groups: Groups, **params: Any
+) -> Any:
+    (x,), (dim,) = args, dims
+    if axis.name not in axes:
+        place = _shifted(dimension, dim, grows=not tiled)
+        out = all_gather_p.bind(x, axes=axes, dimension=place, tiled=tiled, groups=groups, **params)
+        return out, dim if tiled or dim is None else dim + (place <= dim)
+    x = _whole(x, dim, axis)
+    if groups is None:
+        x = shapes.moveaxis(x, 0, dimension)
+        return (_merged(x, dimension) if tiled else x), None
+    of_group = np.empty(axis.size, int)
+    for i, group in enumerate(groups):
+        of_group[list(group)] = i
+    x = shapes.moveaxis(rows(x, np.array(groups)[of_group]), 1, dimension + 1)
+    return (_merged(x, dimension + 1) if tiled else x), 0
+
+
+@reduce_scatter_p.abstract_eval
+def _reduce_scatter_shape(
+    x: ShapedArray, *, axes: Names, axis_size: int, dimension: int, groups: Groups, tiled: bool
+) -> ShapedArray:
+    shape = _scattered_shape(x.shape, dimension, axis_size, tiled)
+    return x.update(shape=shape, varying=x.varying | _keys(axes))
+
+
+@reduce_scatter_p.transpose
+def _reduce_scatter_transpose(ct: Any, x: LinearVar, **params: Any) -> Any:
+    return (all_gather_p.bind(ct, **params),)
+
+
+@reduce_scatter_p.batch
+def _reduce_scatter_batch(
+    axis: MappedAxis, args: Any, dims: Any, *, axes: Names, axis_size: int, dimension: int, tiled: bool, groups: Groups
+) -> Any:
+    (x,), (dim,) = args, dims
+    if axis.name not in axes:
+        place = _shifted(dimension, dim)
+        out = reduce_scatter_p.bind(
+            x, axes=axes, axis_size=axis_size, dimension=place, tiled=tiled, groups=groups
+        )
+        return out, dim if tiled or dim is None else dim - (place < dim)
+    if tiled:
+        at = _shifted(dimension, dim)
+        x = _divided(x, at, axis_size)
+        dim = dim if dim is None or dim < at else dim + 1
+    if groups is None:
+        x = ops.mul(x, axis.size) if dim is None else reduce_sum(x, (dim,))
+        return x, dimension
+    x = reduce_sum(_in_groups(_whole(x, dim, axis), groups), (1,))
+    return _out_of_groups(shapes.moveaxis(x, dimension + 1, 1), groups), 0
+
+
+all_to_all_p = collective("all_to_all")
+all_to_all_p.jvp_rule = jvp_linear(all_to_all_p)
+
+
+@all_to_all_p.abstract_eval
+def _all_to_all_shape(
+    x: ShapedArray, *, axes: Names, axis_size: int, split_axis: int, concat_axis: int, groups: Groups, tiled: bool
+) -> ShapedArray:
+    shape = _scattered_shape(x.shape, split_axis, axis_size, tiled)
+    shape = _gathered_shape(shape, concat_axis, axis_size, tiled)
+    return x.update(shape=shape, varying=x.varying | _keys(axes))
+
+
+@all_to_all_p.transpose
+def _all_to_all_transpose(ct: Any, x: LinearVar, *, split_axis: int, concat_axis: int, **params: Any) -> Any:
+    return (all_to_all_p.bind(ct, split_axis=concat_axis, concat_axis=split_axis, **params),)
+
+
+@all_to_all_p.batch
+def _all_to_all_batch(
+    axis: MappedAxis, args: Any, dims: Any, *, axes: Names, axis_size: int, split_axis: int, concat_axis: int,
+    groups: Groups, tiled: bool,
+) -> Any:  # fmt: skip
+    (x,), (dim,) = args, dims
+    params: dict[str, Any] = {"axes": axes, "axis_size": axis_size, "groups": groups, "tiled": tiled}
+    if axis.name not in axes:
+        x = _whole(x, dim, axis)
+        return all_to_all_p.bind(x, split_axis=split_axis + 1, concat_axis=concat_axis + 1, **params), 0
+    x = _whole(x, dim, axis)
+    if tiled:
+        x = _divided(x, split_axis + 1, axis_size)
+    # From [source, ..., destination, ...] to [destination, ..., source, ...].
+    if groups is None:
+        x = shapes.moveaxis(shapes.moveaxis(x, split_axis + 1, 0), 1, concat_axis + 1)
+    else:
+        x = shapes.moveaxis(_in_groups(x, groups), split_axis + 2, 1)
+        x = shapes.moveaxis(_out_of_groups(x, groups), 1, concat_axis + 1)
+    return (_merged(x, concat_axis + 1) if tiled else x), 0
+
+
+ppermute_p = collective("ppermute")
+ppermute_p.jvp_rule = jvp_linear(ppermute_p)
+
+
+@ppermute_p.abstract_eval
+def _ppermute_shape(x: ShapedArray, *, axes: Names, perm: Any) -> ShapedArray:
+    return x.update(varying=x.varying | _keys(axes))
+
+
+@ppermute_p.transpose
+def _ppermute_transpose(ct: Any, x: LinearVar, *, axes: Names, perm: Any) -> Any:
+    return (ppermute_p.bind(ct, axes=axes, perm=tuple([(target, source) for source, target in perm])),)
+
+
+@ppermute_p.batch
+def _ppermute_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names, perm: Any) -> Any:
+    (x,), (dim,) = args, dims
+    if axis.name not in axes:
+        return ppermute_p.bind(x, axes=axes, perm=perm), dim
+    x = _whole(x, dim, axis)
+    source_of = np.zeros(axis.size, int)
+    given = np.zeros(axis.size, bool)
+    for source, target in perm:
+        source_of[target], given[target] = source, True
+    out = rows(x, source_of)
+    if not given.all():
+        mask = shapes.broadcast_in_dim(ArrayImpl(given), out.shape, (0,))
+        out = ops.select_n(mask, shapes.zeros_like(out), out)
+    return out, 0
+
+
+# Contraction over named axes -----------------------------------------------------------------------------------------
+
+psum_dot_general_p = collective("psum_dot_general")
+"""The sum over named axes of ``dot_general``: where these are mapped, one contraction, which holds no products."""
+
+
+@psum_dot_general_p.decomposition
+def _psum_of_dot(x: Any, y: Any, *, dimension_numbers: Dims, axes: Names) -> Any:
+    return psum(dot_general_p.bind(x, y, dimension_numbers=dimension_numbers), axes)
+
+
+def _contraction(x: Any, y: Any, dimension_numbers: Dims, axes: Names) -> Any:
+    if not axes:
+        return dot_general_p.bind(x, y, dimension_numbers=dimension_numbers)
+    return psum_dot_general_p.bind(x, y, dimension_numbers=dimension_numbers, axes=axes)
+
+
+@psum_dot_general_p.abstract_eval
+def _psum_dot_shape(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims, axes: Names) -> ShapedArray:
+    out: ShapedArray = dot_general_p.abstract_eval_rule(x, y, dimension_numbers=dimension_numbers)  # type: ignore[misc]
+    return out.update(varying=(x.varying | y.varying) - _keys(axes))
+
+
+@psum_dot_general_p.jvp
+def _psum_dot_jvp(primals: Any, tangents: Any, *, dimension_numbers: Dims, axes: Names) -> Any:
+    (x, y), (tx, ty) = primals, tangents
+    apply = partial(_contraction, dimension_numbers=dimension_numbers, axes=axes)
+    terms = [apply(tx, y)] if tx is not ZERO else []
+    if ty is not ZERO:
+        terms.append(apply(x, ty))
+    return apply(x, y), terms[0] if len(terms) == 1 else ops.add_any(*terms)
+
+
+@partial(psum_dot_general_p.transpose, linear_in="each")
+def _psum_dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims, axes: Names) -> Any:
+    ct = psum(ct, tuple([name for name in axes if not is_reduced(name)]))
+    return transpose_by(dot_general_p.bind, ct, x, y, dimension_numbers)
+
+
+@psum_dot_general_p.batch
+def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: Dims, axes: Names) -> Any:
+    (x, y), (dx, dy) = args, dims
+    if axis.name not in axes:
+        numbers, dim = batched_numbers(len(x.shape), len(y.shape), dx, dy, dimension_numbers)
+        return _contraction(x, y, numbers, axes), dim
+    rest = tuple([name for name in axes if name != axis.name])
+    if dx is None and dy is None:
+        return ops.mul(_contraction(x, y, dimension_numbers, rest), axis.size), None
+    if dx is None or dy is None:
+        x, y = (v if d is None else reduce_sum(v, (d,)) for v, d in ((x, dx), (y, dy)))
+        return _contraction(x, y, dimension_numbers, rest), None
+    numbers, _ = batched_numbers(len(x.shape), len(y.shape), dx, dy, dimension_numbers)
+    (xc, yc), (xb, yb) = numbers  # of which the mapped axes are the first batch axes
+    return _contraction(x, y, ((((xb[0], *xc), (yb[0], *yc))), (xb[1:], yb[1:])), rest), None
+
+
+def _dot_summed(names: Names, ct: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
+    """The transpose of ``dot_general`` of which the cotangent is summed over named axes."""
+    return transpose_by(partial(psum_dot_general_p.bind, axes=names), ct, x, y, dimension_numbers)
+
+
+# Reverse mode ----------------------------------------------------------------------------------------------------------
+
+
+def _sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
+    """A cotangent of a value that varies along the ``wanted`` axes, summed over other reduced axes that it has."""
+    varying = typeof(ct).varying
+    if not varying:
+        return ct
+    return psum(ct, tuple([a.name for a in reduced if a.key in varying and a.key not in wanted]))
+
+
+def _pull(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
+    """The cotangents of an operation's operands, each summed over the reduced axes along which this does not vary."""
+    primitive, args = node.primitive, node.args
+    if primitive is dot_general_p:
+        operand = next(x for x in args if type(x) is LinearVar)
+        given = typeof(ct).varying.union(*[typeof(x).varying for x in args if type(x) is not LinearVar])
+        names = tuple([a.name for a in reduced if a.key in given and a.key not in operand.aval.varying])
+        if names:
+            return _dot_summed(names, ct, *args, **node.params)
+    cts = primitive.transpose_rule(ct, *args, **node.params)  # type: ignore[union-attr,misc]
+    return [
+        c if type(x) is not LinearVar or c is None or c is ZERO else _sum_over(c, x.aval.varying, reduced)
+        for x, c in zip(args, cts)
+    ]
+
+
+LinearProgram.sum_over = staticmethod(_sum_over)
+LinearProgram.pull = staticmethod(_pull)
