@@ -318,7 +318,7 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
     out = rule(*avals, **params)
     for a in avals:
         if a.varying:
-            out = _varying(primitive, avals, out)
+            out = _varying(primitive, avals, params, out)
             break
     weak = False
     for a in avals:
@@ -333,9 +333,9 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
     return ShapedArray(out.shape, out.dtype, out.dtype.kind != "b", out.varying)
 
 
-def _varying(primitive: Primitive, avals: Sequence[ShapedArray], out: Any) -> Any:
-    """The result varies along the axes along which an operand does; collectives say themselves along which."""
-    if primitive.axes_rule is not None:
+def _varying(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], out: Any) -> Any:
+    """The result varies along the axes along which an operand does; collectives and programs say it themselves."""
+    if primitive.axes_rule is not None or any(True for _ in _programs(params)):
         return out
     axes = _NO_AXES.union(*[a.varying for a in avals])
     if primitive.multiple_results:

@@ -13,6 +13,7 @@ own, and the transpose sums these.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -49,11 +50,12 @@ def _keys(names: Sequence[Any]) -> frozenset[Any]:
     return frozenset([state.axes[name].key if name in state.axes else name for name in names])
 
 
-def collective(name: str) -> Primitive:
+def collective(name: str, keeps_weak_type: bool = True) -> Primitive:
     """An operation along named axes, which its parameter ``axes`` lists."""
-    p = Primitive(name)
+    p = Primitive(name, keeps_weak_type=keeps_weak_type)
     p.axes(_names)
     p.impl(_not_mapped)
+    p.lowering(lambda hlo, *operands, **params: _not_mapped(operands, params))
     return p
 
 
@@ -64,13 +66,14 @@ def _not_mapped(args: Sequence[Any], params: dict[str, Any]) -> Any:
     raise UnboundAxisNameError(f"the axes {params['axes']} are in scope, but nothing maps them: a traced value leaked")
 
 
-def rows(x: Any, table: np.ndarray[Any, Any]) -> Any:
+def rows(x: Any, table: Any) -> Any:
     """The rows of ``x`` that a table of indices lists: an array of the shape of the table, then of a row."""
+    if isinstance(table, np.ndarray):
+        table = ArrayImpl(table.astype(np.int32))
     rest = x.shape[1:]
-    start = table.ndim
+    start = len(table.shape)
     numbers = GatherDimensionNumbers(tuple(range(start, start + len(rest))), (0,), (0,))
-    indices = ArrayImpl(table.astype(np.int32)[..., None])
-    return gather(x, indices, numbers, (1, *rest), mode="promise_in_bounds")
+    return gather(x, shapes.expand_dims(table, (start,)), numbers, (1, *rest), mode="promise_in_bounds")
 
 
 def _whole(x: Any, dim: int | None, axis: MappedAxis) -> Any:
@@ -194,9 +197,7 @@ def _pvary_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) -> Any:
     return (pvary_p.bind(x, axes=rest) if rest else x), dim
 
 
-axis_index_p = Primitive("axis_index", keeps_weak_type=False)
-axis_index_p.axes(_names)
-axis_index_p.impl(_not_mapped)
+axis_index_p = collective("axis_index", keeps_weak_type=False)
 
 
 @axis_index_p.abstract_eval
@@ -383,13 +384,28 @@ def _ppermute_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names, perm
     if axis.name not in axes:
         return ppermute_p.bind(x, axes=axes, perm=perm), dim
     x = _whole(x, dim, axis)
-    source_of = np.zeros(axis.size, int)
-    given = np.zeros(axis.size, bool)
+    others = [axis_in_scope(name) for name in axes if name != axis.name]
+    targets: Any = ArrayImpl(np.arange(axis.size, dtype=np.int32))
+    if others:
+        # All values, from [others..., own, ...]; and the place of each own index among all, by those of the others.
+        for other in reversed(others):
+            x = all_gather_p.bind(x, axes=(other.name,), axis_size=other.size, dimension=0, tiled=False, groups=None)
+        place = axes.index(axis.name)
+        x = shapes.moveaxis(x, len(others), place)
+        sizes = x.shape[: len(axes)]
+        x = shapes.reshape(x, (math.prod(sizes), *x.shape[len(axes) :]))
+        steps = dict(zip(axes, [math.prod(sizes[k + 1 :]) for k in range(len(sizes))], strict=True))
+        targets = ops.mul(targets, steps[axis.name])
+        for other in others:
+            here = ops.mul(axis_index_p.bind(axes=(other.name,)), steps[other.name])
+            targets = ops.add(targets, shapes.broadcast_in_dim(here, targets.shape, ()))
+    source_of = np.zeros(x.shape[0], np.int32)
+    given = np.zeros(x.shape[0], bool)
     for source, target in perm:
         source_of[target], given[target] = source, True
-    out = rows(x, source_of)
+    out = rows(x, rows(ArrayImpl(source_of), targets))
     if not given.all():
-        mask = shapes.broadcast_in_dim(ArrayImpl(given), out.shape, (0,))
+        mask = shapes.broadcast_in_dim(rows(ArrayImpl(given), targets), out.shape, (0,))
         out = ops.select_n(mask, shapes.zeros_like(out), out)
     return out, 0
 
@@ -450,36 +466,48 @@ def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers
     return _contraction(x, y, ((((xb[0], *xc), (yb[0], *yc))), (xb[1:], yb[1:])), rest), None
 
 
-def _dot_summed(names: Names, ct: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
-    """The transpose of ``dot_general`` of which the cotangent is summed over named axes."""
-    return transpose_by(partial(psum_dot_general_p.bind, axes=names), ct, x, y, dimension_numbers)
-
-
 # Reverse mode ----------------------------------------------------------------------------------------------------------
 
 
 def _sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
     """A cotangent of a value that varies along the ``wanted`` axes, summed over other reduced axes that it has."""
     varying = typeof(ct).varying
-    if not varying:
-        return ct
-    return psum(ct, tuple([a.name for a in reduced if a.key in varying and a.key not in wanted]))
+    return psum(ct, tuple([a.name for a in reduced if a.key in varying and a.key not in wanted])) if varying else ct
 
 
 def _pull(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
-    """The cotangents of an operation's operands, each summed over the reduced axes along which this does not vary."""
-    primitive, args = node.primitive, node.args
+    """The cotangents of an operation's operands, each summed over the reduced axes along which this does not vary.
+
+    What varies has a cotangent for each index. One that is the same for all is made to vary first, so that its type
+    says over what a sum is to be taken.
+    """
+    primitive, args, params = node.primitive, node.args, node.params
+    assert primitive is not None and primitive.transpose_rule is not None
+    if node.results is None:
+        ct = _vary_as(ct, node, reduced)
+    else:
+        ct = [c if c is ZERO else _vary_as(c, var, reduced) for c, var in zip(ct, node.results, strict=True)]
     if primitive is dot_general_p:
-        operand = next(x for x in args if type(x) is LinearVar)
-        given = typeof(ct).varying.union(*[typeof(x).varying for x in args if type(x) is not LinearVar])
-        names = tuple([a.name for a in reduced if a.key in given and a.key not in operand.aval.varying])
+        operand, other = args if type(args[0]) is LinearVar else reversed(args)
+        varying = typeof(ct).varying | typeof(other).varying
+        names = tuple([a.name for a in reduced if a.key in varying and a.key not in operand.aval.varying])
         if names:
-            return _dot_summed(names, ct, *args, **node.params)
-    cts = primitive.transpose_rule(ct, *args, **node.params)  # type: ignore[union-attr,misc]
+            contract = partial(psum_dot_general_p.bind, axes=names)
+            return transpose_by(contract, ct, *args, params["dimension_numbers"])
     return [
         c if type(x) is not LinearVar or c is None or c is ZERO else _sum_over(c, x.aval.varying, reduced)
-        for x, c in zip(args, cts)
+        for x, c in zip(args, primitive.transpose_rule(ct, *args, **params))
     ]
+
+
+def _vary_as(ct: Any, var: LinearVar, reduced: Sequence[MappedAxis]) -> Any:
+    """A cotangent that varies along the reduced axes along which its variable does."""
+    wanted = var.aval.varying
+    if not wanted:
+        return ct
+    known = typeof(ct).varying
+    names = tuple([a.name for a in reduced if a.key in wanted and a.key not in known])
+    return pvary_p.bind(ct, axes=names) if names else ct
 
 
 LinearProgram.sum_over = staticmethod(_sum_over)

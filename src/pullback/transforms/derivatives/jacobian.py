@@ -12,8 +12,8 @@ from pullback.core.array import ArrayImpl, typeof
 from pullback.core.errors import AllocationError, NotDifferentiableError
 from pullback.core.types import ShapedArray
 from pullback.primitives import shapes
-from pullback.primitives.elementwise import add_any
 from pullback.primitives.slicing import concatenate, slice_in_dim
+from pullback.transforms.derivatives.grad import transposed
 from pullback.transforms.derivatives.vmap import vmap
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import (
