@@ -138,7 +138,7 @@ def test_strict_promotion_admits_python_numbers_only(text, x64):
         if isinstance(b, type):
             a, b = b, a
         if isinstance(a, type):
-            return dtypes._kinds[b] in {int: "iufc", float: "fc", complex: "c"}[a]
+            return dtypes._kind(b) in {int: "iufc", float: "fc", complex: "c"}[a]
         return dtypes.canonicalize_dtype(a) == dtypes.canonicalize_dtype(b)
 
     with enable_x64(x64), override("numpy_dtype_promotion", "strict"):

@@ -19,6 +19,7 @@ from pullback.core.config import config
 from pullback.core.errors import CustomRuleError, MissingRuleError, OperandError
 from pullback.core.jaxpr import infer
 from pullback.core.linear import LinearTracer, LinearVar
+from pullback.core.naming import quoted
 from pullback.core.trace import Rule, Tracer, leaked
 from pullback.core.types import ZERO, ShapedArray
 
@@ -111,8 +112,7 @@ def _show(x: Any) -> str:
         return str(typeof(x))
     if isinstance(x, np.ndarray):
         return f"an np.ndarray of shape {x.shape} and dtype {x.dtype}"
-    text = repr(x)
-    return f"{text if len(text) <= 60 else text[:57] + '...'} of type {type(x).__name__}" if x is not None else text
+    return "None" if x is None else f"{quoted(x)} of type {type(x).__name__}"
 
 
 def settled(operands: Sequence[Any]) -> Sequence[Any]:
