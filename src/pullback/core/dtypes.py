@@ -52,13 +52,9 @@ class prng_key(extended):
     """The kind of the dtypes of random keys, for :func:`issubdtype`."""
 
 
-def _ml_dtypes() -> Any:
-    return imported("ml_dtypes")
-
-
 def __getattr__(name: str) -> Any:
     if name in _EXTENDED:
-        return getattr(_ml_dtypes(), name)
+        return getattr(imported("ml_dtypes"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -318,15 +314,6 @@ def default_int() -> DType:
     return scalar_dtype(int)
 
 
-def default_complex() -> DType:
-    """The dtype of a Python complex number.
-
-    >>> default_complex()
-    dtype('complex64')
-    """
-    return scalar_dtype(complex)
-
-
 # Dtypes of values
 
 python_scalar_kind: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
@@ -416,13 +403,10 @@ _ABOVE: dict[str, tuple[str, ...]] = {
     "c*": ("complex64",),
     "complex64": ("complex128",),
 }
-_FLOATS = ("bfloat16", "float16", "float32", "float64", *_SMALL_FLOATS)
-_COMPLEX = ("complex64", "complex128")
-_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", *_SMALL_INTEGERS)
 _ABOVE_STRICT: dict[str, tuple[str, ...]] = {
-    "i*": ("f*", *_INTEGERS),
-    "f*": ("c*", *_FLOATS),
-    "c*": _COMPLEX,
+    "i*": ("f*", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", *_SMALL_INTEGERS),
+    "f*": ("c*", "bfloat16", "float16", "float32", "float64", *_SMALL_FLOATS),
+    "c*": ("complex64", "complex128"),
 }
 _WEAK_TYPES: dict[str, type] = {"i*": int, "f*": float, "c*": complex}
 
@@ -688,6 +672,11 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         ) from error
 
 
+def _library(dtype: DType) -> Any:
+    """The module that has a dtype."""
+    return imported("ml_dtypes") if dtype.name in _EXTENDED else np
+
+
 def finfo(dtype: Any) -> Any:
     """The limits of a floating-point or complex dtype.
 
@@ -701,11 +690,9 @@ def finfo(dtype: Any) -> Any:
     (np.float32(1.1920929e-07), 16)
     """
     parsed = _parse(dtype)
-    if _kind(parsed) not in ("f", "c"):
+    if not is_inexact(parsed):
         raise DtypeError(f"finfo takes a floating-point or complex dtype, got {dtype!r}")
-    if parsed.name in _EXTENDED:
-        return _ml_dtypes().finfo(parsed)
-    return np.finfo(parsed)
+    return _library(parsed).finfo(parsed)
 
 
 def iinfo(dtype: Any) -> Any:
@@ -721,11 +708,9 @@ def iinfo(dtype: Any) -> Any:
     (127, 7)
     """
     parsed = _parse(dtype)
-    if _kind(parsed) not in ("i", "u"):
+    if not is_integer(parsed):
         raise DtypeError(f"iinfo takes an integer dtype, got {dtype!r}")
-    if parsed.name in _EXTENDED:
-        return _ml_dtypes().iinfo(parsed)
-    return np.iinfo(parsed)
+    return _library(parsed).iinfo(parsed)
 
 
 @_by_dtype

@@ -15,12 +15,12 @@ from pullback.core import source
 from pullback.core.array import SCALARS, resolve_weak_scalars, typeof
 from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.jaxpr import infer
-from pullback.core.trace import Primitive, Trace, Tracer, state
+from pullback.core.trace import Primitive, Rule, Trace, Tracer, state
 from pullback.core.types import ZERO, Shape, ShapedArray
 
 
 class LinearVar:
-    """A variable of a linear program, and the operation that gives it: a program is a list of these.
+    """A variable of a linear program, and the operation that returns it: a program is a list of these.
 
     An operation of several results is an unnumbered ``LinearVar`` that lists them in ``results``.
     """
@@ -152,19 +152,10 @@ class LinearTrace(Trace):
         if primitive.transpose_rule is None or (linear_in is not None and not _fits(linear_in, own)):
             if primitive.decomposition_rule is None:
                 raise self.not_linear(primitive)
-            outer, state.trace = state.trace, self
-            try:
-                return primitive.decomposition_rule(*args, **params)
-            finally:
-                state.trace = outer
+            return self._run(primitive.decomposition_rule, *args, **params)
         if primitive.multiple_results:
-            divide = primitive.record_rule
-            if divide is not None:
-                outer, state.trace = state.trace, self
-                try:
-                    results = divide(self, args, params)
-                finally:
-                    state.trace = outer
+            if primitive.record_rule is not None:
+                results = self._run(primitive.record_rule, self, args, params)
                 if results is not None:
                     return results
             return self._record_many(primitive, own, params)
@@ -172,6 +163,14 @@ class LinearTrace(Trace):
         self.count += 1
         self.nodes.append(var)
         return LinearTracer(self, var)
+
+    def _run(self, rule: Rule, *args: Any, **params: Any) -> Any:
+        """The results of a rule, whose operations come to this trace."""
+        outer, state.trace = state.trace, self
+        try:
+            return rule(*args, **params)
+        finally:
+            state.trace = outer
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[LinearTracer]:
         """Record an operation of several results as linear in all of its operands that are this trace's own."""
