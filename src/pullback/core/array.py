@@ -291,8 +291,7 @@ def delete(x: ArrayImpl) -> None:
     x.__class__ = DeletedArray
 
 
-for _kind in (ArrayImpl, DeviceArray, DeletedArray):
-    tree.register_leaf_type(_kind)
+tree.register_leaf_type(ArrayImpl, DeviceArray, DeletedArray)
 
 
 def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> ArrayImpl:

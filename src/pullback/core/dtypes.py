@@ -28,18 +28,9 @@ key_dtype: DType = np.dtype([("fry", np.uint32, (2,))])
 
 _SMALL_INTEGERS = ("int2", "uint2", "int4", "uint4")
 _SMALL_FLOATS = (
-    "float4_e2m1fn",
-    "float6_e2m3fn",
-    "float6_e3m2fn",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-)
+    "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+)  # fmt: skip
 _EXTENDED = frozenset(("bfloat16", *_SMALL_INTEGERS, *_SMALL_FLOATS))
 _BUILTIN_CODES = "?bhilqBHILQefdFD"
 
@@ -205,22 +196,10 @@ def dtype_name(dtype: DType) -> str:
 _NARROWED = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 _narrow: dict[Any, DType] = {}
 _wide: dict[Any, DType] = {}
-_ABSTRACT = frozenset(
-    (
-        np.generic,
-        np.number,
-        np.integer,
-        np.signedinteger,
-        np.unsignedinteger,
-        np.inexact,
-        np.floating,
-        np.complexfloating,
-        np.flexible,
-        np.character,
-        extended,
-        prng_key,
-    )
-)
+_ABSTRACT = frozenset((
+    np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact, np.floating,
+    np.complexfloating, np.flexible, np.character, extended, prng_key,
+))  # fmt: skip
 _VOCABULARY = (
     "there are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, complex64, "
     "complex128 and the narrow types of ml_dtypes (float8_e4m3fn, int4, ...)"

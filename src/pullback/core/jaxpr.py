@@ -48,30 +48,19 @@ class SourceInfo:
     """Where an equation was written.
 
     Attributes:
-      location: the instruction in the user's program, or None where that is not known.
+      location: the instruction in the user's program; it and the following are None where that is not known.
+      file_name, function_name, line: its file, its function, and its line in the file.
       name_stack: the named scopes that it is in, separated by slashes.
     """
 
-    __slots__ = ("location", "name_stack")
+    __slots__ = ("file_name", "function_name", "line", "location", "name_stack")
 
     def __init__(self, location: source.Location | None, scope: source.Scope | None) -> None:
         self.location = location
-        self.name_stack = scope.label("").removesuffix("/") if scope is not None else ""
-
-    @property
-    def file_name(self) -> str | None:
-        """The file, None where it is not known."""
-        return None if self.location is None else self.location[0].co_filename
-
-    @property
-    def line(self) -> int | None:
-        """The line in the file, None where it is not known."""
-        return None if self.location is None else source.line_number(self.location)
-
-    @property
-    def function_name(self) -> str | None:
-        """The function, None where it is not known."""
-        return None if self.location is None else self.location[0].co_name
+        self.file_name = location[0].co_filename if location else None
+        self.function_name = location[0].co_name if location else None
+        self.line = source.line_number(location) if location else None
+        self.name_stack = scope.label("").removesuffix("/") if scope else ""
 
     def __repr__(self) -> str:
         return source.describe(self.location)
@@ -251,10 +240,7 @@ class ClosedJaxpr:
 
 def positions(values: Iterable[Any]) -> dict[Any, int]:
     """The index of each value's first occurrence: ``a, b, a`` -> ``{a: 0, b: 1}``. Looking up is not a search."""
-    found: dict[Any, int] = {}
-    for i, value in enumerate(values):
-        found.setdefault(value, i)
-    return found
+    return {value: i for i, value in reversed(list(enumerate(values)))}
 
 
 def appended(values: Sequence[Any], others: Iterable[Any]) -> list[Any]:

@@ -67,7 +67,8 @@ def show_jaxpr(jaxpr: Any, names: VariableNames, indent: str) -> list[str]:
     for eqn in jaxpr.eqns:
         binders = " ".join(f"{names(v) if v in used else '_'}:{v.aval}" for v in eqn.outvars)
         lines += show_eqn(eqn, names, binders, indent + "    ")
-        lines[-1] += _show_origin(eqn, names)
+        if names.source_info or names.name_stack:
+            lines[-1] += _show_origin(eqn, names)
     results = ", ".join(_show_atom(a, names) for a in jaxpr.outvars)
     tail = f"in ({results + ',' if len(jaxpr.outvars) == 1 else results}) }}"
     if len(lines) == len(jaxpr.eqns) and not names.source_info:

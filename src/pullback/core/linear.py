@@ -46,13 +46,9 @@ class LinearVar:
 
     @property
     def aval(self) -> ShapedArray:
-        aval = self._aval
-        if aval is None:
-            aval = self._find_aval()
-        return aval
-
-    def _find_aval(self) -> ShapedArray:
-        """Work out the type, and those that it depends on: without recursion, since a tape may be long."""
+        """The type. It is worked out with those that it depends on: without recursion, since a tape may be long."""
+        if self._aval is not None:
+            return self._aval
         waiting = [self]
         while waiting:
             var = waiting[-1]
@@ -206,9 +202,6 @@ def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
     return all(i in linear_in for i, x in enumerate(args) if type(x) is LinearVar)
 
 
-Accumulate = Callable[[Any, Any], Any]
-
-
 class LinearProgram:
     """A linear function as data.
 
@@ -243,7 +236,7 @@ class LinearProgram:
                     env[var.index] = value
         return [ZERO if var is ZERO else env[var.index] for var in self.outputs]
 
-    def transpose(self, cotangents: Sequence[Any], add: Accumulate, consume: bool = False) -> list[Any]:
+    def transpose(self, cotangents: Sequence[Any], add: Callable[[Any, Any], Any], consume: bool = False) -> list[Any]:
         """The cotangents of the inputs, under the current trace.
 
         Args:
