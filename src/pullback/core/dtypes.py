@@ -1,4 +1,4 @@
-"""Element types: which there are, their kinds, and the type that an operation on several of them gives.
+"""Element types: which there are, their kinds, and the type of an operation on several of them.
 
 A Python number is *weak*: it takes part in an operation without widening the arrays that it meets. Types of
 64 bits are narrowed to 32 unless ``config.enable_x64``. Two types that are not in NumPy's own vocabulary mark

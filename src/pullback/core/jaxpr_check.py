@@ -35,7 +35,7 @@ def _check_types(eqn: Eqn) -> None:
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *, anew: bool = True) -> None:
-    """Check that every variable is bound once, before it is used, and has the type that its equation gives it.
+    """Check that every variable is bound once, before it is used, and has the type that its equation returns.
 
     Args:
       jaxpr: the program.

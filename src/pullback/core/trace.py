@@ -613,7 +613,7 @@ def _fit_scalars(values: list[Any]) -> None:
 
 
 def explain(error: Exception, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Exception:
-    """The error of the abstract evaluation rule for these operands, or else the error that NumPy gave."""
+    """The error of the abstract evaluation rule for these operands, or else NumPy's own."""
     if isinstance(error, PullbackError):
         return error
     if primitive.host_rule is None:
