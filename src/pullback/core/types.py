@@ -9,7 +9,6 @@ import numpy as np
 from pullback.core.dtypes import interned, short_name
 
 Shape = tuple[int, ...]
-_NOWHERE: Final[frozenset[Any]] = frozenset()
 
 
 class ShapedArray:
@@ -19,22 +18,14 @@ class ShapedArray:
       shape: the size of each axis.
       dtype: the type of an element.
       weak_type: whether the type gives way to that of other operands, as a Python number's does.
-      varying: the named axes along which the value varies.
     """
 
-    __slots__ = ("dtype", "shape", "varying", "weak_type")
+    __slots__ = ("dtype", "shape", "weak_type")
 
-    def __init__(
-        self,
-        shape: Shape,
-        dtype: np.dtype[Any],
-        weak_type: bool = False,
-        varying: frozenset[Any] = _NOWHERE,
-    ) -> None:
+    def __init__(self, shape: Shape, dtype: np.dtype[Any], weak_type: bool = False) -> None:
         self.shape = shape
         self.dtype = dtype
         self.weak_type = weak_type
-        self.varying = varying
 
     @property
     def ndim(self) -> int:
@@ -50,13 +41,10 @@ class ShapedArray:
     def update(self, **changes: Any) -> ShapedArray:
         """The same abstract value with some attributes replaced."""
         get = changes.get
-        return ShapedArray(
-            get("shape", self.shape), get("dtype", self.dtype), get("weak_type", self.weak_type),
-            get("varying", self.varying),
-        )  # fmt: skip
+        return ShapedArray(get("shape", self.shape), get("dtype", self.dtype), get("weak_type", self.weak_type))
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.shape, self.dtype, self.weak_type, self.varying)
+        return (self.shape, self.dtype, self.weak_type)
 
     def __reduce__(self) -> Any:
         return _unpickled, self._key()
@@ -75,8 +63,8 @@ class ShapedArray:
         return f"ShapedArray({self}{weak})"
 
 
-def _unpickled(shape: Shape, dtype: np.dtype[Any], weak_type: bool, varying: frozenset[Any]) -> ShapedArray:
-    return ShapedArray(shape, interned(dtype), weak_type, varying)
+def _unpickled(shape: Shape, dtype: np.dtype[Any], weak_type: bool) -> ShapedArray:
+    return ShapedArray(shape, interned(dtype), weak_type)
 
 
 class MappedAxis:
