@@ -19,17 +19,17 @@ from typing import Any
 
 from pullback.core import dtypes, source
 from pullback.core.array import typeof
+from pullback.core.lists import select, split_list, spread
 from pullback.core.trace import Primitive, Trace, check_result, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import densify, instantiate
-from pullback.primitives.elementwise import add_any
-from pullback.transforms.custom.linear_map import LinearMap, linear_operation
+from pullback.transforms.custom.linear_map import LinearMap, linear_operation, of_inexact, pull_back
 from pullback.transforms.interpreters.batch import BatchTrace, BatchTracer
 from pullback.transforms.interpreters.forward import JVPTrace, JVPTracer, jvp_flat, located
-from pullback.transforms.interpreters.linearize import LinearizeTrace, linearize_flat
+from pullback.transforms.interpreters.linearize import LinearizeTrace
 
 Run = Callable[..., list[Any]]
-"""A function of flat operands, which gives the list of results."""
+"""A function of flat operands, which returns the list of results."""
 
 
 def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
@@ -37,7 +37,7 @@ def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
 
     Args:
       function: the user's function, for error messages.
-      run: takes arrays, and gives the list of results. It may close over values of traces that are at work.
+      run: takes arrays, and returns the list of results. It may close over values of traces that are at work.
       operands: arrays.
     """
     trace = state.trace
@@ -253,20 +253,14 @@ class RematLinearMap(LinearMap):
         wanted = [ct is not ZERO for ct in cts]
 
         def back(*values: Any) -> list[Any]:
-            outs, program = linearize_flat(self.function, self._run, values[: self.count], self.active)
-            given = iter(values[self.count :])
-            flags = iter(wanted)
-            seeds = [next(given) if dtypes.is_inexact(x.dtype) and next(flags) else ZERO for x in outs]
-            found = program.transpose(seeds, add_any, consume=True)
-            return densify(found, [v.aval for v in program.inputs])
+            operands, given = split_list(values, self.count)
+            return pull_back(self.function, self._run, operands, self.active, spread(wanted, given, ZERO))
 
-        return eager_remat(self.function, back, [*residuals, *[ct for ct in cts if ct is not ZERO]])
+        return eager_remat(self.function, back, [*residuals, *select(cts, wanted)])
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        given = iter(tangents)
-        ts = [next(given) if a else ZERO for a in self.active]
+        ts = spread(self.active, tangents, ZERO)
         count = self.count - len(self.captured)
-        ts[count:] = [instantiate(t, x) for t, x in zip(ts[count:], residuals[count:], strict=True)]
+        ts[count:] = map(instantiate, ts[count:], residuals[count:])
         outs, out_ts = jvp_flat(self.function, self._run, residuals, ts)
-        inexact = [t for x, t in zip(outs, out_ts, strict=True) if dtypes.is_inexact(x.dtype)]
-        return densify(inexact, self.out_avals)
+        return densify(of_inexact(out_ts, outs), self.out_avals)
