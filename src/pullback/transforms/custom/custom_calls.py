@@ -16,10 +16,10 @@ from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, host_value, typeof
 from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearError, PullbackError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from pullback.core.linear import LinearTrace, LinearTracer, LinearVar
+from pullback.core.linear import LinearTrace, LinearTracer
 from pullback.core.lists import select, spread
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, state
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.types import ZERO, MappedAxis
 from pullback.core.zeros import zeros_of
 from pullback.transforms.custom.closed_over import run_rule
 from pullback.transforms.custom.linear_map import (
@@ -103,26 +103,10 @@ class CustomCall(HoldsFunction):
 call_p = Primitive("custom_call", multiple_results=True, keeps_weak_type=False)
 
 
-def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    return params["call"].evaluate(args)  # type: ignore[no-any-return]
-
-
-call_p.impl(_evaluate)
-
-
-@call_p.decomposition
-def _inline(*args: Any, call: CustomCall) -> list[Any]:
-    return call.inline(call.run, args)
-
-
-@call_p.jvp
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: CustomCall) -> Any:
-    return call.differentiate(primals, tangents)
-
-
-@call_p.batch
-def _batch(trace: BatchTrace, args: Sequence[Any], dims: Dims, *, call: CustomCall) -> Any:
-    return call.batch(trace, args, dims)
+call_p.impl(lambda args, params: params["call"].evaluate(args))
+call_p.decomposition(lambda *args, call: call.inline(call.run, args))
+call_p.jvp(lambda primals, tangents, *, call: call.differentiate(primals, tangents))
+call_p.batch(lambda trace, args, dims, *, call: call.batch(trace, args, dims))
 
 
 @call_p.stage
@@ -144,13 +128,8 @@ def equation(name: str) -> Primitive:
     """The primitive of a kind of calls in jaxprs."""
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
-    @p.abstract_eval
-    def shape(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[ShapedArray]:
-        return call_jaxpr.out_avals
-
-    @p.decomposition
-    def inline(*args: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:
-        return rules.inline(jaxpr_as_fun(call_jaxpr), args)
+    p.abstract_eval(lambda *avals, call_jaxpr, rules: call_jaxpr.out_avals)
+    p.decomposition(lambda *args, call_jaxpr, rules: rules.inline(jaxpr_as_fun(call_jaxpr), args))
 
     @p.jvp
     def jvp(primals: Any, tangents: Any, *, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> Any:
@@ -248,10 +227,15 @@ class DerivativeCall(CustomCall):
         if self.captured:
             primals, tangents = self.own_pairs(primals, tangents)
         rules = state.trace
-        perturbed = [t is not ZERO for t in tangents]
-        given = [t for t in tangents if t is not ZERO]
         # What is in a program is differentiated forwards also on the way to reverse mode.
-        forwards = (rules.eager or not self.recorded) and LinearTracer not in map(type, given)
+        forwards = rules.eager or not self.recorded
+        given: list[Any] = []
+        perturbed: list[bool] = []
+        for t in tangents:
+            perturbed.append(t is not ZERO)
+            if t is not ZERO:
+                given.append(t)
+                forwards = forwards and type(t) is not LinearTracer
         if self.forward is None or (self.jvp is not None and forwards):
             return self._by_jvp_rule(rules, primals, tangents)
         if isinstance(rules, LinearTrace):  # which would only hand on what the rule does
@@ -284,7 +268,7 @@ class DerivativeCall(CustomCall):
         outs, out_tangents = self.jvp(primals, tangents)
         for node in rules.nodes[before:]:
             for x in node.args:
-                if type(x) not in _UNTRACED and isinstance(x, Tracer) and not _is_below(x._trace, rules):
+                if isinstance(x, Tracer) and not _is_below(x._trace, rules):
                     raise leaked(x)
             if rules.eager and is_affine(node, rules.parent):
                 raise NotLinearError(
@@ -350,9 +334,6 @@ class DerivativeCall(CustomCall):
 
         call = self.like(run=batched_run, jvp=jvp and batched_jvp, forward=forward and batched_forward, rules=None)
         return call_p.bind(*args, call=call), out_dims.dims
-
-
-_UNTRACED = frozenset((LinearVar, ArrayImpl, float, int))
 
 
 def _is_below(trace: Trace, other: Trace) -> bool:

@@ -160,11 +160,11 @@ def linear_call(
       residual_args, linear_args: trees of arrays.
 
     Returns:
-      What ``fun`` gives. Its transpose is ``linear_call`` with the two functions exchanged, so that transposing twice
+      What ``fun`` returns. Its transpose is ``linear_call`` with the two functions exchanged, so that transposing twice
       gives the original again. That they are transposes of each other is not checked.
 
     Raises:
-      CustomRuleError: ``fun_transpose`` gives another tree, shape or dtype than that of ``linear_args`` (a TypeError).
+      CustomRuleError: ``fun_transpose`` returns another tree, shape or dtype than ``linear_args`` (a TypeError).
 
     >>> from pullback import linear_transpose
     >>> def divide(r, x):
@@ -186,11 +186,10 @@ def bind_linear_call(call: LinearCall, transposable: bool = True) -> Any:
     """
     run: Flat = call.apply
     back: Flat = call.transpose
-    residuals = call.residuals
+    residuals, count = call.residuals, call.count
     if is_traced_ahead(state.trace):
         first, captured = call.staged(call.apply, call.linear_avals)
         second, more = call.staged(call.transpose, call.out_avals) if transposable else (None, [])
-        count = call.count
         end = count + len(captured)
         residuals = [*residuals, *captured, *more]
 
@@ -218,7 +217,7 @@ class custom_transpose(FunctionWithRules):
 
     Raises:
       MissingCustomRuleError: from a call before there is a rule (an AttributeError).
-      CustomRuleError: the rule gives another tree, shape or dtype than that of the linear arguments (a TypeError).
+      CustomRuleError: the rule returns another tree, shape or dtype than that of the linear arguments (a TypeError).
 
     >>> from pullback import ShapeDtypeStruct, linear_transpose
     >>> @custom_transpose

@@ -14,12 +14,7 @@ import numpy as np
 from pullback.core import source, tree
 from pullback.core.array import typeof
 from pullback.core.config import config
-from pullback.core.errors import (
-    ArgumentError,
-    ClosedOverError,
-    CustomRuleError,
-    MissingCustomRuleError,
-)
+from pullback.core.errors import ArgumentError, ClosedOverError, CustomRuleError, MissingCustomRuleError
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import Primitive, Tracer, state
 from pullback.primitives.operands import stop_gradient
@@ -166,9 +161,9 @@ class CustomFunction(HasRules, FunctionWithRules):
           fwd: ``fwd(*args) -> (out, residuals)``, where ``residuals`` is any tree of what the backward rule needs.
           bwd: ``bwd(*nondiff_args, residuals, ct) -> cts``, a tuple (or list) of one cotangent for each of the other
             arguments, of the same tree and shapes; real numbers of another dtype are converted. None, in the place of a
-            cotangent or of a whole tree of them, is zero. Under ``vmap`` it gives those of one example, which are added
-            up for an argument that is not mapped; a call of which no argument is mapped is made once, and ``bwd`` is
-            given the sum of the cotangents of all examples.
+            cotangent or of a whole tree of them, is zero. Under ``vmap`` it returns those of one example, which are
+            added up for an argument that is not mapped; a call of which no argument is mapped is made once, and
+            ``bwd`` is given the sum of the cotangents of all examples.
           symbolic_zeros: whether ``fwd`` is given a ``CustomVJPPrimal`` for each array, which tells whether derivatives
             with respect to it are wanted, and ``bwd`` a ``SymbolicZero`` for each cotangent that is known to be zero.
           optimize_remat: accepted for compatibility.
@@ -262,7 +257,7 @@ class custom_jvp(CustomFunction):
 
     Raises:
       MissingCustomRuleError: from a call before there is a rule (an AttributeError).
-      CustomRuleError: a rule gives something else than it must; the message names it (a TypeError).
+      CustomRuleError: a rule returns something else than it must; the message names it (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import custom_jvp, grad
@@ -299,7 +294,7 @@ class custom_vjp(CustomFunction):
 
     Raises:
       MissingCustomRuleError: from a call before there is a rule (an AttributeError).
-      CustomRuleError: a rule gives something else than it must; the message names it (a TypeError).
+      CustomRuleError: a rule returns something else than it must; the message names it (a TypeError).
       NotLinearError: forward mode needs the transpose of a backward rule that is not linear (a TypeError).
 
     >>> import pullback.numpy as pnp

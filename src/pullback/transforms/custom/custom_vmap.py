@@ -203,7 +203,7 @@ class custom_vmap(FunctionWithRules):
 
     Raises:
       MissingCustomRuleError: from a call before there is a rule (an AttributeError).
-      CustomRuleError: the rule gives something else than it must (a TypeError).
+      CustomRuleError: the rule returns something else than it must (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import grad, vmap

@@ -32,7 +32,7 @@ JVPRule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
 
 
 class HoldsFunction:
-    """What a program holds of a function of the user's: called as it is, and equal to what does the same.
+    """What a program holds of a function of the user's: it has its name, and is equal to what does the same.
 
     Attributes:
       function: the user's function.
@@ -56,8 +56,9 @@ class HoldsFunction:
         return hash(self) == hash(other) and bool(self.key == other.key)
 
     def __hash__(self) -> int:
+        key = self.key
         try:
-            return id(self) if self.key is None else hash(self.key)
+            return id(self) if key is None else hash(key)
         except TypeError:  # an argument that is not differentiated, or a residual, without a hash
             return id(self)
 
@@ -231,7 +232,8 @@ def pull_back(
 ) -> list[Any]:
     """The cotangents of the active primals, where ``run(*primals)`` has these for its real and complex results."""
     outs, program = linearize_flat(function, run, primals, active)
-    seeds = spread([dtypes.is_inexact(x.dtype) for x in outs], cts, ZERO)
+    given = iter(cts)
+    seeds = [next(given) if dtypes.is_inexact(x.dtype) else ZERO for x in outs]
     return densify(program.transpose(seeds, add_any, consume=True), [v.aval for v in program.inputs])
 
 

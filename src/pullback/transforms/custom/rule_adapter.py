@@ -1,4 +1,4 @@
-"""One call of a function with derivative rules: the rules on flat lists of arrays, and checks of what they give."""
+"""One call of a function with derivative rules: the rules on flat lists of arrays, and checks of what they return."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pullback.core import dtypes, tree
 from pullback.core.array import Array, as_array, typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, TangentMismatchError
-from pullback.core.lists import spread
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.operands import array_operand
@@ -235,7 +234,7 @@ class UserLinearMap(LinearMap):
     """A backward rule of the user's, on flat lists of arrays.
 
     Attributes:
-      owner, nondiff, in_tree: see :class:`Application`.
+      owner, nondiff, in_tree: see :class:`RuleAdapter`.
       in_avals: the types of the arguments.
       perturbed: which of these have a tangent.
       out_tree, result_avals: the tree and the types of the results.
@@ -278,14 +277,15 @@ class UserLinearMap(LinearMap):
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         rule = self.owner.bwd
         assert rule is not None
-        arrays = iter(residuals)
+        arrays, given = iter(residuals), iter(cts)
         leaves = residuals
         if len(self.fixed) > self.count:
             leaves = [next(arrays) if x is AN_ARRAY else x for x in self.fixed]
         values = tree.unflatten(self.residual_tree, leaves)
-        symbolic = self.owner.symbolic_cotangents
-        spread_cts = zip(self.result_avals, spread(self.inexact, cts, ZERO), strict=True)
-        dense = [zero_tangent(aval, symbolic) if ct is ZERO else ct for aval, ct in spread_cts]
+        dense = []
+        for aval, inexact in zip(self.result_avals, self.inexact, strict=True):
+            ct = next(given) if inexact else ZERO
+            dense.append(zero_tangent(aval, self.owner.symbolic_cotangents) if ct is ZERO else ct)
         outer, running.owners = running.owners, (*running.owners, self.owner)
         try:
             ct = dense[0] if self.out_tree is None else tree.unflatten(self.out_tree, dense)
@@ -297,7 +297,7 @@ class UserLinearMap(LinearMap):
         for i, (ct, aval) in enumerate(zip(leaves, self.in_avals, strict=True)):
             if ct is ZERO:
                 continue
-            if not is_inexact(aval.dtype):  # whatever the rule gives, there is one cotangent only
+            if not is_inexact(aval.dtype):  # whatever the rule returns, there is one cotangent only
                 leaves[i] = ZERO
                 continue
             if isinstance(ct, Array) and ct.shape == aval.shape and ct.dtype is aval.dtype:
@@ -318,7 +318,7 @@ class UserLinearMap(LinearMap):
         return list(compress(leaves, self.perturbed))
 
     def _flat_cotangents(self, results: Any) -> list[Any]:
-        """The cotangents of all arguments, flat; ZERO where the rule gave None."""
+        """The cotangents of all arguments, flat; ZERO where the rule returned None."""
         rule = self.owner.bwd
         if type(results) is list:
             results = tuple(results)
@@ -408,7 +408,7 @@ def _outline(treedef: Any) -> Any:
 
 
 def _tangent_leaf(t: Any, rule: Any) -> Any:
-    """A tangent that a rule gave, as something with a shape and a dtype."""
+    """A tangent that a rule returned, as something with a shape and a dtype."""
     if isinstance(t, (Array, SymbolicZero)) or getattr(t, "dtype", None) == dtypes.float0:
         return t
     return out_leaf(t, rule)

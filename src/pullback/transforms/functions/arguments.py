@@ -61,12 +61,7 @@ def check_argnums(argnums: Any, transformation: str, option: str = "argnums") ->
 
 def positions(argnums: int | tuple[int, ...], count: int, transformation: str, fun: Any) -> tuple[int, ...]:
     """``argnums`` as positions that are not negative, checked against the number of arguments."""
-    if isinstance(argnums, int):
-        if 0 <= argnums < count:
-            return (argnums,)
-        nums: tuple[int, ...] = (argnums,)
-    else:
-        nums = argnums
+    nums = (argnums,) if isinstance(argnums, int) else argnums
     for i in nums:
         if not -count <= i < count:
             least = i + 1 if i >= 0 else -i
@@ -237,18 +232,13 @@ def to_tangent(t: Any, aval: ShapedArray, what: str, place: Callable[[], str]) -
       place: says where it was given, if there is an error.
     """
     expected = dtypes.tangent_dtype(aval.dtype)
-    if isinstance(t, Array) and t.shape == aval.shape and t.dtype == expected:
-        return t
-    if is_float0(t):
-        if t.shape == aval.shape and expected == dtypes.float0:
-            return ZERO
-    else:
+    if not isinstance(t, Array) and not is_float0(t):
         try:
             t = as_array(t)
         except OperandError as error:
             raise type(error)(f"{place()}: {error}") from None
-        if t.shape == aval.shape and t.dtype == expected:
-            return t
+    if t.shape == aval.shape and t.dtype == expected:
+        return t if isinstance(t, Array) else ZERO
     if expected == dtypes.float0:
         hint = f"; np.zeros({aval.shape}, pullback.float0) is one"
     elif t.shape == aval.shape:
