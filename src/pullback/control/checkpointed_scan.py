@@ -16,7 +16,8 @@ from pullback.core.lists import select, split_list
 from pullback.core.zeros import densify, zeros_of
 from pullback.primitives.elementwise import add, sub
 from pullback.primitives.indexing import zeros
-from pullback.transforms.custom.custom_calls import DerivativeCall, bind, equation
+from pullback.transforms.custom.closed_over import explained
+from pullback.transforms.custom.custom_calls import DerivativeCall, call_p, equation
 from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
@@ -40,7 +41,7 @@ def checkpointed(
     """The final carry and the stacked results of a scan, of which ``slots`` states are kept for reverse mode."""
     scan = _Scan(jaxpr, loop, len(consts), len(init), slots, function)
     call = DerivativeCall(checkpointed_scan_p, function, scan.run, scan.jvp, scan.forward)
-    outs = bind(call, [*consts, *init, *xs])
+    outs = explained(call.function, call_p.bind, *consts, *init, *xs, call=call)
     return outs[: len(init)], outs[len(init) :]
 
 
