@@ -1,8 +1,8 @@
 """Branches and loops in StableHLO.
 
 A region may use the values of the function around it, so that constants need not be carried. What is carried besides
-the user's values is the number of the step, and, where a body has effects, what the last effect gave: so the compiler
-keeps their order.
+the user's values is the number of the step, and, where a body has effects, what the last effect returned: so the
+compiler keeps their order.
 """
 
 from __future__ import annotations
@@ -31,10 +31,6 @@ def inlined(hlo: Any, closed: ClosedJaxpr, operands: Sequence[Value]) -> list[Va
 
 def _token(hlo: Any) -> Value:
     return hlo.number(False, _BOOL) if hlo.order is None else hlo.order
-
-
-def _types(values: Sequence[Value]) -> list[Any]:
-    return [(v.shape, v.dtype) for v in values]
 
 
 # Branches ------------------------------------------------------------------------------------------------------------
@@ -80,7 +76,7 @@ def write_while(hlo: Any, init: Sequence[Value], goes_on: Body, body: Body, effe
       effect: whether a step has effects.
     """
     init = [*init, _token(hlo)] if effect else list(init)
-    types = _types(init)
+    types = [(v.shape, v.dtype) for v in init]
 
     def step(*carried: Value) -> list[Value]:
         if not effect:
@@ -108,28 +104,26 @@ def write_scan(
       loop: the length, whether it goes backwards, and how many steps a round of the loop takes.
       consts, init, xs: its operands.
     """
-    length, reverse = loop.length, loop.reverse
-    index = np.dtype(np.int32 if length < 2**31 - 1 else np.int64)
-    count = len(init)
-    row_avals = jaxpr.out_avals[count:]
+    length, count = loop.length, len(init)
     if length <= loop.unroll:
         return _straight(hlo, jaxpr, loop, consts, init, xs)
+    index = np.dtype(np.int32 if length < 2**31 - 1 else np.int64)
 
-    def step(k: int | Value, carry: Sequence[Value], ys: Sequence[Value], ahead: int = 0) -> list[Value]:
-        """Step ``k + ahead``: the carry and the stacked results after it."""
-        place = _place(hlo, k, ahead, length, reverse, index)
-        rows = [_row(hlo, x, place) for x in xs]
-        outs = inlined(hlo, jaxpr, [*consts, *carry, *rows])
-        return [*outs[:count], *(_with_row(hlo, y, row, place) for y, row in zip(ys, outs[count:], strict=True))]
+    def step(values: Sequence[Value], k: int | Value, ahead: int = 0) -> list[Value]:
+        """The carry and the stacked results after step ``k + ahead``."""
+        place = _place(hlo, k, ahead, length, loop.reverse, index)
+        outs = inlined(hlo, jaxpr, [*consts, *values[:count], *(_row(hlo, x, place) for x in xs)])
+        stacked = zip(values[count:], outs[count:], strict=True)
+        return [*outs[:count], *(_with_row(hlo, y, row, place) for y, row in stacked)]
 
     def body(carried: list[Value]) -> list[Value]:
         k, *values = carried
         for ahead in range(loop.unroll):
-            values = step(k, values[:count], values[count:], ahead)
+            values = step(values, k, ahead)
         return [hlo.same("stablehlo.add", k, hlo.number(loop.unroll, index)), *values]
 
     rounds = length // loop.unroll * loop.unroll
-    begin = [hlo.splat(0, (length, *a.shape), a.dtype) for a in row_avals]
+    begin = [hlo.splat(0, (length, *a.shape), a.dtype) for a in jaxpr.out_avals[count:]]
     values = write_while(
         hlo,
         [hlo.number(0, index), *init, *begin],
@@ -138,7 +132,7 @@ def write_scan(
         jaxpr.jaxpr.effect,
     )[1:]
     for k in range(rounds, length):
-        values = step(k, values[:count], values[count:])
+        values = step(values, k)
     return values
 
 
@@ -146,24 +140,23 @@ def _straight(
     hlo: Any, jaxpr: ClosedJaxpr, loop: Any, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
 ) -> list[Value]:
     """A scan whose steps are written one after the other."""
-    count, steps = len(init), range(loop.length)
-    carry, columns = list(init), [[None] * loop.length for _ in jaxpr.out_avals[count:]]
-    for i in reversed(steps) if loop.reverse else steps:
+    count, order = len(init), range(loop.length)
+    carry, ys = list(init), []
+    for i in reversed(order) if loop.reverse else order:
         rows = []
         for x in xs:
             starts, limits = [i, *[0] * (x.ndim - 1)], [i + 1, *x.shape[1:]]
             rows.append(hlo.reshape(x if loop.length == 1 else hlo.slice(x, starts, limits), x.shape[1:]))
         outs = inlined(hlo, jaxpr, [*consts, *carry, *rows])
         carry = outs[:count]
-        for column, y in zip(columns, outs[count:], strict=True):
-            column[i] = hlo.reshape(y, (1, *y.shape))
-    stacked = []
-    for column, a in zip(columns, jaxpr.out_avals[count:], strict=True):
-        if len(column) < 2:
-            stacked.append(column[0] if column else hlo.splat(0, (0, *a.shape), a.dtype))
-        else:
-            stacked.append(hlo.concatenate(column, 0))
-    return [*carry, *stacked]
+        ys.append([hlo.reshape(y, (1, *y.shape)) for y in outs[count:]])
+    if not ys:
+        return [*carry, *(hlo.splat(0, (0, *a.shape), a.dtype) for a in jaxpr.out_avals[count:])]
+    if len(ys) == 1:
+        return [*carry, *ys[0]]
+    if loop.reverse:
+        ys.reverse()
+    return [*carry, *(hlo.concatenate(column, 0) for column in zip(*ys, strict=True))]
 
 
 def _place(hlo: Any, k: int | Value, ahead: int, length: int, reverse: bool, index: np.dtype[Any]) -> Value:
