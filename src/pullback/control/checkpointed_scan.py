@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback.control.checkpointing import Kept, element, integer, reverse, run_keeping_best, with_element
 from pullback.control.common import without_effects
@@ -38,13 +38,13 @@ def checkpointed(
     function: Any,
 ) -> tuple[list[Any], list[Any]]:
     """The final carry and the stacked results of a scan, of which ``slots`` states are kept for reverse mode."""
-    scan = _Scan(jaxpr, loop, len(consts), len(init), slots, function)
+    scan = _Scan(jaxpr, loop, len(consts), len(init), min(slots, max(loop.length, 1)), function)
     call = DerivativeCall(checkpointed_scan_p, function, scan.run, scan.jvp, scan.forward)
     outs = bind(call, [*consts, *init, *xs])
     return outs[: len(init)], outs[len(init) :]
 
 
-class _Scan:
+class _Scan(NamedTuple):
     """A scan, and its derivatives.
 
     Attributes:
@@ -55,17 +55,14 @@ class _Scan:
       function: the user's function, for error messages.
     """
 
-    def __init__(
-        self, jaxpr: ClosedJaxpr, loop: Loop, num_consts: int, num_carry: int, slots: int, function: Any
-    ) -> None:
-        self.jaxpr = jaxpr
-        self.loop = loop
-        self.num_consts = num_consts
-        self.num_carry = num_carry
-        self.slots = min(slots, max(loop.length, 1))
-        self.function = function
+    jaxpr: ClosedJaxpr
+    loop: Loop
+    num_consts: int
+    num_carry: int
+    slots: int
+    function: Any
 
-    def split_list(self, operands: Sequence[Any]) -> list[list[Any]]:
+    def split(self, operands: Sequence[Any]) -> list[list[Any]]:
         """Constants, carry and elements."""
         return split_list(operands, self.num_consts, self.num_carry)
 
@@ -75,7 +72,7 @@ class _Scan:
 
     def run(self, *operands: Any) -> list[Any]:
         """The scan itself."""
-        carry, ys = bind_scan(self.jaxpr, self.loop, *self.split_list(operands))
+        carry, ys = bind_scan(self.jaxpr, self.loop, *self.split(operands))
         return [*carry, *ys]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -84,7 +81,7 @@ class _Scan:
 
     def forward(self, primals: Sequence[Any], perturbed: Flags) -> tuple[list[Any], list[Any], LinearMap]:
         """The scan, of which states are kept."""
-        consts, init, xs = self.split_list(primals)
+        consts, init, xs = self.split(primals)
         y_avals = self.jaxpr.out_avals[self.num_carry :]
         length = self.loop.length
 
@@ -127,8 +124,8 @@ class _ScanLinearMap(LinearMap):
         consts, xs, (depth, steps, order), slots = split_list(
             residuals, scan.num_consts, len(avals) - scan.num_consts - scan.num_carry, 3
         )
-        const_flags, init_flags, x_flags = scan.split_list(self.perturbed)
-        const_avals, carry_avals, x_avals = scan.split_list(avals)
+        const_flags, init_flags, x_flags = scan.split(self.perturbed)
+        const_avals, carry_avals, x_avals = scan.split(avals)
         inexact = [is_inexact(a.dtype) for a in carry_avals]
         forced = [is_inexact(a.dtype) for a in scan.jaxpr.out_avals]
         primal, back, sources = _adjoint(without_effects(scan.jaxpr), (*const_flags, *inexact, *x_flags), tuple(forced))
