@@ -33,7 +33,7 @@ def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, 
       A tree like ``elems``, of which element k is the elements 0 to k combined.
 
     Raises:
-      ControlFlowError: the numbers of elements differ, an array lacks the axis, or ``fn`` gives other types than it
+      ControlFlowError: the numbers of elements differ, an array lacks the axis, or ``fn`` returns other types than it
         takes (a TypeError and ValueError).
 
     Source: R. E. Ladner and M. J. Fischer, Parallel prefix computation, Journal of the ACM 27 (1980).

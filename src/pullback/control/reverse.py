@@ -78,17 +78,13 @@ class TransposedLoop(LinearMap):
     def __name__(self) -> str:
         return "while"
 
-    def merged(self, residuals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-        """The operands of the loop."""
-        return merge_lists(self.linear, residuals, values)
-
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         program = _program(self.params["body_jaxpr"], While(**self.params), self.linear, tuple(self.carry))
         return jit_p.bind(*residuals, *tangents, jaxpr=program, name="while_transpose")  # type: ignore[no-any-return]
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        dense = densify(cts, self.out_avals)
-        return select(while_p.bind(*self.merged(residuals, dense), **self.params), self.carry)
+        operands = merge_lists(self.linear, residuals, densify(cts, self.out_avals))
+        return select(while_p.bind(*operands, **self.params), self.carry)
 
     def jvp_by_residuals(self, p: Primitive, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         which = tuple([t is not ZERO for t in tangents])
@@ -103,7 +99,8 @@ class TransposedLoop(LinearMap):
         linear_dims: list[int | None] = [0] * len(avals)
 
         def run(*inputs: Any) -> list[Any]:
-            operands, in_dims = self.merged(args[:count], inputs), self.merged(dims[:count], linear_dims)
+            operands = merge_lists(self.linear, args[:count], inputs)
+            in_dims = merge_lists(self.linear, dims[:count], linear_dims)
             assert while_p.batch_rule is not None
             return select(while_p.batch_rule(axis, operands, in_dims, **self.params)[0], self.carry)
 
@@ -165,16 +162,12 @@ while_transpose_p = linear_operation("while_transpose")
 by_residuals_p = linear_operation("while_transpose_derivative")
 
 
-def _tests_linear_values(linear: Flags, params: dict[str, Any]) -> bool:
-    """Whether the condition of a loop depends on operands in which the loop is to be linear."""
-    own, consts, init = While(**params).split(linear)
-    carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
-    return any(partial_eval_jaxpr(params["cond_jaxpr"], (*own, *carry)).unknown_outputs)
-
-
 @while_p.record
 def _record(trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
-    if _tests_linear_values([type(x) is LinearTracer and x._trace is trace for x in args], params):
+    linear = [type(x) is LinearTracer and x._trace is trace for x in args]
+    own, consts, init = While(**params).split(linear)
+    carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
+    if any(partial_eval_jaxpr(params["cond_jaxpr"], (*own, *carry)).unknown_outputs):
         raise trace.not_linear(while_p, "is not linear in values that its condition depends on")
     return record_in_parts(while_p, trace, args, params)
 

@@ -231,8 +231,8 @@ def custom_root(
       The root, or the pair.
 
     Raises:
-      ControlFlowError: the root, or what ``f`` gives there, is not of the tree, shapes and dtypes of ``initial_guess``
-        (a TypeError and ValueError).
+      ControlFlowError: the root, or what ``f`` returns there, is not of the tree, shapes and dtypes of
+        ``initial_guess`` (a TypeError and ValueError).
 
     Source: the implicit function theorem; A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., chapter 15.
 
