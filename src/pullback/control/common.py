@@ -114,10 +114,10 @@ _LEAF = object()
 
 def _difference(name: str, a: Any, b: Any) -> tuple[str, str, str] | None:
     """The part in which two trees of placeholders begin to differ, and what it is in each."""
-    if a is _LEAF or b is _LEAF or type(a) is not type(b):
-        return None if a is b else (name, _kind(a), _kind(b))
-    if a is None:
+    if a is b:  # leaves, or None
         return None
+    if a is _LEAF or b is _LEAF or type(a) is not type(b):
+        return name, _kind(a), _kind(b)
     children = [list(tree.flatten_one_level_with_keys(x)[0]) for x in (a, b)]
     keys = [[tree.keystr((key,)) for key, _ in part] for part in children]
     if keys[0] != keys[1]:

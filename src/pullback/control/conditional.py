@@ -1,11 +1,12 @@
 """``cond`` and ``switch``: one of several functions, chosen by a value, and the primitive ``cond``.
 
-Operands of the primitive are the number of the branch, an int32 in range, and what all branches take. The branches return
-results of the same types.
+Operands of the primitive are the number of the branch, an int32 in range, and what all branches take. The branches
+return results of the same types.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -181,9 +182,9 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
 
     bodies = [staged(f) for f in functions]
     names = ["false_fun", "true_fun"] if what == "cond" else [f"branches[{i}]" for i in range(len(functions))]
-    programs = _agreeing(what, [f"{n} ({name_of(f)})" for n, f in zip(names, functions, strict=True)], bodies)
+    wanted = _common_types(what, [f"{n} ({name_of(f)})" for n, f in zip(names, functions, strict=True)], bodies)
     captured: dict[int, Any] = {id(x): x for body in bodies for x in body.captured}
-    branches = tuple(interned(_with_captured(p, b, captured)) for p, b in zip(programs, bodies, strict=True))
+    branches = tuple(interned(_branch(body, captured, wanted)) for body in bodies)
     outs = cond_p.bind(index, *captured.values(), *leaves, branches=branches)
     return tree.unflatten(bodies[0].out_tree, outs)
 
@@ -197,8 +198,8 @@ def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) 
     return out if isinstance(out, Array) else tree.tree_map(lambda x: out_leaf(x, function), out)
 
 
-def _agreeing(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[ClosedJaxpr]:
-    """The programs of branches, which return the same types: a weakly typed result takes the dtype of the others."""
+def _common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[ShapedArray]:
+    """The types that all branches return: a weakly typed result takes the dtype of the others."""
     first = bodies[0]
     for name, body in zip(names, bodies, strict=True):
         if body.out_tree != first.out_tree:
@@ -223,29 +224,21 @@ def _agreeing(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[C
                     f"from {name}: {aval_difference(strong, aval)}. {cure}"
                 )
         wanted.append(strong)
-    return [_converted(body.jaxpr, wanted) for body in bodies]
+    return wanted
 
 
-def _converted(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """A program whose results have the dtypes and weak types of the given types."""
-    jaxpr = closed.jaxpr
+def _branch(body: Body, captured: dict[int, Any], wanted: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """A branch that takes what all branches captured, and whose results have the types that are wanted."""
+    jaxpr = body.jaxpr.jaxpr
+    own = {id(x): v for x, v in zip(body.captured, jaxpr.invars, strict=False)}
+    inputs = [own[key] if key in own else Var(x.aval) for key, x in captured.items()]
     eqns, outvars = list(jaxpr.eqns), list(jaxpr.outvars)
-    for i, (atom, aval) in enumerate(zip(jaxpr.outvars, avals, strict=True)):
+    for i, (atom, aval) in enumerate(zip(jaxpr.outvars, wanted, strict=True)):
         if atom.aval.dtype != aval.dtype or atom.aval.weak_type != aval.weak_type:
             params = {"new_dtype": aval.dtype, "weak_type": aval.weak_type}
             converted = outvars[i] = Var(aval)
             eqns.append(Eqn(convert_element_type_p, [atom], params, [converted]))
-    if len(eqns) == len(jaxpr.eqns):
-        return closed
-    return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, eqns, outvars), closed.consts)
-
-
-def _with_captured(closed: ClosedJaxpr, body: Body, captured: dict[int, Any]) -> ClosedJaxpr:
-    """A branch that takes what all branches captured."""
-    jaxpr = closed.jaxpr
-    own = {id(x): v for x, v in zip(body.captured, jaxpr.invars, strict=False)}
-    inputs = [own[key] if key in own else Var(x.aval) for key, x in captured.items()]
-    return ClosedJaxpr(Jaxpr([], [*inputs, *jaxpr.invars[len(own) :]], jaxpr.eqns, jaxpr.outvars))
+    return ClosedJaxpr(Jaxpr([], [*inputs, *jaxpr.invars[len(own) :]], eqns, outvars))
 
 
 # The primitive -------------------------------------------------------------------------------------------------------
@@ -277,9 +270,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     return run_compiled(branch, operands, "cond")
 
 
-@cond_p.lowering
-def _lowering(hlo: Any, index: Any, *operands: Any, branches: Branches) -> list[Any]:
-    return emission.write_cond(hlo, index, operands, branches)
+cond_p.lowering(emission.write_cond)
 
 
 # Differentiation
@@ -287,13 +278,11 @@ def _lowering(hlo: Any, index: Any, *operands: Any, branches: Branches) -> list[
 
 @cond_p.jvp
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches) -> Any:
-    index, *operands = primals
     nonzero = tuple(t is not ZERO for t in tangents[1:])
-    given = [t for t in tangents[1:] if t is not ZERO]
     has_tangent = tuple(map(any, zip(*(jvp_jaxpr(b, nonzero)[1] for b in branches), strict=True)))
     count = len(has_tangent)
     both = tuple(jvp_jaxpr(b, nonzero, has_tangent)[0] for b in branches)
-    results = cond_p.bind(index, *operands, *given, branches=both)
+    results = cond_p.bind(*primals, *select(tangents[1:], nonzero), branches=both)
     return results[:count], spread(has_tangent, results[count:], ZERO)
 
 
@@ -301,9 +290,9 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches)
 def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -> list[Any]:
     linear = tuple(map(is_linear, args))
     nonzero = tuple(ct is not ZERO for ct in cts)
-    fixed = [x for x in args if not is_linear(x)]
+    fixed, _ = partition_list(args, linear)
     back = tuple(transposed(b, linear, nonzero) for b in branches)
-    results = cond_p.bind(index, *fixed, *(ct for ct in cts if ct is not ZERO), branches=back)
+    results = cond_p.bind(index, *fixed, *select(cts, nonzero), branches=back)
     return [None, *spread(linear, results, None)]
 
 
@@ -327,18 +316,18 @@ def _cut(first: ClosedJaxpr, others: Branches, unknown: Sequence[bool]) -> tuple
     operands = unknown.count(False)
     shared = operands + results.count(False)
     slots: list[ShapedArray] = []
+    numbers: dict[Any, int] = {}  # of slots, by the type, and how many slots of that type a branch filled before
     places: list[dict[int, int]] = []  # for each branch: the slots of its own residuals
     for cut in cuts:
-        free: dict[Any, list[int]] = {}
-        for k in reversed(range(len(slots))):
-            free.setdefault((slots[k].shape, slots[k].dtype), []).append(k)
+        filled: Counter[Any] = Counter()
         place: dict[int, int] = {}
         for i, aval in zip(cut.residual_sources, cut.residual_avals, strict=True):
             if i >= shared:
-                fitting = free.get((aval.shape, aval.dtype))
-                place[i] = fitting.pop() if fitting else len(slots)
+                kind = aval.shape, aval.dtype
+                place[i] = numbers.setdefault((kind, filled[kind]), len(slots))
                 if place[i] == len(slots):
                     slots.append(aval)
+                filled[kind] += 1
         places.append(place)
     known = tuple(_with_slots(c.known, shared - operands, p, slots) for c, p in zip(cuts, places, strict=True))
     rest = []
@@ -414,8 +403,6 @@ def _select(
         taken = eq_p.bind(index, _int32.type(i))
         program, _ = batch_jaxpr(branch, axis.size, mapped, axis.name, True)
         columns.append(jaxpr_as_fun(program)(*guard(taken, fronted, [d is not None for d in mapped])))
-    outs = []
-    for cases in zip(*columns, strict=True):
-        which = front_aligned(index, 0, len(cases[0].shape) - 1)
-        outs.append(select_n(which, *cases))
+    rows = zip(*columns, strict=True)
+    outs = [select_n(front_aligned(index, 0, len(cases[0].shape) - 1), *cases) for cases in rows]
     return outs, [0] * len(outs)

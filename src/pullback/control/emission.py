@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.lists import split_list
 
 _BOOL = np.dtype(bool)
 _TOKEN = ((), _BOOL)
@@ -36,8 +37,8 @@ def _token(hlo: Any) -> Value:
 # Branches ------------------------------------------------------------------------------------------------------------
 
 
-def write_cond(hlo: Any, index: Value, operands: Sequence[Value], branches: Sequence[ClosedJaxpr]) -> list[Value]:
-    """The results of the branch that an index selects; the index is in range."""
+def write_cond(hlo: Any, index: Value, *operands: Value, branches: Sequence[ClosedJaxpr]) -> list[Value]:
+    """The lowering rule of ``cond``: the results of the branch that an index selects; the index is in range."""
     known = hlo.known_integers(index)
     if known is not None:
         return inlined(hlo, branches[min(max(int(known), 0), len(branches) - 1)], operands)
@@ -94,36 +95,39 @@ def write_while(hlo: Any, init: Sequence[Value], goes_on: Body, body: Body, effe
 
 
 def write_scan(
-    hlo: Any, jaxpr: ClosedJaxpr, loop: Any, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
+    hlo: Any,
+    *operands: Value,
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+    length: int,
+    reverse: bool,
+    unroll: int,
 ) -> list[Value]:
-    """The final carry and the stacked results of a scan.
-
-    Args:
-      hlo: the function that is being written.
-      jaxpr: the program of a step.
-      loop: the length, whether it goes backwards, and how many steps a round of the loop takes.
-      consts, init, xs: its operands.
-    """
-    length, count = loop.length, len(init)
-    if length <= loop.unroll:
-        return _straight(hlo, jaxpr, loop, consts, init, xs)
+    """The lowering rule of ``scan``: the final carry and the stacked results."""
+    consts, init, xs = split_list(operands, num_consts, num_carry)
+    if length <= unroll:
+        return _straight(hlo, jaxpr, range(length)[:: -1 if reverse else 1], consts, init, xs)
     index = np.dtype(np.int32 if length < 2**31 - 1 else np.int64)
 
-    def step(values: Sequence[Value], k: int | Value, ahead: int = 0) -> list[Value]:
-        """The carry and the stacked results after step ``k + ahead``."""
-        place = _place(hlo, k, ahead, length, loop.reverse, index)
-        outs = inlined(hlo, jaxpr, [*consts, *values[:count], *(_row(hlo, x, place) for x in xs)])
-        stacked = zip(values[count:], outs[count:], strict=True)
-        return [*outs[:count], *(_with_row(hlo, y, row, place) for y, row in stacked)]
+    def step(values: Sequence[Value], place: Value) -> list[Value]:
+        """The carry and the stacked results after the step that takes the element at ``place``."""
+        outs = inlined(hlo, jaxpr, [*consts, *values[:num_carry], *(_row(hlo, x, place) for x in xs)])
+        stacked = zip(values[num_carry:], outs[num_carry:], strict=True)
+        return [*outs[:num_carry], *(_with_row(hlo, y, row, place) for y, row in stacked)]
 
     def body(carried: list[Value]) -> list[Value]:
         k, *values = carried
-        for ahead in range(loop.unroll):
-            values = step(values, k, ahead)
-        return [hlo.same("stablehlo.add", k, hlo.number(loop.unroll, index)), *values]
+        for ahead in range(unroll):
+            if reverse:
+                place = hlo.same("stablehlo.subtract", hlo.number(length - 1 - ahead, index), k)
+            else:
+                place = hlo.same("stablehlo.add", k, hlo.number(ahead, index)) if ahead else k
+            values = step(values, place)
+        return [hlo.same("stablehlo.add", k, hlo.number(unroll, index)), *values]
 
-    rounds = length // loop.unroll * loop.unroll
-    begin = [hlo.splat(0, (length, *a.shape), a.dtype) for a in jaxpr.out_avals[count:]]
+    rounds = length // unroll * unroll
+    begin = [hlo.splat(0, (length, *a.shape), a.dtype) for a in jaxpr.out_avals[num_carry:]]
     values = write_while(
         hlo,
         [hlo.number(0, index), *init, *begin],
@@ -132,40 +136,29 @@ def write_scan(
         jaxpr.jaxpr.effect,
     )[1:]
     for k in range(rounds, length):
-        values = step(values, k)
+        values = step(values, hlo.number(length - 1 - k if reverse else k, index))
     return values
 
 
 def _straight(
-    hlo: Any, jaxpr: ClosedJaxpr, loop: Any, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
+    hlo: Any, jaxpr: ClosedJaxpr, order: range, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
 ) -> list[Value]:
-    """A scan whose steps are written one after the other."""
-    count, order = len(init), range(loop.length)
-    carry, ys = list(init), []
-    for i in reversed(order) if loop.reverse else order:
+    """A scan whose steps are written one after the other, in some order of the elements."""
+    count, carry = len(init), list(init)
+    ys: list[Any] = [None] * len(order)
+    for i in order:
         rows = []
         for x in xs:
             starts, limits = [i, *[0] * (x.ndim - 1)], [i + 1, *x.shape[1:]]
-            rows.append(hlo.reshape(x if loop.length == 1 else hlo.slice(x, starts, limits), x.shape[1:]))
+            rows.append(hlo.reshape(x if len(order) == 1 else hlo.slice(x, starts, limits), x.shape[1:]))
         outs = inlined(hlo, jaxpr, [*consts, *carry, *rows])
         carry = outs[:count]
-        ys.append([hlo.reshape(y, (1, *y.shape)) for y in outs[count:]])
+        ys[i] = [hlo.reshape(y, (1, *y.shape)) for y in outs[count:]]
     if not ys:
         return [*carry, *(hlo.splat(0, (0, *a.shape), a.dtype) for a in jaxpr.out_avals[count:])]
     if len(ys) == 1:
         return [*carry, *ys[0]]
-    if loop.reverse:
-        ys.reverse()
     return [*carry, *(hlo.concatenate(column, 0) for column in zip(*ys, strict=True))]
-
-
-def _place(hlo: Any, k: int | Value, ahead: int, length: int, reverse: bool, index: np.dtype[Any]) -> Value:
-    """The element that step ``k + ahead`` takes."""
-    if isinstance(k, int):
-        return hlo.number(length - 1 - k if reverse else k, index)
-    if reverse:
-        return hlo.same("stablehlo.subtract", hlo.number(length - 1 - ahead, index), k)
-    return hlo.same("stablehlo.add", k, hlo.number(ahead, index)) if ahead else k
 
 
 def _row(hlo: Any, x: Value, place: Value) -> Value:

@@ -65,12 +65,7 @@ def fori_loop(
     leaves, treedef = leaves_of(init_val, "fori_loop", "init_val")
     start, stop = known(first), known(last)
     if start is None or stop is None or not dtypes.is_integer(first.dtype):
-        if unroll is not None:
-            raise ControlFlowError(
-                "fori_loop: unroll needs integer bounds that are known in Python, but one of them is traced or a "
-                "float; leave it out"
-            )
-        return _unbounded(first, last, body_fun, leaves, treedef, checkpoints)
+        return _unbounded(first, last, body_fun, leaves, treedef, unroll, checkpoints)
     if config.disable_jit:
         value = tree.unflatten(treedef, leaves)
         for i in range(int(start), int(stop)):
@@ -78,13 +73,6 @@ def fori_loop(
         return value
     length = max(int(stop) - int(start), 0)
     loop = Loop(length, False, checked_unroll("fori_loop", unroll or 1, length))
-    return _bounded(first, loop, body_fun, leaves, treedef, checkpoints)
-
-
-def _bounded(
-    first: Array, loop: Loop, body_fun: Any, leaves: list[Array], treedef: Any, checkpoints: int | None
-) -> Any:
-    """A loop of a number of steps that is known in Python."""
 
     def step(i: Any, *tracers: Any) -> Any:
         return (add(i, 1), body_fun(i, tree.unflatten(treedef, tracers))), None
@@ -109,9 +97,14 @@ def _with_bar(body_fun: Callable[..., Any], first: Array, last: Array, progress:
 
 
 def _unbounded(
-    first: Array, last: Array, body_fun: Any, leaves: list[Array], treedef: Any, checkpoints: int | None
+    first: Array, last: Array, body_fun: Any, leaves: list[Array], treedef: Any, unroll: Any, checkpoints: int | None
 ) -> Any:
-    """A loop from one integer to another that are not known in Python."""
+    """A loop between bounds that are not integers known in Python."""
+    if unroll is not None:
+        raise ControlFlowError(
+            "fori_loop: unroll needs integer bounds that are known in Python, but one of them is traced or a float; "
+            "leave it out"
+        )
 
     def step(i: Any, upper: Any, *tracers: Any) -> Any:
         return (add(i, 1), upper, body_fun(i, tree.unflatten(treedef, tracers))), None

@@ -14,6 +14,7 @@ import numpy as np
 from pullback.control import emission
 from pullback.control.common import (
     INTERPRETED,
+    Body,
     Carry,
     check_checkpoints,
     interned,
@@ -29,13 +30,13 @@ from pullback.control.common import (
     zero_tangent,
 )
 from pullback.control.guard import guard
-from pullback.control.scan_primitive import jvp_body, smaller_body
+from pullback.control.scan_primitive import Dims, Flags, jvp_body, smaller_body
 from pullback.core import dtypes, tree
 from pullback.core.array import as_array, host_value, typeof
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
-from pullback.core.lists import fixpoint, merge_lists, select, split_list, spread
+from pullback.core.lists import fixpoint, merge_lists, partition_list, select, split_list, spread
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import where
@@ -53,8 +54,6 @@ from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types
 
-Flags = Sequence[bool]
-Dims = Sequence[int | None]
 _BOOL = np.dtype(bool)
 
 
@@ -142,22 +141,19 @@ def run_while(
     """
     body = stage_step(carry, step, [], carry.names)
     condition = stage(carry.what, test_function, test, carry.avals, carry.names)
-    captured, own = body.captured, condition.captured
     # What no step changes is no part of the carry, but a constant.
-    outs = body.jaxpr.jaxpr.outvars
-    first = len(captured)
-    fixed = [a is v for a, v in zip(outs, body.jaxpr.jaxpr.invars[first:], strict=False)]
-    moving = [not f for f in fixed]
-    init = carry.leaves
+    inputs = body.jaxpr.jaxpr.invars[len(body.captured) :]
+    fixed = [a is v for a, v in zip(body.jaxpr.jaxpr.outvars, inputs, strict=False)]
+    results, _ = partition_list(range(len(fixed)), fixed)
+    moving, constants = partition_list(carry.leaves, fixed)
 
-    def with_constants(jaxpr: ClosedJaxpr, count: int, results: Sequence[int]) -> ClosedJaxpr:
-        places = range(count, count + len(init))
-        return interned(reordered(jaxpr, [*range(count), *select(places, fixed), *select(places, moving)], results))
+    def with_constants(part: Body, results: Sequence[int]) -> ClosedJaxpr:
+        count = len(part.captured)
+        changing, constant = partition_list(range(count, count + len(fixed)), fixed)
+        return interned(reordered(part.jaxpr, [*range(count), *constant, *changing], results))
 
-    program = with_constants(body.jaxpr, first, select(range(len(init)), moving))
-    predicate = with_constants(condition.jaxpr, len(own), [0])
-    constants = select(init, fixed)
-    operands = [*own, *constants], [*captured, *constants], select(init, moving)
+    program, predicate = with_constants(body, results), with_constants(condition, [0])
+    operands = [*condition.captured, *constants], [*body.captured, *constants], moving
     return merge_lists(fixed, bind(predicate, program, *operands, checkpoints), constants)
 
 
@@ -258,11 +254,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
 @cached_by_jaxpr
 def unknown_carry(closed: ClosedJaxpr, consts: Flags, init: Flags) -> list[bool]:
     """Which carries depend on unknown operands."""
-
-    def step(carry: list[bool]) -> tuple[list[bool], None]:
-        return partial_eval_jaxpr(closed, (*consts, *carry), tuple(carry)).unknown_outputs, None
-
-    return fixpoint(step, init)[0]
+    return fixpoint(lambda c: (partial_eval_jaxpr(closed, (*consts, *c), tuple(c)).unknown_outputs, None), init)[0]
 
 
 @while_p.partial_eval

@@ -23,6 +23,7 @@ from pullback.core import tree
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError
+from pullback.core.lists import merge_lists, partition_list
 from pullback.core.types import ShapedArray
 from pullback.primitives.elementwise import add
 from pullback.primitives.shapes import reshape
@@ -283,13 +284,8 @@ def sequential_vmap(fun: Callable[..., Any]) -> custom_vmap:
     def rule(axis_size: int, in_batched: Sequence[Any], *args: Any) -> tuple[Any, Any]:
         leaves, treedef = tree.flatten(args)
         mapped = tree.leaves(in_batched)
-        fixed = [None if m else x for x, m in zip(leaves, mapped, strict=True)]
-
-        def one(row: Sequence[Any]) -> Any:
-            rest = iter(row)
-            return fun(*tree.unflatten(treedef, [next(rest) if m else x for x, m in zip(fixed, mapped, strict=True)]))
-
-        out = map(one, [x for x, m in zip(leaves, mapped, strict=True) if m])
+        fixed, rows = partition_list(leaves, mapped)
+        out = map(lambda row: fun(*tree.unflatten(treedef, merge_lists(mapped, fixed, row))), rows)
         return out, tree.tree_map(lambda _: True, out)
 
     return function

@@ -132,9 +132,9 @@ def _hoisted(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Hoisted | 
     read = {a for atoms in (*(eqn.invars for eqn in left), results) for a in atoms}
     computed = [v for eqn in once for v in eqn.outvars if v in read]
     kept = [v in read for v in consts]
-    values = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    inputs = [*select(consts, kept), *computed, *moving, *xs]
     return Hoisted(
-        close(Jaxpr(jaxpr.constvars, [*select(consts, kept), *computed, *moving, *xs], left, results), values),
+        ClosedJaxpr(Jaxpr(jaxpr.constvars, inputs, left, results), closed.consts),
         fixed,
         through,
         kept,
@@ -524,7 +524,4 @@ def _batch(
 # Compilation ---------------------------------------------------------------------------------------------------------
 
 
-@scan_p.lowering
-def _lowering(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **rest: Any) -> list[Any]:
-    consts, init, xs = split_list(operands, num_consts, num_carry)
-    return emission.write_scan(hlo, jaxpr, Loop(**rest), consts, init, xs)
+scan_p.lowering(emission.write_scan)

@@ -100,7 +100,7 @@ class Solver:
       apply: the same as a function of what it depends on, a tree, and of a vector.
       solve: the user's solver, if there is one.
       run: the solution, and what else the solver tells, as a function of what it depends on and the right-hand side.
-      has_aux: whether it tells more than the solution.
+      has_aux: whether the solver returns such a pair; otherwise it tells None.
       with_aux: ``run`` with a derivative that does not look into it.
       other: the same for the transposed matrix.
     """
@@ -118,12 +118,7 @@ class Solver:
         return first
 
     def given(self, captured: Any, b: Any) -> Any:
-        """What the solution depends on, for a solver that is made for one call.
-
-        Args:
-          captured: what the matrix depends on.
-          b: the right-hand side.
-        """
+        """What the solution depends on: ``captured``, as the matrix does, and what this call's solvers close over."""
         if not is_traced_ahead(state.trace):
             return captured, NOTHING
         return captured, (self._close(0, captured, b), self.other._close(1, captured, b))
@@ -144,18 +139,15 @@ class Solver:
                 "equation; give transpose_solve, or symmetric=True"
             )
         found = stopped(self.solve)(functools.partial(self.apply, captured[0]), b)
-        _check_like(b, split_aux(found, self.solve)[0] if self.has_aux else found, self.solve, "the right-hand side")
-        return found
+        x, aux = split_aux(found, self.solve) if self.has_aux else (found, None)
+        _check_like(b, x, self.solve, "the right-hand side")
+        return x, aux
 
     def _close(self, which: int, captured: Any, b: Any) -> list[Any]:
         """Make ``run`` a program that closes over nothing, and return the values that the solver did close over.
 
-        They may be mapped or staged, by a transformation that ends before a derivative is asked for.
-
-        Args:
-          which: the position of these values among the two lists.
-          captured: what the matrix depends on.
-          b: the right-hand side.
+        They may be mapped or staged, by a transformation that ends before a derivative is asked for. Of the two lists
+        of such values that ``run`` is given, they are the one at position ``which``.
         """
         if self.solve is None:
             return []
@@ -173,16 +165,14 @@ class Solver:
 
     def _jvp(self, primals: Any, tangents: Any) -> Any:
         (captured, b), (captured_dot, b_dot) = primals, tangents
-        found = self.with_aux(captured, b)
-        x = found[0] if self.has_aux else found
+        x, aux = self.with_aux(captured, b)
         _, moved = jvp(lambda own: self.apply(own, x), (captured[0],), (captured_dot[0],))
         dot = self.solution(captured, tree.tree_map(sub, b_dot, moved), x)
         # What a solver tells of its work has no derivative.
-        return found, (dot, tree.tree_map(zero_from_primal, found[1])) if self.has_aux else dot
+        return (x, aux), (dot, tree.tree_map(zero_from_primal, aux))
 
     def _plain(self, captured: Any, b: Any) -> Any:
-        found = self.with_aux(captured, b)
-        return found[0] if self.has_aux else found
+        return self.with_aux(captured, b)[0]
 
     def solution(self, captured: Any, b: Any, like: Any = None) -> Any:
         """The solution as an operation that is linear in ``b``, whose transpose is the other solution."""
@@ -246,9 +236,8 @@ def custom_root(
     >>> print(square_root(4.0), grad(square_root)(4.0), grad(grad(square_root))(4.0))
     2.0 0.25 -0.03125
     """
-    check_callable(f, "custom_root")
-    check_callable(solve, "custom_root")
-    check_callable(tangent_solve, "custom_root")
+    for function in (f, solve, tangent_solve):
+        check_callable(function, "custom_root")
     guess = tree.tree_map(stop_gradient, initial_guess)
     converted, captured = closure_convert(f, guess)
 
