@@ -116,7 +116,7 @@ class _ScanLinearMap(LinearMap):
         forced = [is_inexact(a.dtype) for a in scan.jaxpr.out_avals]
         parts = linearize_jaxpr(without_effects(scan.jaxpr), (*const_flags, *inexact, *x_flags), tuple(forced))
         residual_count = len(parts.residual_sources)
-        back = transpose_jaxpr(parts.linear, [i >= residual_count for i in range(len(parts.linear.in_avals))])
+        back = transpose_jaxpr(parts.linear, tuple([i >= residual_count for i in range(len(parts.linear.in_avals))]))
         advance, taken = dce_closed_jaxpr(
             without_effects(scan.jaxpr), [i < scan.num_carry for i in range(len(scan.jaxpr.out_avals))]
         )

@@ -38,13 +38,8 @@ from pullback.transforms.programs.jit_primitive import jit_p
 def leaves_of(value: Any, what: str, name: str) -> tuple[list[Array], Any]:
     """The leaves of a tree as arrays, and its structure.
 
-    Args:
-      value: the tree.
-      what: the function that it was given to, for error messages.
-      name: what it is, for error messages.
-
     Raises:
-      OperandError: a leaf is not an array; the message names it (a TypeError).
+      OperandError: a leaf is not an array; the message names it, and says what it was given to (a TypeError).
     """
     leaves, treedef = tree.flatten(value)
     arrays: list[Array] = []

@@ -165,16 +165,15 @@ def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int
             raise ControlFlowError(f"{what}: length must be an int, got {length!r}") from None
         if length < 0:
             raise ControlFlowError(f"{what}: length must not be negative, got {length}")
-    names = leaf_names("xs", xs_tree)
-    for name, x in zip(names, xs, strict=True):
+    for i, x in enumerate(xs):
         if not x.shape:
             raise ControlFlowError(
-                f"{what} goes over the leading axis of each array in xs, but {name} of type {x.aval} has no axes. "
-                "What is the same in all steps is captured by the body, or part of the carry."
+                f"{what} goes over the leading axis of each array in xs, but {leaf_names('xs', xs_tree)[i]} of type "
+                f"{x.aval} has no axes. What is the same in all steps is captured by the body, or part of the carry."
             )
     sizes = {x.shape[0] for x in xs}
     if len(sizes) > 1:
-        shown = ", ".join(f"{name} has {x.shape[0]}" for name, x in zip(names, xs, strict=True))
+        shown = ", ".join(f"{name} has {x.shape[0]}" for name, x in zip(leaf_names("xs", xs_tree), xs, strict=True))
         raise ControlFlowError(f"{what}: all arrays in xs must have leading axes of one size, but {shown}")
     if not sizes and length is None:
         raise ControlFlowError(f"{what}: without arrays in xs the number of steps must be given as length")

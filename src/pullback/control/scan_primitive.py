@@ -168,9 +168,8 @@ def _invariant_equations(
 def _shape(
     *avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, **loop: Any
 ) -> list[ShapedArray]:
-    expected = jaxpr.in_avals
     fixed = num_consts + num_carry
-    expected = expected[:fixed] + [_stacked(a, length) for a in expected[fixed:]]
+    expected = jaxpr.in_avals[:fixed] + [_stacked(a, length) for a in jaxpr.in_avals[fixed:]]
     check_types("this scan", avals, expected)
     outs = jaxpr.out_avals
     check_types("the next step of this scan", outs[:num_carry], expected[num_consts:fixed])

@@ -100,7 +100,7 @@ class Solver:
       apply: the same as a function of what it depends on, a tree, and of a vector.
       solve: the user's solver, if there is one.
       run: the solution, and what else the solver tells, as a function of what it depends on and the right-hand side.
-      has_aux: whether the solver returns such a pair; otherwise it tells None.
+      has_aux: whether it tells more than the solution.
       with_aux: ``run`` with a derivative that does not look into it.
       other: the same for the transposed matrix.
     """
@@ -139,9 +139,8 @@ class Solver:
                 "equation; give transpose_solve, or symmetric=True"
             )
         found = stopped(self.solve)(functools.partial(self.apply, captured[0]), b)
-        x, aux = split_aux(found, self.solve) if self.has_aux else (found, None)
-        _check_like(b, x, self.solve, "the right-hand side")
-        return x, aux
+        _check_like(b, split_aux(found, self.solve)[0] if self.has_aux else found, self.solve, "the right-hand side")
+        return found
 
     def _close(self, which: int, captured: Any, b: Any) -> list[Any]:
         """Make ``run`` a program that closes over nothing, and return the values that the solver did close over.
@@ -165,14 +164,16 @@ class Solver:
 
     def _jvp(self, primals: Any, tangents: Any) -> Any:
         (captured, b), (captured_dot, b_dot) = primals, tangents
-        x, aux = self.with_aux(captured, b)
+        found = self.with_aux(captured, b)
+        x = found[0] if self.has_aux else found
         _, moved = jvp(lambda own: self.apply(own, x), (captured[0],), (captured_dot[0],))
         dot = self.solution(captured, tree.tree_map(sub, b_dot, moved), x)
         # What a solver tells of its work has no derivative.
-        return (x, aux), (dot, tree.tree_map(zero_from_primal, aux))
+        return found, (dot, tree.tree_map(zero_from_primal, found[1])) if self.has_aux else dot
 
     def _plain(self, captured: Any, b: Any) -> Any:
-        return self.with_aux(captured, b)[0]
+        found = self.with_aux(captured, b)
+        return found[0] if self.has_aux else found
 
     def solution(self, captured: Any, b: Any, like: Any = None) -> Any:
         """The solution as an operation that is linear in ``b``, whose transpose is the other solution."""
