@@ -95,8 +95,8 @@ MUTANTS = (
     Mutant(
         "effects of recomputed steps happen again",
         "control/checkpointed_scan.py",
-        "= _adjoint(without_effects(scan.jaxpr),",
-        "= _adjoint(scan.jaxpr,",
+        "= linearize_jaxpr(without_effects(scan.jaxpr),",
+        "= linearize_jaxpr(scan.jaxpr,",
         ["tests/control/test_checkpointing.py::test_effects_of_steps_that_are_computed_again_happen_once"],
     ),
     # Callbacks of other threads are lost.
