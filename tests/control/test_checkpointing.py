@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from functools import cache
-from math import prod
+from math import comb, prod
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ from pullback import (
     vmap,
 )  # fmt: skip
 from pullback.control import checkpointing
-from pullback.control.checkpointing import best_steps, recomputed, way_ahead
+from pullback.control.checkpointing import best_steps, repetitions, way_ahead
 from pullback.core.errors import ControlFlowError
 
 XS = pnp.arange(3.0) / 3
@@ -45,6 +45,12 @@ def least(length, free):
     if free == 0:
         return length * (length - 1) // 2
     return min(m + least(length - m, free - 1) + least(m, free) for m in range(1, length))
+
+
+def recomputed(length, free):
+    """The least number of steps by the formula."""
+    s, r = free + 1, repetitions(length, free)
+    return r * length - comb(s + r, r - 1) if length > 1 else 0
 
 
 @pytest.mark.parametrize("free", range(8))

@@ -371,8 +371,8 @@ def test_a_backward_rule_whose_cotangents_are_of_other_types_lists_them_all(mode
     assert (
         f"the backward rule {place(bwd)} of {place(function)} must give cotangents of the shapes and dtypes" in message
     )
-    assert "argument 0 is f32[], but its cotangent is f32[3]" in message
-    assert "argument 1['w'] is f32[3], but its cotangent is f32[]" in message
+    assert "argument 0 is f32[], so its cotangent must be f32[], but it is f32[3]" in message
+    assert "argument 1['w'] is f32[3], so its cotangent must be f32[3], but it is f32[]" in message
     assert "['n']" not in message
 
 
@@ -394,14 +394,14 @@ def test_a_cotangent_is_never_broadcast_or_made_real(what: str, mode: str) -> No
         return change(ct["y"]), None
 
     message = message_of(TangentMismatchError, lambda: MODES[mode](with_vjp(forward, bwd)))
-    assert f"argument 0 is f32[], but its cotangent is {came}" in message
+    assert f"argument 0 is f32[], so its cotangent must be f32[], but it is {came}" in message
 
 
 def test_positions_count_the_arguments_that_are_not_differentiated() -> None:
     f = custom_vjp(lambda how, x, n, y: x * y, nondiff_argnums=(0, 2))
     f.defvjp(lambda how, x, n, y: (x * y, None), lambda how, n, _, ct: (ct, jnp.ones(2)))
     message = message_of(TangentMismatchError, lambda: grad(f, 1)("a", 1.0, "b", 2.0))
-    assert "argument 3 is f32[], but its cotangent is f32[2]" in message
+    assert "argument 3 is f32[], so its cotangent must be f32[], but it is f32[2]" in message
 
 
 # Calls and definitions ---------------------------------------------------------------------------------------------

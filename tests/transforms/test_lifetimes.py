@@ -226,7 +226,7 @@ def test_a_program_that_nobody_has_is_gone(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_eager_loops_are_kept_up_to_a_bound(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(common, "LARGEST", 2)
+    monkeypatch.setattr(common, "PROGRAMS_KEPT", 2)
     for i in range(4):
         grad(LOOPS[name](i))(1.5)
     assert len(common._lately) <= 2

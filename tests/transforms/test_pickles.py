@@ -34,6 +34,7 @@ from pullback import (
     vjp,
     vmap,
 )
+from pullback.custom_derivatives import custom_transpose
 from pullback.extend import Primitive
 
 
@@ -85,6 +86,11 @@ def with_vjp_bwd(x: Any, ct: Any) -> Any:
 
 
 with_vjp.defvjp(with_vjp_fwd, with_vjp_bwd)
+
+
+@custom_transpose
+def with_transpose(r: Any, x: Any) -> Any:
+    return x / r
 
 
 class Model:
@@ -271,3 +277,7 @@ print(pullback.grad(lambda x: x.sum())(arrays[0]), pullback.random.uniform(array
         done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[1. 1.] () True"
+
+
+def test_a_function_with_a_transpose_rule_is_found_by_its_name() -> None:
+    assert pickle.loads(pickle.dumps(with_transpose)) is with_transpose

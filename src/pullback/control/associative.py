@@ -10,7 +10,7 @@ from pullback.core import tree
 from pullback.core.array import typeof
 from pullback.core.errors import ControlFlowError
 from pullback.primitives.shapes import reshape
-from pullback.primitives.slicing import concatenate, rev, slice_in_dim
+from pullback.primitives.slicing import concatenate, rev, slice_in_dim, stack
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
 
@@ -33,7 +33,7 @@ def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, 
       A tree like ``elems``, of which element k is the elements 0 to k combined.
 
     Raises:
-      ControlFlowError: the numbers of elements differ, an array lacks the axis, or ``fn`` gives other types than it
+      ControlFlowError: the numbers of elements differ, an array lacks the axis, or ``fn`` returns other types than it
         takes (a TypeError and ValueError).
 
     Source: R. E. Ladner and M. J. Fischer, Parallel prefix computation, Journal of the ACM 27 (1980).
@@ -46,11 +46,11 @@ def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, 
     leaves, treedef = leaves_of(elems, "associative_scan", "elems")
     if not leaves:
         return elems
-    axes = [_axis(name, x, axis) for name, x in zip(leaf_names("elems", treedef), leaves, strict=True)]
+    names = leaf_names("elems", treedef)
+    axes = [_axis(name, x, axis) for name, x in zip(names, leaves, strict=True)]
     sizes = {x.shape[a] for x, a in zip(leaves, axes, strict=True)}
     if len(sizes) > 1:
-        named = zip(leaf_names("elems", treedef), leaves, axes, strict=True)
-        shown = ", ".join(f"{name} has {x.shape[a]}" for name, x, a in named)
+        shown = ", ".join(f"{name} has {x.shape[a]}" for name, x, a in zip(names, leaves, axes, strict=True))
         raise ControlFlowError(
             f"associative_scan: all arrays must have the same number of elements along axis {axis}, but {shown}"
         )
@@ -63,7 +63,7 @@ def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, 
                 f"{tree_difference('elems', treedef, out_tree, GIVEN_AND_RETURNED)}"
             )
         out = [out_leaf(x, fn) for x in out]
-        for name, x, y in zip(leaf_names("elems", treedef), first, out, strict=True):
+        for name, x, y in zip(names, first, out, strict=True):
             how = aval_difference(typeof(x), typeof(y))
             if how:
                 raise ControlFlowError(
@@ -109,9 +109,8 @@ def _partial_results(combine: Callable[[Leaves, Leaves], Leaves], leaves: Leaves
 def _interleaved(even: Any, odd: Any, axis: int) -> Any:
     """Elements in turn, of arrays of which the first has as many along the axis, or one more."""
     shape, count = odd.shape, odd.shape[axis]
-    apart = (*shape[: axis + 1], 1, *shape[axis + 1 :])
-    together = concatenate([reshape(slice_in_dim(even, 0, count, axis), apart), reshape(odd, apart)], axis + 1)
-    joined = reshape(together, (*shape[:axis], 2 * count, *shape[axis + 1 :]))
+    pairs = stack([slice_in_dim(even, 0, count, axis), odd], axis + 1)
+    joined = reshape(pairs, (*shape[:axis], 2 * count, *shape[axis + 1 :]))
     if even.shape[axis] == count:
         return joined
     return concatenate([joined, slice_in_dim(even, count, count + 1, axis)], axis)

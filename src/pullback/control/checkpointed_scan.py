@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from pullback.control.checkpointing import Kept, element, integer, reverse, run_keeping_best, with_element
 from pullback.control.common import without_effects
-from pullback.control.scan_primitive import Loop
+from pullback.control.scan_primitive import Flags, Loop
 from pullback.control.scan_primitive import bind as bind_scan
 from pullback.core.array import typeof
 from pullback.core.dtypes import is_inexact
@@ -16,16 +17,14 @@ from pullback.core.lists import select, split_list
 from pullback.core.zeros import densify, zeros_of
 from pullback.primitives.elementwise import add, sub
 from pullback.primitives.indexing import zeros
-from pullback.transforms.custom.custom_calls import DerivativeCall, bind, equation
+from pullback.transforms.custom.closed_over import explained
+from pullback.transforms.custom.custom_calls import DerivativeCall, call_p, equation
 from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.jaxprs import linearize_jaxpr, transpose_jaxpr
 
 checkpointed_scan_p = equation("checkpointed_scan")
-
-Flags = Sequence[bool]
 
 
 def checkpointed(
@@ -38,13 +37,14 @@ def checkpointed(
     function: Any,
 ) -> tuple[list[Any], list[Any]]:
     """The final carry and the stacked results of a scan, of which ``slots`` states are kept for reverse mode."""
-    scan = _Scan(jaxpr, loop, len(consts), len(init), slots, function)
-    call = DerivativeCall(checkpointed_scan_p, function, scan.run, scan.jvp, scan.forward)
-    outs = bind(call, [*consts, *init, *xs])
+    scan = _Scan(jaxpr, loop, len(consts), len(init), min(slots, max(loop.length, 1)), function)
+    jvp = partial(jvp_flat, function, scan.run)  # in forward mode nothing is kept
+    call = DerivativeCall(checkpointed_scan_p, function, scan.run, jvp, scan.forward)
+    outs = explained(call.function, call_p.bind, *consts, *init, *xs, call=call)
     return outs[: len(init)], outs[len(init) :]
 
 
-class _Scan:
+class _Scan(NamedTuple):
     """A scan, and its derivatives.
 
     Attributes:
@@ -55,17 +55,14 @@ class _Scan:
       function: the user's function, for error messages.
     """
 
-    def __init__(
-        self, jaxpr: ClosedJaxpr, loop: Loop, num_consts: int, num_carry: int, slots: int, function: Any
-    ) -> None:
-        self.jaxpr = jaxpr
-        self.loop = loop
-        self.num_consts = num_consts
-        self.num_carry = num_carry
-        self.slots = min(slots, max(loop.length, 1))
-        self.function = function
+    jaxpr: ClosedJaxpr
+    loop: Loop
+    num_consts: int
+    num_carry: int
+    slots: int
+    function: Any
 
-    def split_list(self, operands: Sequence[Any]) -> list[list[Any]]:
+    def split(self, operands: Sequence[Any]) -> list[list[Any]]:
         """Constants, carry and elements."""
         return split_list(operands, self.num_consts, self.num_carry)
 
@@ -75,16 +72,12 @@ class _Scan:
 
     def run(self, *operands: Any) -> list[Any]:
         """The scan itself."""
-        carry, ys = bind_scan(self.jaxpr, self.loop, *self.split_list(operands))
+        carry, ys = bind_scan(self.jaxpr, self.loop, *self.split(operands))
         return [*carry, *ys]
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """In forward mode nothing is kept."""
-        return jvp_flat(self.function, self.run, primals, tangents)
 
     def forward(self, primals: Sequence[Any], perturbed: Flags) -> tuple[list[Any], list[Any], LinearMap]:
         """The scan, of which states are kept."""
-        consts, init, xs = self.split_list(primals)
+        consts, init, xs = self.split(primals)
         y_avals = self.jaxpr.out_avals[self.num_carry :]
         length = self.loop.length
 
@@ -99,15 +92,6 @@ class _Scan:
         outs = [*carry, *ys]
         residuals = [*consts, *xs, kept.depth, kept.steps, kept.order, *kept.slots]
         return outs, residuals, _ScanLinearMap(self, perturbed, outs, len(residuals))
-
-
-@cached_by_jaxpr
-def _adjoint(closed: ClosedJaxpr, nonzero: Flags, forced: Flags) -> tuple[ClosedJaxpr, ClosedJaxpr, list[int]]:
-    """A step and its derivative transposed: the step with residuals, where these are, and the transpose."""
-    parts = linearize_jaxpr(closed, nonzero, forced)
-    count = len(parts.residual_sources)
-    flags = [*[False] * count, *[True] * (len(parts.linear.in_avals) - count)]
-    return parts.primal, transpose_jaxpr(parts.linear, flags), parts.residual_sources
 
 
 class _ScanLinearMap(LinearMap):
@@ -127,11 +111,13 @@ class _ScanLinearMap(LinearMap):
         consts, xs, (depth, steps, order), slots = split_list(
             residuals, scan.num_consts, len(avals) - scan.num_consts - scan.num_carry, 3
         )
-        const_flags, init_flags, x_flags = scan.split_list(self.perturbed)
-        const_avals, carry_avals, x_avals = scan.split_list(avals)
+        const_flags, init_flags, x_flags = scan.split(self.perturbed)
+        const_avals, carry_avals, x_avals = scan.split(avals)
         inexact = [is_inexact(a.dtype) for a in carry_avals]
         forced = [is_inexact(a.dtype) for a in scan.jaxpr.out_avals]
-        primal, back, sources = _adjoint(without_effects(scan.jaxpr), (*const_flags, *inexact, *x_flags), tuple(forced))
+        parts = linearize_jaxpr(without_effects(scan.jaxpr), (*const_flags, *inexact, *x_flags), tuple(forced))
+        residual_count = len(parts.residual_sources)
+        back = transpose_jaxpr(parts.linear, tuple([i >= residual_count for i in range(len(parts.linear.in_avals))]))
         advance, taken = dce_closed_jaxpr(
             without_effects(scan.jaxpr), [i < scan.num_carry for i in range(len(scan.jaxpr.out_avals))]
         )
@@ -150,8 +136,10 @@ class _ScanLinearMap(LinearMap):
             sums, rows, after = split_list(cts, *sizes)
             at = scan.position(i)
             given = operands(i, state)
-            values = [*given, *jaxpr_as_fun(primal)(*given)]
-            found = jaxpr_as_fun(back)(*[values[k] for k in sources], *after, *[element(y, at) for y in stacked])
+            values = [*given, *jaxpr_as_fun(parts.primal)(*given)]
+            found = jaxpr_as_fun(back)(
+                *[values[k] for k in parts.residual_sources], *after, *[element(y, at) for y in stacked]
+            )
             by_consts, before, by_xs = split_list(found, sizes[0], len(after))
             rows = [with_element(x, value, at) for x, value in zip(rows, by_xs, strict=True)]
             return [*map(add, sums, by_consts), *rows, *before]

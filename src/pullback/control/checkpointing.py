@@ -34,7 +34,7 @@ State = Sequence[Any]
 """What a loop carries from step to step: a list of arrays."""
 
 _INT = np.dtype(np.int32)
-_LARGEST = np.iinfo(_INT).max
+_INT_MAX = np.iinfo(_INT).max
 
 
 def integer(n: int) -> ArrayImpl:
@@ -51,16 +51,6 @@ def repetitions(length: int, free: int) -> int:
     while comb(s + r, s) < length:
         r += 1
     return r
-
-
-def recomputed(length: int, free: int) -> int:
-    """The least number of steps that must be computed to reverse ``length`` steps from a state that is kept.
-
-    >>> recomputed(10, 0), recomputed(10, 2), recomputed(10, 9)
-    (45, 15, 9)
-    """
-    s, r = free + 1, repetitions(length, free)
-    return r * length - comb(s + r, r - 1) if length > 1 else 0
 
 
 def way_ahead(length: int, free: int) -> int:
@@ -95,7 +85,7 @@ def _way_ahead(length: Any, free: Any) -> Any:
         r, _, reached = carry
         r = add(r, 1)
         up = add(s, r)
-        return r, reached, where(_is_large(reached, up), _LARGEST, div(mul(reached, up), r))
+        return r, reached, where(_is_large(reached, up), _INT_MAX, div(mul(reached, up), r))
 
     start = (integer(0), integer(1), integer(1))
     r, below, _ = while_loop(lambda carry: ops.lt_p.bind(carry[2], length), more, start)
@@ -233,13 +223,6 @@ def run_keeping_best(
     return list(last), list(others), kept
 
 
-def advance(step: Callable[[Any, State], State], i: Any, end: Any, state: State) -> tuple[Any, list[Any]]:
-    """The state before a step, from the one before an earlier one."""
-    return while_loop(  # type: ignore[no-any-return]
-        lambda c: ops.lt_p.bind(c[0], end), lambda c: (add(c[0], 1), list(step(c[0], c[1]))), (i, list(state))
-    )
-
-
 # Backwards -----------------------------------------------------------------------------------------------------------
 
 
@@ -272,7 +255,7 @@ def reverse(
             length, free = sub(add(t, 1), i), sub(slots, kept.depth)
             some = _way_ahead(length, free)
             to = add(i, where(ops.eq_p.bind(free, 0), sub(length, 1), some))
-            _, state = advance(step, i, to, state)
+            _, state = while_loop(lambda c: ops.lt_p.bind(c[0], to), lambda c: (add(c[0], 1), step(*c)), (i, state))
             return to, keep(kept, state, to), state
 
         _, kept, state = while_loop(lambda carry: ops.lt_p.bind(carry[0], t), ahead, found)

@@ -1,6 +1,6 @@
 """What branches and loops share: their bodies as programs, how these are run, and what is wrong with them.
 
-A body is staged each time it is given. What it captured becomes operands, so that a program holds no values; and of
+A body is staged at each call. What it captured becomes operands, so that a program holds no values; and of
 equal programs the first one is used for all, so that what was made of it (derivatives, compiled code) serves a body
 that is written as a new closure in each call too.
 """
@@ -29,7 +29,7 @@ from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.derived import cached_by_jaxpr, caches
 from pullback.transforms.interpreters.jaxprs import staged_zeros
-from pullback.transforms.interpreters.stage import StageTrace, stage_flat
+from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import jit_p
 
 # Values --------------------------------------------------------------------------------------------------------------
@@ -38,13 +38,8 @@ from pullback.transforms.programs.jit_primitive import jit_p
 def leaves_of(value: Any, what: str, name: str) -> tuple[list[Array], Any]:
     """The leaves of a tree as arrays, and its structure.
 
-    Args:
-      value: the tree.
-      what: the function that it was given to, for error messages.
-      name: what it is, for error messages.
-
     Raises:
-      OperandError: a leaf is not an array; the message names it (a TypeError).
+      OperandError: a leaf is not an array; the message names it, and says what it was given to (a TypeError).
     """
     leaves, treedef = tree.flatten(value)
     arrays: list[Array] = []
@@ -54,6 +49,14 @@ def leaves_of(value: Any, what: str, name: str) -> tuple[list[Array], Any]:
         except OperandError as error:
             raise type(error)(f"{what}: {leaf_names(name, treedef)[i]}: {error}") from None
     return arrays, treedef
+
+
+def array_of(x: Any, what: str, name: str) -> Array:
+    """An operand as an array; if it is none, the error says what it was given to, and what it is."""
+    try:
+        return as_array(x)
+    except OperandError as error:
+        raise type(error)(f"{what}: {name}: {error}") from None
 
 
 def known(x: Any) -> np.ndarray[Any, Any] | None:
@@ -73,16 +76,6 @@ def zero_tangent(aval: ShapedArray) -> Any:
     """Zeros like the tangent of a value: an operation where operations are recorded."""
     aval = aval.update(dtype=dtypes.tangent_dtype(aval.dtype))
     return zeros_of(aval) if state.trace.eager else staged_zeros(aval)
-
-
-def is_staged() -> bool:
-    """Whether operations are being recorded, by the current trace or one below it."""
-    trace = state.trace
-    while not trace.eager and not trace.is_bottom:
-        if isinstance(trace, StageTrace):
-            return True
-        trace = trace.parent
-    return False
 
 
 # Names of leaves, for error messages ---------------------------------------------------------------------------------
@@ -116,10 +109,10 @@ _LEAF = object()
 
 def _difference(name: str, a: Any, b: Any) -> tuple[str, str, str] | None:
     """The part in which two trees of placeholders begin to differ, and what it is in each."""
-    if a is _LEAF or b is _LEAF or type(a) is not type(b):
-        return None if a is b else (name, _kind(a), _kind(b))
-    if a is None:
+    if a is b:  # leaves, or None
         return None
+    if a is _LEAF or b is _LEAF or type(a) is not type(b):
+        return name, _kind(a), _kind(b)
     children = [list(tree.flatten_one_level_with_keys(x)[0]) for x in (a, b)]
     keys = [[tree.keystr((key,)) for key, _ in part] for part in children]
     if keys[0] != keys[1]:
@@ -166,40 +159,40 @@ def stage(
     function: Any,
     call: Callable[..., Any],
     avals: Sequence[ShapedArray],
-    names: Callable[[], list[str]] | None = None,
+    names: Callable[[], list[str]],
 ) -> Body:
     """A function as a program.
 
     Args:
       what: what it is staged for, for error messages.
       function: the user's function, for error messages.
-      call: takes flat arguments, and gives a tree.
+      call: takes flat arguments, and returns a tree.
       avals: the types of the arguments.
-      names: the names of the arguments, for error messages.
+      names: returns the names of the arguments, for error messages.
     """
     flat = FlatFunction(call, described=function)
-    name_input = None if names is None else lambda i: names()[i]
-    closed = stage_flat(function, flat, avals, what, name_input)
+    closed = stage_flat(function, flat, avals, what, lambda i: names()[i])
     jaxpr = closed.jaxpr
     hoisted = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)
     return Body(ClosedJaxpr(hoisted), closed.consts, flat.out_structure)
 
 
-class Carry:
+class Carry(NamedTuple):
     """What a loop carries from step to step.
 
     Attributes:
+      what: the loop, for error messages.
+      function: the user's function that is its body, for error messages.
       leaves: the initial values: those of hidden variables, and then those of the user's carry.
       treedef: the structure of the user's carry.
       hidden: the names of variables that are carried beside it, such as the number of the step.
     """
 
-    __slots__ = ("hidden", "leaves", "treedef")
-
-    def __init__(self, leaves: list[Array], treedef: Any, hidden: Sequence[str] = ()) -> None:
-        self.leaves = leaves
-        self.treedef = treedef
-        self.hidden = hidden
+    what: str
+    function: Any
+    leaves: list[Array]
+    treedef: Any
+    hidden: Sequence[str] = ()
 
     @property
     def avals(self) -> list[ShapedArray]:
@@ -208,17 +201,13 @@ class Carry:
     def names(self) -> list[str]:
         return [*self.hidden, *leaf_names("carry", self.treedef)]
 
-    def promoted(self, what: str, function: Any, out_tree: Any, outs: Sequence[ShapedArray]) -> bool:
-        """Give those initial values that are weakly typed the dtype of what a step gives, if that is another.
-
-        Raises:
-          ControlFlowError: what a step gives has another structure (a TypeError and ValueError).
-        """
+    def promoted(self, out_tree: Any, outs: Sequence[ShapedArray]) -> bool:
+        """Give those initial values that are weakly typed the dtype of what a step returns, if that is another."""
         if self.hidden:
             out_tree = tree.treedef_children(out_tree)[-1]
         if out_tree != self.treedef:
             raise ControlFlowError(
-                f"{what}: the body {name_of(function)} must return a carry of the tree that it is given, but "
+                f"{self.what}: the body {name_of(self.function)} must return a carry of the tree that it is given, but "
                 f"{tree_difference('carry', self.treedef, out_tree, GIVEN_AND_RETURNED)}. Return the carry with the "
                 "same containers and keys, or start from an initial value of the tree that the body returns."
             )
@@ -231,49 +220,39 @@ class Carry:
                     changed = True
         return changed
 
-    def check(self, what: str, function: Any, outs: Sequence[ShapedArray]) -> None:
-        """Refuse a step whose results have other types than the carry that it is given.
-
-        Raises:
-          ControlFlowError: naming the leaf, with both types (a TypeError and ValueError).
-        """
+    def check(self, outs: Sequence[ShapedArray]) -> None:
+        """Refuse a step whose results have other types than the carry that it is given."""
         for i, (given, out) in enumerate(zip(self.avals, outs, strict=True)):
             how = aval_difference(given, out)
             if how:
-                cure = (
-                    "reshape it, or start"
-                    if given.shape != out.shape
-                    else "convert it, with astype for example, or start"
-                )
+                cure = "reshape it" if given.shape != out.shape else "convert it, with astype for example"
                 raise ControlFlowError(
-                    f"{what}: the body {name_of(function)} must return a carry of the types that it is given, but "
-                    f"{self.names()[i]} is {given} when it is given and {out} when it is returned: {how}. In the body "
-                    f"{cure} from an initial value of type {out}."
+                    f"{self.what}: the body {name_of(self.function)} must return a carry of the types that it is "
+                    f"given, but {self.names()[i]} is {given} when it is given and {out} when it is returned: {how}. "
+                    f"In the body {cure}, or start from an initial value of type {out}."
                 )
 
 
 def stage_step(
-    what: str, function: Any, call: Callable[..., Any], carry: Carry, others: Sequence[ShapedArray], names: Any = None
+    carry: Carry, call: Callable[..., Any], others: Sequence[ShapedArray], names: Callable[[], list[str]]
 ) -> Body:
     """The body of a loop, and ``carry`` with weakly typed initial values promoted to what the body makes of them.
 
     Args:
-      what: the loop, for error messages.
-      function: the user's function, for error messages.
-      call: takes the leaves of the carry and then other arguments; gives a pair of the user's carry (with hidden
-        variables, a tuple of these and of it) and of any other tree.
       carry: what the loop carries.
+      call: takes the leaves of the carry and then other arguments; returns a pair of the user's carry (with hidden
+        variables, a tuple of these and of it) and of any other tree.
       others: the types of the other arguments.
-      names: gives the names of all arguments, for error messages.
+      names: returns the names of all arguments, for error messages.
 
     Raises:
-      ControlFlowError: the body gives another carry than it takes (a TypeError and ValueError).
+      ControlFlowError: the body returns another carry than it takes (a TypeError and ValueError).
     """
     count = len(carry.leaves)
-    body = stage(what, function, call, [*carry.avals, *others], names)
-    if carry.promoted(what, function, tree.treedef_children(body.out_tree)[0], body.jaxpr.out_avals[:count]):
-        body = stage(what, function, call, [*carry.avals, *others], names)
-    carry.check(what, function, body.jaxpr.out_avals[:count])
+    body = stage(carry.what, carry.function, call, [*carry.avals, *others], names)
+    if carry.promoted(tree.treedef_children(body.out_tree)[0], body.jaxpr.out_avals[:count]):
+        body = stage(carry.what, carry.function, call, [*carry.avals, *others], names)
+    carry.check(body.jaxpr.out_avals[:count])
     return body
 
 
@@ -281,12 +260,11 @@ def stage_step(
 
 _programs: WeakValueDictionary[Any, ClosedJaxpr] = WeakValueDictionary()
 """The programs that others were found to be equal to, as long as somebody has them, such as a program around them."""
-_lately: dict[ClosedJaxpr, int] = {}
+_lately: dict[ClosedJaxpr, bool] = {}
 """Programs that are kept although nobody has them: the next call, of a body that is another closure with the same code,
-may need them again. Beside each is the full collection before which it was asked for."""
-LARGEST = 256
+may need them again. Beside each is whether it was asked for since the last full collection."""
+PROGRAMS_KEPT = 256
 """How many of these are kept; that which was longest not asked for is dropped for a new one."""
-_collections = 0
 _keeping = threading.Lock()
 renewed(globals(), "_keeping", threading.Lock)
 caches.extend((_programs, _lately))
@@ -294,17 +272,13 @@ caches.extend((_programs, _lately))
 
 def _drop_idle(phase: str, info: dict[str, int]) -> None:
     """At each full collection, let go of the programs that nobody asked for since the one before."""
-    global _collections
     if phase == "start" and info["generation"] == 2 and _keeping.acquire(blocking=False):
         try:
-            _collections += 1
-            for program in [p for p, asked in _lately.items() if asked < _collections - 1]:
+            for program in [p for p, asked in _lately.items() if not asked]:
                 del _lately[program]
+            _lately.update(dict.fromkeys(_lately, False))
         finally:
             _keeping.release()
-
-
-gc.callbacks.append(_drop_idle)
 
 
 def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -322,20 +296,19 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
     except TypeError:  # a parameter that has no hash, or none by its value
         return closed
     with _keeping:
+        if not _lately and _drop_idle not in gc.callbacks:
+            gc.callbacks.append(_drop_idle)
         _lately.pop(found, None)
-        _lately[found] = _collections
-        while len(_lately) > LARGEST:
+        _lately[found] = True
+        while len(_lately) > PROGRAMS_KEPT:
             del _lately[next(iter(_lately))]
     return found
 
 
 @cached_by_jaxpr
 def _key_of(closed: ClosedJaxpr) -> tuple[Any, ...]:
-    return _key(closed.jaxpr)
-
-
-def _key(jaxpr: Jaxpr) -> tuple[Any, ...]:
     """All that a program is, with numbers for variables: its lines too, which errors and profiles show."""
+    jaxpr = closed.jaxpr
     numbers: dict[Any, Any] = {}
     for v in jaxpr.invars:
         numbers[v] = len(numbers)
@@ -386,19 +359,16 @@ def reordered(closed: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]
 
 def inlined(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[Eqn], list[Any]]:
     """The equations of a program for some operands in another program, and its results there."""
-    results = [Var(a) for a in closed.out_avals]
-    if not results:
-        return [], results
     if closed.consts:  # values, which have a place in a program of their own only
+        results = [Var(a) for a in closed.out_avals]
         return [Eqn(jit_p, list(operands), {"jaxpr": closed, "name": "invariant"}, results)], results
     places: dict[Any, Any] = dict(zip(closed.jaxpr.invars, operands, strict=True))
     eqns = []
     for eqn in closed.eqns:
-        invars = [places.get(a, a) if type(a) is Var else a for a in eqn.invars]
         outvars = [Var(v.aval) for v in eqn.outvars]
+        eqns.append(eqn.like([places.get(a, a) for a in eqn.invars], outvars))
         places.update(zip(eqn.outvars, outvars, strict=True))
-        eqns.append(Eqn(eqn.primitive, invars, eqn.params, outvars, eqn.made_at, eqn.scope))
-    return eqns, [places.get(a, a) if type(a) is Var else a for a in closed.jaxpr.outvars]
+    return eqns, [places.get(a, a) for a in closed.jaxpr.outvars]
 
 
 @cached_by_jaxpr
@@ -410,8 +380,8 @@ def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
     eqns = []
     for eqn in jaxpr.eqns:
         if eqn.effect and not eqn.primitive.effect:
-            params = {name: _quiet(value) for name, value in eqn.params.items()}
-            eqns.append(Eqn(eqn.primitive, eqn.invars, params, eqn.outvars, eqn.made_at, eqn.scope))
+            quiet = {name: _quiet(value) for name, value in eqn.params.items()}
+            eqns.append(eqn.like(eqn.invars, eqn.outvars, **quiet))
         elif eqn.outvars or not eqn.effect:
             eqns.append(eqn)
     return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, eqns, jaxpr.outvars), closed.consts)
@@ -449,14 +419,10 @@ def op_count(closed: ClosedJaxpr) -> int:
 
 
 def _work(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
-    total = counted.get(jaxpr)
-    if total is None:
-        total = 0
-        for eqn in jaxpr.eqns:
-            inner = sum(_work(part, counted) for part in subjaxprs(eqn))
-            total += eqn.params.get("length", 1) * inner if inner else 1
-        counted[jaxpr] = total
-    return total
+    if jaxpr not in counted:
+        inner = [eqn.params.get("length", 1) * sum(_work(p, counted) for p in subjaxprs(eqn)) for eqn in jaxpr.eqns]
+        counted[jaxpr] = sum(n or 1 for n in inner)
+    return counted[jaxpr]
 
 
 def run_interpreted(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:

@@ -1,11 +1,12 @@
 """``cond`` and ``switch``: one of several functions, chosen by a value, and the primitive ``cond``.
 
-Operands of the primitive are the number of the branch, an int32 in range, and what all branches take. They give results
-of the same types.
+Operands of the primitive are the number of the branch, an int32 in range, and what all branches take. The branches
+return results of the same types.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -16,9 +17,9 @@ from pullback.control import emission
 from pullback.control.common import (
     INTERPRETED,
     Body,
+    array_of,
     aval_difference,
     interned,
-    is_staged,
     known,
     leaf_names,
     leaves_of,
@@ -31,11 +32,11 @@ from pullback.control.guard import guard
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, as_array, host_value
 from pullback.core.config import config
-from pullback.core.errors import ControlFlowError, JaxprError, OperandError
+from pullback.core.errors import ControlFlowError, JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, select, spread
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import clamp_p, convert_element_type, convert_element_type_p, eq_p, ne_p, select_n
 from pullback.primitives.shapes import front_aligned
@@ -67,7 +68,7 @@ def cond(
     """The result of one of two functions, chosen by a value: only that one is run.
 
     Eager, the function is called as ordinary Python where the value is known. Where it is traced, both functions
-    are, and must give the same types; under ``vmap``, if ``pred`` is mapped, both are run, and the results selected.
+    are, and must return the same types; under ``vmap``, if ``pred`` is mapped, both are run, and the results selected.
 
     Args:
       pred: a boolean or a number of no axes; a number counts as true if it is not zero.
@@ -80,8 +81,8 @@ def cond(
       What the function returns, a tree of arrays.
 
     Raises:
-      ControlFlowError: ``pred`` is no scalar; or, where they are traced, the functions give different trees, shapes or
-        dtypes (a TypeError and ValueError).
+      ControlFlowError: ``pred`` is no scalar; or, where they are traced, the functions return different trees, shapes
+        or dtypes (a TypeError and ValueError).
 
     The older spelling ``cond(pred, true_operand, true_fun, false_operand, false_fun)`` is understood too.
 
@@ -116,7 +117,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
 
     Raises:
       ControlFlowError: there are no branches; ``index`` is no integer scalar; or, where they are traced, the functions
-        give different trees, shapes or dtypes (a TypeError and ValueError).
+        return different trees, shapes or dtypes (a TypeError and ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(switch(1, [pnp.sin, pnp.cos, pnp.tan], 0.0))
@@ -126,7 +127,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         raise ControlFlowError(f"switch takes a sequence of at least one function, got {branches!r}")
     for branch in branches:
         check_callable(branch, "switch")
-    number = _array_of(index, "switch", "the index")
+    number = array_of(index, "switch", "the index")
     if number.shape != () or not dtypes.is_integer(number.dtype):
         raise ControlFlowError(f"switch: the index must be an integer of no axes, got one of type {number.aval}")
     given = _operands("switch", operands, operand)
@@ -152,22 +153,14 @@ def _operands(what: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, 
     return (operand,)
 
 
-def _array_of(x: Any, what: str, name: str) -> Array:
-    try:
-        return as_array(x)
-    except OperandError as error:
-        raise type(error)(f"{what}: {name}: {error}") from None
-
-
 def _predicate(pred: Any) -> Any:
     """A condition as the number of a branch."""
     if type(pred) is bool:
         return as_array(np.int32(pred))
-    x = _array_of(pred, "cond", "the predicate")
-    aval: ShapedArray = x.aval
-    if aval.shape != () or not (dtypes.is_bool(x.dtype) or dtypes.is_integer(x.dtype) or dtypes.is_inexact(x.dtype)):
-        hint = " For arrays of conditions use jnp.where, or vmap." if aval.shape else ""
-        raise ControlFlowError(f"cond: the predicate must be a boolean of no axes, got one of type {aval}.{hint}")
+    x = array_of(pred, "cond", "the predicate")
+    if x.shape != () or not (dtypes.is_bool(x.dtype) or dtypes.is_integer(x.dtype) or dtypes.is_inexact(x.dtype)):
+        hint = " For arrays of conditions use jnp.where, or vmap." if x.shape else ""
+        raise ControlFlowError(f"cond: the predicate must be a boolean of no axes, got one of type {x.aval}.{hint}")
     if not dtypes.is_bool(x.dtype):
         x = ne_p.bind(x, 0)
     return convert_element_type(x, _int32)
@@ -176,7 +169,7 @@ def _predicate(pred: Any) -> Any:
 def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
     """The result of the function whose number is ``index``."""
     value = known(index)
-    if value is not None and (config.disable_jit or not is_staged()):
+    if value is not None and (config.disable_jit or state.trace.eager):
         return _called(functions[int(value)], what, operands)
     leaves, in_tree = leaves_of(operands, what, "operands")
     avals = [x.aval for x in leaves]
@@ -189,15 +182,15 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
 
     bodies = [staged(f) for f in functions]
     names = ["false_fun", "true_fun"] if what == "cond" else [f"branches[{i}]" for i in range(len(functions))]
-    programs = _agreeing(what, [f"{n} ({name_of(f)})" for n, f in zip(names, functions, strict=True)], bodies)
+    wanted = _common_types(what, [f"{n} ({name_of(f)})" for n, f in zip(names, functions, strict=True)], bodies)
     captured: dict[int, Any] = {id(x): x for body in bodies for x in body.captured}
-    branches = tuple(interned(_with_captured(p, b, captured)) for p, b in zip(programs, bodies, strict=True))
+    branches = tuple(interned(_branch(body, captured, wanted)) for body in bodies)
     outs = cond_p.bind(index, *captured.values(), *leaves, branches=branches)
     return tree.unflatten(bodies[0].out_tree, outs)
 
 
 def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) -> Any:
-    """The result of a branch that is run as ordinary Python: it takes and gives arrays, as one that is traced does."""
+    """The result of a branch that is run as ordinary Python: it takes and returns arrays, as a traced one does."""
     if not all(isinstance(x, Array) for x in operands):
         leaves, in_tree = leaves_of(operands, what, "operands")
         operands = tree.unflatten(in_tree, leaves)
@@ -205,8 +198,8 @@ def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) 
     return out if isinstance(out, Array) else tree.tree_map(lambda x: out_leaf(x, function), out)
 
 
-def _agreeing(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[ClosedJaxpr]:
-    """The programs of branches, which give the same types: a weakly typed result takes the dtype of the others."""
+def _common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[ShapedArray]:
+    """The types that all branches return: a weakly typed result takes the dtype of the others."""
     first = bodies[0]
     for name, body in zip(names, bodies, strict=True):
         if body.out_tree != first.out_tree:
@@ -221,8 +214,8 @@ def _agreeing(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[C
     for i, avals in enumerate(columns):
         strong = next((a for a in avals if not a.weak_type), avals[0])
         for name, aval in zip(names, avals, strict=True):
-            fits = aval.shape == strong.shape and (aval.dtype == strong.dtype or _gives_way(aval, strong))
-            if not fits:
+            gives_way = aval.weak_type and not strong.weak_type and dtypes.result_type(aval, strong) == strong.dtype
+            if aval.shape != strong.shape or (aval.dtype != strong.dtype and not gives_way):
                 leaf = leaf_names("the result", first.out_tree)[i]
                 other = names[avals.index(strong)]
                 cure = "Reshape one of them." if aval.shape != strong.shape else "Convert one of them, with astype."
@@ -231,34 +224,21 @@ def _agreeing(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[C
                     f"from {name}: {aval_difference(strong, aval)}. {cure}"
                 )
         wanted.append(strong)
-    return [_converted(body.jaxpr, wanted) for body in bodies]
+    return wanted
 
 
-def _gives_way(weak: ShapedArray, strong: ShapedArray) -> bool:
-    """Whether a weakly typed value can have the dtype of another."""
-    return weak.weak_type and not strong.weak_type and dtypes.result_type(weak, strong) == strong.dtype
-
-
-def _converted(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """A program whose results have the dtypes and weak types of the given types."""
-    jaxpr = closed.jaxpr
+def _branch(body: Body, captured: dict[int, Any], wanted: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """A branch that takes what all branches captured, and whose results have the types that are wanted."""
+    jaxpr = body.jaxpr.jaxpr
+    own = {id(x): v for x, v in zip(body.captured, jaxpr.invars, strict=False)}
+    inputs = [own[key] if key in own else Var(x.aval) for key, x in captured.items()]
     eqns, outvars = list(jaxpr.eqns), list(jaxpr.outvars)
-    for i, (atom, aval) in enumerate(zip(jaxpr.outvars, avals, strict=True)):
+    for i, (atom, aval) in enumerate(zip(jaxpr.outvars, wanted, strict=True)):
         if atom.aval.dtype != aval.dtype or atom.aval.weak_type != aval.weak_type:
             params = {"new_dtype": aval.dtype, "weak_type": aval.weak_type}
             converted = outvars[i] = Var(aval)
             eqns.append(Eqn(convert_element_type_p, [atom], params, [converted]))
-    if len(eqns) == len(jaxpr.eqns):
-        return closed
-    return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, eqns, outvars), closed.consts)
-
-
-def _with_captured(closed: ClosedJaxpr, body: Body, captured: dict[int, Any]) -> ClosedJaxpr:
-    """A branch that takes what all branches captured."""
-    jaxpr = closed.jaxpr
-    own = {id(x): v for x, v in zip(body.captured, jaxpr.invars, strict=False)}
-    inputs = [own[key] if key in own else Var(x.aval) for key, x in captured.items()]
-    return ClosedJaxpr(Jaxpr([], [*inputs, *jaxpr.invars[len(own) :]], jaxpr.eqns, jaxpr.outvars))
+    return ClosedJaxpr(Jaxpr([], [*inputs, *jaxpr.invars[len(own) :]], eqns, outvars))
 
 
 # The primitive -------------------------------------------------------------------------------------------------------
@@ -290,9 +270,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     return run_compiled(branch, operands, "cond")
 
 
-@cond_p.lowering
-def _lowering(hlo: Any, index: Any, *operands: Any, branches: Branches) -> list[Any]:
-    return emission.write_cond(hlo, index, operands, branches)
+cond_p.lowering(emission.write_cond)
 
 
 # Differentiation
@@ -300,13 +278,11 @@ def _lowering(hlo: Any, index: Any, *operands: Any, branches: Branches) -> list[
 
 @cond_p.jvp
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches) -> Any:
-    index, *operands = primals
     nonzero = tuple(t is not ZERO for t in tangents[1:])
-    given = [t for t in tangents[1:] if t is not ZERO]
     has_tangent = tuple(map(any, zip(*(jvp_jaxpr(b, nonzero)[1] for b in branches), strict=True)))
     count = len(has_tangent)
     both = tuple(jvp_jaxpr(b, nonzero, has_tangent)[0] for b in branches)
-    results = cond_p.bind(index, *operands, *given, branches=both)
+    results = cond_p.bind(*primals, *select(tangents[1:], nonzero), branches=both)
     return results[:count], spread(has_tangent, results[count:], ZERO)
 
 
@@ -314,9 +290,9 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches)
 def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -> list[Any]:
     linear = tuple(map(is_linear, args))
     nonzero = tuple(ct is not ZERO for ct in cts)
-    fixed = [x for x in args if not is_linear(x)]
+    fixed, _ = partition_list(args, linear)
     back = tuple(transposed(b, linear, nonzero) for b in branches)
-    results = cond_p.bind(index, *fixed, *(ct for ct in cts if ct is not ZERO), branches=back)
+    results = cond_p.bind(index, *fixed, *select(cts, nonzero), branches=back)
     return [None, *spread(linear, results, None)]
 
 
@@ -340,18 +316,18 @@ def _cut(first: ClosedJaxpr, others: Branches, unknown: Sequence[bool]) -> tuple
     operands = unknown.count(False)
     shared = operands + results.count(False)
     slots: list[ShapedArray] = []
+    numbers: dict[Any, int] = {}  # of slots, by the type, and how many slots of that type a branch filled before
     places: list[dict[int, int]] = []  # for each branch: the slots of its own residuals
     for cut in cuts:
-        free: dict[Any, list[int]] = {}
-        for k in reversed(range(len(slots))):
-            free.setdefault((slots[k].shape, slots[k].dtype), []).append(k)
+        filled: Counter[Any] = Counter()
         place: dict[int, int] = {}
         for i, aval in zip(cut.residual_sources, cut.residual_avals, strict=True):
             if i >= shared:
-                fitting = free.get((aval.shape, aval.dtype))
-                place[i] = fitting.pop() if fitting else len(slots)
+                kind = aval.shape, aval.dtype
+                place[i] = numbers.setdefault((kind, filled[kind]), len(slots))
                 if place[i] == len(slots):
                     slots.append(aval)
+                filled[kind] += 1
         places.append(place)
     known = tuple(_with_slots(c.known, shared - operands, p, slots) for c, p in zip(cuts, places, strict=True))
     rest = []
@@ -391,17 +367,11 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     return if_needed(first), if_needed(_dce([True] * len(unknown_outs), second)), results
 
 
-@cached_by_jaxpr
-def _smaller(first: ClosedJaxpr, others: Branches, used: Sequence[bool]) -> tuple[Branches, list[bool]]:
-    branches = (first, *others)
-    inputs = list(map(any, zip(*(dce_closed_jaxpr(b, used)[1] for b in branches), strict=True)))
-    return tuple(dce_closed_jaxpr(b, used, inputs)[0] for b in branches), inputs
-
-
 @cond_p.dce
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
-    branches = eqn.params["branches"]
-    smaller, inputs = _smaller(branches[0], branches[1:], tuple(used))
+    branches: Branches = eqn.params["branches"]
+    inputs = list(map(any, zip(*(dce_closed_jaxpr(b, used)[1] for b in branches), strict=True)))
+    smaller = tuple(dce_closed_jaxpr(b, used, inputs)[0] for b in branches)
     return eqn.like([eqn.invars[0], *select(eqn.invars[1:], inputs)], select(eqn.outvars, used), branches=smaller)
 
 
@@ -433,8 +403,6 @@ def _select(
         taken = eq_p.bind(index, _int32.type(i))
         program, _ = batch_jaxpr(branch, axis.size, mapped, axis.name, True)
         columns.append(jaxpr_as_fun(program)(*guard(taken, fronted, [d is not None for d in mapped])))
-    outs = []
-    for cases in zip(*columns, strict=True):
-        which = front_aligned(index, 0, len(cases[0].shape) - 1)
-        outs.append(select_n(which, *cases))
+    rows = zip(*columns, strict=True)
+    outs = [select_n(front_aligned(index, 0, len(cases[0].shape) - 1), *cases) for cases in rows]
     return outs, [0] * len(outs)

@@ -1,8 +1,8 @@
 """Branches and loops in StableHLO.
 
 A region may use the values of the function around it, so that constants need not be carried. What is carried besides
-the user's values is the number of the step, and, where a body has effects, what the last effect gave: so the compiler
-keeps their order.
+the user's values is the number of the step, and, where a body has effects, what the last effect returned: so the
+compiler keeps their order.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.lists import split_list
 
 _BOOL = np.dtype(bool)
 _TOKEN = ((), _BOOL)
@@ -33,15 +34,11 @@ def _token(hlo: Any) -> Value:
     return hlo.number(False, _BOOL) if hlo.order is None else hlo.order
 
 
-def _types(values: Sequence[Value]) -> list[Any]:
-    return [(v.shape, v.dtype) for v in values]
-
-
 # Branches ------------------------------------------------------------------------------------------------------------
 
 
-def write_cond(hlo: Any, index: Value, operands: Sequence[Value], branches: Sequence[ClosedJaxpr]) -> list[Value]:
-    """The results of the branch that an index selects; the index is in range."""
+def write_cond(hlo: Any, index: Value, *operands: Value, branches: Sequence[ClosedJaxpr]) -> list[Value]:
+    """The lowering rule of ``cond``: the results of the branch that an index selects; the index is in range."""
     known = hlo.known_integers(index)
     if known is not None:
         return inlined(hlo, branches[min(max(int(known), 0), len(branches) - 1)], operands)
@@ -80,7 +77,7 @@ def write_while(hlo: Any, init: Sequence[Value], goes_on: Body, body: Body, effe
       effect: whether a step has effects.
     """
     init = [*init, _token(hlo)] if effect else list(init)
-    types = _types(init)
+    types = [(v.shape, v.dtype) for v in init]
 
     def step(*carried: Value) -> list[Value]:
         if not effect:
@@ -98,38 +95,39 @@ def write_while(hlo: Any, init: Sequence[Value], goes_on: Body, body: Body, effe
 
 
 def write_scan(
-    hlo: Any, jaxpr: ClosedJaxpr, loop: Any, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
+    hlo: Any,
+    *operands: Value,
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+    length: int,
+    reverse: bool,
+    unroll: int,
 ) -> list[Value]:
-    """The final carry and the stacked results of a scan.
-
-    Args:
-      hlo: the function that is being written.
-      jaxpr: the program of a step.
-      loop: the length, whether it goes backwards, and how many steps a round of the loop takes.
-      consts, init, xs: its operands.
-    """
-    length, reverse = loop.length, loop.reverse
+    """The lowering rule of ``scan``: the final carry and the stacked results."""
+    consts, init, xs = split_list(operands, num_consts, num_carry)
+    if length <= unroll:
+        return _straight(hlo, jaxpr, range(length)[:: -1 if reverse else 1], consts, init, xs)
     index = np.dtype(np.int32 if length < 2**31 - 1 else np.int64)
-    count = len(init)
-    row_avals = jaxpr.out_avals[count:]
-    if length <= loop.unroll:
-        return _straight(hlo, jaxpr, loop, consts, init, xs)
 
-    def step(k: int | Value, carry: Sequence[Value], ys: Sequence[Value], ahead: int = 0) -> list[Value]:
-        """Step ``k + ahead``: the carry and the stacked results after it."""
-        place = _place(hlo, k, ahead, length, reverse, index)
-        rows = [_row(hlo, x, place) for x in xs]
-        outs = inlined(hlo, jaxpr, [*consts, *carry, *rows])
-        return [*outs[:count], *(_with_row(hlo, y, row, place) for y, row in zip(ys, outs[count:], strict=True))]
+    def step(values: Sequence[Value], place: Value) -> list[Value]:
+        """The carry and the stacked results after the step that takes the element at ``place``."""
+        outs = inlined(hlo, jaxpr, [*consts, *values[:num_carry], *(_row(hlo, x, place) for x in xs)])
+        stacked = zip(values[num_carry:], outs[num_carry:], strict=True)
+        return [*outs[:num_carry], *(_with_row(hlo, y, row, place) for y, row in stacked)]
 
     def body(carried: list[Value]) -> list[Value]:
         k, *values = carried
-        for ahead in range(loop.unroll):
-            values = step(k, values[:count], values[count:], ahead)
-        return [hlo.same("stablehlo.add", k, hlo.number(loop.unroll, index)), *values]
+        for ahead in range(unroll):
+            if reverse:
+                place = hlo.same("stablehlo.subtract", hlo.number(length - 1 - ahead, index), k)
+            else:
+                place = hlo.same("stablehlo.add", k, hlo.number(ahead, index)) if ahead else k
+            values = step(values, place)
+        return [hlo.same("stablehlo.add", k, hlo.number(unroll, index)), *values]
 
-    rounds = length // loop.unroll * loop.unroll
-    begin = [hlo.splat(0, (length, *a.shape), a.dtype) for a in row_avals]
+    rounds = length // unroll * unroll
+    begin = [hlo.splat(0, (length, *a.shape), a.dtype) for a in jaxpr.out_avals[num_carry:]]
     values = write_while(
         hlo,
         [hlo.number(0, index), *init, *begin],
@@ -138,41 +136,29 @@ def write_scan(
         jaxpr.jaxpr.effect,
     )[1:]
     for k in range(rounds, length):
-        values = step(k, values[:count], values[count:])
+        values = step(values, hlo.number(length - 1 - k if reverse else k, index))
     return values
 
 
 def _straight(
-    hlo: Any, jaxpr: ClosedJaxpr, loop: Any, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
+    hlo: Any, jaxpr: ClosedJaxpr, order: range, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
 ) -> list[Value]:
-    """A scan whose steps are written one after the other."""
-    count, steps = len(init), range(loop.length)
-    carry, columns = list(init), [[None] * loop.length for _ in jaxpr.out_avals[count:]]
-    for i in reversed(steps) if loop.reverse else steps:
+    """A scan whose steps are written one after the other, in some order of the elements."""
+    count, carry = len(init), list(init)
+    ys: list[Any] = [None] * len(order)
+    for i in order:
         rows = []
         for x in xs:
             starts, limits = [i, *[0] * (x.ndim - 1)], [i + 1, *x.shape[1:]]
-            rows.append(hlo.reshape(x if loop.length == 1 else hlo.slice(x, starts, limits), x.shape[1:]))
+            rows.append(hlo.reshape(x if len(order) == 1 else hlo.slice(x, starts, limits), x.shape[1:]))
         outs = inlined(hlo, jaxpr, [*consts, *carry, *rows])
         carry = outs[:count]
-        for column, y in zip(columns, outs[count:], strict=True):
-            column[i] = hlo.reshape(y, (1, *y.shape))
-    stacked = []
-    for column, a in zip(columns, jaxpr.out_avals[count:], strict=True):
-        if len(column) < 2:
-            stacked.append(column[0] if column else hlo.splat(0, (0, *a.shape), a.dtype))
-        else:
-            stacked.append(hlo.concatenate(column, 0))
-    return [*carry, *stacked]
-
-
-def _place(hlo: Any, k: int | Value, ahead: int, length: int, reverse: bool, index: np.dtype[Any]) -> Value:
-    """The element that step ``k + ahead`` takes."""
-    if isinstance(k, int):
-        return hlo.number(length - 1 - k if reverse else k, index)
-    if reverse:
-        return hlo.same("stablehlo.subtract", hlo.number(length - 1 - ahead, index), k)
-    return hlo.same("stablehlo.add", k, hlo.number(ahead, index)) if ahead else k
+        ys[i] = [hlo.reshape(y, (1, *y.shape)) for y in outs[count:]]
+    if not ys:
+        return [*carry, *(hlo.splat(0, (0, *a.shape), a.dtype) for a in jaxpr.out_avals[count:])]
+    if len(ys) == 1:
+        return [*carry, *ys[0]]
+    return [*carry, *(hlo.concatenate(column, 0) for column in zip(*ys, strict=True))]
 
 
 def _row(hlo: Any, x: Value, place: Value) -> Value:

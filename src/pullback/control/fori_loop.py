@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from pullback.control.common import Carry, check_checkpoints, known, leaves_of
+from pullback.control.common import Carry, array_of, check_checkpoints, known, leaves_of
 from pullback.control.loops import run_while
 from pullback.control.progress import Bar, check_progress
 from pullback.control.scan import checked_unroll, run_scan
@@ -14,7 +14,7 @@ from pullback.control.scan_primitive import Loop
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, as_array, typeof
 from pullback.core.config import config
-from pullback.core.errors import ControlFlowError, OperandError
+from pullback.core.errors import ControlFlowError
 from pullback.primitives.elementwise import add, convert_element_type, lt_p, sub
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable
@@ -40,7 +40,7 @@ def fori_loop(
       upper: the one after the last; there are no steps if it is not larger.
       body_fun: ``body_fun(i, carry) -> carry``, of the same tree, shapes and dtypes.
       init_val: the carry of the first step, a tree of arrays. Weakly typed numbers take the dtype that ``body_fun``
-        gives them.
+        returns for them.
       unroll: how many steps one round of the compiled loop takes, as for ``scan``; only if the bounds are known.
       checkpoints: how many states are kept for reverse mode; by default all if the bounds are known, and otherwise as
         for ``while_loop``.
@@ -50,7 +50,7 @@ def fori_loop(
       The carry after the last step.
 
     Raises:
-      ControlFlowError: ``body_fun`` gives another carry than it takes; or the bounds are no integer scalars, or of
+      ControlFlowError: ``body_fun`` returns another carry than it takes; or the bounds are no integer scalars, or of
         different dtypes (a TypeError and ValueError).
 
     >>> print(fori_loop(1, 5, lambda i, product: i * product, 1))
@@ -65,12 +65,7 @@ def fori_loop(
     leaves, treedef = leaves_of(init_val, "fori_loop", "init_val")
     start, stop = known(first), known(last)
     if start is None or stop is None or not dtypes.is_integer(first.dtype):
-        if unroll is not None:
-            raise ControlFlowError(
-                "fori_loop: unroll needs integer bounds that are known in Python, but one of them is traced or a "
-                "float; leave it out"
-            )
-        return _unbounded(first, last, body_fun, leaves, treedef, checkpoints)
+        return _unbounded(first, last, body_fun, leaves, treedef, unroll, checkpoints)
     if config.disable_jit:
         value = tree.unflatten(treedef, leaves)
         for i in range(int(start), int(stop)):
@@ -78,19 +73,12 @@ def fori_loop(
         return value
     length = max(int(stop) - int(start), 0)
     loop = Loop(length, False, checked_unroll("fori_loop", unroll or 1, length))
-    return _bounded(first, loop, body_fun, leaves, treedef, checkpoints)
-
-
-def _bounded(
-    first: Array, loop: Loop, body_fun: Any, leaves: list[Array], treedef: Any, checkpoints: int | None
-) -> Any:
-    """A loop of a number of steps that is known in Python."""
 
     def step(i: Any, *tracers: Any) -> Any:
         return (add(i, 1), body_fun(i, tree.unflatten(treedef, tracers))), None
 
-    carry = Carry([first, *leaves], treedef, ["i"])
-    outs, _, _ = run_scan("fori_loop", body_fun, step, carry, [], tree.structure(None), loop, checkpoints)
+    carry = Carry("fori_loop", body_fun, [first, *leaves], treedef, ["i"])
+    outs, _, _ = run_scan(carry, step, [], tree.structure(None), loop, checkpoints)
     return tree.unflatten(treedef, outs[1:])
 
 
@@ -109,9 +97,14 @@ def _with_bar(body_fun: Callable[..., Any], first: Array, last: Array, progress:
 
 
 def _unbounded(
-    first: Array, last: Array, body_fun: Any, leaves: list[Array], treedef: Any, checkpoints: int | None
+    first: Array, last: Array, body_fun: Any, leaves: list[Array], treedef: Any, unroll: Any, checkpoints: int | None
 ) -> Any:
-    """A loop from one integer to another that are not known in Python."""
+    """A loop between bounds that are not integers known in Python."""
+    if unroll is not None:
+        raise ControlFlowError(
+            "fori_loop: unroll needs integer bounds that are known in Python, but one of them is traced or a float; "
+            "leave it out"
+        )
 
     def step(i: Any, upper: Any, *tracers: Any) -> Any:
         return (add(i, 1), upper, body_fun(i, tree.unflatten(treedef, tracers))), None
@@ -119,18 +112,15 @@ def _unbounded(
     def test(i: Any, upper: Any, *tracers: Any) -> Any:
         return lt_p.bind(i, upper)
 
-    carry = Carry([first, last, *leaves], treedef, ["i", "upper"])
-    return tree.unflatten(treedef, run_while("fori_loop", body_fun, test, body_fun, step, carry, checkpoints)[2:])
+    carry = Carry("fori_loop", body_fun, [first, last, *leaves], treedef, ["i", "upper"])
+    return tree.unflatten(treedef, run_while(carry, body_fun, test, step, checkpoints)[2:])
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
     """The bounds as arrays of one dtype."""
     arrays = []
     for x, name in ((lower, "lower"), (upper, "upper")):
-        try:
-            array = as_array(x)
-        except OperandError as error:
-            raise type(error)(f"fori_loop: the bound {name}: {error}") from None
+        array = array_of(x, "fori_loop", f"the bound {name}")
         if array.shape != () or not (dtypes.is_integer(array.dtype) or dtypes.is_float(array.dtype)):
             raise ControlFlowError(
                 f"fori_loop: the bound {name} must be an integer or a float of no axes, got one of type {typeof(array)}"

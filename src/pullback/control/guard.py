@@ -19,7 +19,7 @@ from pullback.core.jaxpr import Eqn
 from pullback.core.linear import is_linear
 from pullback.core.lists import select
 from pullback.core.trace import Primitive
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.types import ZERO, MappedAxis
 from pullback.primitives.elementwise import where
 from pullback.primitives.indexing import dynamic_slice
 from pullback.primitives.reductions import argmax, reduce_or
@@ -45,12 +45,8 @@ def guard(needed: Any, operands: Sequence[Any], mapped: Sequence[bool]) -> list[
 
 guard_p = Primitive("guard", multiple_results=True, keeps_weak_type=False)
 guard_p.host(lambda needed, *operands, mapped: list(operands))
+guard_p.abstract_eval(lambda needed, *operands, mapped: list(operands))
 guard_p.lowering(lambda hlo, needed, *operands, mapped: list(operands))
-
-
-@guard_p.abstract_eval
-def _shape(needed: ShapedArray, *operands: ShapedArray, mapped: Mapped) -> list[ShapedArray]:
-    return list(operands)
 
 
 @guard_p.jvp

@@ -14,6 +14,7 @@ import numpy as np
 from pullback.control import emission
 from pullback.control.common import (
     INTERPRETED,
+    Body,
     Carry,
     check_checkpoints,
     interned,
@@ -29,13 +30,13 @@ from pullback.control.common import (
     zero_tangent,
 )
 from pullback.control.guard import guard
-from pullback.control.scan_primitive import with_tangents
+from pullback.control.scan_primitive import Dims, Flags, jvp_body, smaller_body
 from pullback.core import dtypes, tree
 from pullback.core.array import as_array, host_value, typeof
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, OperandError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
-from pullback.core.lists import fixpoint, merge_lists, select, split_list, spread
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
+from pullback.core.lists import fixpoint, merge_lists, partition_list, select, split_list, spread
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import where
@@ -47,14 +48,12 @@ from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr
+from pullback.transforms.interpreters.jaxprs import batch_jaxpr
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types
 
-Flags = Sequence[bool]
-Dims = Sequence[int | None]
 _BOOL = np.dtype(bool)
 
 
@@ -74,7 +73,7 @@ def while_loop(
       cond_fun: from the carry to a boolean of no axes: whether there is another step.
       body_fun: from the carry to the carry after a step, of the same tree, shapes and dtypes.
       init_val: the carry of the first step, a tree of arrays. Weakly typed numbers take the dtype that ``body_fun``
-        gives them.
+        returns for them.
       checkpoints: how many states are kept for reverse mode, whatever the number of steps; those between are computed
         again. By default 128, or fewer if these took more than 64 MB.
 
@@ -82,7 +81,7 @@ def while_loop(
       The carry for which the condition does not hold. Under ``vmap`` each example ends with its own.
 
     Raises:
-      ControlFlowError: ``body_fun`` gives another carry than it takes, or ``cond_fun`` no boolean (a TypeError and
+      ControlFlowError: ``body_fun`` returns another carry than it takes, or ``cond_fun`` no boolean (a TypeError and
         ValueError).
 
     >>> print(while_loop(lambda x: x < 100, lambda x: 2 * x, 3))
@@ -102,7 +101,7 @@ def while_loop(
             if not holds:
                 return value
             value = body_fun(value)
-    carry = Carry(leaves, treedef)
+    carry = Carry("while_loop", body_fun, leaves, treedef)
 
     def step(*tracers: Any) -> Any:
         return body_fun(tree.unflatten(treedef, tracers)), None
@@ -110,11 +109,11 @@ def while_loop(
     def test(*tracers: Any) -> Any:
         return _condition(cond_fun(tree.unflatten(treedef, tracers)), cond_fun)
 
-    return tree.unflatten(treedef, run_while("while_loop", cond_fun, test, body_fun, step, carry, checkpoints))
+    return tree.unflatten(treedef, run_while(carry, cond_fun, test, step, checkpoints))
 
 
 def _condition(holds: Any, function: Any) -> Any:
-    """What a condition gave, checked."""
+    """What a condition returned, checked."""
     try:
         x = as_array(holds)
     except OperandError:
@@ -129,43 +128,32 @@ def _condition(holds: Any, function: Any) -> Any:
 
 
 def run_while(
-    what: str,
-    test_function: Any,
-    test: Callable[..., Any],
-    function: Any,
-    step: Callable[..., Any],
-    carry: Carry,
-    checkpoints: int | None,
+    carry: Carry, test_function: Any, test: Callable[..., Any], step: Callable[..., Any], checkpoints: int | None
 ) -> list[Any]:
     """The leaves of the final carry.
 
     Args:
-      what: the loop, for error messages.
+      carry: the initial carry.
       test_function: the user's condition, for error messages.
       test: from the leaves of the carry to whether there is another step.
-      function: the user's function, for error messages.
       step: from the leaves of the carry to a pair of the tree of the carry after a step, and None.
-      carry: the initial carry.
       checkpoints: how many states are kept for reverse mode.
     """
-    body = stage_step(what, function, step, carry, [], carry.names)
-    condition = stage(what, test_function, test, carry.avals, carry.names)
-    captured, own = body.captured, condition.captured
+    body = stage_step(carry, step, [], carry.names)
+    condition = stage(carry.what, test_function, test, carry.avals, carry.names)
     # What no step changes is no part of the carry, but a constant.
-    outs = body.jaxpr.jaxpr.outvars
-    first = len(captured)
-    fixed = [a is v for a, v in zip(outs, body.jaxpr.jaxpr.invars[first:], strict=False)]
-    moving = [not f for f in fixed]
-    init = carry.leaves
+    inputs = body.jaxpr.jaxpr.invars[len(body.captured) :]
+    fixed = [a is v for a, v in zip(body.jaxpr.jaxpr.outvars, inputs, strict=False)]
+    results, _ = partition_list(range(len(fixed)), fixed)
+    moving, constants = partition_list(carry.leaves, fixed)
 
-    def with_constants(jaxpr: ClosedJaxpr, count: int, results: Sequence[int]) -> ClosedJaxpr:
-        places = range(count, count + len(init))
-        return interned(reordered(jaxpr, [*range(count), *select(places, fixed), *select(places, moving)], results))
+    def with_constants(part: Body, results: Sequence[int]) -> ClosedJaxpr:
+        count = len(part.captured)
+        changing, constant = partition_list(range(count, count + len(fixed)), fixed)
+        return interned(reordered(part.jaxpr, [*range(count), *constant, *changing], results))
 
-    program = with_constants(body.jaxpr, first, select(range(len(init)), moving))
-    predicate = with_constants(condition.jaxpr, len(own), [0])
-    constants = select(init, fixed)
-    operands = [*own, *constants], [*captured, *constants], select(init, moving)
+    program, predicate = with_constants(body, results), with_constants(condition, [0])
+    operands = [*condition.captured, *constants], [*body.captured, *constants], moving
     return merge_lists(fixed, bind(predicate, program, *operands, checkpoints), constants)
 
 
@@ -241,19 +229,9 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
 
 
 @cached_by_jaxpr
-def _jvp_body(closed: ClosedJaxpr, consts: Flags, init: Flags) -> tuple[ClosedJaxpr, list[bool]]:
-    """A step of values and tangents, each group's tangents after its values; and which carries have a tangent."""
-    carry, both = fixpoint(lambda carry: jvp_jaxpr(closed, (*consts, *carry), tuple(carry))[::-1], init)
-    inputs = with_tangents([consts, carry])
-    return reordered(both, inputs, range(len(both.out_avals))), carry
-
-
-@cached_by_jaxpr
 def _ignoring(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
     """A program that takes more inputs than it reads."""
-    jaxpr = closed.jaxpr
-    inputs = [*jaxpr.invars, *map(Var, avals)]
-    return ClosedJaxpr(Jaxpr(jaxpr.constvars, inputs, jaxpr.eqns, jaxpr.outvars), closed.consts)
+    return closed.replace(jaxpr=closed.jaxpr.replace(invars=[*closed.jaxpr.invars, *map(Var, avals)]))
 
 
 @while_p.jvp
@@ -261,11 +239,11 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
     loop = While(**params)
     cond_consts, body_consts, init = loop.split(primals)
     _, const_ts, init_ts = loop.split(tangents)
-    nonzero_consts = tuple([t is not ZERO for t in const_ts])
-    program, carry = _jvp_body(loop.body_jaxpr, nonzero_consts, tuple([t is not ZERO for t in init_ts]))
+    nonzero = tuple([t is not ZERO for t in (*const_ts, *init_ts)])
+    program, carry, _ = jvp_body(loop.body_jaxpr, loop.body_nconsts, len(init), nonzero)
     moving = [(zero_tangent(typeof(x)) if t is ZERO else t) for x, t, c in zip(init, init_ts, carry, strict=True) if c]
     condition = _ignoring(loop.cond_jaxpr, tuple([typeof(t) for t in moving]))
-    consts = [*body_consts, *select(const_ts, nonzero_consts)]
+    consts = [*body_consts, *(t for t in const_ts if t is not ZERO)]
     outs = bind(condition, program, cond_consts, consts, [*init, *moving], loop.checkpoints)
     return outs[: len(init)], spread(carry, outs[len(init) :], ZERO)
 
@@ -276,11 +254,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
 @cached_by_jaxpr
 def unknown_carry(closed: ClosedJaxpr, consts: Flags, init: Flags) -> list[bool]:
     """Which carries depend on unknown operands."""
-
-    def step(carry: list[bool]) -> tuple[list[bool], None]:
-        return partial_eval_jaxpr(closed, (*consts, *carry), tuple(carry)).unknown_outputs, None
-
-    return fixpoint(step, init)[0]
+    return fixpoint(lambda c: (partial_eval_jaxpr(closed, (*consts, *c), tuple(c)).unknown_outputs, None), init)[0]
 
 
 @while_p.partial_eval
@@ -299,27 +273,14 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     return first, [eqn.like(eqn.invars, rest, **again)], carry
 
 
-@cached_by_jaxpr
-def _smaller(
-    body: ClosedJaxpr, loop: While, used: Flags
-) -> tuple[tuple[ClosedJaxpr, list[bool]], tuple[ClosedJaxpr, list[bool]], list[bool]]:
-    """The condition and the body of a loop for some of its carry, each with the inputs that it takes; and the carry."""
-    condition, cond_nconsts, _, body_nconsts, _ = loop
-    tested = dce_closed_jaxpr(condition, [True])[1][cond_nconsts:]
-
-    def step(carry: list[bool]) -> Any:
-        smaller, inputs = dce_closed_jaxpr(body, tuple(carry), (*[False] * body_nconsts, *carry))
-        return inputs[body_nconsts:], (smaller, inputs)
-
-    carry, smaller = fixpoint(step, [u or t for u, t in zip(used, tested, strict=True)])
-    return dce_closed_jaxpr(condition, [True], [*[False] * cond_nconsts, *carry]), smaller, carry
-
-
 @while_p.dce
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
     loop = While(**eqn.params)
     cond_consts, body_consts, init = loop.split(eqn.invars)
-    (condition, cond_inputs), (body, body_inputs), carry = _smaller(loop.body_jaxpr, loop, tuple(used))
+    tested = dce_closed_jaxpr(loop.cond_jaxpr, [True])[1][loop.cond_nconsts :]
+    wanted = tuple([u or t for u, t in zip(used, tested, strict=True)])
+    (body, carry, _), body_inputs = smaller_body(loop.body_jaxpr, loop.body_nconsts, len(init), wanted)
+    condition, cond_inputs = dce_closed_jaxpr(loop.cond_jaxpr, [True], [*[False] * loop.cond_nconsts, *carry])
     cond_consts = select(cond_consts, cond_inputs[: len(cond_consts)])
     body_consts = select(body_consts, body_inputs[: len(body_consts)])
     loop = While(condition, len(cond_consts), body, len(body_consts), loop.checkpoints)
@@ -332,43 +293,33 @@ def _dce(used: list[bool], eqn: Eqn) -> Eqn:
 
 @while_p.batch
 def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[list[Any], list[int | None]]:
-    given, checkpoints = While(**params), params["checkpoints"]
+    loop = While(**params)
     fronted = [x if d is None else front(x, d, axis) for x, d in zip(args, dims, strict=True)]
-    cond_consts, body_consts, init = given.split(fronted)
-    cond_flags, body_flags, flags = map(tuple, given.split([d is not None for d in dims]))
-    loop = _batched(given.body_jaxpr, given.cond_jaxpr, axis.size, axis.name, cond_flags, body_flags, flags)
-    carry = [front(x, None, axis) if c and not f else x for x, f, c in zip(init, flags, loop.carry, strict=True)]
-    out_dims = [0 if c else None for c in loop.carry]
-    if not loop.each:
-        return bind(loop.condition, loop.body, cond_consts, body_consts, carry, checkpoints), out_dims
-    holds = jaxpr_as_fun(loop.test)(*cond_consts, *carry)
+    cond_consts, body_consts, init = loop.split(fronted)
+    cond_flags, body_flags, flags = map(tuple, loop.split([d is not None for d in dims]))
+    test, condition, body, mapped = _batched(
+        loop.body_jaxpr, loop.cond_jaxpr, axis.size, axis.name, cond_flags, body_flags, flags
+    )
+    carry = [front(x, None, axis) if m and not f else x for x, f, m in zip(init, flags, mapped, strict=True)]
+    out_dims = [0 if m else None for m in mapped]
+    if condition is None:
+        return bind(test, body, cond_consts, body_consts, carry, loop.checkpoints), out_dims
+    holds = jaxpr_as_fun(test)(*cond_consts, *carry)
     consts = [*cond_consts, *body_consts]
-    return bind(loop.condition, loop.body, [], consts, [*holds, *carry], checkpoints)[1:], out_dims
-
-
-class Batched(NamedTuple):
-    """A loop over a batch.
-
-    Attributes:
-      condition: its condition.
-      body: its body.
-      carry: for each carry, whether it is mapped (then axis 0 is).
-      each: whether each example has a condition of its own. These are then carried, before the rest; the loop goes on
-        as long as one of them holds, and examples whose own does not stay as they are.
-      test: the condition of each example.
-    """
-
-    condition: ClosedJaxpr
-    body: ClosedJaxpr
-    carry: list[bool]
-    each: bool
-    test: ClosedJaxpr
+    return bind(condition, body, [], consts, [*holds, *carry], loop.checkpoints)[1:], out_dims
 
 
 @cached_by_jaxpr
 def _batched(
     body: ClosedJaxpr, condition: ClosedJaxpr, size: int, name: Any, cond_consts: Flags, body_consts: Flags, init: Flags
-) -> Batched:
+) -> tuple[ClosedJaxpr, ClosedJaxpr | None, ClosedJaxpr, list[bool]]:
+    """A loop over a batch.
+
+    Returns:
+      The condition of the examples; the condition of the loop, None if all examples share theirs; the body; and for
+      each carry whether it is mapped (then axis 0 is). Where each example has a condition of its own, what these hold
+      is carried before the rest; the loop goes on as long as one holds, and the other examples stay as they are.
+    """
 
     def step(carry: list[bool]) -> Any:
         cond_dims, body_dims = (
@@ -382,7 +333,7 @@ def _batched(
 
     carry, (test, each, mapped) = fixpoint(step, init)
     if not each:
-        return Batched(test, mapped, carry, False, test)
+        return test, None, mapped, carry
     flags, own = ShapedArray((size,), _BOOL), test.in_avals[len(cond_consts) :]
     const_avals = [*test.in_avals[: len(cond_consts)], *mapped.in_avals[: len(body_consts)]]
 
@@ -396,7 +347,7 @@ def _batched(
         return [*jaxpr_as_fun(test)(*for_test, *kept), *kept]
 
     conditions = stage_flat(condition, goes_on, [flags, *own])
-    return Batched(conditions, stage_flat(body, run, [*const_avals, flags, *own]), carry, True, test)
+    return test, conditions, stage_flat(body, run, [*const_avals, flags, *own]), carry
 
 
 # Compilation
@@ -418,7 +369,7 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
     if not cond_jaxpr.jaxpr.effect:
         return emission.write_while(hlo, init, test, step, effect)
 
-    # A condition with effects is tested after each step, within the body, and what it gave is carried.
+    # A condition with effects is tested after each step, within the body, and what it returned is carried.
     def step_and_test(carry: list[Any]) -> list[Any]:
         after = step(carry[1:])
         return [*test(after), *after]

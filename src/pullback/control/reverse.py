@@ -17,11 +17,12 @@ from typing import Any
 from pullback.control.checkpointing import reverse, run_keeping
 from pullback.control.common import without_effects
 from pullback.control.loops import While, unknown_carry, while_p
+from pullback.control.scan_primitive import Flags
 from pullback.core.array import typeof
 from pullback.core.dtypes import tangent_dtype
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linear import LinearTrace, LinearTracer, is_linear
-from pullback.core.lists import merge_lists, select, split_list, spread
+from pullback.core.lists import merge_lists, partition_list, select, split_list, spread
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import densify, instantiate, zeros_of
@@ -40,8 +41,6 @@ from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.interpreters.transpose import transpose_flat
 from pullback.transforms.programs.jit_primitive import jit_p
-
-Flags = Sequence[bool]
 
 SLOTS = 128
 """So many states are kept by default: with these, no step is computed more than three times up to 366,000 steps."""
@@ -78,17 +77,13 @@ class TransposedLoop(LinearMap):
     def __name__(self) -> str:
         return "while"
 
-    def merged(self, residuals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-        """The operands of the loop."""
-        return merge_lists(self.linear, residuals, values)
-
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         program = _program(self.params["body_jaxpr"], While(**self.params), self.linear, tuple(self.carry))
         return jit_p.bind(*residuals, *tangents, jaxpr=program, name="while_transpose")  # type: ignore[no-any-return]
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        dense = densify(cts, self.out_avals)
-        return select(while_p.bind(*self.merged(residuals, dense), **self.params), self.carry)
+        operands = merge_lists(self.linear, residuals, densify(cts, self.out_avals))
+        return select(while_p.bind(*operands, **self.params), self.carry)
 
     def jvp_by_residuals(self, p: Primitive, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         which = tuple([t is not ZERO for t in tangents])
@@ -103,7 +98,8 @@ class TransposedLoop(LinearMap):
         linear_dims: list[int | None] = [0] * len(avals)
 
         def run(*inputs: Any) -> list[Any]:
-            operands, in_dims = self.merged(args[:count], inputs), self.merged(dims[:count], linear_dims)
+            operands = merge_lists(self.linear, args[:count], inputs)
+            in_dims = merge_lists(self.linear, dims[:count], linear_dims)
             assert while_p.batch_rule is not None
             return select(while_p.batch_rule(axis, operands, in_dims, **self.params)[0], self.carry)
 
@@ -118,22 +114,21 @@ def _program(body: ClosedJaxpr, loop: While, linear: Flags, carry: Flags) -> Clo
     condition, cond_nconsts, _, body_nconsts, slots = loop
     _, linear_consts, linear_init = loop.split(linear)
     count = len(body.in_avals)
-    in_flags = [*linear_consts, *carry]
-    step, step_inputs = dce_closed_jaxpr(without_effects(body), [not c for c in carry])
+    in_flags, moving = [*linear_consts, *carry], [not c for c in carry]
+    step, step_inputs = dce_closed_jaxpr(without_effects(body), moving)
     test, test_inputs = dce_closed_jaxpr(without_effects(condition), [True])
     tangents, _ = dce_closed_jaxpr(without_effects(body), carry, [True] * count)
     parts = partial_eval_jaxpr(tangents, in_flags, True)
     residuals = len(parts.residual_avals)
     back = transpose_jaxpr(parts.unknown, [False] * residuals + [True] * in_flags.count(True))
     avals = [*condition.in_avals[:cond_nconsts], *body.in_avals]
-    fixed_avals = [a for a, n in zip(avals, linear, strict=True) if not n]
+    fixed_avals, _ = partition_list(avals, linear)
     ct_avals = [a.update(dtype=tangent_dtype(a.dtype)) for a in select(body.out_avals, carry)]
     const_avals = select(body.in_avals[:body_nconsts], linear_consts)
 
     def run(*values: Any) -> list[Any]:
         rest = iter(values)
         cond_consts, consts, init = loop.split([None if n else next(rest) for n in linear])
-        moving = [not c for c in carry]
         first = select(init, moving)
 
         def whole(state: Sequence[Any]) -> list[Any]:
@@ -147,7 +142,7 @@ def _program(body: ClosedJaxpr, loop: While, linear: Flags, carry: Flags) -> Clo
 
         def adjoint(i: Any, state: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
             sums, after = split_list(cts, len(const_avals))
-            fixed = [x for x, n in zip([*consts, *whole(state)], in_flags, strict=True) if not n]
+            fixed, _ = partition_list([*consts, *whole(state)], in_flags)
             found = parts.residuals(fixed, jaxpr_as_fun(parts.known)(*fixed))
             by_consts, before = split_list(jaxpr_as_fun(back)(*found, *after), len(const_avals))
             return [*map(add, sums, by_consts), *before]
@@ -165,16 +160,12 @@ while_transpose_p = linear_operation("while_transpose")
 by_residuals_p = linear_operation("while_transpose_derivative")
 
 
-def _tests_linear_values(linear: Flags, params: dict[str, Any]) -> bool:
-    """Whether the condition of a loop depends on operands in which the loop is to be linear."""
-    own, consts, init = While(**params).split(linear)
-    carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
-    return any(partial_eval_jaxpr(params["cond_jaxpr"], (*own, *carry)).unknown_outputs)
-
-
 @while_p.record
 def _record(trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
-    if _tests_linear_values([type(x) is LinearTracer and x._trace is trace for x in args], params):
+    linear = [type(x) is LinearTracer and x._trace is trace for x in args]
+    own, consts, init = While(**params).split(linear)
+    carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
+    if any(partial_eval_jaxpr(params["cond_jaxpr"], (*own, *carry)).unknown_outputs):
         raise trace.not_linear(while_p, "is not linear in values that its condition depends on")
     return record_in_parts(while_p, trace, args, params)
 
@@ -184,8 +175,8 @@ def _transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     linear = tuple(map(is_linear, args))
     rule = TransposedLoop(params, linear, [x.aval if n else typeof(x) for x, n in zip(args, linear, strict=True)])
     avals = params["body_jaxpr"].out_avals
-    dense = [zeros_of(a) if ct is ZERO else ct for ct, a, c in zip(cts, avals, rule.carry, strict=True) if c]
-    fixed = [x for x, n in zip(args, linear, strict=True) if not n]
+    dense = densify(select(cts, rule.carry), select(avals, rule.carry))
+    fixed, _ = partition_list(args, linear)
     return spread(linear, while_transpose_p.bind(*fixed, *dense, linear_map=rule), None)
 
 
@@ -226,10 +217,10 @@ class ByResiduals(LinearMap):
         rule = self.rule
         fixed, loop_cts = split_list(residuals, rule.count)
         dense = densify(cts, self.out_avals)
+        others, moving = partition_list(fixed, self.which)
 
         def run(*active: Any) -> list[Any]:
-            given = iter(active)
-            return rule.transpose([next(given) if w else x for x, w in zip(fixed, self.which, strict=True)], dense)
+            return rule.transpose(merge_lists(self.which, others, active), dense)
 
-        _, program = linearize_flat(self.function, run, select(fixed, self.which))
+        _, program = linearize_flat(self.function, run, moving)
         return program.transpose(loop_cts, add_any)

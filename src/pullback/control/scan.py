@@ -23,6 +23,7 @@ from pullback.core import tree
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError
+from pullback.core.lists import merge_lists, partition_list
 from pullback.core.types import ShapedArray
 from pullback.primitives.elementwise import add
 from pullback.primitives.shapes import reshape
@@ -53,7 +54,7 @@ def scan(
     Args:
       f: ``f(carry, x) -> (carry, y)``, one step; the carry that it returns has the tree, shapes and dtypes of the one
         that it is given.
-      init: the carry of the first step, a tree of arrays. Weakly typed numbers take the dtype that ``f`` gives them.
+      init: the carry of the first step, a tree of arrays. Weakly typed numbers take the dtype that ``f`` returns.
       xs: a tree of arrays, of which each step is given one element of the leading axis; None for steps without.
       length: the number of steps, which is needed only without ``xs``.
       reverse: whether to go from the last element to the first; the results are in the order of the elements.
@@ -66,7 +67,7 @@ def scan(
       The last carry; and the ``y`` of all steps, stacked along a new leading axis.
 
     Raises:
-      ControlFlowError: ``f`` gives another carry than it takes, or no pair; or the lengths disagree (a TypeError and
+      ControlFlowError: ``f`` returns another carry than it takes, or no pair; or the lengths disagree (a TypeError and
         ValueError).
 
     >>> import pullback.numpy as pnp
@@ -85,19 +86,27 @@ def scan(
         (_, carry), ys = scan(f, init, xs, length, reverse, unroll, checkpoints=checkpoints)
         return carry, ys
     loop = Loop(count, bool(reverse), checked_unroll("scan", unroll, count))
-    if config.disable_jit and count:
-        return _in_python(f, tree.unflatten(treedef, leaves), elements, xs_tree, loop)
-    size = len(leaves)
+    return _run(Carry("scan", f, leaves, treedef), f, elements, xs_tree, loop, checkpoints)
+
+
+def _run(
+    carry: Carry, f: Callable[..., Any], xs: Sequence[Any], xs_tree: Any, loop: Loop, checkpoints: int | None = None
+) -> tuple[Any, Any]:
+    """The final carry and the stacked results, as trees; ``f`` takes and returns trees."""
+    if config.disable_jit and loop.length:
+        return _in_python(carry, f, xs, xs_tree, loop)
+    size = len(carry.leaves)
 
     def call(*tracers: Any) -> Any:
-        return _pair(f(tree.unflatten(treedef, tracers[:size]), tree.unflatten(xs_tree, tracers[size:])), f)
+        given = tree.unflatten(carry.treedef, tracers[:size]), tree.unflatten(xs_tree, tracers[size:])
+        return _pair(f(*given), carry.function)
 
-    carry, ys, y_tree = run_scan("scan", f, call, Carry(leaves, treedef), elements, xs_tree, loop, checkpoints)
-    return tree.unflatten(treedef, carry), tree.unflatten(y_tree, ys)
+    outs, ys, y_tree = run_scan(carry, call, xs, xs_tree, loop, checkpoints)
+    return tree.unflatten(carry.treedef, outs), tree.unflatten(y_tree, ys)
 
 
 def _pair(out: Any, function: Any) -> tuple[Any, Any]:
-    """What a step gave, checked."""
+    """What a step returned, checked."""
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         what = f"a {type(out).__name__} of {len(out)}" if isinstance(out, (tuple, list)) else repr(out)
         raise ControlFlowError(
@@ -115,46 +124,35 @@ def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str
     @wraps(f)
     def step(carry: Any, x: Any) -> Any:
         done, carry = carry
-        out = f(carry, x)
-        if not isinstance(out, (tuple, list)) or len(out) != 2:
-            return out
+        carry, y = _pair(f(carry, x), f)
         done = add(done, 1)
         bar.tick(done, total)
-        return (done, out[0]), out[1]
+        return (done, carry), y
 
     return step, (ArrayImpl(np.int32(0)), init)
 
 
 def run_scan(
-    what: str,
-    function: Any,
-    call: Callable[..., Any],
-    carry: Carry,
-    xs: Sequence[Any],
-    xs_tree: Any,
-    loop: Loop,
-    checkpoints: int | None = None,
+    carry: Carry, call: Callable[..., Any], xs: Sequence[Any], xs_tree: Any, loop: Loop, checkpoints: int | None
 ) -> tuple[list[Any], list[Any], Any]:
     """The leaves of the final carry, those of the stacked results, and the structure of these.
 
     Args:
-      what: the loop, for error messages.
-      function: the user's function, for error messages.
-      call: from the leaves of a carry and of an element to a pair of trees, of a carry and of what is stacked.
       carry: the initial carry.
+      call: from the leaves of a carry and of an element to a pair of trees, of a carry and of what is stacked.
       xs: the leaves of the elements, stacked.
       xs_tree: their structure.
       loop: the number of steps, and how they are taken.
       checkpoints: how many states are kept for reverse mode, None for all that it needs.
     """
     rows = [ShapedArray(x.shape[1:], x.dtype, x.weak_type) for x in xs]
-    body = stage_step(what, function, call, carry, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
+    body = stage_step(carry, call, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
     if checkpoints is None or not loop.length:
         outs, ys = hoist_loop_invariants(interned(body.jaxpr), loop, body.captured, carry.leaves, xs)
     else:
         from pullback.control.checkpointed_scan import checkpointed
 
-        outs, ys = checkpointed(body.jaxpr, loop, body.captured, carry.leaves, xs, checkpoints, function)
+        outs, ys = checkpointed(body.jaxpr, loop, body.captured, carry.leaves, xs, checkpoints, carry.function)
     return outs, ys, tree.treedef_children(body.out_tree)[1]
 
 
@@ -167,16 +165,15 @@ def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int
             raise ControlFlowError(f"{what}: length must be an int, got {length!r}") from None
         if length < 0:
             raise ControlFlowError(f"{what}: length must not be negative, got {length}")
-    names = leaf_names("xs", xs_tree)
-    for name, x in zip(names, xs, strict=True):
+    for i, x in enumerate(xs):
         if not x.shape:
             raise ControlFlowError(
-                f"{what} goes over the leading axis of each array in xs, but {name} of type {x.aval} has no axes. "
-                "What is the same in all steps is captured by the body, or part of the carry."
+                f"{what} goes over the leading axis of each array in xs, but {leaf_names('xs', xs_tree)[i]} of type "
+                f"{x.aval} has no axes. What is the same in all steps is captured by the body, or part of the carry."
             )
     sizes = {x.shape[0] for x in xs}
     if len(sizes) > 1:
-        shown = ", ".join(f"{name} has {x.shape[0]}" for name, x in zip(names, xs, strict=True))
+        shown = ", ".join(f"{name} has {x.shape[0]}" for name, x in zip(leaf_names("xs", xs_tree), xs, strict=True))
         raise ControlFlowError(f"{what}: all arrays in xs must have leading axes of one size, but {shown}")
     if not sizes and length is None:
         raise ControlFlowError(f"{what}: without arrays in xs the number of steps must be given as length")
@@ -194,25 +191,26 @@ def checked_unroll(what: str, unroll: Any, length: int) -> int:
     return max(unroll, 1)
 
 
-def _in_python(f: Callable[..., Any], carry: Any, xs: Sequence[Any], xs_tree: Any, loop: Loop) -> tuple[Any, Any]:
+def _in_python(carry: Carry, f: Callable[..., Any], xs: Sequence[Any], xs_tree: Any, loop: Loop) -> tuple[Any, Any]:
     """The same as a loop in Python over the user's function, for debuggers."""
+    value = tree.unflatten(carry.treedef, carry.leaves)
     columns: list[list[Any]] = []
     y_tree: Any = None
     order = range(loop.length)
     for i in reversed(order) if loop.reverse else order:
         row = [reshape(slice_in_dim(x, i, i + 1, 0), x.shape[1:]) for x in xs]
-        carry, y = _pair(f(carry, tree.unflatten(xs_tree, row)), f)
+        value, y = _pair(f(value, tree.unflatten(xs_tree, row)), carry.function)
         leaves, treedef = tree.flatten(y)
         if columns and treedef != y_tree:
             raise ControlFlowError(
-                f"scan: the body {name_of(f)} must return the same tree in all steps, but "
+                f"{carry.what}: the body {name_of(carry.function)} must return the same tree in all steps, but "
                 f"{tree_difference('y', y_tree, treedef, ('in the first steps', 'in a later one'))}"
             )
         y_tree = treedef
-        columns.append([out_leaf(x, f) for x in leaves])
+        columns.append([out_leaf(x, carry.function) for x in leaves])
     if loop.reverse:
         columns.reverse()
-    return carry, tree.unflatten(y_tree, [stack(column, 0) for column in zip(*columns, strict=True)])
+    return value, tree.unflatten(y_tree, [stack(column, 0) for column in zip(*columns, strict=True)])
 
 
 @api_boundary
@@ -220,7 +218,7 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
     """Apply a function to each element of the leading axis of arrays, one after the other, or some at a time.
 
     Args:
-      f: takes an element of ``xs`` and gives a tree of arrays.
+      f: takes an element of ``xs`` and returns a tree of arrays.
       xs: a tree of arrays with leading axes of one size.
       batch_size: how many elements are computed at a time, as by ``vmap``; one by default.
 
@@ -261,17 +259,9 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
 def _mapped(f: Callable[..., Any], xs: Any, named: Any = None) -> Any:
     """The stacked results of a function for each element."""
     elements, xs_tree = leaves_of(xs, "map", "xs")
-    count = step_count("map", elements, xs_tree, None)
-    loop = Loop(count, False, 1)
-    if config.disable_jit and count:
-        return _in_python(lambda _, x: (None, f(x)), None, elements, xs_tree, loop)[1]
-
-    def call(*tracers: Any) -> Any:
-        return None, f(tree.unflatten(xs_tree, tracers))
-
-    nothing = Carry([], tree.structure(None))
-    _, ys, y_tree = run_scan("map", f if named is None else named, call, nothing, elements, xs_tree, loop)
-    return tree.unflatten(y_tree, ys)
+    loop = Loop(step_count("map", elements, xs_tree, None), False, 1)
+    nothing = Carry("map", f if named is None else named, [], tree.structure(None))
+    return _run(nothing, lambda _, x: (None, f(x)), elements, xs_tree, loop)[1]
 
 
 def sequential_vmap(fun: Callable[..., Any]) -> custom_vmap:
@@ -293,13 +283,8 @@ def sequential_vmap(fun: Callable[..., Any]) -> custom_vmap:
     def rule(axis_size: int, in_batched: Sequence[Any], *args: Any) -> tuple[Any, Any]:
         leaves, treedef = tree.flatten(args)
         mapped = tree.leaves(in_batched)
-        fixed = [None if m else x for x, m in zip(leaves, mapped, strict=True)]
-
-        def one(row: Sequence[Any]) -> Any:
-            rest = iter(row)
-            return fun(*tree.unflatten(treedef, [next(rest) if m else x for x, m in zip(fixed, mapped, strict=True)]))
-
-        out = map(one, [x for x, m in zip(leaves, mapped, strict=True) if m])
+        fixed, rows = partition_list(leaves, mapped)
+        out = map(lambda row: fun(*tree.unflatten(treedef, merge_lists(mapped, fixed, row))), rows)
         return out, tree.tree_map(lambda _: True, out)
 
     return function

@@ -1,14 +1,13 @@
 """The primitive ``scan``: a program run step by step, that carries values from each step to the next.
 
 Operands are the constants of all steps, the initial carry, and arrays of which each step takes one element of the
-leading axis. The program takes the three and gives the new carry, and what is stacked along a new leading axis.
+leading axis. The program takes the three and returns the new carry, and what is stacked along a new leading axis.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,9 +132,9 @@ def _hoisted(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Hoisted | 
     read = {a for atoms in (*(eqn.invars for eqn in left), results) for a in atoms}
     computed = [v for eqn in once for v in eqn.outvars if v in read]
     kept = [v in read for v in consts]
-    values = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    inputs = [*select(consts, kept), *computed, *moving, *xs]
     return Hoisted(
-        close(Jaxpr(jaxpr.constvars, [*select(consts, kept), *computed, *moving, *xs], left, results), values),
+        ClosedJaxpr(Jaxpr(jaxpr.constvars, inputs, left, results), closed.consts),
         fixed,
         through,
         kept,
@@ -169,9 +168,8 @@ def _invariant_equations(
 def _shape(
     *avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, **loop: Any
 ) -> list[ShapedArray]:
-    expected = jaxpr.in_avals
     fixed = num_consts + num_carry
-    expected = expected[:fixed] + [_stacked(a, length) for a in expected[fixed:]]
+    expected = jaxpr.in_avals[:fixed] + [_stacked(a, length) for a in jaxpr.in_avals[fixed:]]
     check_types("this scan", avals, expected)
     outs = jaxpr.out_avals
     check_types("the next step of this scan", outs[:num_carry], expected[num_consts:fixed])
@@ -191,36 +189,23 @@ scan_p.record(partial(record_in_parts, scan_p))
 @scan_p.impl
 @at_bottom
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """The results: of a few operations one by one, of more as a compiled program."""
     arrays = [concrete(x) for x in args]
-    jaxpr: ClosedJaxpr = params["jaxpr"]
-    if config.disable_jit or checking() or params["length"] * op_count(jaxpr) <= INTERPRETED:
-        return _interpret(arrays, **params)
-    from pullback.backends.one_operation import evaluate
+    jaxpr, length, num_carry = params["jaxpr"], params["length"], params["num_carry"]
+    if not (config.disable_jit or checking()) and length * op_count(jaxpr) > INTERPRETED:
+        from pullback.backends.one_operation import evaluate
 
-    return evaluate(scan_p, arrays, params)  # type: ignore[no-any-return]
-
-
-def _interpret(
-    args: Sequence[ArrayImpl],
-    *,
-    jaxpr: ClosedJaxpr,
-    length: int,
-    reverse: bool,
-    num_consts: int,
-    num_carry: int,
-    unroll: int,
-) -> list[Any]:
-    """The results, each step run operation by operation."""
-    consts, carry, xs = split_list(args, num_consts, num_carry)
-    avals = jaxpr.out_avals
+        return evaluate(scan_p, arrays, params)  # type: ignore[no-any-return]
+    consts, carry, xs = split_list(arrays, params["num_consts"], num_carry)
     rows = [x._value for x in xs]
-    columns = [np.empty((length, *a.shape), a.dtype) for a in avals[num_carry:]]
-    for i in reversed(range(length)) if reverse else range(length):
+    y_avals = jaxpr.out_avals[num_carry:]
+    columns = [np.empty((length, *a.shape), a.dtype) for a in y_avals]
+    for i in reversed(range(length)) if params["reverse"] else range(length):
         outs = run_interpreted(jaxpr, [*consts, *carry, *[ArrayImpl(x[i], False) for x in rows]])
         carry = outs[:num_carry]
         for column, y in zip(columns, outs[num_carry:], strict=True):
             column[i] = host_value(y)
-    ys = [ArrayImpl(column, a.weak_type) for column, a in zip(columns, avals[num_carry:], strict=True)]
+    ys = [ArrayImpl(column, a.weak_type) for column, a in zip(columns, y_avals, strict=True)]
     return [*typed(carry, jaxpr), *ys]
 
 
@@ -228,12 +213,12 @@ def _interpret(
 
 
 class Step(NamedTuple):
-    """A transformed step of a scan, and what it concerns.
+    """A transformed step of a loop, and what it concerns.
 
     Attributes:
       jaxpr: the transformed step.
       carry: for each carry, whether it has a tangent, is mapped, or is left.
-      ys: the same for each stacked result.
+      ys: the same for each stacked result of a scan.
     """
 
     jaxpr: ClosedJaxpr
@@ -242,7 +227,7 @@ class Step(NamedTuple):
 
 
 @cached_by_jaxpr
-def _jvp_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, nonzero: Flags) -> Step:
+def jvp_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, nonzero: Flags) -> Step:
     """A step of values and tangents: constants ``a``, carry ``b`` -> ``b`` becomes ``a, da, b, db -> b, db``."""
     consts, init, xs = split_list(nonzero, num_consts, num_carry)
     nothing = [False] * (len(closed.jaxpr.outvars) - num_carry)
@@ -252,12 +237,10 @@ def _jvp_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, nonzero: Fla
         return nonzero_out[:num_carry], (both, nonzero_out[num_carry:])
 
     carry, (both, ys) = fixpoint(step, init)
-    inputs = with_tangents([consts, carry, xs])
-    results = with_tangents([carry, ys])
-    return Step(reordered(both, inputs, results), carry, ys)
+    return Step(reordered(both, _with_tangents([consts, carry, xs]), _with_tangents([carry, ys])), carry, ys)
 
 
-def with_tangents(groups: Sequence[Flags]) -> list[int]:
+def _with_tangents(groups: Sequence[Flags]) -> list[int]:
     """Values and tangents of each group, as indices into the list of all values and then all tangents.
 
     Args:
@@ -279,17 +262,15 @@ def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **rest: Any
 ) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(t is not ZERO for t in tangents)
-    body = _jvp_body(jaxpr, num_consts, num_carry, nonzero)
+    body = jvp_body(jaxpr, num_consts, num_carry, nonzero)
     flags = [*nonzero[:num_consts], *body.carry, *nonzero[num_consts + num_carry :]]
     given = [
         zero_tangent(typeof(x)) if f and t is ZERO else t for t, x, f in zip(tangents, primals, flags, strict=True)
     ]
     groups = zip(split_list(primals, num_consts, num_carry), split_list(given, num_consts, num_carry), strict=True)
     operands = [[*values, *(t for t in ts if t is not ZERO)] for values, ts in groups]
-    counts = {"num_consts": len(operands[0]), "num_carry": len(operands[1])}
-    results = scan_p.bind(*chain(*operands), jaxpr=body.jaxpr, **counts, **rest)
     outs, ts = [], []
-    for values, flags in zip(split_list(results, counts["num_carry"]), (body.carry, body.ys), strict=True):
+    for values, flags in zip(bind(body.jaxpr, Loop(**rest), *operands), (body.carry, body.ys), strict=True):
         outs += values[: len(flags)]
         ts += spread(flags, values[len(flags) :], ZERO)
     return outs, ts
@@ -402,8 +383,8 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
 
 
 @cached_by_jaxpr
-def _smaller(closed: ClosedJaxpr, num_consts: int, num_carry: int, used: Flags) -> tuple[Step, list[bool]]:
-    """A scan without what some of its results do not need, and which operands it takes."""
+def smaller_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, used: Flags) -> tuple[Step, list[bool]]:
+    """A step of a loop without what some of its results do not need, and which inputs it takes."""
     ys = used[num_carry:]
     others = [False] * num_consts, [False] * (len(closed.jaxpr.invars) - num_consts - num_carry)
 
@@ -418,7 +399,7 @@ def _smaller(closed: ClosedJaxpr, num_consts: int, num_carry: int, used: Flags) 
 @scan_p.dce
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
     num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
-    smaller, inputs = _smaller(eqn.params["jaxpr"], num_consts, num_carry, tuple(used))
+    smaller, inputs = smaller_body(eqn.params["jaxpr"], num_consts, num_carry, tuple(used))
     counts = {"num_consts": sum(inputs[:num_consts]), "num_carry": sum(smaller.carry)}
     outvars = select(eqn.outvars, [*smaller.carry, *smaller.ys])
     return eqn.like(select(eqn.invars, inputs), outvars, jaxpr=smaller.jaxpr, **counts)
@@ -482,7 +463,7 @@ def _transpose(
 ) -> list[Any]:
     """All of the carry is linear: what is not has been computed apart."""
     loop = Loop(**rest)
-    (jaxpr, carry, ys), used = _smaller(jaxpr, num_consts, num_carry, tuple(ct is not ZERO for ct in cts))
+    (jaxpr, carry, ys), used = smaller_body(jaxpr, num_consts, num_carry, tuple(ct is not ZERO for ct in cts))
     num_consts, num_carry = sum(used[:num_consts]), sum(carry)
     consts, init, xs = split_list(select(args, used), num_consts, num_carry)
     ct_carry, ct_ys = split_list(select(cts, [*carry, *ys]), num_carry)
@@ -542,7 +523,4 @@ def _batch(
 # Compilation ---------------------------------------------------------------------------------------------------------
 
 
-@scan_p.lowering
-def _lowering(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **rest: Any) -> list[Any]:
-    consts, init, xs = split_list(operands, num_consts, num_carry)
-    return emission.write_scan(hlo, jaxpr, Loop(**rest), consts, init, xs)
+scan_p.lowering(emission.write_scan)

@@ -118,12 +118,7 @@ class Solver:
         return first
 
     def given(self, captured: Any, b: Any) -> Any:
-        """What the solution depends on, for a solver that is made for one call.
-
-        Args:
-          captured: what the matrix depends on.
-          b: the right-hand side.
-        """
+        """What the solution depends on: ``captured``, as the matrix does, and what this call's solvers close over."""
         if not is_traced_ahead(state.trace):
             return captured, NOTHING
         return captured, (self._close(0, captured, b), self.other._close(1, captured, b))
@@ -150,12 +145,8 @@ class Solver:
     def _close(self, which: int, captured: Any, b: Any) -> list[Any]:
         """Make ``run`` a program that closes over nothing, and return the values that the solver did close over.
 
-        They may be mapped or staged, by a transformation that ends before a derivative is asked for.
-
-        Args:
-          which: the position of these values among the two lists.
-          captured: what the matrix depends on.
-          b: the right-hand side.
+        They may be mapped or staged, by a transformation that ends before a derivative is asked for. Of the two lists
+        of such values that ``run`` is given, they are the one at position ``which``.
         """
         if self.solve is None:
             return []
@@ -231,8 +222,8 @@ def custom_root(
       The root, or the pair.
 
     Raises:
-      ControlFlowError: the root, or what ``f`` gives there, is not of the tree, shapes and dtypes of ``initial_guess``
-        (a TypeError and ValueError).
+      ControlFlowError: the root, or what ``f`` returns there, is not of the tree, shapes and dtypes of
+        ``initial_guess`` (a TypeError and ValueError).
 
     Source: the implicit function theorem; A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., chapter 15.
 
@@ -246,9 +237,8 @@ def custom_root(
     >>> print(square_root(4.0), grad(square_root)(4.0), grad(grad(square_root))(4.0))
     2.0 0.25 -0.03125
     """
-    check_callable(f, "custom_root")
-    check_callable(solve, "custom_root")
-    check_callable(tangent_solve, "custom_root")
+    for function in (f, solve, tangent_solve):
+        check_callable(function, "custom_root")
     guess = tree.tree_map(stop_gradient, initial_guess)
     converted, captured = closure_convert(f, guess)
 

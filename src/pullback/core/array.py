@@ -27,6 +27,7 @@ from pullback.core.errors import (
     OperandError,
 )
 from pullback.core.locks import renewed
+from pullback.core.naming import quoted
 from pullback.core.types import ShapedArray
 
 SCALARS: frozenset[type] = frozenset((float, int, complex, bool))
@@ -290,8 +291,7 @@ def delete(x: ArrayImpl) -> None:
     x.__class__ = DeletedArray
 
 
-for _kind in (ArrayImpl, DeviceArray, DeletedArray):
-    tree.register_leaf_type(_kind)
+tree.register_leaf_type(ArrayImpl, DeviceArray, DeletedArray)
 
 
 def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> ArrayImpl:
@@ -405,7 +405,7 @@ def as_array(x: Any) -> Array:
             return from_numpy(x)
         except DtypeError as error:
             raise OperandError(
-                f"expected an array of numbers, got {_short(x)} of type {type(x).__name__}: {error}"
+                f"expected an array of numbers, got {quoted(x)} of type {type(x).__name__}: {error}"
             ) from None
     for kind in (bool, int, float, complex):
         if isinstance(x, kind):
@@ -415,7 +415,7 @@ def as_array(x: Any) -> Array:
     if not isinstance(x, type) and _has_memory(x):
         return from_numpy(np.asarray(x))
     hint = " Convert it with pullback.numpy.asarray first." if isinstance(x, (list, tuple)) else ""
-    raise OperandError(f"expected an array or a number, got {_short(x)} of type {type(x).__name__}.{hint}")
+    raise OperandError(f"expected an array or a number, got {quoted(x)} of type {type(x).__name__}.{hint}")
 
 
 def is_masked(x: Any) -> bool:
@@ -448,11 +448,6 @@ def _has_memory(x: Any) -> bool:
     except (TypeError, BufferError):
         return False
     return True
-
-
-def _short(x: Any) -> str:
-    text = repr(x)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def typeof(x: Any) -> ShapedArray:

@@ -9,40 +9,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 from pullback.core.errors import ArgumentError, UnsupportedArgumentError
 
-_DEFAULTS: dict[str, Any] = {
-    "enable_x64": False,
-    "threefry_partitionable": False,
-    "enable_checks": False,
-    "traceback_filtering": "auto",
-    "numpy_rank_promotion": "allow",
-    "numpy_dtype_promotion": "standard",
-    "default_device": None,
-    "platforms": "cpu",
-    "num_cpu_devices": -1,
-    "disable_jit": False,
-    "compile_large_operations": True,
-    "debug_nans": False,
-    "debug_infs": False,
-    "check_custom_rules": False,
-    "check_tracer_leaks": False,
-    "debug_key_reuse": False,
-    "default_matmul_precision": None,
-    "default_prng_impl": "threefry2x32",
-    "transfer_guard_host_to_device": None,
-    "transfer_guard_device_to_host": None,
-    "transfer_guard_device_to_device": None,
-    "explain_cache_misses": False,
-    "log_compiles": False,
-    "enable_compilation_cache": True,
-    "compilation_cache_dir": None,
-    "compilation_cache_max_size": 1 << 30,
-}
 _MEANING = (
     "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device",
     "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision",
@@ -69,11 +42,9 @@ def _from_environment(name: str, default: Any) -> Any:
     text = os.environ.get("PULLBACK_" + name.upper())
     if text is None:
         return default
-    if isinstance(default, int) and not isinstance(default, bool):
-        return int(text)
     if isinstance(default, bool):
         return text.strip().lower() in ("1", "true", "on", "yes")
-    return text
+    return int(text) if isinstance(default, int) else text
 
 
 class TraceContext:
@@ -103,32 +74,32 @@ class Config(threading.local):
       trace_context: stands for the values of those switches on which it depends what a program does.
     """
 
-    enable_x64: bool
-    threefry_partitionable: bool
-    enable_checks: bool
-    traceback_filtering: str
-    numpy_rank_promotion: str
-    numpy_dtype_promotion: str
-    default_device: Any
-    platforms: str
-    num_cpu_devices: int
-    disable_jit: bool
-    compile_large_operations: bool
-    debug_nans: bool
-    debug_infs: bool
-    check_custom_rules: bool
-    check_tracer_leaks: bool
-    debug_key_reuse: bool
-    default_matmul_precision: str | None
-    default_prng_impl: str
-    transfer_guard_host_to_device: str | None
-    transfer_guard_device_to_host: str | None
-    transfer_guard_device_to_device: str | None
-    explain_cache_misses: bool
-    log_compiles: bool
-    enable_compilation_cache: bool
-    compilation_cache_dir: str | None
-    compilation_cache_max_size: int
+    enable_x64: bool = False
+    threefry_partitionable: bool = False
+    enable_checks: bool = False
+    traceback_filtering: str = "auto"
+    numpy_rank_promotion: str = "allow"
+    numpy_dtype_promotion: str = "standard"
+    default_device: Any = None
+    platforms: str = "cpu"
+    num_cpu_devices: int = -1
+    disable_jit: bool = False
+    compile_large_operations: bool = True
+    debug_nans: bool = False
+    debug_infs: bool = False
+    check_custom_rules: bool = False
+    check_tracer_leaks: bool = False
+    debug_key_reuse: bool = False
+    default_matmul_precision: str | None = None
+    default_prng_impl: str = "threefry2x32"
+    transfer_guard_host_to_device: str | None = None
+    transfer_guard_device_to_host: str | None = None
+    transfer_guard_device_to_device: str | None = None
+    explain_cache_misses: bool = False
+    log_compiles: bool = False
+    enable_compilation_cache: bool = True
+    compilation_cache_dir: str | None = None
+    compilation_cache_max_size: int = 1 << 30
     trace_context: TraceContext
 
     def update(self, name: str, value: Any) -> None:
@@ -152,7 +123,7 @@ class Config(threading.local):
         key = _checked(name, value)
         setattr(Config, key, value)
         Config.trace_context = _trace_context(vars(Config))
-        _tell(key, True)
+        _tell([key], True)
 
     def read(self, name: str) -> Any:
         """The value of the switch ``name``."""
@@ -178,13 +149,10 @@ def _checked(name: str, value: Any = None) -> str:
     return key
 
 
-def _alias(name: str) -> property:
-    return property(lambda self: getattr(self, name))
-
-
+_DEFAULTS = {name: value for name, value in vars(Config).items() if name in Config.__annotations__}
 for _name, _default in _DEFAULTS.items():
     setattr(Config, _name, _from_environment(_name, _default))
-    setattr(Config, f"jax_{_name}", _alias(_name))
+    setattr(Config, f"jax_{_name}", property(attrgetter(_name)))
 
 Config.trace_context = _trace_context(vars(Config))
 config = Config()
@@ -197,32 +165,33 @@ def observe(name: str, observer: Callable[[bool], None]) -> None:
     observer(True)
 
 
-def _tell(name: str, everywhere: bool) -> None:
-    if name in _observers:
-        _observers[name](everywhere)
+def _tell(names: Iterable[str], everywhere: bool) -> None:
+    for name in names:
+        if name in _observers:
+            _observers[name](everywhere)
 
 
 def override(name: str, value: Any) -> Any:
     """Set a switch within a block, for the current thread only."""
-    return _overridden(_checked(name, value), value)
+    return _overridden({_checked(name, value): value})
 
 
 @contextmanager
-def _overridden(key: str, value: Any) -> Iterator[None]:
+def _overridden(switches: dict[str, Any]) -> Iterator[None]:
     local = vars(config)
     before = dict(local)
     try:  # an interrupt may come after any call
-        local[key] = value
+        local.update(switches)
         local["trace_context"] = _trace_context({**vars(Config), **local})
-        _tell(key, False)
+        _tell(switches, False)
         yield
     finally:
-        for changed in (key, "trace_context"):
+        for changed in (*switches, "trace_context"):
             if changed in before:
                 local[changed] = before[changed]
             elif changed in local:
                 del local[changed]
-        _tell(key, False)
+        _tell(switches, False)
 
 
 def enable_x64(new_val: bool = True) -> Any:
@@ -303,12 +272,12 @@ def default_device(new_val: Any) -> Any:
 
 
 def debug_nans(new_val: bool = True) -> Any:
-    """A block in which an operation that gives NaN raises ``FloatingPointError``, naming it and the user's line."""
+    """A block in which an operation that returns NaN raises ``FloatingPointError``, naming it and the user's line."""
     return override("debug_nans", bool(new_val))
 
 
 def debug_infs(new_val: bool = True) -> Any:
-    """A block in which an operation that gives an infinity raises ``FloatingPointError``, naming it and the line."""
+    """A block in which an operation that returns an infinity raises ``FloatingPointError``, naming it and the line."""
     return override("debug_infs", bool(new_val))
 
 
@@ -361,7 +330,7 @@ def check_tracer_leaks(new_val: bool = True) -> Any:
 
 def checking_leaks() -> Any:
     """The block of :func:`check_tracer_leaks`."""
-    return check_tracer_leaks(True)
+    return check_tracer_leaks()
 
 
 def debug_key_reuse(new_val: bool = True) -> Any:
@@ -426,17 +395,7 @@ def transfer_guard(new_val: str) -> Any:
         ...
     pullback.core.errors.TransferGuardError: a host-to-device transfer of f32[] is refused, ...
     """
-    for guard in _GUARDS:
-        _checked(guard, new_val)
-    return _all_guards(new_val)
-
-
-@contextmanager
-def _all_guards(level: str) -> Iterator[None]:
-    with ExitStack() as stack:
-        for guard in _GUARDS:
-            stack.enter_context(override(guard, level))
-        yield
+    return _overridden({_checked(guard, new_val): new_val for guard in _GUARDS})
 
 
 def transfer_guard_host_to_device(new_val: str) -> Any:

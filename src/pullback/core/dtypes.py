@@ -1,4 +1,4 @@
-"""Element types: which there are, their kinds, and the type that an operation on several of them gives.
+"""Element types: which there are, their kinds, and the type of an operation on several of them.
 
 A Python number is *weak*: it takes part in an operation without widening the arrays that it meets. Types of
 64 bits are narrowed to 32 unless ``config.enable_x64``. Two types that are not in NumPy's own vocabulary mark
@@ -10,7 +10,7 @@ use, since a process that does not use them should not wait for them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, lru_cache, wraps
 from typing import Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, TypePromotionError
 from pullback.core.interrupts import imported
+from pullback.core.naming import quoted
 
 DType = np.dtype[Any]
 _T = TypeVar("_T")
@@ -27,18 +28,9 @@ key_dtype: DType = np.dtype([("fry", np.uint32, (2,))])
 
 _SMALL_INTEGERS = ("int2", "uint2", "int4", "uint4")
 _SMALL_FLOATS = (
-    "float4_e2m1fn",
-    "float6_e2m3fn",
-    "float6_e3m2fn",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-)
+    "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+)  # fmt: skip
 _EXTENDED = frozenset(("bfloat16", *_SMALL_INTEGERS, *_SMALL_FLOATS))
 _BUILTIN_CODES = "?bhilqBHILQefdFD"
 
@@ -51,13 +43,9 @@ class prng_key(extended):
     """The kind of the dtypes of random keys, for :func:`issubdtype`."""
 
 
-def _ml_dtypes() -> Any:
-    return imported("ml_dtypes")
-
-
 def __getattr__(name: str) -> Any:
     if name in _EXTENDED:
-        return getattr(_ml_dtypes(), name)
+        return getattr(imported("ml_dtypes"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -65,8 +53,6 @@ def __getattr__(name: str) -> Any:
 
 
 class _ByDtype(dict[DType, _T], Generic[_T]):
-    """A property of dtypes, computed once for each, so that looking it up costs one dictionary access."""
-
     def __init__(self, compute: Callable[[DType], _T]) -> None:
         self.compute = compute
 
@@ -77,6 +63,18 @@ class _ByDtype(dict[DType, _T], Generic[_T]):
         return value
 
 
+def _by_dtype(compute: Callable[[DType], _T]) -> Callable[[Any], _T]:
+    """Compute a property once for each dtype: a dictionary access, which is quicker than ``functools.cache``."""
+    table = _ByDtype(compute)
+
+    @wraps(compute)
+    def look_up(dtype: Any) -> _T:
+        return table[dtype]
+
+    return look_up
+
+
+@_by_dtype
 def _kind(dtype: DType) -> str:
     """One letter: b(ool), i(nt), u(nsigned), f(loat), c(omplex), k(ey), 0 (float0), or "" if unsupported."""
     if dtype.isbuiltin == 1:
@@ -100,108 +98,97 @@ def interned(dtype: DType) -> DType:
     return np.dtype(dtype.type)
 
 
-_kinds = _ByDtype(_kind)
-_inexact = _ByDtype(lambda dtype: _kind(dtype) in ("f", "c"))
-_float = _ByDtype(lambda dtype: _kind(dtype) == "f")
-_complex = _ByDtype(lambda dtype: _kind(dtype) == "c")
-_integer = _ByDtype(lambda dtype: _kind(dtype) in ("i", "u"))
-_unsigned = _ByDtype(lambda dtype: _kind(dtype) == "u")
-_bool = _ByDtype(lambda dtype: _kind(dtype) == "b")
-_tangent = _ByDtype(lambda dtype: dtype if _kind(dtype) in ("f", "c") else float0)
-
-
+@_by_dtype
 def is_inexact(dtype: DType) -> bool:
     """Whether a dtype is floating-point or complex.
 
     >>> is_inexact(np.dtype("float32")), is_inexact(np.dtype("int32"))
     (True, False)
     """
-    return _inexact[dtype]
+    return _kind(dtype) in ("f", "c")
 
 
+@_by_dtype
 def is_float(dtype: DType) -> bool:
     """Whether a dtype is real floating-point.
 
     >>> is_float(np.dtype("float32")), is_float(np.dtype("complex64"))
     (True, False)
     """
-    return _float[dtype]
+    return _kind(dtype) == "f"
 
 
+@_by_dtype
 def is_complex(dtype: DType) -> bool:
     """Whether a dtype is complex.
 
     >>> is_complex(np.dtype("float32")), is_complex(np.dtype("complex64"))
     (False, True)
     """
-    return _complex[dtype]
+    return _kind(dtype) == "c"
 
 
+@_by_dtype
 def is_integer(dtype: DType) -> bool:
     """Whether a dtype is an integer, signed or unsigned; booleans are not.
 
     >>> is_integer(np.dtype("uint8")), is_integer(np.dtype("bool"))
     (True, False)
     """
-    return _integer[dtype]
+    return _kind(dtype) in ("i", "u")
 
 
+@_by_dtype
 def is_unsigned(dtype: DType) -> bool:
     """Whether a dtype is an integer without a sign.
 
     >>> is_unsigned(np.dtype("uint8")), is_unsigned(np.dtype("int8"))
     (True, False)
     """
-    return _unsigned[dtype]
+    return _kind(dtype) == "u"
 
 
+@_by_dtype
 def is_bool(dtype: DType) -> bool:
     """Whether a dtype is boolean.
 
     >>> is_bool(np.dtype("bool")), is_bool(np.dtype("uint8"))
     (True, False)
     """
-    return _bool[dtype]
+    return _kind(dtype) == "b"
 
 
+@_by_dtype
 def tangent_dtype(dtype: DType) -> DType:
     """The dtype of the tangents of values of ``dtype``: itself if it is inexact, else ``float0``.
 
     >>> tangent_dtype(np.dtype("float32")), tangent_dtype(np.dtype("int32")) == float0
     (dtype('float32'), True)
     """
-    return _tangent[dtype]
+    return dtype if is_inexact(dtype) else float0
 
 
-def _short_name(dtype: DType) -> str:
-    kind, name = _kind(dtype), dtype.name
-    if kind in ("i", "u", "f", "c") and not name.startswith("bfloat"):
-        return kind + name.lstrip("abcdefghijklmnopqrstuvwxyz")
-    return {"0": "float0", "k": "key<fry>", "f": "bf16"}.get(kind, name)
-
-
-_short_names = _ByDtype(_short_name)
-
-
+@_by_dtype
 def short_name(dtype: DType) -> str:
     """The name of a dtype in printed programs.
 
     >>> short_name(np.dtype("float32")), short_name(np.dtype("bool")), short_name(key_dtype)
     ('f32', 'bool', 'key<fry>')
     """
-    return _short_names[dtype]
+    kind, name = _kind(dtype), dtype.name
+    if kind in ("i", "u", "f", "c") and not name.startswith("bfloat"):
+        return kind + name.lstrip("abcdefghijklmnopqrstuvwxyz")
+    return {"0": "float0", "k": "key<fry>", "f": "bf16"}.get(kind, name)
 
 
-_names = _ByDtype(lambda dtype: _short_name(dtype) if _kind(dtype) in ("0", "k") else dtype.name)
-
-
+@_by_dtype
 def dtype_name(dtype: DType) -> str:
     """The name of a dtype for users to read.
 
     >>> dtype_name(np.dtype("float32")), dtype_name(key_dtype)
     ('float32', 'key<fry>')
     """
-    return _names[dtype]
+    return short_name(dtype) if _kind(dtype) in ("0", "k") else dtype.name
 
 
 # Canonical dtypes
@@ -209,22 +196,10 @@ def dtype_name(dtype: DType) -> str:
 _NARROWED = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 _narrow: dict[Any, DType] = {}
 _wide: dict[Any, DType] = {}
-_ABSTRACT = frozenset(
-    (
-        np.generic,
-        np.number,
-        np.integer,
-        np.signedinteger,
-        np.unsignedinteger,
-        np.inexact,
-        np.floating,
-        np.complexfloating,
-        np.flexible,
-        np.character,
-        extended,
-        prng_key,
-    )
-)
+_ABSTRACT = frozenset((
+    np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact, np.floating,
+    np.complexfloating, np.flexible, np.character, extended, prng_key,
+))  # fmt: skip
 _VOCABULARY = (
     "there are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, complex64, "
     "complex128 and the narrow types of ml_dtypes (float8_e4m3fn, int4, ...)"
@@ -263,8 +238,8 @@ def _canonicalize(dtype: Any, x64: bool) -> DType:
     parsed = _parse(dtype)
     kind = _kind(parsed)
     if not kind:
-        quoted = parsed.name if dtype is parsed else repr(dtype)
-        raise DtypeError(f"dtype {quoted} is not supported; {_VOCABULARY}")
+        name = parsed.name if dtype is parsed else repr(dtype)
+        raise DtypeError(f"dtype {name} is not supported; {_VOCABULARY}")
     if parsed.name in _SMALL_INTEGERS:
         while _before_small_integers:
             _before_small_integers.pop()()
@@ -318,15 +293,6 @@ def default_int() -> DType:
     return scalar_dtype(int)
 
 
-def default_complex() -> DType:
-    """The dtype of a Python complex number.
-
-    >>> default_complex()
-    dtype('complex64')
-    """
-    return scalar_dtype(complex)
-
-
 # Dtypes of values
 
 python_scalar_kind: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
@@ -373,13 +339,13 @@ def dtype_and_weak(value: Any) -> tuple[DType, bool]:
         try:
             return canonicalize_dtype(dtype), False
         except DtypeError as error:
-            raise OperandError(f"{_quote(value)} is not an array of numbers: its dtype is {dtype}") from error
+            raise OperandError(f"{quoted(value)} is not an array of numbers: its dtype is {dtype}") from error
     if isinstance(dtype, np.dtype):
         return dtype, False
     for base in (bool, int, float, complex):
         if isinstance(value, base):  # an IntEnum, say
             return scalar_dtype(base), base is not bool
-    raise OperandError(f"expected an array or a number, got {_quote(value)} of type {kind.__name__}")
+    raise OperandError(f"expected an array or a number, got {quoted(value)} of type {kind.__name__}")
 
 
 def dtype_of(value: Any) -> DType:
@@ -392,11 +358,6 @@ def dtype_of(value: Any) -> DType:
     dtype('int8')
     """
     return dtype_and_weak(value)[0]
-
-
-def _quote(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 # Promotion. An arrow goes from a type to those next above it; "i*", "f*" and "c*" are Python's numbers. The
@@ -421,13 +382,10 @@ _ABOVE: dict[str, tuple[str, ...]] = {
     "c*": ("complex64",),
     "complex64": ("complex128",),
 }
-_FLOATS = ("bfloat16", "float16", "float32", "float64", *_SMALL_FLOATS)
-_COMPLEX = ("complex64", "complex128")
-_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", *_SMALL_INTEGERS)
 _ABOVE_STRICT: dict[str, tuple[str, ...]] = {
-    "i*": ("f*", *_INTEGERS),
-    "f*": ("c*", *_FLOATS),
-    "c*": _COMPLEX,
+    "i*": ("f*", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", *_SMALL_INTEGERS),
+    "f*": ("c*", "bfloat16", "float16", "float32", "float64", *_SMALL_FLOATS),
+    "c*": ("complex64", "complex128"),
 }
 _WEAK_TYPES: dict[str, type] = {"i*": int, "f*": float, "c*": complex}
 
@@ -465,13 +423,6 @@ def _promote(operands: tuple[tuple[DType, bool], ...], x64: bool, mode: str) -> 
     if joined in _WEAK_TYPES:
         return _canonicalize(_WEAK_TYPES[joined], x64), True
     return _canonicalize(joined, x64), all_weak
-
-
-@lru_cache(maxsize=4096)
-def _promote_pair(
-    first: DType, first_weak: bool, second: DType, second_weak: bool, x64: bool, mode: str
-) -> tuple[DType, bool]:
-    return _promote(((first, first_weak), (second, second_weak)), x64, mode)
 
 
 def _as_operand(argument: Any) -> tuple[DType, bool]:
@@ -543,16 +494,6 @@ def common_dtype(*args: Any) -> DType:
 # Related dtypes
 
 
-@lru_cache(maxsize=256)
-def _to_inexact(dtype: DType, x64: bool) -> DType:
-    kind = _kind(dtype)
-    if kind in ("f", "c"):
-        return dtype
-    if kind not in ("b", "i", "u"):
-        raise DtypeError(f"expected a dtype of numbers, got {short_name(dtype)}")
-    return _canonicalize("float64" if dtype.itemsize == 8 else "float32", x64)
-
-
 def to_inexact(dtype: DType) -> DType:
     """The dtype of a function such as the sine on values of ``dtype``: itself, or the float that fits.
 
@@ -562,15 +503,12 @@ def to_inexact(dtype: DType) -> DType:
     >>> to_inexact(np.dtype("int32")), to_inexact(np.dtype("float16"))
     (dtype('float32'), dtype('float16'))
     """
-    return _to_inexact(dtype, config.enable_x64)
-
-
-@lru_cache(maxsize=256)
-def _to_complex(dtype: DType, x64: bool) -> DType:
-    inexact = _to_inexact(dtype, x64)
-    if _kind(inexact) == "c":
-        return inexact
-    return np.dtype("complex128" if inexact.itemsize == 8 else "complex64")
+    kind = _kind(dtype)
+    if kind in ("f", "c"):
+        return dtype
+    if kind not in ("b", "i", "u"):
+        raise DtypeError(f"expected a dtype of numbers, got {short_name(dtype)}")
+    return canonicalize_dtype("float64" if dtype.itemsize == 8 else "float32")
 
 
 def to_complex(dtype: DType) -> DType:
@@ -579,19 +517,19 @@ def to_complex(dtype: DType) -> DType:
     >>> to_complex(np.dtype("float32")), to_complex(np.dtype("float16"))
     (dtype('complex64'), dtype('complex64'))
     """
-    return _to_complex(dtype, config.enable_x64)
+    if is_complex(dtype):
+        return dtype
+    return np.dtype(np.complex128 if to_inexact(dtype).itemsize == 8 else np.complex64)
 
 
-_real = _ByDtype(lambda dtype: np.dtype(f"float{dtype.itemsize * 4}") if _kind(dtype) == "c" else dtype)
-
-
+@_by_dtype
 def to_real(dtype: DType) -> DType:
     """The dtype of the real part of values of ``dtype``.
 
     >>> to_real(np.dtype("complex64")), to_real(np.dtype("float16"))
     (dtype('float32'), dtype('float16'))
     """
-    return _real[dtype]
+    return np.dtype(f"float{dtype.itemsize * 4}") if is_complex(dtype) else dtype
 
 
 @lru_cache(maxsize=1024)
@@ -617,16 +555,15 @@ def integer_for(a: DType, b: DType) -> DType | None:
     return _integer_for(a, b, config.enable_x64)
 
 
-_limits = _ByDtype(lambda dtype: (int(iinfo(dtype).min), int(iinfo(dtype).max)))
-
-
+@_by_dtype
 def limits(dtype: DType) -> tuple[int, int]:
     """The least and the greatest value of an integer dtype.
 
     >>> limits(np.dtype("int8"))
     (-128, 127)
     """
-    return _limits[dtype]
+    info = iinfo(dtype)
+    return int(info.min), int(info.max)
 
 
 def holds(dtype: DType, number: int) -> bool:
@@ -635,7 +572,7 @@ def holds(dtype: DType, number: int) -> bool:
     >>> holds(np.dtype("uint8"), 255), holds(np.dtype("uint8"), -1)
     (True, False)
     """
-    low, high = _limits[dtype]
+    low, high = limits(dtype)
     return low <= number <= high
 
 
@@ -705,13 +642,18 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         return any(isdtype(dtype, one) for one in kind)
     parsed = _parse(dtype)
     if isinstance(kind, str) and kind in _KINDS:
-        return _kinds[parsed] in tuple(_KINDS[kind])
+        return _kind(parsed) in tuple(_KINDS[kind])
     try:
         return parsed == _parse(kind)
     except DtypeError as error:
         raise ArgumentError(
             f"isdtype: there is no kind or dtype {kind!r}; the kinds are {', '.join(_KINDS)}"
         ) from error
+
+
+def _library(dtype: DType) -> Any:
+    """The module that has a dtype."""
+    return imported("ml_dtypes") if dtype.name in _EXTENDED else np
 
 
 def finfo(dtype: Any) -> Any:
@@ -727,11 +669,9 @@ def finfo(dtype: Any) -> Any:
     (np.float32(1.1920929e-07), 16)
     """
     parsed = _parse(dtype)
-    if _kinds[parsed] not in ("f", "c"):
+    if not is_inexact(parsed):
         raise DtypeError(f"finfo takes a floating-point or complex dtype, got {dtype!r}")
-    if parsed.name in _EXTENDED:
-        return _ml_dtypes().finfo(parsed)
-    return np.finfo(parsed)
+    return _library(parsed).finfo(parsed)
 
 
 def iinfo(dtype: Any) -> Any:
@@ -747,30 +687,21 @@ def iinfo(dtype: Any) -> Any:
     (127, 7)
     """
     parsed = _parse(dtype)
-    if _kinds[parsed] not in ("i", "u"):
+    if not is_integer(parsed):
         raise DtypeError(f"iinfo takes an integer dtype, got {dtype!r}")
-    if parsed.name in _EXTENDED:
-        return _ml_dtypes().iinfo(parsed)
-    return np.iinfo(parsed)
+    return _library(parsed).iinfo(parsed)
 
 
-def _itemsize_bits(dtype: DType) -> int:
-    kind = _kinds[dtype]
-    if dtype.name in _EXTENDED and kind in "iuf":
-        return int((iinfo if kind in "iu" else finfo)(dtype).bits)
-    return dtype.itemsize * 8
-
-
-_bits = _ByDtype(_itemsize_bits)
-
-
+@_by_dtype
 def itemsize_bits(dtype: Any) -> int:
     """The number of bits of an element.
 
     >>> itemsize_bits("float32"), itemsize_bits("int4"), itemsize_bits(bool)
     (32, 4, 8)
     """
-    return _bits[dtype]
+    if dtype.name in _EXTENDED:
+        return int((iinfo if is_integer(dtype) else finfo)(dtype).bits)
+    return int(dtype.itemsize * 8)
 
 
 def scalar_type_of(value: Any) -> type:
@@ -782,8 +713,8 @@ def scalar_type_of(value: Any) -> type:
     >>> scalar_type_of(np.ones(3, "uint8"))
     <class 'int'>
     """
-    kind = _kinds[dtype_of(value)]
+    kind = _kind(dtype_of(value)).replace("u", "i")
     for scalar, letter in python_scalar_kind.items():
-        if letter == kind.replace("u", "i"):
+        if letter == kind:
             return scalar
-    raise OperandError(f"{_quote(value)} is not an array of numbers")
+    raise OperandError(f"{quoted(value)} is not an array of numbers")

@@ -12,7 +12,7 @@ PullbackError
 ├── MissingRuleError (NotImplementedError)   a primitive lacks the rule that is needed
 ├── NotLinearError (TypeError, NotImplementedError)   transposition of a function that is not linear
 ├── NotDifferentiableError (TypeError)       inputs or outputs that cannot be differentiated
-├── CustomRuleError (TypeError)              a rule of the user's that gives something else than it must
+├── CustomRuleError (TypeError)              a rule of the user's that returns something else than it must
 │   └── ClosedOverError (UnexpectedTracerError)  it closes over a value that it must be given as an argument
 ├── MissingCustomRuleError (AttributeError)  a function called before its rules were given
 ├── TangentMismatchError (TypeError, ValueError)   (co)tangents of another tree, shape or dtype
@@ -105,7 +105,7 @@ class NotDifferentiableError(PullbackError, TypeError):
 
 
 class CustomRuleError(PullbackError, TypeError):
-    """A user's rule gave something else than it must."""
+    """A user's rule returned something else than it must."""
 
 
 class ClosedOverError(CustomRuleError, UnexpectedTracerError):
@@ -229,11 +229,11 @@ class RendererError(PullbackError, RuntimeError):
 
 
 class CallbackError(PullbackError, ValueError, NotImplementedError):
-    """A Python function called from a program gave other results than declared, or was differentiated or mapped."""
+    """A Python function called from a program returned other results than declared, or was differentiated or mapped."""
 
 
 class NonFiniteError(PullbackError, FloatingPointError):
-    """An operation gave a NaN or an infinity while ``debug_nans`` or ``debug_infs`` was on."""
+    """An operation returned a NaN or an infinity while ``debug_nans`` or ``debug_infs`` was on."""
 
 
 class ProfilerError(PullbackError, RuntimeError):

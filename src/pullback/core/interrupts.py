@@ -53,7 +53,8 @@ def uninterrupted(work: Callable[[], T]) -> T:
                 _thread.start_new_thread(run, ())
             running.acquire()
         except BaseException as error:
-            if not first.locked() and _no_threads(error):
+            no_threads = isinstance(error, RuntimeError) and "new thread" in str(error)
+            if not first.locked() and no_threads:  # there are too many, or the interpreter is about to end
                 return work()
             signalled = signalled or error
     result, failure = outcome.pop()
@@ -75,8 +76,3 @@ def imported(name: str) -> Any:
       ImportError: it is not installed.
     """
     return uninterrupted(lambda: importlib.import_module(name))
-
-
-def _no_threads(error: BaseException) -> bool:
-    """Whether an error says that no thread can be started: there are too many, or the interpreter is about to end."""
-    return isinstance(error, RuntimeError) and "new thread" in str(error)

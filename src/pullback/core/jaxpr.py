@@ -48,30 +48,19 @@ class SourceInfo:
     """Where an equation was written.
 
     Attributes:
-      location: the instruction in the user's program, or None where that is not known.
+      location: the instruction in the user's program; it and the following are None where that is not known.
+      file_name, function_name, line: its file, its function, and its line in the file.
       name_stack: the named scopes that it is in, separated by slashes.
     """
 
-    __slots__ = ("location", "name_stack")
+    __slots__ = ("file_name", "function_name", "line", "location", "name_stack")
 
     def __init__(self, location: source.Location | None, scope: source.Scope | None) -> None:
         self.location = location
-        self.name_stack = scope.label("").removesuffix("/") if scope is not None else ""
-
-    @property
-    def file_name(self) -> str | None:
-        """The file, None where it is not known."""
-        return None if self.location is None else self.location[0].co_filename
-
-    @property
-    def line(self) -> int | None:
-        """The line in the file, None where it is not known."""
-        return None if self.location is None else source.line_number(self.location)
-
-    @property
-    def function_name(self) -> str | None:
-        """The function, None where it is not known."""
-        return None if self.location is None else self.location[0].co_name
+        self.file_name = location[0].co_filename if location else None
+        self.function_name = location[0].co_name if location else None
+        self.line = source.line_number(location) if location else None
+        self.name_stack = scope.label("").removesuffix("/") if scope else ""
 
     def __repr__(self) -> str:
         return source.describe(self.location)
@@ -130,13 +119,13 @@ class Eqn:
 
     @property
     def effects(self) -> frozenset[str]:
-        """The names of the operations, in it and in its programs, that do more than to give results."""
+        """The names of the operations, in it and in its programs, that do more than to return results."""
         own = {self.primitive.name} if self.primitive.effect else set()
         return frozenset(own.union(*(jaxpr.effects for jaxpr in subjaxprs(self))))
 
     @property
     def effect(self) -> bool:
-        """Whether it does more than to give results, so that it must run exactly once, needed or not."""
+        """Whether it does more than to return results, so that it must run exactly once, needed or not."""
         return self.primitive.effect or any(jaxpr.effect for jaxpr in subjaxprs(self))
 
 
@@ -146,11 +135,11 @@ class Jaxpr:
     Treat it as immutable: transformations of jaxprs are cached by the jaxpr that they were given.
     """
 
-    __slots__ = ("__weakref__", "_axes", "_checked", "_effect", "constvars", "eqns", "invars", "outvars")
+    __slots__ = ("__weakref__", "_axes", "_checked", "_effects", "constvars", "eqns", "invars", "outvars")
 
     _axes: frozenset[Any]
     _checked: bool
-    _effect: bool
+    _effects: frozenset[str]
 
     def __init__(
         self, constvars: Sequence[Var], invars: Sequence[Var], eqns: Sequence[Eqn], outvars: Sequence[Atom]
@@ -162,17 +151,8 @@ class Jaxpr:
 
     @property
     def effect(self) -> bool:
-        """Whether it does more than to give results."""
-        try:
-            return self._effect
-        except AttributeError:
-            pass
-        self._effect = False
-        for eqn in self.eqns:
-            if eqn.primitive.effect or (eqn.params and eqn.effect):
-                self._effect = True
-                break
-        return self._effect
+        """Whether it does more than to return results."""
+        return bool(self.effects)
 
     @property
     def axes(self) -> frozenset[Any]:
@@ -185,8 +165,11 @@ class Jaxpr:
 
     @property
     def effects(self) -> frozenset[str]:
-        """The names of its operations that do more than to give results."""
-        return frozenset[str]().union(*(eqn.effects for eqn in self.eqns if eqn.effect))
+        """The names of its operations that do more than to return results."""
+        if not hasattr(self, "_effects"):
+            eqns = [eqn for eqn in self.eqns if eqn.primitive.effect or (eqn.params and eqn.effect)]
+            self._effects = frozenset[str]().union(*(eqn.effects for eqn in eqns))
+        return self._effects
 
     @property
     def in_avals(self) -> list[ShapedArray]:
@@ -244,10 +227,7 @@ class ClosedJaxpr:
     def out_avals(self) -> list[ShapedArray]:
         return list(map(aval_of, self.jaxpr.outvars))
 
-    @property
-    def eqns(self) -> list[Eqn]:
-        return self.jaxpr.eqns
-
+    eqns = property(lambda self: self.jaxpr.eqns)
     literals = property(lambda self: self.consts)
     constvars = property(lambda self: self.jaxpr.constvars)
     invars = property(lambda self: self.jaxpr.invars)
@@ -270,10 +250,7 @@ class ClosedJaxpr:
 
 def positions(values: Iterable[Any]) -> dict[Any, int]:
     """The index of each value's first occurrence: ``a, b, a`` -> ``{a: 0, b: 1}``. Looking up is not a search."""
-    found: dict[Any, int] = {}
-    for i, value in enumerate(values):
-        found.setdefault(value, i)
-    return found
+    return {value: i for i, value in reversed(list(enumerate(values)))}
 
 
 def appended(values: Sequence[Any], others: Iterable[Any]) -> list[Any]:
@@ -311,7 +288,7 @@ def _programs(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Any:
-    """The abstract result (a list where there are several) of a primitive, with weak types and varying axes."""
+    """The abstract result (a list where there are several) of a primitive, with weak types."""
     rule = primitive.abstract_eval_rule
     if rule is None:
         raise missing_rule(primitive, "abstract_eval", "tracing")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from pullback.core import source
 from pullback.core.errors import JaxprError, PullbackError
@@ -11,26 +10,32 @@ from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, infer, subja
 from pullback.core.trace import missing_rule
 
 
-def _typing_errors(eqn: Eqn) -> Iterator[str]:
-    """The typing rules of an equation, each with what it found."""
+def _broken(where: Eqn | str, rule: str) -> JaxprError:
+    """The error for a list of a program, or an equation, that breaks a rule."""
+    if isinstance(where, Eqn):
+        where = f"the equation `{where}` from {source.describe(where.made_at)}"
+    return JaxprError(f"{where} {rule}")
+
+
+def _check_types(eqn: Eqn) -> None:
+    """The typing rules of an equation."""
     primitive = eqn.primitive
     if primitive.abstract_eval_rule is None:
         raise missing_rule(primitive, "abstract_eval", "the jaxpr checker")
     try:
         found = infer(primitive, [a.aval for a in eqn.invars], eqn.params)
     except (PullbackError, TypeError, ValueError) as error:
-        yield f"does not fit its operands: {error}"
-        return
+        raise _broken(eqn, f"does not fit its operands: {error}") from None
     expected = found if isinstance(found, list) else [found]
     if len(expected) != len(eqn.outvars):
-        yield f"binds {len(eqn.outvars)} variables, but has {len(expected)} results"
-    for var, aval in zip(eqn.outvars, expected, strict=False):
+        raise _broken(eqn, f"binds {len(eqn.outvars)} variables, but has {len(expected)} results")
+    for var, aval in zip(eqn.outvars, expected, strict=True):
         if var.aval.shape != aval.shape or var.aval.dtype != aval.dtype:
-            yield f"binds a variable of type {var.aval} to a result of type {aval}"
+            raise _broken(eqn, f"binds a variable of type {var.aval} to a result of type {aval}")
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *, anew: bool = True) -> None:
-    """Check that every variable is bound once, before it is used, and has the type that its equation gives it.
+    """Check that every variable is bound once, before it is used, and has the type that its equation returns.
 
     Args:
       jaxpr: the program.
@@ -49,31 +54,24 @@ def _check(jaxpr: Jaxpr, seen: set[Jaxpr], anew: bool) -> None:
     seen.add(jaxpr)
     bound: set[Var] = set()
 
-    def bind(variables: Sequence[Var], what: Callable[[], str]) -> None:
+    def bind(variables: Sequence[Var], where: Eqn | str) -> None:
         for v in variables:
             if v in bound:
-                raise JaxprError(f"{what()} binds a variable that is bound already: {v}")
+                raise _broken(where, f"binds a variable that is bound already: {v}")
             bound.add(v)
 
-    def use(atoms: Sequence[Atom], what: Callable[[], str]) -> None:
+    def use(atoms: Sequence[Atom], where: Eqn | str) -> None:
         for a in atoms:
             if isinstance(a, Var) and a not in bound:
-                raise JaxprError(f"{what()} uses a variable that is not bound: {a}")
+                raise _broken(where, f"uses a variable that is not bound: {a}")
 
-    bind(jaxpr.constvars, lambda: "the list of constants")
-    bind(jaxpr.invars, lambda: "the list of inputs")
+    bind(jaxpr.constvars, "the list of constants")
+    bind(jaxpr.invars, "the list of inputs")
     for eqn in jaxpr.eqns:
-        what = partial(_called, eqn)
-        use(eqn.invars, what)
-        for message in _typing_errors(eqn):
-            raise JaxprError(f"{what()} {message}")
-        bind(eqn.outvars, what)
+        use(eqn.invars, eqn)
+        _check_types(eqn)
+        bind(eqn.outvars, eqn)
         for inner in subjaxprs(eqn):
             _check(inner, seen, anew)
-    use(jaxpr.outvars, lambda: "the list of results")
+    use(jaxpr.outvars, "the list of results")
     jaxpr._checked = True
-
-
-def _called(eqn: Eqn) -> str:
-    """An equation, for error messages: its text is as long as all programs within it."""
-    return f"the equation `{eqn}` from {source.describe(eqn.made_at)}"

@@ -67,7 +67,8 @@ def show_jaxpr(jaxpr: Any, names: VariableNames, indent: str) -> list[str]:
     for eqn in jaxpr.eqns:
         binders = " ".join(f"{names(v) if v in used else '_'}:{v.aval}" for v in eqn.outvars)
         lines += show_eqn(eqn, names, binders, indent + "    ")
-        lines[-1] += _show_origin(eqn, names)
+        if names.source_info or names.name_stack:
+            lines[-1] += _show_origin(eqn, names)
     results = ", ".join(_show_atom(a, names) for a in jaxpr.outvars)
     tail = f"in ({results + ',' if len(jaxpr.outvars) == 1 else results}) }}"
     if len(lines) == len(jaxpr.eqns) and not names.source_info:
@@ -94,18 +95,19 @@ def show_eqn(eqn: Any, names: VariableNames, binders: str, indent: str) -> list[
         return [f"{head}[{shown}]{operands}" if shown else f"{head}{operands}"]
     lines = [head + "["]
     for name, value in params.items():
-        if name in nested and isinstance(value, tuple):
-            lines.append(f"{indent}  {name}=(")
-            for item in value:
-                inner = show_jaxpr(getattr(item, "jaxpr", item), names, indent + "    ")
-                lines += [f"{indent}    {inner[0]}", *inner[1:]]
-            lines.append(f"{indent}  )")
-        elif name in nested:
-            inner = show_jaxpr(getattr(value, "jaxpr", value), names, indent + "  ")
-            lines += [f"{indent}  {name}={inner[0]}", *inner[1:]]
-        else:
+        if name not in nested:
             lines.append(f"{indent}  {name}={show_param(value)}")
+        elif isinstance(value, tuple):
+            programs = [line for item in value for line in _show_program("", item, names, indent + "    ")]
+            lines += [f"{indent}  {name}=(", *programs, f"{indent}  )"]
+        else:
+            lines += _show_program(f"{name}=", value, names, indent + "  ")
     return [*lines, f"{indent}]{operands}"]
+
+
+def _show_program(label: str, program: Any, names: VariableNames, indent: str) -> list[str]:
+    first, *others = show_jaxpr(getattr(program, "jaxpr", program), names, indent)
+    return [f"{indent}{label}{first}", *others]
 
 
 def holds_programs(value: Any) -> bool:

@@ -15,12 +15,12 @@ from pullback.core import source
 from pullback.core.array import SCALARS, resolve_weak_scalars, typeof
 from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.jaxpr import infer
-from pullback.core.trace import Primitive, Trace, Tracer, state
+from pullback.core.trace import Primitive, Rule, Trace, Tracer, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 
 
 class LinearVar:
-    """A variable of a linear program, and the operation that gives it: a program is a list of these.
+    """A variable of a linear program, and the operation that returns it: a program is a list of these.
 
     An operation of several results is an unnumbered ``LinearVar`` that lists them in ``results``.
     """
@@ -46,13 +46,9 @@ class LinearVar:
 
     @property
     def aval(self) -> ShapedArray:
-        aval = self._aval
-        if aval is None:
-            aval = self._find_aval()
-        return aval
-
-    def _find_aval(self) -> ShapedArray:
-        """Work out the type, and those that it depends on: without recursion, since a tape may be long."""
+        """The type. It is worked out with those that it depends on: without recursion, since a tape may be long."""
+        if self._aval is not None:
+            return self._aval
         waiting = [self]
         while waiting:
             var = waiting[-1]
@@ -152,19 +148,10 @@ class LinearTrace(Trace):
         if primitive.transpose_rule is None or (linear_in is not None and not _fits(linear_in, own)):
             if primitive.decomposition_rule is None:
                 raise self.not_linear(primitive)
-            outer, state.trace = state.trace, self
-            try:
-                return primitive.decomposition_rule(*args, **params)
-            finally:
-                state.trace = outer
+            return self._run(primitive.decomposition_rule, *args, **params)
         if primitive.multiple_results:
-            divide = primitive.record_rule
-            if divide is not None:
-                outer, state.trace = state.trace, self
-                try:
-                    results = divide(self, args, params)
-                finally:
-                    state.trace = outer
+            if primitive.record_rule is not None:
+                results = self._run(primitive.record_rule, self, args, params)
                 if results is not None:
                     return results
             return self._record_many(primitive, own, params)
@@ -172,6 +159,14 @@ class LinearTrace(Trace):
         self.count += 1
         self.nodes.append(var)
         return LinearTracer(self, var)
+
+    def _run(self, rule: Rule, *args: Any, **params: Any) -> Any:
+        """The results of a rule, whose operations come to this trace."""
+        outer, state.trace = state.trace, self
+        try:
+            return rule(*args, **params)
+        finally:
+            state.trace = outer
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[LinearTracer]:
         """Record an operation of several results as linear in all of its operands that are this trace's own."""
@@ -205,9 +200,6 @@ def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
                 count += 1
         return count == 1
     return all(i in linear_in for i, x in enumerate(args) if type(x) is LinearVar)
-
-
-Accumulate = Callable[[Any, Any], Any]
 
 
 class LinearProgram:
@@ -250,7 +242,7 @@ class LinearProgram:
                     env[var.index] = value
         return [ZERO if var is ZERO else env[var.index] for var in self.outputs]
 
-    def transpose(self, cotangents: Sequence[Any], add: Accumulate, consume: bool = False) -> list[Any]:
+    def transpose(self, cotangents: Sequence[Any], add: Callable[[Any, Any], Any], consume: bool = False) -> list[Any]:
         """The cotangents of the inputs, under the current trace.
 
         Args:

@@ -1,4 +1,4 @@
-"""Errors about operands name the public function that was called, also where it hands them on to others."""
+"""What errors about operands say: the value that came, and the public function that was called."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from typing import Any, TypeVar
 from pullback.core.errors import DtypeError, OperandError, ShapeError
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def quoted(value: Any) -> str:
+    """A value as errors quote it, in at most 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def named(function: F) -> F:

@@ -1,13 +1,14 @@
-"""Primitives of users' own: what their rules give is checked where they give it.
+"""Primitives of users' own: what their rules return is checked at once.
 
-The rules of Pullback's own primitives are tested, and trusted. A user's rule that gives something else than it must is
-named here, with what it gave: later it would be an error of some other operation, or a wrong number.
+The rules of Pullback's own primitives are tested, and trusted. A user's rule that returns something else than it must
+is named here, with what it returned: later it would be an error of some other operation, or a wrong number.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,107 +19,18 @@ from pullback.core.config import config
 from pullback.core.errors import CustomRuleError, MissingRuleError, OperandError
 from pullback.core.jaxpr import infer
 from pullback.core.linear import LinearTracer, LinearVar
+from pullback.core.naming import quoted
 from pullback.core.trace import Rule, Tracer, leaked
 from pullback.core.types import ZERO, ShapedArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Primitive(trace.Primitive):
-    """An operation of one's own: a name, and one rule for each thing that can be done to it.
-
-    Operands are positional, parameters are keywords (hashable, and none is called ``axis``). Each method registers a
-    rule, as a decorator; every rule is optional, and a transformation that needs one that is missing says which. What a
-    rule gives is checked. With ``multiple_results`` it gives lists: of results, tangents, positions, types.
-
-    Rules:
-      host: ``(*values, **params) -> value`` computes with NumPy, on ``np.ndarray``, NumPy scalars, and a Python number
-        beside an array.
-      shape: ``(*avals, **params) -> ShapedArray`` gives the type of the result, or raises the error for operands that
-        do not fit.
-      jvp: ``(primals, tangents, **params) -> (out, tangent)``; a tangent may be ``ZERO``, but not all that it is given.
-      tangent: ``(ans, primals, tangents) -> tangent``, the short form of it for a primitive without parameters.
-      transpose: ``(ct, *operands, **params) -> cotangents``, one for each operand, None where it is not ``LinearVar``.
-      batch: ``(axis, args, dims, **params) -> (out, dim)``; a dim is the position of the mapped axis, or None.
-      xla: ``(hlo, *operands, **params) -> value`` writes the operation with a ``Builder``.
-
-    Raises:
-      CustomRuleError: when a rule is used that gives something else than it must (a TypeError).
-      MissingRuleError: when a rule is needed that is missing (a NotImplementedError).
-
-    >>> import numpy as np
-    >>> from pullback import grad, vmap
-    >>> cube_p = Primitive("cube")
-    >>> cube = cube_p.host(lambda x: x * x * x)
-    >>> rule = cube_p.tangent(lambda ans, primals, tangents: 3 * primals[0] ** 2 * tangents[0])
-    >>> print(grad(cube_p.bind)(2.0))
-    12.0
-    >>> vmap(cube_p.bind)(np.ones(3))
-    Traceback (most recent call last):
-    pullback.core.errors.MissingRuleError: the primitive 'cube' has no batch rule, which vmap needs; register one ...
-    """
-
-    __slots__ = ()
-
-    def host(self, rule: F) -> F:
-        """Register ``rule(*values, **params) -> value``, which computes with NumPy."""
-        self.host_rule = checked_host(self, rule)
-        return rule
-
-    def abstract_eval(self, rule: F) -> F:
-        """Register ``rule(*avals, **params) -> aval``, which raises the errors for operands that do not fit."""
-        self.abstract_eval_rule = checked_abstract_eval(self, rule)
-        return rule
-
-    def jvp(self, rule: F) -> F:
-        """Register ``rule(primals, tangents, **params) -> (out, tangent_out)``; a tangent may be ``ZERO``."""
-        super().jvp(checked_jvp(self, rule))
-        return rule
-
-    def tangent(self, rule: F) -> F:
-        """Register ``rule(ans, primals, tangents) -> tangent``, for a primitive without parameters."""
-        super().tangent(checked_tangent(self, rule))
-        return rule
-
-    def transpose(self, rule: F, linear_in: str | tuple[int, ...] | None = None) -> F:
-        """Register ``rule(ct, *operands, **params) -> cotangents``; operands that are linear are ``LinearVar``.
-
-        Args:
-          rule: gives one cotangent an operand, None for those that are not linear.
-          linear_in: the positions of the operands in which the operation is linear, jointly; ``"each"`` if it is
-            linear in any one of them while the others are fixed; None if in all of them jointly.
-        """
-        super().transpose(checked_transpose(self, rule), linear_in)
-        return rule
-
-    def batch(self, rule: F) -> F:
-        """Register ``rule(axis, args, dims, **params) -> (out, dim)``; a dim is None where nothing is mapped."""
-        self.batch_rule = checked_batch(self, rule)
-        return rule
-
-    def lowering(self, rule: F) -> F:
-        """Register ``rule(hlo, *operands, **params) -> value``, which writes the operation as StableHLO."""
-        self.lowering_rule = checked_lowering(self, rule)
-        return rule
-
-    def def_impl(self, rule: F) -> F:
-        """Register ``rule(*arrays, **params) -> array``, which computes with arrays: JAX's spelling of :meth:`host`.
-
-        The arrays are Pullback's, which NumPy's functions take; the result may be an array of NumPy's.
-        """
-        self.host_rule = checked_host(self, rule, on_arrays=True)
-        return rule
-
-    def def_abstract_eval(self, rule: F) -> F:
-        """Register the rule for types: JAX's spelling of :meth:`abstract_eval`."""
-        return self.abstract_eval(rule)
-
-
-# What is said of a rule, and what it is given -------------------------------------------------------------------------
+# What is said of a rule, and what it takes ----------------------------------------------------------------------------
 
 
 class _Checks:
-    """The checks of what one rule gives, and the errors, which name it."""
+    """The checks of what one rule returns, and the errors, which name it."""
 
     __slots__ = ("kind", "primitive", "rule")
 
@@ -128,7 +40,7 @@ class _Checks:
         self.rule = rule
 
     def wrong(self, expected: str, came: str) -> CustomRuleError:
-        """The error for a rule that gave something else than it must."""
+        """The error for a rule that returned something else than it must."""
         return CustomRuleError(
             f"the {self.kind} rule of the primitive {self.primitive.name!r}, {source.describe_function(self.rule)}, "
             f"must give {expected}, but gave {came}"
@@ -142,10 +54,16 @@ class _Checks:
             raise self.wrong(expected, f"{len(given)} of them: {_show(given)}")
         return given
 
-    def pair(self, given: Any, expected: str) -> Sequence[Any]:
+    def pair(self, given: Any, form: str, what: str, check: Callable[..., tuple[Any, Any]]) -> Any:
+        """A result and ``what`` belongs to it, or a list of each, by ``check(out, other, number=None)``."""
         if not isinstance(given, (tuple, list)) or len(given) != 2:
-            raise self.wrong(f"a pair {expected}", _show(given))
-        return given
+            raise self.wrong(f"a pair {form}", _show(given))
+        if not self.primitive.multiple_results:
+            return check(*given)
+        outs = self.several(given[0], "a list of results")
+        others = self.several(given[1], f"a list of {len(outs)} {what}s, one for each result", len(outs))
+        pairs = [check(out, other, i) for i, (out, other) in enumerate(zip(outs, others, strict=True))]
+        return [out for out, _ in pairs], [other for _, other in pairs]
 
     def array(self, x: Any, what: str) -> Any:
         """An array, from one of ours or of NumPy's or from a number."""
@@ -186,7 +104,7 @@ def _name(what: str, number: int | None) -> str:
 
 
 def _show(x: Any) -> str:
-    """What a rule gave, for an error message."""
+    """What a rule returned, for an error message."""
     if isinstance(x, (tuple, list)):
         brackets = "()" if isinstance(x, tuple) else "[]"
         return f"{brackets[0]}{', '.join(map(_show, x))}{brackets[1]}"
@@ -194,8 +112,7 @@ def _show(x: Any) -> str:
         return str(typeof(x))
     if isinstance(x, np.ndarray):
         return f"an np.ndarray of shape {x.shape} and dtype {x.dtype}"
-    text = repr(x)
-    return f"{text if len(text) <= 60 else text[:57] + '...'} of type {type(x).__name__}" if x is not None else text
+    return "None" if x is None else f"{quoted(x)} of type {type(x).__name__}"
 
 
 def settled(operands: Sequence[Any]) -> Sequence[Any]:
@@ -228,7 +145,7 @@ def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False
     Args:
       primitive: whose rule it is.
       rule: the user's function.
-      on_arrays: whether it computes with Pullback's arrays, and may keep what it gives and write to it.
+      on_arrays: whether it computes with Pullback's arrays, and may keep what it returns and write to it.
     """
     checks = _Checks(primitive, "evaluation", rule)
 
@@ -289,25 +206,19 @@ def checked_abstract_eval(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_jvp(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """A jvp rule that gives a pair whose tangents fit the results."""
+    """A jvp rule that returns a pair whose tangents fit the results."""
     checks = _Checks(primitive, "jvp", rule)
 
     def checked(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         primals = settled(primals)
         _tell_types(primals, tangents)
-        out, tangent = checks.pair(rule(primals, tangents, **params), "(out, tangent)")
-        if not primitive.multiple_results:
-            return checks.with_tangent(out, tangent)
-        outs = checks.several(out, "a list of results")
-        given = checks.several(tangent, f"a list of {len(outs)} tangents, one for each result", len(outs))
-        pairs = [checks.with_tangent(o, t, i) for i, (o, t) in enumerate(zip(outs, given, strict=True))]
-        return [o for o, _ in pairs], [t for _, t in pairs]
+        return checks.pair(rule(primals, tangents, **params), "(out, tangent)", "tangent", checks.with_tangent)
 
     return checked
 
 
 def checked_tangent(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """The short form of a jvp rule, which gives a tangent that fits the result."""
+    """The short form of a jvp rule, which returns a tangent that fits the result."""
     checks = _Checks(primitive, "tangent", rule)
 
     def checked(ans: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -319,7 +230,7 @@ def checked_tangent(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_transpose(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """A transpose rule that gives a cotangent for each operand, which fits it."""
+    """A transpose rule that returns a cotangent for each operand, which fits it."""
     checks = _Checks(primitive, "transpose", rule)
 
     def cotangent(i: int, operand: Any, ct: Any) -> Any:
@@ -339,7 +250,7 @@ def checked_transpose(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_batch(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """A batch rule that gives a pair of which the second says where the mapped axis is in the first."""
+    """A batch rule that returns a pair of which the second says where the mapped axis is in the first."""
     checks = _Checks(primitive, "batch", rule)
 
     def mapped(size: int, out: Any, dim: Any, number: int | None = None) -> tuple[Any, int | None]:
@@ -357,19 +268,15 @@ def checked_batch(primitive: trace.Primitive, rule: Rule) -> Rule:
         return out, dim
 
     def checked(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
-        out, dim = checks.pair(rule(axis, settled(args), dims, **params), "(out, dim)")
-        if not primitive.multiple_results:
-            return mapped(axis.size, out, dim)
-        outs = checks.several(out, "a list of results")
-        given = checks.several(dim, f"a list of {len(outs)} positions, one for each result", len(outs))
-        pairs = [mapped(axis.size, o, d, i) for i, (o, d) in enumerate(zip(outs, given, strict=True))]
-        return [o for o, _ in pairs], [d for _, d in pairs]
+        return checks.pair(
+            rule(axis, settled(args), dims, **params), "(out, dim)", "position", partial(mapped, axis.size)
+        )
 
     return checked
 
 
 def checked_lowering(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """A lowering rule that gives values of the types that the abstract evaluation rule says."""
+    """A lowering rule that returns values of the types that the abstract evaluation rule says."""
     checks = _Checks(primitive, "lowering", rule)
 
     def check(value: Any, aval: ShapedArray, what: str) -> None:
@@ -391,3 +298,74 @@ def checked_lowering(primitive: trace.Primitive, rule: Rule) -> Rule:
         return outs
 
     return checked
+
+
+# Users' primitives ----------------------------------------------------------------------------------------------------
+
+
+def _checked(register: F, check: Callable[[trace.Primitive, Rule], Rule]) -> F:
+    """A method that registers a rule, for the rule with its check around it."""
+
+    @wraps(register)
+    def register_checked(primitive: trace.Primitive, rule: Rule, *args: Any, **kwargs: Any) -> Rule:
+        register(primitive, check(primitive, rule), *args, **kwargs)
+        return rule
+
+    return register_checked  # type: ignore[return-value]
+
+
+class Primitive(trace.Primitive):
+    """An operation of one's own: a name, and one rule for each thing that can be done to it.
+
+    Operands are positional, parameters are keywords (hashable, and none is called ``axis``). Each method registers a
+    rule, as a decorator; every rule is optional, and a transformation that needs one that is missing says which. What a
+    rule returns is checked. With ``multiple_results`` it returns lists: of results, tangents, positions, types.
+
+    Rules:
+      host: ``(*values, **params) -> value`` computes with NumPy, on ``np.ndarray``, NumPy scalars, and a Python number
+        beside an array.
+      abstract_eval: ``(*avals, **params) -> ShapedArray`` returns the type of the result, or raises the error for
+        operands that do not fit.
+      jvp: ``(primals, tangents, **params) -> (out, tangent)``; a tangent may be ``ZERO``, but not all that it is given.
+      tangent: ``(ans, primals, tangents) -> tangent``, the short form of it for a primitive without parameters.
+      transpose: ``(ct, *operands, **params) -> cotangents``, one for each operand, None where it is not ``LinearVar``.
+      batch: ``(axis, args, dims, **params) -> (out, dim)``; a dim is the position of the mapped axis, or None.
+      lowering: ``(hlo, *operands, **params) -> value`` writes the operation with a ``Builder``.
+
+    Raises:
+      CustomRuleError: when a rule is used that returns something else than it must (a TypeError).
+      MissingRuleError: when a rule is needed that is missing (a NotImplementedError).
+
+    >>> import numpy as np
+    >>> from pullback import grad, vmap
+    >>> cube_p = Primitive("cube")
+    >>> cube = cube_p.host(lambda x: x * x * x)
+    >>> rule = cube_p.tangent(lambda ans, primals, tangents: 3 * primals[0] ** 2 * tangents[0])
+    >>> print(grad(cube_p.bind)(2.0))
+    12.0
+    >>> vmap(cube_p.bind)(np.ones(3))
+    Traceback (most recent call last):
+    pullback.core.errors.MissingRuleError: the primitive 'cube' has no batch rule, which vmap needs; register one ...
+    """
+
+    __slots__ = ()
+
+    host = _checked(trace.Primitive.host, checked_host)
+    abstract_eval = _checked(trace.Primitive.abstract_eval, checked_abstract_eval)
+    jvp = _checked(trace.Primitive.jvp, checked_jvp)
+    tangent = _checked(trace.Primitive.tangent, checked_tangent)
+    transpose = _checked(trace.Primitive.transpose, checked_transpose)
+    batch = _checked(trace.Primitive.batch, checked_batch)
+    lowering = _checked(trace.Primitive.lowering, checked_lowering)
+
+    def def_impl(self, rule: F) -> F:
+        """Register ``rule(*arrays, **params) -> array``, which computes with arrays: JAX's spelling of :meth:`host`.
+
+        The arrays are Pullback's, which NumPy's functions take; the result may be an array of NumPy's.
+        """
+        self.host_rule = checked_host(self, rule, on_arrays=True)
+        return rule
+
+    def def_abstract_eval(self, rule: F) -> F:
+        """Register the rule for types: JAX's spelling of :meth:`abstract_eval`."""
+        return self.abstract_eval(rule)

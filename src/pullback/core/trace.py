@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import importlib
 import re
 import sys
 import threading
@@ -273,10 +272,12 @@ class Primitive:
 
     def __reduce__(self) -> Any:
         """By reference, as functions are pickled: rules and tables know a primitive by its identity."""
+        import pkgutil
+
         for module, contents in list(sys.modules.items()):
             for name, value in list(getattr(contents, "__dict__", {}).items()):
                 if value is self:
-                    return _attribute, (module, name)
+                    return pkgutil.resolve_name, (f"{module}:{name}",)
         raise TypeError(f"the primitive {self.name!r} cannot be pickled, for no module has it as an attribute")
 
     def __copy__(self) -> Primitive:
@@ -284,10 +285,6 @@ class Primitive:
 
     def __deepcopy__(self, memo: Any) -> Primitive:
         return self
-
-
-def _attribute(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)
 
 
 def missing_rule(primitive: Primitive, rule: str, need: str) -> MissingRuleError:
@@ -625,7 +622,7 @@ def _fit_scalars(values: list[Any]) -> None:
 
 
 def explain(error: Exception, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Exception:
-    """The error of the abstract evaluation rule for these operands, or else the error that NumPy gave."""
+    """The error of the abstract evaluation rule for these operands, or else NumPy's own."""
     if isinstance(error, PullbackError):
         return error
     if primitive.host_rule is None:

@@ -15,75 +15,30 @@ from typing import TYPE_CHECKING, Any
 
 from pullback.core import tree_nodes as nodes
 from pullback.core.errors import ArgumentError
-from pullback.core.tree_nodes import (
-    NAMESPACE,
-    DictKey,
-    FlattenedIndexKey,
-    GetAttrKey,
-    KeyEntry,
-    KeyPath,
-    SequenceKey,
-    flatten_one_level,
-    flatten_one_level_with_keys,
-    is_tree_node,
-    keyed_children,
-    keystr,
-    leaf_types,
-    native_flatten,
-    optree,
-    register_dataclass,
-    register_leaf_type,
-    register_pytree_node,
-    register_pytree_node_class,
-    register_pytree_with_keys,
-    register_pytree_with_keys_class,
-    register_static,
-)
+from pullback.core.tree_nodes import NAMESPACE, keyed_children, native_flatten, optree
+from pullback.core.tree_nodes import DictKey as DictKey
+from pullback.core.tree_nodes import FlattenedIndexKey as FlattenedIndexKey
+from pullback.core.tree_nodes import GetAttrKey as GetAttrKey
+from pullback.core.tree_nodes import KeyEntry as KeyEntry
+from pullback.core.tree_nodes import KeyPath as KeyPath
+from pullback.core.tree_nodes import SequenceKey as SequenceKey
+from pullback.core.tree_nodes import flatten_one_level as flatten_one_level
+from pullback.core.tree_nodes import flatten_one_level_with_keys as flatten_one_level_with_keys
+from pullback.core.tree_nodes import is_tree_node as is_tree_node
+from pullback.core.tree_nodes import keystr as keystr
+from pullback.core.tree_nodes import leaf_types as leaf_types
+from pullback.core.tree_nodes import register_dataclass as register_dataclass
+from pullback.core.tree_nodes import register_leaf_type as register_leaf_type
+from pullback.core.tree_nodes import register_pytree_node as register_pytree_node
+from pullback.core.tree_nodes import register_pytree_node_class as register_pytree_node_class
+from pullback.core.tree_nodes import register_pytree_with_keys as register_pytree_with_keys
+from pullback.core.tree_nodes import register_pytree_with_keys_class as register_pytree_with_keys_class
+from pullback.core.tree_nodes import register_static as register_static
 
 if TYPE_CHECKING:
-    from optree import PyTreeSpec as PyTreeDef
+    from optree import PyTreeSpec
 
-__all__ = [
-    "DictKey",
-    "FlattenedIndexKey",
-    "GetAttrKey",
-    "IsLeaf",
-    "KeyEntry",
-    "KeyPath",
-    "Partial",
-    "PyTreeDef",
-    "SequenceKey",
-    "all",
-    "all_leaves",
-    "broadcast",
-    "broadcast_prefix",
-    "flatten",
-    "flatten_one_level",
-    "flatten_one_level_with_keys",
-    "flatten_with_path",
-    "is_tree_node",
-    "keystr",
-    "leaf_types",
-    "leaves",
-    "leaves_with_path",
-    "map_with_path",
-    "reduce",
-    "reduce_associative",
-    "register_dataclass",
-    "register_leaf_type",
-    "register_pytree_node",
-    "register_pytree_node_class",
-    "register_pytree_with_keys",
-    "register_pytree_with_keys_class",
-    "register_static",
-    "structure",
-    "transpose",
-    "tree_map",
-    "treedef_children",
-    "treedef_is_leaf",
-    "treedef_tuple",
-    "unflatten",
-]
+    PyTreeDef = PyTreeSpec
 
 IsLeaf = Callable[[Any], bool] | None
 _MISSING: Any = object()
@@ -243,10 +198,8 @@ def reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _M
     >>> reduce(lambda a, b: a + b, {"a": 1, "b": (2, 3)})
     6
     """
-    flat = leaves(tree, is_leaf)
-    if initializer is _MISSING:
-        return functools.reduce(function, flat)
-    return functools.reduce(function, flat, initializer)
+    start = () if initializer is _MISSING else (initializer,)
+    return functools.reduce(function, leaves(tree, is_leaf), *start)
 
 
 def reduce_associative(

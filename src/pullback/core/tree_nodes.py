@@ -11,7 +11,7 @@ import operator
 import threading
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -52,8 +52,7 @@ class SequenceKey(_Key):
     '[0]'
     """
 
-    __slots__ = ("idx",)
-    __match_args__ = ("idx",)
+    __slots__ = __match_args__ = ("idx",)
 
     def __init__(self, idx: int) -> None:
         self.idx = idx
@@ -69,8 +68,7 @@ class DictKey(_Key):
     "['a']"
     """
 
-    __slots__ = ("key",)
-    __match_args__ = ("key",)
+    __slots__ = __match_args__ = ("key",)
 
     def __init__(self, key: Any) -> None:
         self.key = key
@@ -86,8 +84,7 @@ class GetAttrKey(_Key):
     '.x'
     """
 
-    __slots__ = ("name",)
-    __match_args__ = ("name",)
+    __slots__ = __match_args__ = ("name",)
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -103,8 +100,7 @@ class FlattenedIndexKey(_Key):
     '[<flat index 0>]'
     """
 
-    __slots__ = ("key",)
-    __match_args__ = ("key",)
+    __slots__ = __match_args__ = ("key",)
 
     def __init__(self, key: int) -> None:
         self.key = key
@@ -137,20 +133,12 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
 # The registry
 
 
-class _Node:
+class _Node(NamedTuple):
     """How a registered class is taken apart and put together."""
 
-    __slots__ = ("flatten", "flatten_with_keys", "unflatten")
-
-    def __init__(
-        self,
-        flatten: Callable[[Any], tuple[Iterable[Any], Any]],
-        unflatten: Callable[[Any, Any], Any],
-        flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None,
-    ) -> None:
-        self.flatten = flatten
-        self.unflatten = unflatten
-        self.flatten_with_keys = flatten_with_keys
+    flatten: Callable[[Any], tuple[Iterable[Any], Any]]
+    unflatten: Callable[[Any, Any], Any]
+    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None
 
 
 _BUILTIN_NODES = frozenset((tuple, list, dict, OrderedDict, defaultdict, deque, type(None)))

@@ -20,7 +20,7 @@ def zeros_of(aval: ShapedArray) -> ArrayImpl:
 
 
 def instantiate(tangent: Any, primal: Any) -> Any:
-    """A tangent, made dense if it is the symbolic zero, as ``primal`` gives its shape."""
+    """A tangent, made dense if it is the symbolic zero, which has the shape of ``primal``."""
     if tangent is not ZERO:
         return tangent
     aval = typeof(primal)

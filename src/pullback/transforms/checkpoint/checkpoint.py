@@ -25,13 +25,7 @@ from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
 from pullback.transforms.checkpoint.eager_remat import eager_remat, keeps
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.functions.api_boundary import Transformed
-from pullback.transforms.functions.arguments import (
-    argument_name,
-    check_argnums,
-    check_callable,
-    name_of,
-    to_arrays,
-)
+from pullback.transforms.functions.arguments import argument_name, check_argnums, check_callable, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 from pullback.transforms.jit.jit_arguments import numbers_and_names
@@ -93,8 +87,7 @@ def checkpoint(
         policy = policy if isinstance(policy, Hashable) else functools.partial(policy)
     if type(prevent_cse) is not bool:
         raise ArgumentError(f"checkpoint of {name_of(fun)}: prevent_cse must be True or False, got {prevent_cse!r}")
-    none = static_argnums is None or static_argnums == ()
-    nums = () if none else check_argnums(static_argnums, "checkpoint", "static_argnums")
+    nums = () if static_argnums in (None, ()) else check_argnums(static_argnums, "checkpoint", "static_argnums")
     static = numbers_and_names(fun, nums, static_argnames, "static", "checkpoint")
     options = {"policy": policy, "prevent_cse": prevent_cse, "differentiated": False}
     return Transformed(fun, lambda args, kwargs: _results(fun, static, options, args, kwargs), maker)
@@ -109,22 +102,18 @@ def _results(
 ) -> Any:
     """The result of a call of a checkpointed function, under the current trace."""
     nums, names = static
-    fixed = {i % len(args) for i in nums if -len(args) <= i < len(args)}
+    fixed = {i % len(args): args[i] for i in nums if -len(args) <= i < len(args)}
     where = [i for i in range(len(args)) if i not in fixed]
     by_name = {k: kwargs[k] for k in names if k in kwargs}
     kwargs = {k: x for k, x in kwargs.items() if k not in by_name}
-    for i in sorted(fixed):
-        _check_static(fun, i, args[i])
-    for name, value in by_name.items():
-        _check_static(fun, name, value)
+    if static != ((), ()):
+        _check_static(fun, {**fixed, **by_name})
     leaves, in_tree = tree.flatten(([args[i] for i in where], kwargs))
     arrays = to_arrays(leaves, "checkpoint", fun, args, where, kwargs)
     static_args = [x if i in fixed else None for i, x in enumerate(args)]  # nothing that is traced
     call = FlatFunction(fun, in_tree, static_args, where if fixed else None, by_name, keywords=True)
-    outs = _outs(
-        call, options, arrays, functools.partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
-    )
-    return call.result(outs)
+    name_input = functools.partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
+    return call.result(_outs(call, options, arrays, name_input))
 
 
 def _outs(
@@ -145,7 +134,12 @@ def _outs(
         if getattr(trace, "transformation", None) != _STAGING or trace.function is not call.fun:
             raise
         if not (keeps_nothing and state.trace.eager):
-            raise _explained(error) from None
+            better = type(error)(
+                f"{error}\nThe arguments of a checkpointed function are traced where it is compiled or mapped, or has "
+                "a policy, even if they have values outside of it; static_argnums passes an argument on as it is."
+            )
+            better.trace = error.trace
+            raise better from None
         return eager_remat(call.fun, call, arrays)  # under vmap the values that are not mapped are known
     return checkpoint_p.bind(*arrays, *captured, jaxpr=closed, **options)  # type: ignore[no-any-return]
 
@@ -153,21 +147,12 @@ def _outs(
 _STAGING = "checkpoint"
 
 
-def _explained(error: ConcretizationTypeError) -> ConcretizationTypeError:
-    """The error for an argument whose value a function asks for."""
-    better = type(error)(
-        f"{error}\nThe arguments of a checkpointed function are traced where it is compiled or mapped, or has a "
-        "policy, even if they have values outside of it; static_argnums passes an argument on as it is."
-    )
-    better.trace = error.trace
-    return better
-
-
-def _check_static(fun: Any, what: int | str, value: Any) -> None:
-    for x in tree.leaves(value):
-        if isinstance(x, Tracer):
-            raise StaticArgumentError(
-                f"checkpoint of {name_of(fun)}: the static argument {what!r} is passed on as it is, so it must be a "
-                f"value, but it is traced: {x!r}. Do not declare it static, or give it a value that is not traced. It "
-                f"comes from {x.origin()}"
-            )
+def _check_static(fun: Any, static: dict[Any, Any]) -> None:
+    for what, value in static.items():
+        for x in tree.leaves(value):
+            if isinstance(x, Tracer):
+                raise StaticArgumentError(
+                    f"checkpoint of {name_of(fun)}: the static argument {what!r} is passed on as it is, so it must be "
+                    f"a value, but it is traced: {x!r}. Do not declare it static, or give it a value that is not "
+                    f"traced. It comes from {x.origin()}"
+                )

@@ -6,14 +6,14 @@ its parameters: it says whether the results may be kept. What is needed backward
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from pullback.core import tree
 from pullback.core.array import Array, as_array
 from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.trace import Primitive
-from pullback.core.types import MappedAxis, ShapedArray
+from pullback.core.types import ShapedArray
 from pullback.primitives.contraction import dot_general_p
 from pullback.transforms.functions.api_boundary import api_boundary
 
@@ -25,21 +25,9 @@ name_p = Primitive("name")
 name_p.host(lambda x, *, name: x)
 
 
-@name_p.abstract_eval
-def _shape(x: ShapedArray, *, name: str) -> ShapedArray:
-    return ShapedArray(x.shape, x.dtype)
-
-
-@name_p.jvp
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> tuple[Any, Any]:
-    return name_p.bind(primals[0], name=name), tangents[0]
-
-
-@name_p.batch
-def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, name: str) -> tuple[Any, int | None]:
-    return name_p.bind(args[0], name=name), dims[0]
-
-
+name_p.abstract_eval(lambda x, *, name: ShapedArray(x.shape, x.dtype))
+name_p.jvp(lambda primals, tangents, *, name: (name_p.bind(primals[0], name=name), tangents[0]))
+name_p.batch(lambda axis, args, dims, *, name: (name_p.bind(args[0], name=name), dims[0]))
 name_p.lowering(lambda hlo, x, *, name: x)
 
 
@@ -124,11 +112,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     >>> save_only_these_names("a")(name_p, name="a"), save_only_these_names("a")(name_p, name="b")
     (True, False)
     """
-    names = _names("save_only_these_names", names_which_can_be_saved)
-    return _described(
-        f"save_only_these_names{names_which_can_be_saved}",
-        lambda primitive, *avals, **params: primitive is name_p and params["name"] in names,
-    )
+    return _by_names("save_only_these_names", names_which_can_be_saved, saved=True, unnamed=False)
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
@@ -137,11 +121,7 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     >>> save_any_names_but_these("a")(name_p, name="a"), save_any_names_but_these("a")(name_p, name="b")
     (False, True)
     """
-    names = _names("save_any_names_but_these", names_not_to_save)
-    return _described(
-        f"save_any_names_but_these{names_not_to_save}",
-        lambda primitive, *avals, **params: primitive is name_p and params["name"] not in names,
-    )
+    return _by_names("save_any_names_but_these", names_not_to_save, saved=False, unnamed=False)
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
@@ -153,11 +133,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     >>> policy(name_p, name="a"), policy(name_p, name="b"), policy(dot_general_p)
     (False, True, True)
     """
-    names = _names("save_anything_except_these_names", names_not_to_save)
-    return _described(
-        f"save_anything_except_these_names{names_not_to_save}",
-        lambda primitive, *avals, **params: primitive is not name_p or params["name"] not in names,
-    )
+    return _by_names("save_anything_except_these_names", names_not_to_save, saved=False, unnamed=True)
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
@@ -201,13 +177,19 @@ def _described(name: str, policy: Policy) -> Policy:
     return policy
 
 
-def _names(who: str, names: tuple[Any, ...]) -> frozenset[str]:
+def _by_names(who: str, names: tuple[Any, ...], saved: bool, unnamed: bool) -> Policy:
+    """A policy by names: whether the values of these are kept, of which those of others are not; and values without."""
     for name in names:
         if not isinstance(name, str):
             raise ArgumentError(
                 f"{who} takes names, each a text and an argument of its own, got {name!r} of type {type(name).__name__}"
             )
-    return frozenset(names)
+    listed = frozenset(names)
+
+    def policy(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+        return (params["name"] in listed) is saved if primitive is name_p else unnamed
+
+    return _described(f"{who}{names}", policy)
 
 
 _MAKERS: tuple[Any, ...] = (

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.array import Array, as_array, fresh
+from pullback.core.array import as_array, fresh
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, jaxpr_as_fun
 from pullback.core.lists import partition_list, spread
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
-from pullback.core.types import ZERO, MappedAxis
+from pullback.core.types import ZERO
 from pullback.transforms.checkpoint.checkpoint_policies import Policy, everything_saveable, nothing_saveable
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.interpreters.division import record_in_parts
@@ -31,7 +31,6 @@ from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import if_needed, program_primitive
 
 Flags = Sequence[bool]
-Dims = Sequence[int | None]
 
 # The barrier ---------------------------------------------------------------------------------------------------------
 
@@ -60,8 +59,7 @@ def optimization_barrier(operand: Any) -> Any:
     0.0
     """
     leaves, treedef = tree.flatten(operand)
-    arrays = [x if isinstance(x, Array) else as_array(x) for x in leaves]
-    return tree.unflatten(treedef, optimization_barrier_p.bind(*arrays))
+    return tree.unflatten(treedef, optimization_barrier_p.bind(*map(as_array, leaves)))
 
 
 @optimization_barrier_p.jvp
@@ -76,19 +74,15 @@ def _barrier_transpose(cts: Sequence[Any], *operands: Any) -> list[Any]:
     return spread([ct is not ZERO for ct in cts], found, None)
 
 
+@optimization_barrier_p.partial_eval
 def _barrier_partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
     """Known and unknown operands each have a barrier of their own."""
     (known, rest), (known_outs, rest_outs) = partition_list(eqn.invars, unknown), partition_list(eqn.outvars, unknown)
     return if_needed(eqn.like(known, known_outs)), if_needed(eqn.like(rest, rest_outs)), unknown
 
 
-optimization_barrier_p.partial_eval(_barrier_partial_eval)
 optimization_barrier_p.record(partial(record_in_parts, optimization_barrier_p))
-
-
-@optimization_barrier_p.batch
-def _barrier_batch(axis: MappedAxis, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-    return optimization_barrier_p.bind(*args), dims
+optimization_barrier_p.batch(lambda axis, args, dims: (optimization_barrier_p.bind(*args), dims))
 
 
 @optimization_barrier_p.lowering
@@ -113,8 +107,6 @@ def _cut(jaxpr: ClosedJaxpr, unknown: Flags, policy: Policy | None, differentiat
 
 
 checkpoint_p = program_primitive("checkpoint", _cut)
-
-
 checkpoint_p.impl(at_bottom(lambda args, params: jaxpr_as_fun(params["jaxpr"])(*args)))
 
 

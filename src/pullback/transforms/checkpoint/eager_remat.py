@@ -19,17 +19,17 @@ from typing import Any
 
 from pullback.core import dtypes, source
 from pullback.core.array import typeof
+from pullback.core.lists import split_list, spread
 from pullback.core.trace import Primitive, Trace, check_result, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import densify, instantiate
-from pullback.primitives.elementwise import add_any
-from pullback.transforms.custom.linear_map import LinearMap, linear_operation
+from pullback.transforms.custom.linear_map import LinearMap, linear_operation, of_inexact, pull_back
 from pullback.transforms.interpreters.batch import BatchTrace, BatchTracer
 from pullback.transforms.interpreters.forward import JVPTrace, JVPTracer, jvp_flat, located
-from pullback.transforms.interpreters.linearize import LinearizeTrace, linearize_flat
+from pullback.transforms.interpreters.linearize import LinearizeTrace
 
 Run = Callable[..., list[Any]]
-"""A function of flat operands, which gives the list of results."""
+"""A function of flat operands, which returns the list of results."""
 
 
 def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
@@ -37,7 +37,7 @@ def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
 
     Args:
       function: the user's function, for error messages.
-      run: takes arrays, and gives the list of results. It may close over values of traces that are at work.
+      run: takes arrays, and returns the list of results. It may close over values of traces that are at work.
       operands: arrays.
     """
     trace = state.trace
@@ -100,21 +100,9 @@ class _StandInTrace(Trace):
 
 
 class _ValueTrace(_StandInTrace):
-    """Computes values without their derivatives, and finds out which values that have some are used.
+    """Computes values, of which reverse mode keeps nothing: the values of tracers stand in for them."""
 
-    Attributes:
-      captured: the tracers of a trace of reverse mode that are used, by their ids.
-    """
-
-    __slots__ = ("captured",)
-
-    def __init__(self, parent: Trace, replaced: LinearizeTrace) -> None:
-        super().__init__(parent, replaced, self._value)
-        self.captured: dict[int, JVPTracer] = {}
-
-    def _value(self, x: JVPTracer) -> Any:
-        self.captured[id(x)] = x
-        return x.primal
+    __slots__ = ()
 
 
 def _replaced(trace: _StandInTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
@@ -129,16 +117,16 @@ def _replaced(trace: _StandInTrace, function: Any, run: Run, operands: Sequence[
 
 def _linearized(trace: LinearizeTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
     """The results under reverse mode, with one operation on its tape: to run the function again."""
-    own = [type(x) is JVPTracer and x._trace is trace for x in operands]
-    primals = [x.primal if o else x for x, o in zip(operands, own, strict=True)]
-    captured: dict[int, JVPTracer] = {}
+    own, primals, tangents = _unzipped(trace, operands)
+    captured: dict[int, JVPTracer] = {}  # the tracers that the function closes over, by their ids
+
+    def value(x: JVPTracer) -> Any:
+        captured[id(x)] = x
+        return x.primal
 
     def forward(*values: Any) -> list[Any]:
-        nonlocal captured
-        inner = _ValueTrace(state.trace, trace)
-        results = inner.run(run, values)
-        captured = inner.captured
-        return results
+        captured.clear()
+        return _ValueTrace(state.trace, trace, value).run(run, values)
 
     outs = _below(trace, trace.parent, lambda: eager_remat(function, forward, primals))
     found = list(captured.values())
@@ -146,47 +134,52 @@ def _linearized(trace: LinearizeTrace, function: Any, run: Run, operands: Sequen
         return outs
     for x in outs:
         check_result(x)
-    given = [*[x.tangent for x, o in zip(operands, own, strict=True) if o], *[x.tangent for x in found]]
+    given = [*tangents, *[x.tangent for x in found]]
     active = [*own, *[True] * len(found)]
-    again = RematLinearMap(function, run, found, active, [typeof(x) for x in outs if dtypes.is_inexact(x.dtype)])
+    inexact = [dtypes.is_inexact(x.dtype) for x in outs]
+    out_avals = [typeof(x) for x, i in zip(outs, inexact, strict=True) if i]
+    again = RematLinearMap(function, run, found, active, out_avals)
     residuals = [*primals, *[x.primal for x in found]]
-    ts = iter(_below(trace, trace.rules, lambda: checkpoint_linear_p.bind(*residuals, *given, linear_map=again)))
-    made_at = source.here()
-    return [
-        trace.with_tangent(x, next(ts), checkpoint_linear_p, made_at)
-        if dtypes.is_inexact(x.dtype)
-        else located(x, made_at)
-        for x in outs
-    ]
+    ts = _below(trace, trace.rules, lambda: checkpoint_linear_p.bind(*residuals, *given, linear_map=again))
+    return _with_tangents(trace, outs, inexact, ts)
 
 
 def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
     """The results under forward mode above reverse mode: what is run again is the function of values and tangents."""
-    own = [type(x) is JVPTracer and x._trace is trace for x in operands]
-    primals = [x.primal if o else x for x, o in zip(operands, own, strict=True)]
-    count = len(operands)
+    own, primals, tangents = _unzipped(trace, operands)
     has_tangent: list[bool] = []
 
     def both(*values: Any) -> list[Any]:
-        given = iter(values[count:])
         again = type(trace)(state.trace, trace.function)
-        args = [JVPTracer(again, x, next(given), None) if o else x for x, o in zip(values[:count], own, strict=True)]
+        inner, given = split_list(values, len(own))
+        ts = spread(own, given, ZERO)
+        args = [x if t is ZERO else JVPTracer(again, x, t, None) for x, t in zip(inner, ts, strict=True)]
         stand_ins = _StandInTrace(again, trace, lambda x: JVPTracer(again, x.primal, x.tangent, x.made_at))
         try:
             results = stand_ins.run(run, args)
         finally:
             again.live = False
-        has_tangent[:] = [type(x) is JVPTracer and x._trace is again for x in results]
-        ts = [x.tangent for x, h in zip(results, has_tangent, strict=True) if h]
-        return [*[x.primal if h else x for x, h in zip(results, has_tangent, strict=True)], *ts]
+        has_tangent[:], outs, ts = _unzipped(again, results)
+        return [*outs, *ts]
 
-    given = [x.tangent for x, o in zip(operands, own, strict=True) if o]
-    results = _below(trace, trace.parent, lambda: eager_remat(function, both, [*primals, *given]))
-    made_at = source.here()
-    ts = iter(results[len(has_tangent) :])
+    results = _below(trace, trace.parent, lambda: eager_remat(function, both, [*primals, *tangents]))
+    outs, ts = split_list(results, len(has_tangent))
+    return _with_tangents(trace, outs, has_tangent, ts)
+
+
+def _unzipped(trace: JVPTrace, xs: Sequence[Any]) -> tuple[list[bool], list[Any], list[Any]]:
+    """Which values are a trace's own, all of them without their tangents, and the tangents."""
+    own = [type(x) is JVPTracer and x._trace is trace for x in xs]
+    primals = [x.primal if o else x for x, o in zip(xs, own, strict=True)]
+    return own, primals, [x.tangent for x, o in zip(xs, own, strict=True) if o]
+
+
+def _with_tangents(trace: JVPTrace, xs: Sequence[Any], flags: Sequence[bool], tangents: Sequence[Any]) -> list[Any]:
+    """Results with the tangents of those whose flag is set."""
+    made_at, given = source.here(), iter(tangents)
     return [
-        JVPTracer(trace, x, next(ts), made_at) if h else located(x, made_at)
-        for x, h in zip(results, has_tangent, strict=False)
+        trace.with_tangent(x, next(given) if flag else ZERO, checkpoint_linear_p, made_at)
+        for x, flag in zip(xs, flags, strict=True)
     ]
 
 
@@ -253,20 +246,14 @@ class RematLinearMap(LinearMap):
         wanted = [ct is not ZERO for ct in cts]
 
         def back(*values: Any) -> list[Any]:
-            outs, program = linearize_flat(self.function, self._run, values[: self.count], self.active)
-            given = iter(values[self.count :])
-            flags = iter(wanted)
-            seeds = [next(given) if dtypes.is_inexact(x.dtype) and next(flags) else ZERO for x in outs]
-            found = program.transpose(seeds, add_any, consume=True)
-            return densify(found, [v.aval for v in program.inputs])
+            operands, given = values[: self.count], values[self.count :]
+            return pull_back(self.function, self._run, operands, self.active, spread(wanted, given, ZERO))
 
         return eager_remat(self.function, back, [*residuals, *[ct for ct in cts if ct is not ZERO]])
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        given = iter(tangents)
-        ts = [next(given) if a else ZERO for a in self.active]
+        ts = spread(self.active, tangents, ZERO)
         count = self.count - len(self.captured)
-        ts[count:] = [instantiate(t, x) for t, x in zip(ts[count:], residuals[count:], strict=True)]
+        ts[count:] = map(instantiate, ts[count:], residuals[count:])
         outs, out_ts = jvp_flat(self.function, self._run, residuals, ts)
-        inexact = [t for x, t in zip(outs, out_ts, strict=True) if dtypes.is_inexact(x.dtype)]
-        return densify(inexact, self.out_avals)
+        return densify(of_inexact(out_ts, outs), self.out_avals)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from pullback.core import dtypes, source, tree
 from pullback.core.errors import ConcretizationTypeError
-from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, positions, subjaxprs
+from pullback.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, positions, subjaxprs
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.checkpoint.checkpoint_policies import name_p
@@ -57,7 +57,7 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
             raise
         program, residuals = _of_run(fun, flat, to_arrays(leaves, "saved_residuals", fun, args, None, kwargs))
     found = {v: None for v in residuals if isinstance(v, Var)}
-    binders = _Binders()
+    binders = cache(_binders)
     return [(v.aval, _describe(binders, program, v, name_input)) for v in found]
 
 
@@ -150,31 +150,25 @@ class _RecordTrace(StageTrace):
 # What they are -------------------------------------------------------------------------------------------------------
 
 
-def _describe(binders: _Binders, jaxpr: Jaxpr, var: Var, name_input: Callable[[int], str]) -> str:
+def _describe(binders: Binders, jaxpr: Jaxpr, var: Var, name_input: Callable[[int], str]) -> str:
     found = _origin(binders, jaxpr, var)
     if isinstance(found, int):
         return name_input(found)
     return "a constant that the function captured" if found is None else found
 
 
-class _Binders:
-    """Where the variables of programs are bound, so that finding one is a look-up."""
-
-    def __init__(self) -> None:
-        self._of: dict[Jaxpr, dict[Atom, int | tuple[Eqn, int]]] = {}
-
-    def __call__(self, jaxpr: Jaxpr, atom: Atom) -> int | tuple[Eqn, int] | None:
-        """The position of the input that a variable is, or an equation and which of its results it is."""
-        found = self._of.get(jaxpr)
-        if found is None:
-            found = self._of[jaxpr] = dict(positions(jaxpr.invars))
-            found.update((v, (eqn, i)) for eqn in jaxpr.eqns for i, v in enumerate(eqn.outvars))
-        return found.get(atom)
+Binders = Callable[[Jaxpr], dict[Atom, Any]]
 
 
-def _origin(binders: _Binders, jaxpr: Jaxpr, atom: Atom) -> int | str | None:
+def _binders(jaxpr: Jaxpr) -> dict[Atom, Any]:
+    """Where each variable is bound: the position of the input that it is, or an equation and which of its results."""
+    results = {v: (eqn, i) for eqn in jaxpr.eqns for i, v in enumerate(eqn.outvars)}
+    return {**positions(jaxpr.invars), **results}
+
+
+def _origin(binders: Binders, jaxpr: Jaxpr, atom: Atom) -> int | str | None:
     """The position of the input that a variable is, or what gives it; None for constants."""
-    bound = binders(jaxpr, atom)
+    bound = binders(jaxpr).get(atom)
     if not isinstance(bound, tuple):
         return bound
     eqn, place = bound
@@ -185,8 +179,5 @@ def _origin(binders: _Binders, jaxpr: Jaxpr, atom: Atom) -> int | str | None:
             return _origin(binders, jaxpr, eqn.invars[found]) if isinstance(found, int) else found
         if isinstance(found, str):
             return f"{found}, within {eqn.primitive}"
-    return f"{_what(eqn)}, at {source.describe(eqn.made_at)}"
-
-
-def _what(eqn: Eqn) -> str:
-    return f"named {eqn.params['name']!r}" if eqn.primitive is name_p else f"output of {eqn.primitive}"
+    what = f"named {eqn.params['name']!r}" if eqn.primitive is name_p else f"output of {eqn.primitive}"
+    return f"{what}, at {source.describe(eqn.made_at)}"

@@ -10,18 +10,26 @@ from pullback.core.trace import is_at_work, state
 from pullback.transforms.functions.arguments import name_of
 
 
-def explained(function: Any, run: Callable[..., Any], *args: Any) -> Any:
-    """What ``run`` gives; an error about a value that a function or one of its rules closes over says what to do."""
-    place, state.source_loc = state.source_loc, None  # the user's functions have lines of their own
+def explained(function: Any, run: Callable[..., Any], *args: Any, **params: Any) -> Any:
+    """What ``run`` returns; an error about a value that a function or one of its rules closes over says what to do."""
     try:
-        return run(*args)
+        return run(*args, **params)
     except UnexpectedTracerError as error:
-        raise closed_over(function, error) or error from None
+        raise _closed_over(function, error) or error from None
+
+
+def run_rule(function: Any, rule: Callable[..., Any], *args: Any) -> Any:
+    """What a rule of a function returns, which has lines of its own; see :func:`explained`."""
+    outer, state.source_loc = state.source_loc, None
+    try:
+        return rule(*args)
+    except UnexpectedTracerError as error:
+        raise _closed_over(function, error) or error from None
     finally:
-        state.source_loc = place
+        state.source_loc = outer
 
 
-def closed_over(function: Any, error: UnexpectedTracerError) -> UnexpectedTracerError | None:
+def _closed_over(function: Any, error: UnexpectedTracerError) -> UnexpectedTracerError | None:
     """The error for a traced value that a function or one of its rules closes over."""
     trace: Any = error.trace
     if trace is None or isinstance(error, CustomRuleError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from pullback.core import tree
@@ -11,12 +11,12 @@ from pullback.core.array import typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import ArgumentError, CustomRuleError
 from pullback.core.jaxpr import Jaxpr, eval_jaxpr
+from pullback.core.lists import partition_list, select
 from pullback.core.trace import state
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.custom.custom_rules import custom_vjp
-from pullback.transforms.custom.rule_adapter import zero_tangent
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import abstractify, check_callable, name_of, out_leaf
+from pullback.transforms.functions.arguments import abstractify, check_callable, name_of, zero_cotangent
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.stage import stage_flat
 
@@ -45,12 +45,10 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     leaves, in_tree = tree.flatten(example_args)
     flat = FlatFunction(fun, in_tree)
     closed = stage_flat(fun, flat, [abstractify(x) for x in leaves], "closure_convert", literals=False)
-    pairs = list(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-    hoisted = [(v, x) for v, x in pairs if is_inexact(x.dtype)]
-    kept = [(v, x) for v, x in pairs if not is_inexact(x.dtype)]
-    inputs = [*closed.jaxpr.invars, *[v for v, _ in hoisted]]
-    jaxpr = Jaxpr([v for v, _ in kept], inputs, closed.jaxpr.eqns, closed.jaxpr.outvars)
-    consts = [x for _, x in kept]
+    inexact = [is_inexact(x.dtype) for x in closed.consts]
+    consts, hoisted = partition_list(closed.consts, inexact)
+    constvars, variables = partition_list(closed.jaxpr.constvars, inexact)
+    jaxpr = Jaxpr(constvars, [*closed.jaxpr.invars, *variables], closed.jaxpr.eqns, closed.jaxpr.outvars)
     count = len(example_args)
 
     def converted(*args: Any) -> Any:
@@ -67,21 +65,21 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
             )
         return flat.result(eval_jaxpr(jaxpr, consts, *values, *args[count:]))
 
-    return converted, [x for _, x in hoisted]
+    return converted, hoisted
 
 
 def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that gives the function for its own backward pass beside its result.
+    """A function that returns the function for its own backward pass beside its result.
 
     Args:
-      fun: ``fun(*args) -> (out, vjp_function)``, where ``vjp_function(ct)`` gives a tuple of one cotangent for each
+      fun: ``fun(*args) -> (out, vjp_function)``, where ``vjp_function(ct)`` returns a tuple of one cotangent for each
         argument (or that cotangent, for a single one); it may close over whatever was computed on the way.
 
     Returns:
-      A function of the same arguments that gives ``out``.
+      A function of the same arguments that returns ``out``.
 
     Raises:
-      CustomRuleError: ``fun`` gives something else, or its backward function does (a TypeError).
+      CustomRuleError: ``fun`` returns something else, or its backward function does (a TypeError).
 
     Source: the interface is that of TensorFlow's ``tf.custom_gradient``.
 
@@ -109,14 +107,14 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     def forward(*args: Any) -> tuple[Any, Any]:
         out, pull = call(*args)
+        captured: list[Any] = []
         if is_traced_ahead(state.trace):
-            program = BackwardProgram(pull, out)
-            return out, (len(args), program, program.take_captured())
-        return out, (len(args), pull, None)
+            pull, captured = _closed_pull(pull, out)
+        return out, (len(args), pull, captured)
 
     def backward(residuals: tuple[int, Any, Any], ct: Any) -> Any:
         count, pull, captured = residuals
-        cts = pull.run(captured, ct) if isinstance(pull, BackwardProgram) else pull(ct)
+        cts = pull(ct, *captured)
         return (cts,) if count == 1 and not (isinstance(cts, tuple) and len(cts) == 1) else cts
 
     function = custom_vjp(only_value)
@@ -124,34 +122,25 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-class BackwardProgram:
-    """A backward function as a program, since what it closes over is mapped or staged, and must be residuals.
+def _closed_pull(pull: Callable[[Any], Any], out: Any) -> tuple[Callable[..., Any], list[Any]]:
+    """A backward function that is given what it closes over after the cotangent, and these values.
 
-    Attributes:
-      jaxpr: from what it closed over and the cotangent to the cotangents of the arguments.
+    They may be mapped or staged, and must be residuals then.
     """
+    leaves, out_tree = tree.flatten(out)
+    avals = [typeof(x) for x in leaves]
+    inexact = [is_inexact(a.dtype) for a in avals]
 
-    def __init__(self, pull: Callable[[Any], Any], out: Any) -> None:
-        leaves, out_tree = tree.flatten(out)
-        avals = [typeof(x) for x in leaves]
-        self.inexact = [is_inexact(a.dtype) for a in avals]
+    def run(*given: Any) -> list[Any]:
+        cts = iter(given)
+        dense = [next(cts) if i else zero_cotangent(a) for a, i in zip(avals, inexact, strict=True)]
+        return flat(*dense)
 
-        def run(*given: Any) -> list[Any]:
-            rest = iter(given)
-            cts = [next(rest) if i else zero_tangent(a, False) for a, i in zip(avals, self.inexact, strict=True)]
-            results, self.tree = tree.flatten(pull(tree.unflatten(out_tree, cts)))
-            return [out_leaf(x, pull) for x in results]
+    flat = FlatFunction(lambda *cts: pull(tree.unflatten(out_tree, cts)), described=pull)
+    closed = stage_flat(pull, run, select(avals, inexact))
+    jaxpr = closed.jaxpr  # which does not keep the captured values
 
-        closed = stage_flat(pull, run, [a for a, i in zip(avals, self.inexact, strict=True) if i])
-        self.jaxpr = closed.jaxpr
-        self.captured: list[Any] = closed.consts
+    def converted(ct: Any, *captured: Any) -> Any:
+        return flat.result(eval_jaxpr(jaxpr, captured, *select(tree.leaves(ct), inexact)))
 
-    def take_captured(self) -> list[Any]:
-        """What the function closed over, which is not kept here."""
-        captured, self.captured = self.captured, []
-        return captured
-
-    def run(self, captured: Sequence[Any], ct: Any) -> Any:
-        """The cotangents of the arguments."""
-        given = [x for x, i in zip(tree.leaves(ct), self.inexact, strict=True) if i]
-        return tree.unflatten(self.tree, eval_jaxpr(self.jaxpr, captured, *given))
+    return converted, closed.consts

@@ -9,28 +9,30 @@ The law is ``T(call(f, rule)) == call(T(f), T(rule))`` for every transformation 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, host_value, typeof
-from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearError, PullbackError, UnexpectedTracerError
+from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearError, PullbackError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from pullback.core.linear import LinearTrace, LinearTracer, LinearVar
+from pullback.core.linear import LinearTrace, LinearTracer
+from pullback.core.lists import select, spread
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, state
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.types import ZERO, MappedAxis
 from pullback.core.zeros import zeros_of
-from pullback.transforms.custom.closed_over import closed_over, explained
+from pullback.transforms.custom.closed_over import run_rule
 from pullback.transforms.custom.linear_map import (
     BatchedLinearMap,
     Dims,
+    HoldsFunction,
     JVPRule,
     LinearMap,
     WithJvpRule,
     linear_p,
-    sparse,
-    with_batch_axis,
+    of_inexact,
+    run_batched,
+    with_batch_axes,
 )
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.interpreters.batch import BatchTrace, Uniform
@@ -38,44 +40,34 @@ from pullback.transforms.interpreters.stage import StageTrace, hoisted, stage_fl
 from pullback.transforms.interpreters.transpose import is_affine
 
 
-class CustomCall:
+class CustomCall(HoldsFunction):
     """A function with rules of its own. Subclasses say what differentiation and batching make of it.
 
     Attributes:
-      function: the user's function, for error messages.
-      run: takes flat operands, and gives the list of results.
+      run: takes flat operands, and returns the list of results.
       captured: how many operands at the end are values that the function closed over when it was staged.
       recorded: whether it is in a jaxpr.
       by_itself: whether a backward rule of the function itself made it.
-      key: compares equal for calls that do the same in a program; None if nothing is known of it.
+      rules: compares equal for calls of the same function by the same rules; None if nothing is known of it.
       equation: the primitive of the equation that it is in a jaxpr.
     """
 
-    function: Any
     run: Callable[..., list[Any]]
     captured: int = 0
     recorded: bool = False
     by_itself: bool = False
-    key: Any = None
+    rules: Any = None
     equation: Primitive
 
     @property
-    def __name__(self) -> str:
-        return getattr(self.function, "__name__", type(self.function).__name__)
+    def key(self) -> Any:
+        return (self.rules, self.captured, self.by_itself) if self.recorded and self.rules is not None else None
 
-    def __eq__(self, other: object) -> bool:
-        """Equal calls in equal programs do the same, so that what was made of one program serves for the other."""
-        if self is other or not isinstance(other, CustomCall) or self.key is None:
-            return self is other
-        if (self.captured, self.recorded, self.by_itself) != (other.captured, other.recorded, other.by_itself):
-            return False
-        return self.recorded and hash(self) == hash(other) and bool(self.key == other.key)
-
-    def __hash__(self) -> int:
-        try:
-            return id(self) if self.key is None or not self.recorded else hash(self.key)
-        except TypeError:  # an argument that is not differentiated and has no hash
-            return id(self)
+    def like(self, **changes: Any) -> Self:
+        """The same call with other attributes."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, **changes)
+        return other
 
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The results and their tangents, under the current trace, on which tangents are recorded; some are ZERO."""
@@ -92,14 +84,6 @@ class CustomCall:
     def inline(self, run: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
         """The results of the function, which is to be transposed with respect to operands in which it is linear."""
         return run(*operands)
-
-    def staged(self, run: Callable[..., list[Any]], captured: int) -> Self:
-        """The same call with another way to run the function."""
-        other = copy.copy(self)
-        other.run = run
-        other.captured = captured
-        other.recorded = True
-        return other
 
     def own(self, operands: Sequence[Any]) -> Sequence[Any]:
         """The operands without the captured values."""
@@ -119,38 +103,10 @@ class CustomCall:
 call_p = Primitive("custom_call", multiple_results=True, keeps_weak_type=False)
 
 
-def bind(call: CustomCall, operands: Sequence[Any]) -> list[Any]:
-    """The results of a call, under the current trace.
-
-    Raises:
-      UnexpectedTracerError: the function or a rule closes over a value that it must be given as an argument.
-    """
-    try:
-        return call_p.bind(*operands, call=call)  # type: ignore[no-any-return]
-    except UnexpectedTracerError as error:
-        raise closed_over(call.function, error) or error from None
-
-
-def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    return params["call"].evaluate(args)  # type: ignore[no-any-return]
-
-
-call_p.impl(_evaluate)
-
-
-@call_p.decomposition
-def _inline(*args: Any, call: CustomCall) -> list[Any]:
-    return call.inline(call.run, args)
-
-
-@call_p.jvp
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: CustomCall) -> Any:
-    return call.differentiate(primals, tangents)
-
-
-@call_p.batch
-def _batch(trace: BatchTrace, args: Sequence[Any], dims: Dims, *, call: CustomCall) -> Any:
-    return call.batch(trace, args, dims)
+call_p.impl(lambda args, params: params["call"].evaluate(args))
+call_p.decomposition(lambda *args, call: call.inline(call.run, args))
+call_p.jvp(lambda primals, tangents, *, call: call.differentiate(primals, tangents))
+call_p.batch(lambda trace, args, dims, *, call: call.batch(trace, args, dims))
 
 
 @call_p.stage
@@ -161,7 +117,7 @@ def _stage(trace: StageTrace, args: Sequence[Any], params: dict[str, Any]) -> An
         closed, captured = hoisted(stage_flat(call.function, call.run, [typeof(x) for x in args]))
     finally:
         state.trace = outer
-    rules = call.staged(jaxpr_as_fun(closed), call.captured + len(captured))
+    rules = call.like(run=jaxpr_as_fun(closed), captured=call.captured + len(captured), recorded=True)
     return trace.process(call.equation, (*args, *captured), {"call_jaxpr": closed, "rules": rules})
 
 
@@ -172,17 +128,12 @@ def equation(name: str) -> Primitive:
     """The primitive of a kind of calls in jaxprs."""
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
-    @p.abstract_eval
-    def shape(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[ShapedArray]:
-        return call_jaxpr.out_avals
-
-    @p.decomposition
-    def inline(*args: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:
-        return rules.inline(jaxpr_as_fun(call_jaxpr), args)
+    p.abstract_eval(lambda *avals, call_jaxpr, rules: call_jaxpr.out_avals)
+    p.decomposition(lambda *args, call_jaxpr, rules: rules.inline(jaxpr_as_fun(call_jaxpr), args))
 
     @p.jvp
     def jvp(primals: Any, tangents: Any, *, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> Any:
-        outs, out_tangents = explained(rules.function, rules.differentiate, primals, tangents)
+        outs, out_tangents = run_rule(rules.function, rules.differentiate, primals, tangents)
         for i, (x, aval) in enumerate(zip(outs, call_jaxpr.out_avals, strict=True)):
             if x.shape != aval.shape or x.dtype != aval.dtype:
                 raise CustomRuleError(
@@ -195,7 +146,7 @@ def equation(name: str) -> Primitive:
     def batch(axis: MappedAxis, args: Any, dims: Dims, *, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> Any:
         trace = BatchTrace(state.trace, axis, rules.function)
         trace.live = False
-        return explained(rules.function, rules.batch, trace, args, dims)
+        return run_rule(rules.function, rules.batch, trace, args, dims)
 
     @p.lowering
     def xla(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:
@@ -221,17 +172,17 @@ class OutDims:
     def __init__(self, trace: BatchTrace, dims: Dims) -> None:
         self.trace = trace
         self.forced = any(d is not None for d in dims)
-        self.dims: list[int | None] | None = None
+        self.dims: list[int | None] = []
 
-    def settle(self, *groups: Sequence[Any], residuals: Sequence[int | None] = ()) -> None:
-        """Fix them by some groups of results, of which each is like the results of the function.
+    def settle(self, *groups: Sequence[Any], residuals: Dims = ()) -> None:
+        """Fix them, unless they are, by some groups of results, of which each is like the results of the function.
 
         Args:
           groups: the results, and their tangents if they are known.
           residuals: where the mapped axis is in what a backward rule is given; if it is anywhere, the rule runs for
             each example, and needs the cotangents of each.
         """
-        if self.dims is None:
+        if not self.dims:
             found = [[self.trace.value_of(x)[1] for x in group] for group in groups]
             forced = self.forced or any(d is not None for d in residuals)
             varies = [any(d is not None and type(d) is not Uniform for d in ds) for ds in zip(*found, strict=True)]
@@ -239,11 +190,10 @@ class OutDims:
             if forced and not all(varies):
                 self.trace.mapping.has_uniform = True
 
-    def put(self, results: Sequence[Any], dims: Dims | None = None) -> list[Any]:
-        """The values of some results, with the mapped axis at its place; ZERO stays as it is."""
-        wanted = self.dims if dims is None else dims
-        assert wanted is not None
-        return [x if x is ZERO else with_batch_axis(self.trace, x, d) for x, d in zip(results, wanted, strict=True)]
+    def placed(self, *groups: Sequence[Any]) -> list[list[Any]]:
+        """The values of some groups of results with the mapped axis at its place."""
+        self.settle(*groups)
+        return [with_batch_axes(self.trace, group, self.dims) for group in groups]
 
 
 # Calls with derivative rules ----------------------------------------------------------------------------------------
@@ -303,10 +253,10 @@ class DerivativeCall(CustomCall):
             except NotLinearError:
                 if rules.eager:
                     raise
-        results = iter(linear_p.bind(*residuals, *given, linear_map=backward) if found is None else found)
-        if len(backward.out_avals) == len(outs):
-            return outs, list(results)
-        return outs, [next(results) if dtypes.is_inexact(x.dtype) else ZERO for x in outs]
+        results = linear_p.bind(*residuals, *given, linear_map=backward) if found is None else found
+        if len(results) == len(outs):
+            return outs, results
+        return outs, spread([dtypes.is_inexact(x.dtype) for x in outs], results, ZERO)
 
     def _by_jvp_rule(
         self, rules: Trace, primals: Sequence[Any], tangents: Sequence[Any]
@@ -318,7 +268,7 @@ class DerivativeCall(CustomCall):
         outs, out_tangents = self.jvp(primals, tangents)
         for node in rules.nodes[before:]:
             for x in node.args:
-                if type(x) not in _UNTRACED and isinstance(x, Tracer) and not _is_below(x._trace, rules):
+                if isinstance(x, Tracer) and not _is_below(x._trace, rules):
                     raise leaked(x)
             if rules.eager and is_affine(node, rules.parent):
                 raise NotLinearError(
@@ -366,17 +316,11 @@ class DerivativeCall(CustomCall):
         jvp, forward = self.jvp, self.forward
 
         def batched_run(*args: Any) -> list[Any]:
-            outs = trace.run(self.run, args, dims)
-            out_dims.settle(outs)
-            return out_dims.put(outs)
+            return out_dims.placed(trace.run(self.run, args, dims))[0]
 
         def batched_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            assert jvp is not None
-            flat, given = sparse(jvp, tangents)
-            tangent_dims = [d for t, d in zip(tangents, own_dims, strict=True) if t is not ZERO]
-            outs, ts = trace.run(flat, [*primals, *given], [*own_dims, *tangent_dims])
-            out_dims.settle(outs, ts)
-            return out_dims.put(outs), out_dims.put(ts)
+            outs, ts = out_dims.placed(*run_batched(trace, jvp, primals, own_dims, tangents, own_dims))
+            return outs, ts
 
         def batched_forward(primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
             assert forward is not None
@@ -384,23 +328,12 @@ class DerivativeCall(CustomCall):
             pairs = [trace.value_of(x) for x in residuals]
             residual_dims = [d for _, d in pairs]
             out_dims.settle(outs, residuals=residual_dims)
-            values = out_dims.put(outs)
-            assert out_dims.dims is not None
-            result_dims = [d for x, d in zip(outs, out_dims.dims, strict=True) if dtypes.is_inexact(x.dtype)]
-            in_dims = [d for d, p in zip(own_dims, perturbed, strict=True) if p]
+            (values,) = out_dims.placed(outs)
+            in_dims, result_dims = select(own_dims, perturbed), of_inexact(out_dims.dims, outs)
             return values, [x for x, _ in pairs], BatchedLinearMap(backward, trace, residual_dims, in_dims, result_dims)
 
-        call = DerivativeCall(
-            self.equation, self.function, batched_run, jvp and batched_jvp, forward and batched_forward
-        )
-        call.captured = self.captured
-        call.recorded, call.by_itself = self.recorded, self.by_itself
-        outs = call_p.bind(*args, call=call)
-        assert out_dims.dims is not None
-        return outs, out_dims.dims
-
-
-_UNTRACED = frozenset((LinearVar, ArrayImpl, float, int))
+        call = self.like(run=batched_run, jvp=jvp and batched_jvp, forward=forward and batched_forward, rules=None)
+        return call_p.bind(*args, call=call), out_dims.dims
 
 
 def _is_below(trace: Trace, other: Trace) -> bool:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import tree
 from pullback.core.array import typeof
-from pullback.core.errors import CustomRuleError, MissingCustomRuleError, UnexpectedTracerError
+from pullback.core.errors import CustomRuleError
 from pullback.core.jaxpr import jaxpr_as_fun
-from pullback.core.registry import OwnsPrograms
+from pullback.core.lists import split_list
 from pullback.core.trace import Trace, state
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import densify
-from pullback.transforms.custom.closed_over import closed_over
+from pullback.transforms.custom.closed_over import explained
+from pullback.transforms.custom.custom_rules import FunctionWithRules
 from pullback.transforms.custom.linear_map import LinearMap, linear_operation
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import (
@@ -36,11 +36,11 @@ Flat = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 """A function of flat residuals and flat linear arguments."""
 
 
-class LinearCall:
-    """A call of a linear function: the trees and types of its arguments and of its result.
+class LinearCall(LinearMap):
+    """A call of a linear function with a rule for its transpose.
 
     Attributes:
-      function, rule: the user's function and what is given for its transpose.
+      rule: what is given for the transpose.
       residuals, values: the leaves of the arguments, as arrays.
       residual_tree, linear_tree: their trees.
       out_tree: the tree of the result, or None for a single array; known once the types of the result are.
@@ -54,36 +54,38 @@ class LinearCall:
         residuals, self.residual_tree = tree.flatten(residual_args)
         values, self.linear_tree = tree.flatten(linear_args)
         arrays = to_arrays(residuals + values, who, function, (residual_args, linear_args))
-        self.residuals, self.values = arrays[: len(residuals)], arrays[len(residuals) :]
+        self.count = len(residuals)
+        self.residuals, self.values = split_list(arrays, self.count)
         self.residual_avals = [typeof(x) for x in self.residuals]
         self.linear_avals = [typeof(x) for x in self.values]
         self.out_tree: Any = None
         self._out_avals: list[ShapedArray] | None = None
 
     @property
-    def out_avals(self) -> list[ShapedArray]:
-        """The types of the results: those that it gave, or else found by tracing it."""
+    def out_avals(self) -> list[ShapedArray]:  # type: ignore[override]
+        """The types of the results, found by tracing the function if need be."""
         if self._out_avals is None:
-            self.staged(self.run, self.linear_avals)
+            self.staged(self.apply, self.linear_avals)
         assert self._out_avals is not None
         return self._out_avals
 
     def result_like(self, out: Any) -> None:
         """Say of what tree and types the result is, so that nothing need be traced to know it."""
         leaves, self.out_tree = flatten_one(out)
-        self._out_avals = [typeof(x) for x in leaves]
+        self._out_avals = [abstractify(x) for x in leaves]
 
-    def run(self, residuals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-        """The function, flat."""
-        out = self.function(tree.unflatten(self.residual_tree, residuals), tree.unflatten(self.linear_tree, values))
+    def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """The results of the function."""
+        out = self.function(tree.unflatten(self.residual_tree, residuals), tree.unflatten(self.linear_tree, tangents))
         outs, self.out_tree = flat_result(out, self.function)
-        self._out_avals = [typeof(x) for x in outs]
+        if self._out_avals is None:
+            self._out_avals = [typeof(x) for x in outs]
         return outs
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """The rule, flat, and checked."""
-        given = tree.unflatten(self.residual_tree, residuals), unflatten_one(self.out_tree, cts)
-        leaves, treedef = tree.flatten(self.rule(*given))
+        """What the rule returns, checked."""
+        dense = unflatten_one(self.out_tree, densify(cts, self.out_avals))
+        leaves, treedef = tree.flatten(self.rule(tree.unflatten(self.residual_tree, residuals), dense))
         who = f"the transpose rule {name_of(self.rule)} of {name_of(self.function)}"
         if treedef != self.linear_tree:
             raise CustomRuleError(
@@ -101,7 +103,7 @@ class LinearCall:
 
     def staged(self, run: Flat, avals: Sequence[ShapedArray]) -> tuple[Callable[..., list[Any]], list[Any]]:
         """One of the two as a program, and the traced values that it closes over, which are its last operands."""
-        count = len(self.residual_avals)
+        count = self.count
         closed = stage_flat(self.function, lambda *xs: run(xs[:count], xs[count:]), [*self.residual_avals, *avals])
         closed, captured = hoisted(closed)
         return jaxpr_as_fun(closed), captured
@@ -158,11 +160,11 @@ def linear_call(
       residual_args, linear_args: trees of arrays.
 
     Returns:
-      What ``fun`` gives. Its transpose is ``linear_call`` with the two functions exchanged, so that transposing twice
+      What ``fun`` returns. Its transpose is ``linear_call`` with the two functions exchanged, so that transposing twice
       gives the original again. That they are transposes of each other is not checked.
 
     Raises:
-      CustomRuleError: ``fun_transpose`` gives another tree, shape or dtype than that of ``linear_args`` (a TypeError).
+      CustomRuleError: ``fun_transpose`` returns another tree, shape or dtype than ``linear_args`` (a TypeError).
 
     >>> from pullback import linear_transpose
     >>> def divide(r, x):
@@ -182,13 +184,12 @@ def bind_linear_call(call: LinearCall, transposable: bool = True) -> Any:
       call: the function and its arguments.
       transposable: whether there is a rule for its transpose; otherwise what stands for it raises the error.
     """
-    run: Flat = call.run
+    run: Flat = call.apply
     back: Flat = call.transpose
-    residuals = call.residuals
+    residuals, count = call.residuals, call.count
     if is_traced_ahead(state.trace):
-        first, captured = call.staged(call.run, call.linear_avals)
+        first, captured = call.staged(call.apply, call.linear_avals)
         second, more = call.staged(call.transpose, call.out_avals) if transposable else (None, [])
-        count = len(residuals)
         end = count + len(captured)
         residuals = [*residuals, *captured, *more]
 
@@ -201,30 +202,11 @@ def bind_linear_call(call: LinearCall, transposable: bool = True) -> Any:
                 return second(*rs[:count], *cts, *rs[end:])
 
     rule = CoupledLinearMap(call, run, back, len(residuals))
-    try:
-        outs = linear_call_p.bind(*residuals, *call.values, linear_map=rule)
-    except UnexpectedTracerError as error:
-        raise closed_over(call.function, error) or error from None
+    outs = explained(call.function, linear_call_p.bind, *residuals, *call.values, linear_map=rule)
     return unflatten_one(call.out_tree, outs)
 
 
-class CustomTransposeLinearMap(LinearMap):
-    """A linear function whose transpose is a rule, of which nothing more is known."""
-
-    def __init__(self, call: LinearCall, out_avals: Sequence[ShapedArray]) -> None:
-        self.call = call
-        self.function = call.function
-        self.count = len(call.residuals)
-        self.out_avals = out_avals
-
-    def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        return self.call.run(residuals, tangents)
-
-    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        return self.call.transpose(residuals, densify(cts, self.out_avals))
-
-
-class custom_transpose(OwnsPrograms):
+class custom_transpose(FunctionWithRules):
     """A linear function with a rule for its transpose.
 
     Args:
@@ -235,7 +217,7 @@ class custom_transpose(OwnsPrograms):
 
     Raises:
       MissingCustomRuleError: from a call before there is a rule (an AttributeError).
-      CustomRuleError: the rule gives another tree, shape or dtype than that of the linear arguments (a TypeError).
+      CustomRuleError: the rule returns another tree, shape or dtype than that of the linear arguments (a TypeError).
 
     >>> from pullback import ShapeDtypeStruct, linear_transpose
     >>> @custom_transpose
@@ -249,34 +231,26 @@ class custom_transpose(OwnsPrograms):
     6.0
     """
 
+    _transformation, _giver = "custom_transpose", "def_transpose"
+
     def __init__(self, fun: Callable[..., Any]) -> None:
-        check_callable(fun, "custom_transpose")
-        functools.update_wrapper(self, fun)
-        self.fun = fun
+        super().__init__(fun)
         self.transpose: Callable[..., Any] | None = None
 
     def def_transpose(self, transpose: Callable[..., Any]) -> Callable[..., Any]:
         """Give the rule ``transpose(residual_args, ct) -> cts``; it is returned, so that this can be a decorator."""
-        check_callable(transpose, f"def_transpose of {name_of(self.fun)}")
+        check_callable(transpose, f"def_transpose of {self.described}")
         self.transpose = transpose
         return transpose
 
     @api_boundary
     def __call__(self, out_types: Any, residual_args: Any, linear_args: Any) -> Any:
         if self.transpose is None:
-            raise MissingCustomRuleError(
-                f"{name_of(self.fun)} was called, but it is a custom_transpose function without a rule; give it "
-                "one with def_transpose"
-            )
+            raise self._without_rule()
         call = LinearCall("custom_transpose", self.fun, self.transpose, residual_args, linear_args)
-        types, call.out_tree = flatten_one(out_types)
-        avals = [abstractify(x) for x in types]
-        operands = [*call.residuals, *call.values]
-        outs = custom_transpose_p.bind(*operands, linear_map=CustomTransposeLinearMap(call, avals))
+        call.result_like(out_types)
+        outs = custom_transpose_p.bind(*call.residuals, *call.values, linear_map=call)
         return unflatten_one(call.out_tree, outs)
-
-    def __repr__(self) -> str:
-        return f"<custom_transpose function {name_of(self.fun)}>"
 
 
 custom_transpose_p = linear_operation("custom_transpose_call")

@@ -14,17 +14,13 @@ import numpy as np
 from pullback.core import source, tree
 from pullback.core.array import typeof
 from pullback.core.config import config
-from pullback.core.errors import (
-    ArgumentError,
-    ClosedOverError,
-    CustomRuleError,
-    MissingCustomRuleError,
-)
+from pullback.core.errors import ArgumentError, ClosedOverError, CustomRuleError, MissingCustomRuleError
 from pullback.core.registry import OwnsPrograms
-from pullback.core.trace import Tracer, state
+from pullback.core.trace import Primitive, Tracer, state
 from pullback.primitives.operands import stop_gradient
-from pullback.transforms.custom.custom_calls import DerivativeCall, bind, equation
-from pullback.transforms.custom.rule_adapter import RuleAdapter, SymbolicZero, running, zero_tangent
+from pullback.transforms.custom.closed_over import explained
+from pullback.transforms.custom.custom_calls import DerivativeCall, call_p, equation
+from pullback.transforms.custom.rule_adapter import HasRules, RuleAdapter, SymbolicZero, running, zero_tangent
 from pullback.transforms.functions.api_boundary import qualified_name
 from pullback.transforms.functions.arguments import check_callable, name_of, to_arrays
 
@@ -35,12 +31,40 @@ custom_vjp_call_p = equation("custom_vjp_call")
 # The functions with rules -------------------------------------------------------------------------------------------
 
 
-class CustomFunction(OwnsPrograms):
+class FunctionWithRules(OwnsPrograms):
+    """A function of the user's that is called with rules of its own, under its own name."""
+
+    _transformation: str
+    _giver: str  # the method by which a rule is given, without which it cannot be called
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        check_callable(fun, self._transformation)
+        functools.update_wrapper(self, fun)  # type: ignore[arg-type]
+        self.fun = fun
+
+    @property
+    def described(self) -> str:
+        """Its name and place, for error messages."""
+        return name_of(self.fun)
+
+    def _without_rule(self) -> MissingCustomRuleError:
+        return MissingCustomRuleError(
+            f"{self.described} was called, but it is a {self._transformation} function without a rule; give it one "
+            f"with {self._giver}"
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return qualified_name(self) or super().__reduce_ex__(protocol)
+
+    def __repr__(self) -> str:
+        return f"<{self._transformation} function {self.described}>"
+
+
+class CustomFunction(HasRules, FunctionWithRules):
     """A function with derivative rules: what ``custom_jvp`` and ``custom_vjp`` have in common."""
 
-    _transformation = "custom_jvp"
-    _equation = custom_jvp_call_p
-    _rule, _giver = "jvp", "defjvp"  # what must be given before it can be called, and the method for it
+    _equation: Primitive
+    _rule: str  # what must be given before it can be called
 
     def __init__(
         self,
@@ -48,20 +72,10 @@ class CustomFunction(OwnsPrograms):
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
-        check_callable(fun, self._transformation)
-        functools.update_wrapper(self, fun)
-        self.fun = fun
+        super().__init__(fun)
         self.nondiff_argnums = _nondiff(fun, nondiff_argnums, nondiff_argnames, self._transformation)
-        self.jvp: Callable[..., Any] | None = None
-        self.fwd: Callable[..., Any] | None = None
-        self.bwd: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
-        self.symbolic_cotangents = False
         self._fewest, self._most = _arity(fun)
         self._staged = False
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return qualified_name(self) or super().__reduce_ex__(protocol)
 
     # Rules
 
@@ -147,9 +161,9 @@ class CustomFunction(OwnsPrograms):
           fwd: ``fwd(*args) -> (out, residuals)``, where ``residuals`` is any tree of what the backward rule needs.
           bwd: ``bwd(*nondiff_args, residuals, ct) -> cts``, a tuple (or list) of one cotangent for each of the other
             arguments, of the same tree and shapes; real numbers of another dtype are converted. None, in the place of a
-            cotangent or of a whole tree of them, is zero. Under ``vmap`` it gives those of one example, which are added
-            up for an argument that is not mapped; a call of which no argument is mapped is made once, and ``bwd`` is
-            given the sum of the cotangents of all examples.
+            cotangent or of a whole tree of them, is zero. Under ``vmap`` it returns those of one example, which are
+            added up for an argument that is not mapped; a call of which no argument is mapped is made once, and
+            ``bwd`` is given the sum of the cotangents of all examples.
           symbolic_zeros: whether ``fwd`` is given a ``CustomVJPPrimal`` for each array, which tells whether derivatives
             with respect to it are wanted, and ``bwd`` a ``SymbolicZero`` for each cotangent that is known to be zero.
           optimize_remat: accepted for compatibility.
@@ -184,18 +198,10 @@ class CustomFunction(OwnsPrograms):
 
     # Calling
 
-    @property
-    def described(self) -> str:
-        """Its name and place, for error messages."""
-        return name_of(self.fun)
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             if getattr(self, self._rule) is None:
-                raise MissingCustomRuleError(
-                    f"{self.described} was called, but it is a {self._transformation} function without a rule; give it "
-                    f"one with {self._giver}"
-                )
+                raise self._without_rule()
             if kwargs or not self._fewest <= len(args) <= self._most:
                 args = by_position(self.fun, self._transformation, args, kwargs)
             nondiff: tuple[tuple[int, Any], ...] = ()
@@ -218,8 +224,8 @@ class CustomFunction(OwnsPrograms):
                 forward = None if self.fwd is None else application.forward
                 call = DerivativeCall(self._equation, self.fun, application, jvp, forward)
                 call.by_itself = self in running.owners
-                call.key = (self, nondiff, in_tree)
-                outs = bind(call, arrays)
+                call.rules = (self, nondiff, in_tree)
+                outs = explained(self.fun, call_p.bind, *arrays, call=call)
             return outs[0] if application.out_tree is None else tree.unflatten(application.out_tree, outs)
         except Exception as error:
             source.hide_internal_frames(error)
@@ -228,23 +234,9 @@ class CustomFunction(OwnsPrograms):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def __repr__(self) -> str:
-        return f"<{self._transformation} function {self.described}>"
-
     def __reduce__(self) -> Any:
-        found: Any = inspect.getmodule(self.fun)
-        for part in getattr(self, "__qualname__", "").split("."):
-            found = getattr(found, part, None)
-        if found is self:  # a decorated function, which is found by its name
-            return self.__qualname__
-        rules = self.jvp, self.fwd, self.bwd, self.symbolic_zeros, self.symbolic_cotangents
-        return _rebuilt, (type(self), self.fun, self.nondiff_argnums, rules)
-
-
-def _rebuilt(kind: type[CustomFunction], fun: Any, nondiff_argnums: Any, rules: tuple[Any, ...]) -> CustomFunction:
-    function = kind(fun, nondiff_argnums)
-    function.jvp, function.fwd, function.bwd, function.symbolic_zeros, function.symbolic_cotangents = rules
-    return function
+        names = "jvp", "fwd", "bwd", "symbolic_zeros", "symbolic_cotangents"
+        return type(self), (self.fun, self.nondiff_argnums), {name: getattr(self, name) for name in names}
 
 
 tree.register_leaf_type(CustomFunction)
@@ -265,7 +257,7 @@ class custom_jvp(CustomFunction):
 
     Raises:
       MissingCustomRuleError: from a call before there is a rule (an AttributeError).
-      CustomRuleError: a rule gives something else than it must; the message names it (a TypeError).
+      CustomRuleError: a rule returns something else than it must; the message names it (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import custom_jvp, grad
@@ -280,6 +272,9 @@ class custom_jvp(CustomFunction):
     >>> print(grad(f)(2.0, 3.0))
     -1.2484405
     """
+
+    _transformation, _giver = "custom_jvp", "defjvp"
+    _rule, _equation = "jvp", custom_jvp_call_p
 
     def _check_nondiff(self, i: int, value: Any) -> Any:
         return tree.tree_map(lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, value)
@@ -299,7 +294,7 @@ class custom_vjp(CustomFunction):
 
     Raises:
       MissingCustomRuleError: from a call before there is a rule (an AttributeError).
-      CustomRuleError: a rule gives something else than it must; the message names it (a TypeError).
+      CustomRuleError: a rule returns something else than it must; the message names it (a TypeError).
       NotLinearError: forward mode needs the transpose of a backward rule that is not linear (a TypeError).
 
     >>> import pullback.numpy as pnp
@@ -317,9 +312,8 @@ class custom_vjp(CustomFunction):
     -1.2484405
     """
 
-    _transformation = "custom_vjp"
-    _equation = custom_vjp_call_p
-    _rule, _giver = "fwd", "defvjp"
+    _transformation, _giver = "custom_vjp", "defvjp"
+    _rule, _equation = "fwd", custom_vjp_call_p
 
     def _check_nondiff(self, i: int, value: Any) -> Any:
         for x in tree.leaves(value):

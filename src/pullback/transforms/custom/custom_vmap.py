@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import tree
 from pullback.core.array import typeof
 from pullback.core.dtypes import is_inexact
-from pullback.core.errors import CustomRuleError, MissingCustomRuleError
+from pullback.core.errors import CustomRuleError
 from pullback.core.linear import LinearTracer
-from pullback.core.registry import OwnsPrograms
+from pullback.core.lists import select, split_list, spread
 from pullback.core.trace import state
-from pullback.core.types import ZERO
+from pullback.core.types import ZERO, MappedAxis
 from pullback.core.zeros import densify, instantiate
-from pullback.primitives.elementwise import add_any
-from pullback.primitives.shapes import broadcast_in_dim, moveaxis
-from pullback.transforms.custom.custom_calls import CustomCall, OutDims, bind, call_p, equation
+from pullback.primitives.shapes import moveaxis
+from pullback.primitives.slicing import front
+from pullback.transforms.custom.closed_over import explained
+from pullback.transforms.custom.custom_calls import CustomCall, OutDims, call_p, equation
 from pullback.transforms.custom.custom_linear import is_traced_ahead
-from pullback.transforms.custom.custom_rules import by_position
-from pullback.transforms.custom.linear_map import Dims, LinearMap, linear_operation
-from pullback.transforms.functions.api_boundary import api_boundary, qualified_name
-from pullback.transforms.functions.arguments import (
-    check_callable,
-    name_of,
-    to_arrays,
+from pullback.transforms.custom.custom_rules import FunctionWithRules, by_position
+from pullback.transforms.custom.linear_map import (
+    Dims,
+    LinearMap,
+    linear_operation,
+    of_inexact,
+    pull_back,
+    with_batch_axes,
 )
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable, name_of, structure_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction, flat_result
 from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.forward import jvp_flat
-from pullback.transforms.interpreters.linearize import linearize_flat
 
 custom_vmap_call_p = equation("custom_vmap_call")
 custom_vmap_linear_p = linear_operation("custom_vmap_linear")
@@ -76,9 +79,7 @@ class VmapCall(CustomCall):
         own_dims = self.own(dims)
 
         def run(*operands: Any) -> list[Any]:
-            outs = trace.run(self.run, operands, dims)
-            out_dims.settle(outs)
-            return out_dims.put(outs)
+            return out_dims.placed(trace.run(self.run, operands, dims))[0]
 
         def rule(size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
             flags: list[bool] = []
@@ -87,20 +88,11 @@ class VmapCall(CustomCall):
                 outs, flags[:] = self.rule(size, mapped, operands)
                 return outs
 
-            outs = trace.run(
-                inner, operands, [d if d is None else d + m for d, m in zip(own_dims, mapped, strict=True)]
-            )
+            outs = trace.run(inner, operands, _behind(own_dims, mapped))
             out_dims.settle(outs)
-            assert out_dims.dims is not None
-            return out_dims.put(
-                outs, [d if d is None else d + m for d, m in zip(out_dims.dims, flags, strict=True)]
-            ), flags
+            return with_batch_axes(trace, outs, _behind(out_dims.dims, flags)), flags
 
-        call = VmapCall(self.function, run, rule, self.linear)
-        call.captured, call.recorded = self.captured, self.recorded
-        outs = call_p.bind(*args, call=call)
-        assert out_dims.dims is not None
-        return outs, out_dims.dims
+        return call_p.bind(*args, call=self.like(run=run, rule=rule)), out_dims.dims
 
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         if not is_traced_ahead(state.trace):  # nothing is mapped, so that no rule is needed
@@ -115,8 +107,12 @@ class VmapCall(CustomCall):
             derivative, count = _derivative(self, active)
             results = call_p.bind(*primals, *given, call=derivative)
             outs, found = results[: count[0]], results[count[0] :]
-        rest = iter(found)
-        return outs, [next(rest) if is_inexact(x.dtype) else ZERO for x in outs]
+        return outs, spread([is_inexact(x.dtype) for x in outs], found, ZERO)
+
+
+def _behind(dims: Dims, mapped: Sequence[bool]) -> Dims:
+    """The positions of an axis where another one comes first in some values."""
+    return [d if d is None else d + m for d, m in zip(dims, mapped, strict=True)]
 
 
 def _derivative(call: VmapCall, active: Sequence[bool]) -> tuple[VmapCall, list[int]]:
@@ -127,16 +123,15 @@ def _derivative(call: VmapCall, active: Sequence[bool]) -> tuple[VmapCall, list[
     count = [0]
 
     def both(run: Run, operands: Sequence[Any]) -> list[Any]:
-        given = iter(operands[len(active) :])
-        tangents = [next(given) if a else ZERO for a in active]
-        outs, ts = jvp_flat(call.function, run, operands[: len(active)], tangents)
+        primals, given = split_list(operands, len(active))
+        outs, ts = jvp_flat(call.function, run, primals, spread(active, given, ZERO))
         count[0] = len(outs)
-        return [*outs, *[instantiate(t, x) for x, t in zip(outs, ts, strict=True) if is_inexact(x.dtype)]]
+        return [*outs, *of_inexact(list(map(instantiate, ts, outs)), outs)]
 
     def rule(size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-        flags = iter(mapped[len(active) :])
-        together = [m | (a and next(flags)) for m, a in zip(mapped, active, strict=False)]
-        wanted = [*together, *[m for m, a in zip(together, active, strict=True) if a]]
+        of_primals, of_tangents = split_list(mapped, len(active))
+        together = list(map(operator.or_, of_primals, spread(active, of_tangents, False)))
+        wanted = [*together, *select(together, active)]
         which: list[bool] = []
 
         def run(*primals: Any) -> list[Any]:
@@ -144,8 +139,7 @@ def _derivative(call: VmapCall, active: Sequence[bool]) -> tuple[VmapCall, list[
             return outs
 
         results = both(run, _mapped(size, operands, mapped, wanted))
-        inexact = [w for w, x in zip(which, results, strict=False) if is_inexact(x.dtype)]
-        return results, [*which, *inexact]
+        return results, [*which, *of_inexact(which, results[: len(which)])]
 
     return VmapCall(call.function, lambda *operands: both(call.run, operands), rule, call.linear + sum(active)), count
 
@@ -155,11 +149,8 @@ def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall
     those of the active operands."""
 
     def back(run: Run, operands: Sequence[Any]) -> list[Any]:
-        outs, program = linearize_flat(call.function, run, operands[: len(active)], active)
-        given = iter(operands[len(active) :])
-        cts = [next(given) if is_inexact(x.dtype) else ZERO for x in outs]
-        found = program.transpose(cts, add_any, consume=True)
-        return densify(found, [v.aval for v in program.inputs])
+        primals, cts = split_list(operands, len(active))
+        return pull_back(call.function, run, primals, active, cts)
 
     def rule(size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         # Each example has a cotangent of its own for each active operand and result, so that all of these are mapped.
@@ -178,10 +169,8 @@ def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall
 
 def _mapped(size: int, values: Sequence[Any], mapped: Sequence[bool], wanted: Sequence[bool]) -> list[Any]:
     """Some values, with a mapped axis in front where it is wanted."""
-    return [
-        broadcast_in_dim(x, (size, *x.shape), range(1, len(x.shape) + 1)) if w and not m else x
-        for x, m, w in zip(values, mapped, wanted, strict=True)
-    ]
+    axis = MappedAxis(None, size)
+    return [front(x, None, axis) if w and not m else x for x, m, w in zip(values, mapped, wanted, strict=True)]
 
 
 class VmapLinearMap(LinearMap):
@@ -203,7 +192,7 @@ class VmapLinearMap(LinearMap):
         return call_p.bind(*residuals, *dense, call=_transpose(self.call, self.active, len(dense)))  # type: ignore[no-any-return]
 
 
-class custom_vmap(OwnsPrograms):
+class custom_vmap(FunctionWithRules):
     """A function with a batching rule of its own.
 
     Args:
@@ -214,7 +203,7 @@ class custom_vmap(OwnsPrograms):
 
     Raises:
       MissingCustomRuleError: from a call before there is a rule (an AttributeError).
-      CustomRuleError: the rule gives something else than it must (a TypeError).
+      CustomRuleError: the rule returns something else than it must (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import grad, vmap
@@ -228,14 +217,11 @@ class custom_vmap(OwnsPrograms):
     6.0 [10. 10.] [10. 10.]
     """
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
-        check_callable(fun, "custom_vmap")
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.vmap_rule: Callable[..., Any] | None = None
+    _transformation, _giver = "custom_vmap", "def_vmap"
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return qualified_name(self) or super().__reduce_ex__(protocol)
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        super().__init__(fun)
+        self.vmap_rule: Callable[..., Any] | None = None
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Give the rule.
@@ -248,17 +234,14 @@ class custom_vmap(OwnsPrograms):
         Returns:
           The rule, so that this can be used as a decorator.
         """
-        check_callable(vmap_rule, f"def_vmap of {name_of(self.fun)}")
+        check_callable(vmap_rule, f"def_vmap of {self.described}")
         self.vmap_rule = vmap_rule
         return vmap_rule
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.vmap_rule is None:
-            raise MissingCustomRuleError(
-                f"{name_of(self.fun)} was called, but it is a custom_vmap function without a rule; give it one with "
-                "def_vmap"
-            )
+            raise self._without_rule()
         args = by_position(self.fun, "custom_vmap", args, kwargs)
         leaves, in_tree = tree.flatten(args)
         arrays = to_arrays(leaves, "custom_vmap", self.fun, args)
@@ -269,7 +252,9 @@ class custom_vmap(OwnsPrograms):
             flat.count = len(outs)
             return outs, flags
 
-        return flat.result(flat(*arrays) if state.trace.is_bottom else bind(VmapCall(self.fun, flat, rule), arrays))
+        if state.trace.is_bottom:
+            return flat.result(flat(*arrays))
+        return flat.result(explained(self.fun, call_p.bind, *arrays, call=VmapCall(self.fun, flat, rule)))
 
     def _batched(
         self, size: int, in_tree: Any, mapped: Sequence[bool], values: Sequence[Any]
@@ -283,9 +268,7 @@ class custom_vmap(OwnsPrograms):
             raise CustomRuleError(f"{who} must give a pair (out, out_batched), but it gave {pair!r}")
         outs, out_tree = flat_result(pair[0], rule)
         flags, flags_tree = tree.flatten(pair[1])
-        if flags_tree != (tree.structure(0) if out_tree is None else out_tree) or any(
-            type(f) is not bool for f in flags
-        ):
+        if flags_tree != structure_of(out_tree) or any(type(f) is not bool for f in flags):
             raise CustomRuleError(
                 f"{who} must give out_batched as a tree of booleans like out, which is "
                 f"{'one array' if out_tree is None else out_tree}, but it gave {pair[1]!r}"
@@ -297,9 +280,6 @@ class custom_vmap(OwnsPrograms):
                     f"{typeof(x)}"
                 )
         return outs, out_tree, flags
-
-    def __repr__(self) -> str:
-        return f"<custom_vmap function {name_of(self.fun)}>"
 
 
 tree.register_leaf_type(custom_vmap)

@@ -12,16 +12,18 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, UnexpectedTracerError
 from pullback.core.linear import LinearVar
+from pullback.core.lists import select, spread
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import densify, instantiate
 from pullback.primitives.elementwise import add_any, convert_element_type, mul
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.shapes import broadcast_in_dim, moveaxis
-from pullback.transforms.custom.closed_over import explained
+from pullback.transforms.custom.closed_over import run_rule
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.stage import StageTrace, stage_flat
 from pullback.transforms.interpreters.transpose import CheckedLinearTrace, transpose_flat
 
@@ -29,18 +31,48 @@ Dims = Sequence[int | None]
 JVPRule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
 
 
-class LinearMap:
+class HoldsFunction:
+    """What a program holds of a function of the user's: it has its name, and is equal to what does the same.
+
+    Attributes:
+      function: the user's function.
+      key: compares equal for what does the same in a program; None if nothing is known of it.
+    """
+
+    function: Any
+
+    @property
+    def key(self) -> Any:
+        return None
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal parts of equal programs do the same, so that what was made of one program serves for the other."""
+        if self is other or type(self) is not type(other) or self.key is None:
+            return self is other
+        return hash(self) == hash(other) and bool(self.key == other.key)
+
+    def __hash__(self) -> int:
+        key = self.key
+        try:
+            return id(self) if key is None else hash(key)
+        except TypeError:  # an argument that is not differentiated, or a residual, without a hash
+            return id(self)
+
+
+class LinearMap(HoldsFunction):
     """A linear map and its transpose, both given: from tangents to tangents, and from cotangents to cotangents.
 
     What the map depends on are residuals, which both are called with. A backward rule is the transpose of one.
 
     Attributes:
-      function: the user's function.
       count: how many residuals there are.
       out_avals: the types of the results: of the tangents of the real and complex results of a function.
     """
 
-    function: Any
     count: int
     out_avals: Sequence[ShapedArray]
 
@@ -77,10 +109,6 @@ class LinearMap:
             f"{self.__name__}.defjvp(rule): then each mode uses the rule that is for it.\nWhat is not linear: {error}"
         )
 
-    @property
-    def __name__(self) -> str:
-        return getattr(self.function, "__name__", type(self.function).__name__)
-
 
 class WithJvpRule(LinearMap):
     """The backward rule of a function that has a jvp rule too, which takes the primals for more residuals."""
@@ -97,11 +125,8 @@ class WithJvpRule(LinearMap):
         return self.linear_map.transpose(residuals[: self.linear_map.count], cts)
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        given = iter(tangents)
-        primals = residuals[self.linear_map.count :]
-        outs, ts = self.jvp(primals, [next(given) if p else ZERO for p in self.perturbed])
-        inexact = [t for x, t in zip(outs, ts, strict=True) if dtypes.is_inexact(x.dtype)]
-        return densify(inexact, self.out_avals)
+        outs, ts = self.jvp(residuals[self.linear_map.count :], spread(self.perturbed, tangents, ZERO))
+        return densify(of_inexact(ts, outs), self.out_avals)
 
 
 class BatchedLinearMap(LinearMap):
@@ -131,19 +156,34 @@ class BatchedLinearMap(LinearMap):
         ]
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        results = self._run(self.linear_map.transpose, residuals, cts, self.out_dims)
+        run = self.linear_map.transpose
+        results = run_batched(self.trace, run, residuals, self.residual_dims, cts, self.out_dims)
         if all(d is None for d in self.out_dims):  # one call for all examples, with the sum of their cotangents
-            return [x if x is ZERO else with_batch_axis(self.trace, x, None) for x in results]
+            return with_batch_axes(self.trace, results, [None] * len(results))
         return [summed(self.trace, x, d) for x, d in zip(results, self.in_dims, strict=True)]
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        results = self._run(self.linear_map.apply, residuals, tangents, self.in_dims)
-        return [with_batch_axis(self.trace, x, d) for x, d in zip(results, self.out_dims, strict=True)]
+        run = self.linear_map.apply
+        results = run_batched(self.trace, run, residuals, self.residual_dims, tangents, self.in_dims)
+        return with_batch_axes(self.trace, results, self.out_dims)
 
-    def _run(self, function: Any, residuals: Sequence[Any], values: Sequence[Any], dims: Dims) -> Any:
-        flat, given = sparse(function, values)
-        given_dims = [d for x, d in zip(values, dims, strict=True) if x is not ZERO]
-        return self.trace.run(flat, [*residuals, *given], [*self.residual_dims, *given_dims])
+
+def run_batched(
+    trace: BatchTrace, function: Any, primals: Sequence[Any], primal_dims: Dims, tangents: Sequence[Any], dims: Dims
+) -> Any:
+    """What a function of primals (or residuals) and tangents, some of which are ZERO, returns under a trace."""
+    nonzero = [t is not ZERO for t in tangents]
+    count = len(primals)
+
+    def flat(*values: Any) -> Any:
+        return function(values[:count], spread(nonzero, values[count:], ZERO))
+
+    return trace.run(flat, [*primals, *select(tangents, nonzero)], [*primal_dims, *select(dims, nonzero)])
+
+
+def of_inexact(values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+    """Of values that belong to results, their tangents for example, those of the real and complex results."""
+    return [t for t, x in zip(values, outs, strict=True) if dtypes.is_inexact(x.dtype)]
 
 
 def with_batch_axis(trace: BatchTrace, x: Any, wanted: int | None) -> Any:
@@ -157,16 +197,22 @@ def with_batch_axis(trace: BatchTrace, x: Any, wanted: int | None) -> Any:
             )
         return value
     if dim is None:
-        rank = len(value.shape) + 1
         shape = (*value.shape[:wanted], trace.axis.size, *value.shape[wanted:])
-        return broadcast_in_dim(value, shape, [i for i in range(rank) if i != wanted])
+        return broadcast_in_dim(value, shape, [i for i in range(len(shape)) if i != wanted])
     return moveaxis(value, dim, wanted)
+
+
+def with_batch_axes(trace: BatchTrace, xs: Sequence[Any], wanted: Dims) -> list[Any]:
+    """The values of some results, each with the mapped axis where it is wanted; ZERO stays as it is."""
+    return [x if x is ZERO else with_batch_axis(trace, x, d) for x, d in zip(xs, wanted, strict=True)]
 
 
 def summed(trace: BatchTrace, x: Any, dim: int | None) -> Any:
     """A cotangent of each example, for an operand whose mapped axis is at ``dim``, or for one that they share."""
-    if x is ZERO or dim is not None:
-        return x if x is ZERO else with_batch_axis(trace, x, dim)
+    if x is ZERO:
+        return ZERO
+    if dim is not None:
+        return with_batch_axis(trace, x, dim)
     value, where = trace.value_of(x)
     return repeated(value, trace.axis.size) if where is None else reduce_sum(value, (where,))
 
@@ -181,17 +227,14 @@ def repeated(value: Any, count: int) -> Any:
     return convert_element_type(wide, value.dtype)
 
 
-def sparse(function: Callable[..., Any], tangents: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:
-    """A function of primals and tangents as one of a flat list without the tangents that are ZERO; and those."""
-    given = [t for t in tangents if t is not ZERO]
-    nonzero = [t is not ZERO for t in tangents]
-
-    def flat(*values: Any) -> Any:
-        count = len(values) - len(given)
-        rest = iter(values[count:])
-        return function(values[:count], [next(rest) if n else ZERO for n in nonzero])
-
-    return flat, given
+def pull_back(
+    function: Any, run: Callable[..., list[Any]], primals: Sequence[Any], active: Sequence[bool], cts: Sequence[Any]
+) -> list[Any]:
+    """The cotangents of the active primals, where ``run(*primals)`` has these for its real and complex results."""
+    outs, program = linearize_flat(function, run, primals, active)
+    given = iter(cts)
+    seeds = [next(given) if dtypes.is_inexact(x.dtype) else ZERO for x in outs]
+    return densify(program.transpose(seeds, add_any, consume=True), [v.aval for v in program.inputs])
 
 
 # As an operation ------------------------------------------------------------------------------------------------------
@@ -243,7 +286,7 @@ def linear_operation(name: str, linear_in: Any = None) -> Primitive:
 
 def _apply(*args: Any, linear_map: LinearMap) -> list[Any]:
     count = linear_map.count
-    return explained(linear_map.function, linear_map.apply, args[:count], args[count:])  # type: ignore[no-any-return]
+    return run_rule(linear_map.function, linear_map.apply, args[:count], args[count:])  # type: ignore[no-any-return]
 
 
 def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, linear_map: LinearMap) -> Any:
@@ -269,7 +312,7 @@ def _transpose(cts: Sequence[Any], *args: Any, linear_map: LinearMap) -> list[An
             f"the derivative of {name_of(linear_map.function)} is not linear in its residuals, so it cannot be "
             "transposed with respect to them"
         )
-    results = explained(linear_map.function, linear_map.transpose, args[:count], cts)
+    results = run_rule(linear_map.function, linear_map.transpose, args[:count], cts)
     return [None] * count + [ct if type(x) is LinearVar else None for x, ct in zip(args[count:], results, strict=True)]
 
 

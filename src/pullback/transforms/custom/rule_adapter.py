@@ -1,11 +1,11 @@
-"""One call of a function with derivative rules: the rules on flat lists of arrays, and checks of what they give."""
+"""One call of a function with derivative rules: the rules on flat lists of arrays, and checks of what they return."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,14 @@ from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.operands import array_operand
 from pullback.transforms.custom.linear_map import LinearMap
-from pullback.transforms.functions.arguments import flatten_one, name_of, out_leaf, unflatten_one, zero_cotangent
+from pullback.transforms.functions.arguments import (
+    flatten_one,
+    mismatch,
+    name_of,
+    out_leaf,
+    structure_of,
+    zero_cotangent,
+)
 from pullback.transforms.functions.flat_function import FlatFunction, flat_result
 from pullback.transforms.interpreters.linearize import Tape
 
@@ -77,18 +84,15 @@ def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:
     return zero_cotangent(aval)
 
 
-class HasRules(Protocol):
-    """A function with rules, as far as its calls need it; see ``CustomFunction``."""
+class HasRules:
+    """A function with derivative rules, as far as its calls need it; see ``CustomFunction``."""
 
     fun: Callable[..., Any]
-    jvp: Callable[..., Any] | None
-    fwd: Callable[..., Any] | None
-    bwd: Callable[..., Any] | None
-    symbolic_zeros: bool
-    symbolic_cotangents: bool
-
-    @property
-    def described(self) -> str: ...
+    jvp: Callable[..., Any] | None = None
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
+    symbolic_zeros: bool = False
+    symbolic_cotangents: bool = False
 
 
 class _Running(threading.local):
@@ -143,13 +147,16 @@ class RuleAdapter(FlatFunction):
             if isinstance(error.trace, Tape):
                 raise self._not_linear(rule, error) from None
             raise
-        out, tangent_out = _pair(pair, "the jvp rule", rule, self.owner, "(out, tangent_out)")
+        out, tangent_out = self._pair(pair, "jvp rule", rule, "(out, tangent_out)")
         outs, out_tree = flat_result(out, rule)
         self._check_out_tree(out_tree, "jvp rule", rule)
         ts, tangent_tree = flatten_one(tangent_out)
-        if tangent_tree != out_tree:
-            self._check_tangent_tree(out_tree, tangent_tree, rule)
-        wrong = False
+        if tangent_tree != out_tree and structure_of(tangent_tree) != structure_of(out_tree):
+            raise CustomRuleError(
+                f"{self._named('jvp rule', rule)} must give a result and a tangent of the same tree, but the result "
+                f"has {_show(out_tree)}, and the tangent {_show(tangent_tree)}"
+            )
+        wrong = []
         for i, (x, t) in enumerate(zip(outs, ts, strict=True)):
             if isinstance(t, Array) and t.shape == x.shape and t.dtype is x.dtype and is_inexact(t.dtype):
                 continue
@@ -157,18 +164,34 @@ class RuleAdapter(FlatFunction):
             aval = typeof(x)
             dtype = dtypes.tangent_dtype(aval.dtype)
             if t.shape != aval.shape or t.dtype != dtype:
-                wrong = True
+                wrong.append(mismatch(f"\n  out{tree.keystr(_paths(out_tree)[i])}", aval, "tangent", t))
             elif dtype == dtypes.float0 or isinstance(t, SymbolicZero):
                 ts[i] = ZERO
         if wrong:
-            raise self._wrong_tangents(rule, out_tree, outs, ts)
+            raise TangentMismatchError(
+                f"{self._named('jvp rule', rule)} must give tangents of the shapes and dtypes of its results, but"
+                + "".join(wrong)
+            )
         return outs, ts
+
+    def _named(self, what: str, rule: Any) -> str:
+        """A rule in an error message."""
+        return f"the {what} {name_of(rule)} of {name_of(self.fun)}"
 
     def _not_linear(self, rule: Any, error: PullbackError) -> NotLinearError:
         return NotLinearError(
-            f"the jvp rule {name_of(rule)} of {self.owner.described} must give a tangent that is linear in those that "
-            f"it is given, since reverse mode transposes it, but it does not: {error}"
+            f"{self._named('jvp rule', rule)} must give a tangent that is linear in those that it is given, since "
+            f"reverse mode transposes it, but it does not: {error}"
         )
+
+    def _pair(self, pair: Any, what: str, rule: Any, form: str) -> Any:
+        if isinstance(pair, (tuple, list)):
+            if len(pair) == 2:
+                return pair
+            came = f"a {type(pair).__name__} of {len(pair)}, {_short(pair)}"
+        else:
+            came = f"{_short(pair)} of type {type(pair).__name__}"
+        raise CustomRuleError(f"{self._named(what, rule)} must give a pair {form}, but it gave {came}")
 
     def _check_out_tree(self, out_tree: Any, what: str, rule: Any) -> None:
         """The rule must give a result of the same tree as the function, as far as that is known."""
@@ -176,31 +199,9 @@ class RuleAdapter(FlatFunction):
             self.out_tree = out_tree
         elif self.out_tree != out_tree:
             raise CustomRuleError(
-                f"the {what} {name_of(rule)} of {self.owner.described} must give a result of the same tree as the "
-                f"function, {_show(self.out_tree)}, but gave {_show(out_tree)}"
+                f"{self._named(what, rule)} must give a result of the same tree as the function, "
+                f"{_show(self.out_tree)}, but gave {_show(out_tree)}"
             )
-
-    def _check_tangent_tree(self, out_tree: Any, tangent_tree: Any, rule: Any) -> None:
-        leaf = tree.structure(0)
-        if (leaf if tangent_tree is None else tangent_tree) != (leaf if out_tree is None else out_tree):
-            raise CustomRuleError(
-                f"the jvp rule {name_of(rule)} of {self.owner.described} must give a result and a tangent of the same "
-                f"tree, but the result has {_show(out_tree)}, and the tangent {_show(tangent_tree)}"
-            )
-
-    def _wrong_tangents(self, rule: Any, out_tree: Any, outs: Sequence[Any], ts: Sequence[Any]) -> TangentMismatchError:
-        lines = []
-        for path, x, t in zip(_paths(out_tree), outs, ts, strict=True):
-            aval = typeof(x)
-            wanted = aval.update(dtype=dtypes.tangent_dtype(aval.dtype))
-            if t is ZERO or (t.shape == wanted.shape and t.dtype == wanted.dtype):
-                continue
-            got = wanted.update(shape=t.shape, dtype=t.dtype)
-            lines.append(f"  out{path} is {aval}, so its tangent must be {wanted}, but it is {got}")
-        return TangentMismatchError(
-            f"the jvp rule {name_of(rule)} of {self.owner.described} must give tangents of the shapes and "
-            "dtypes of its results, but\n" + "\n".join(lines)
-        )
 
     # Reverse mode
 
@@ -213,7 +214,7 @@ class RuleAdapter(FlatFunction):
         if owner.symbolic_cotangents:
             given = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
         pair = rule(*self.arguments(given)[0])
-        out, residuals = _pair(pair, "the forward rule", rule, owner, "(out, residuals)")
+        out, residuals = self._pair(pair, "forward rule", rule, "(out, residuals)")
         outs, out_tree = flat_result(out, rule)
         if self.out_tree is _UNKNOWN or self.out_tree != out_tree:
             self._check_out_tree(out_tree, "forward rule", rule)
@@ -233,7 +234,7 @@ class UserLinearMap(LinearMap):
     """A backward rule of the user's, on flat lists of arrays.
 
     Attributes:
-      owner, nondiff, in_tree: see :class:`Application`.
+      owner, nondiff, in_tree: see :class:`RuleAdapter`.
       in_avals: the types of the arguments.
       perturbed: which of these have a tangent.
       out_tree, result_avals: the tree and the types of the results.
@@ -267,26 +268,13 @@ class UserLinearMap(LinearMap):
         self.count = count
 
     @property
-    def _key(self) -> tuple[Any, ...]:
+    def key(self) -> Any:
         return (
             self.owner, self.nondiff, self.in_tree, self.out_tree, self.in_avals, self.perturbed, self.result_avals,
             self.residual_tree, self.fixed,
         )  # fmt: skip
 
-    def __eq__(self, other: object) -> bool:
-        """Equal rules at points of the same types are equal, so that a program that holds one serves for the other."""
-        if self is other:
-            return True
-        return isinstance(other, UserLinearMap) and hash(self) == hash(other) and bool(self._key == other._key)
-
-    def __hash__(self) -> int:
-        try:
-            return hash(self._key)
-        except TypeError:  # an argument that is not differentiated, or a residual, without a hash
-            return id(self)
-
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """The cotangents of the perturbed arguments, by the user's rule."""
         rule = self.owner.bwd
         assert rule is not None
         arrays, given = iter(residuals), iter(cts)
@@ -305,31 +293,32 @@ class UserLinearMap(LinearMap):
         finally:
             running.owners = outer
         leaves = self._flat_cotangents(results)
-        wrong = False
+        wrong = []
         for i, (ct, aval) in enumerate(zip(leaves, self.in_avals, strict=True)):
             if ct is ZERO:
                 continue
-            if not is_inexact(aval.dtype):  # whatever the rule gives, there is one cotangent only
+            if not is_inexact(aval.dtype):  # whatever the rule returns, there is one cotangent only
                 leaves[i] = ZERO
                 continue
             if isinstance(ct, Array) and ct.shape == aval.shape and ct.dtype is aval.dtype:
                 continue
-            leaves[i] = ct = _tangent_leaf(ct, rule)
-            if ct.shape != aval.shape:
-                wrong = True
-            elif isinstance(ct, Array) and _is_convertible(ct.dtype, aval.dtype):
+            ct = _tangent_leaf(ct, rule)
+            if ct.shape == aval.shape and isinstance(ct, Array) and _is_convertible(ct.dtype, aval.dtype):
                 # A Python number is of the argument's type, and rules that compute in a wider one need not convert.
                 leaves[i] = convert_element_type(ct, aval.dtype, aval.weak_type)
-            elif ct.dtype != aval.dtype:
-                wrong = True
-            elif isinstance(ct, SymbolicZero):
-                leaves[i] = ZERO
+            elif ct.shape != aval.shape or ct.dtype != aval.dtype:
+                wrong.append(mismatch(f"\n  {self._argument(i)}", aval, "cotangent", ct))
+            else:
+                leaves[i] = ZERO if isinstance(ct, SymbolicZero) else ct
         if wrong:
-            raise self._wrong_cotangents(leaves)
+            raise TangentMismatchError(
+                f"the backward rule {name_of(rule)} of {name_of(self.function)} must give cotangents of the shapes and "
+                "dtypes of the arguments, but" + "".join(wrong)
+            )
         return list(compress(leaves, self.perturbed))
 
     def _flat_cotangents(self, results: Any) -> list[Any]:
-        """The cotangents of all arguments, flat; ZERO where the rule gave None."""
+        """The cotangents of all arguments, flat; ZERO where the rule returned None."""
         rule = self.owner.bwd
         if type(results) is list:
             results = tuple(results)
@@ -337,21 +326,19 @@ class UserLinearMap(LinearMap):
             leaves, treedef = tree.flatten(results)
             if treedef == self.in_tree:
                 return leaves
-        who = f"the backward rule {name_of(rule)} of {self.owner.described}"
+        who = f"the backward rule {name_of(rule)} of {name_of(self.function)}"
         count = len(tree.treedef_children(self.in_tree))
-        if type(results) is not tuple:
-            hint = f"; write ({', '.join(['...'] * count)}{',' * (count == 1)})"
+        if type(results) is not tuple or len(results) != count:
+            if type(results) is tuple:
+                came = f"{len(results)}: {_short(results)}"
+            else:
+                form = f"({', '.join(['...'] * count)}{',' * (count == 1)})"
+                came = f"{_short(results)} of type {type(results).__name__}; write {form}"
             raise CustomRuleError(
                 f"{who} must give a tuple of {count} cotangents, one for each argument that is differentiated, but it "
-                f"gave {_short(results)} of type {type(results).__name__}{hint}"
+                f"gave {came}"
             )
-        if len(results) != count:
-            raise CustomRuleError(
-                f"{who} must give a tuple of {count} cotangents, one for each argument that is differentiated, but it "
-                f"gave {len(results)}: {_short(results)}"
-            )
-        outline = tree.unflatten(self.in_tree, range(self.in_tree.num_leaves))
-        where = [path for path, _ in tree.leaves_with_path(outline)]
+        where = _paths(self.in_tree)
         given = tree.leaves_with_path(results, is_leaf=_is_none)
         wrong = [
             f"\n  {_short(ct)} is at {tree.keystr(path)}, where the arguments have no array"
@@ -362,7 +349,7 @@ class UserLinearMap(LinearMap):
         ]  # fmt: skip
         if not wrong:
             try:
-                spread = tree.broadcast_prefix(results, outline, is_leaf=_is_none)
+                spread = tree.broadcast_prefix(results, _outline(self.in_tree), is_leaf=_is_none)
                 return [ZERO if ct is None else ct for ct in spread]
             except ValueError:  # lists for tuples, for example
                 pass
@@ -371,22 +358,13 @@ class UserLinearMap(LinearMap):
             f"is zero, but it gave {_show(treedef)}{''.join(wrong)}"
         )
 
-    def _wrong_cotangents(self, leaves: Sequence[Any]) -> TangentMismatchError:
-        outline = tree.unflatten(self.in_tree, range(len(leaves)))
-        paths = [path for path, _ in tree.leaves_with_path(outline)]
-        lines = []
-        for path, ct, aval in zip(paths, leaves, self.in_avals, strict=True):
-            if ct is ZERO or (ct.shape == aval.shape and ct.dtype == aval.dtype):
-                continue
-            got = aval.update(shape=ct.shape, dtype=ct.dtype)
-            position = path[0].idx
-            for i, _ in self.nondiff:
-                position += i <= position
-            lines.append(f"  argument {position}{tree.keystr(path[1:])} is {aval}, but its cotangent is {got}")
-        return TangentMismatchError(
-            f"the backward rule {name_of(self.owner.bwd)} of {self.owner.described} must give cotangents of the "
-            "shapes and dtypes of the arguments, but\n" + "\n".join(lines)
-        )
+    def _argument(self, i: int) -> str:
+        """Which argument a leaf is, or is within."""
+        path = _paths(self.in_tree)[i]
+        position = path[0].idx
+        for k, _ in self.nondiff:
+            position += k <= position
+        return f"argument {position}{tree.keystr(path[1:])}"
 
 
 _UNKNOWN: Any = object()
@@ -419,22 +397,18 @@ def _show(treedef: Any) -> str:
     return "that of one array" if treedef is None else str(treedef)
 
 
-def _paths(treedef: Any) -> list[str]:
-    outline = unflatten_one(treedef, list(range(1 if treedef is None else treedef.num_leaves)))
-    return [tree.keystr(path) for path, _ in tree.leaves_with_path(outline)]
+def _paths(treedef: Any) -> list[Any]:
+    """Where the leaves of a tree are."""
+    return [path for path, _ in tree.leaves_with_path(_outline(treedef))]
 
 
-def _pair(pair: Any, what: str, rule: Any, owner: HasRules, form: str) -> Any:
-    if isinstance(pair, (tuple, list)) and len(pair) == 2:
-        return pair
-    many = isinstance(pair, (tuple, list))
-    kind = type(pair).__name__
-    came = f"a {kind} of {len(pair)}, {_short(pair)}" if many else f"{_short(pair)} of type {kind}"
-    raise CustomRuleError(f"{what} {name_of(rule)} of {owner.described} must give a pair {form}, but it gave {came}")
+def _outline(treedef: Any) -> Any:
+    structure = structure_of(treedef)
+    return tree.unflatten(structure, range(structure.num_leaves))
 
 
 def _tangent_leaf(t: Any, rule: Any) -> Any:
-    """A tangent that a rule gave, as something with a shape and a dtype."""
+    """A tangent that a rule returned, as something with a shape and a dtype."""
     if isinstance(t, (Array, SymbolicZero)) or getattr(t, "dtype", None) == dtypes.float0:
         return t
     return out_leaf(t, rule)

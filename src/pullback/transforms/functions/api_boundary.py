@@ -42,14 +42,17 @@ class Transformed(OwnsPrograms):
     ) -> None:
         self._call = call
         self._again = maker, (fun, *options)
+        self.__wrapped__ = fun
         if type(fun) is FunctionType:  # written out: transformations are often called in the place where they are used
             self.__name__ = fun.__name__
             self.__qualname__ = fun.__qualname__
             self.__module__ = fun.__module__
             self.__doc__ = fun.__doc__
-            self.__wrapped__ = fun
-        else:
-            copy_name(self, fun)
+            return
+        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            value = getattr(fun, name, None)
+            if value is not None:
+                setattr(self, name, value)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -69,20 +72,6 @@ class Transformed(OwnsPrograms):
 
 
 tree.register_leaf_type(Transformed)
-
-
-def copy_name(target: Any, fun: Any) -> None:
-    """Give an object the name, the module and the docstring of a function."""
-    attributes = target.__dict__
-    attributes["__wrapped__"] = fun
-    own = getattr(fun, "__dict__", attributes)
-    for name in _NAMES:
-        value = own[name] if name in own else getattr(fun, name, None)
-        if value is not None:
-            attributes[name] = value
-
-
-_NAMES = "__name__", "__qualname__", "__module__", "__doc__"
 
 
 def qualified_name(x: Any) -> str | None:

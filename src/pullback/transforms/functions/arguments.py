@@ -61,12 +61,7 @@ def check_argnums(argnums: Any, transformation: str, option: str = "argnums") ->
 
 def positions(argnums: int | tuple[int, ...], count: int, transformation: str, fun: Any) -> tuple[int, ...]:
     """``argnums`` as positions that are not negative, checked against the number of arguments."""
-    if isinstance(argnums, int):
-        if 0 <= argnums < count:
-            return (argnums,)
-        nums: tuple[int, ...] = (argnums,)
-    else:
-        nums = argnums
+    nums = (argnums,) if isinstance(argnums, int) else argnums
     for i in nums:
         if not -count <= i < count:
             least = i + 1 if i >= 0 else -i
@@ -237,27 +232,26 @@ def to_tangent(t: Any, aval: ShapedArray, what: str, place: Callable[[], str]) -
       place: says where it was given, if there is an error.
     """
     expected = dtypes.tangent_dtype(aval.dtype)
-    if isinstance(t, Array) and t.shape == aval.shape and t.dtype == expected:
-        return t
-    if is_float0(t):
-        if t.shape == aval.shape and expected == dtypes.float0:
-            return ZERO
-    else:
+    if not isinstance(t, Array) and not is_float0(t):
         try:
             t = as_array(t)
         except OperandError as error:
             raise type(error)(f"{place()}: {error}") from None
-        if t.shape == aval.shape and t.dtype == expected:
-            return t
-    wanted = aval.update(dtype=expected)
+    if t.shape == aval.shape and t.dtype == expected:
+        return t if isinstance(t, Array) else ZERO
     if expected == dtypes.float0:
         hint = f"; np.zeros({aval.shape}, pullback.float0) is one"
     elif t.shape == aval.shape:
         hint = "; convert it, with astype for example"
     else:
         hint = ""
-    got = aval.update(shape=t.shape, dtype=t.dtype)
-    raise TangentMismatchError(f"{place()}: the value is {aval}, so its {what} must be {wanted}, but it is {got}{hint}")
+    raise TangentMismatchError(f"{place()}: {mismatch('the value', aval, what, t)}{hint}")
+
+
+def mismatch(value: str, aval: ShapedArray, what: str, t: Any) -> str:
+    """How a tangent or cotangent is not of the type that belongs to a value."""
+    wanted, got = aval.update(dtype=dtypes.tangent_dtype(aval.dtype)), aval.update(shape=t.shape, dtype=t.dtype)
+    return f"{value} is {aval}, so its {what} must be {wanted}, but it is {got}"
 
 
 def flatten_one(x: Any) -> tuple[list[Any], Any]:
@@ -265,6 +259,11 @@ def flatten_one(x: Any) -> tuple[list[Any], Any]:
     if type(x) is ArrayImpl or type(x) in SCALARS or isinstance(x, Array):
         return [x], None
     return tree.flatten(x)
+
+
+def structure_of(treedef: Any) -> Any:
+    """The tree that :func:`flatten_one` found, of a single leaf too."""
+    return tree.structure(0) if treedef is None else treedef
 
 
 def unflatten_one(treedef: Any, leaves: Sequence[Any]) -> Any:

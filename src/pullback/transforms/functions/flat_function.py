@@ -15,6 +15,7 @@ from pullback.transforms.functions.arguments import (
     out_leaf,
     positions,
     split_aux,
+    structure_of,
     to_arrays,
 )
 
@@ -127,7 +128,7 @@ class FlatFunction:
     @property
     def out_structure(self) -> Any:
         """The tree of the result, of a single array too."""
-        return tree.flatten(0)[1] if self.out_tree is None else self.out_tree
+        return structure_of(self.out_tree)
 
     def result(self, outs: Sequence[Any]) -> Any:
         """The result of the function of its leaves."""

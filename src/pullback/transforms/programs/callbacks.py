@@ -20,9 +20,11 @@ from pullback.core import dtypes, source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, read_only
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, CallbackError, ConcretizationTypeError, OperandError
+from pullback.core.lists import merge_lists, partition_list
 from pullback.core.trace import Primitive, state
 from pullback.core.types import MappedAxis, ShapedArray
-from pullback.primitives.shapes import broadcast_in_dim, expand_dims, moveaxis
+from pullback.primitives.shapes import expand_dims, moveaxis
+from pullback.primitives.slicing import front
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import abstractify, check_callable, name_of
 from pullback.transforms.interpreters.stage import StageTrace
@@ -71,7 +73,7 @@ class HostFunction:
         return np.asarray(host_value(array))
 
     def batched(self, size: int) -> HostFunction:
-        """The same function, which takes and gives whole batches, with the mapped axis first."""
+        """The same function, which takes and returns whole batches, with the mapped axis first."""
         other = HostFunction(self.who, self.function, self.in_tree, [_with_axis(a, size) for a in self.avals])
         other.settings = self.settings
         return other
@@ -146,10 +148,6 @@ pure_callback_p = Primitive("pure_callback", multiple_results=True, keeps_weak_t
 io_callback_p = Primitive("io_callback", multiple_results=True, keeps_weak_type=False, effect=True)
 
 
-def _shape(*avals: ShapedArray, call: Any, **params: Any) -> list[ShapedArray]:
-    return call.avals  # type: ignore[no-any-return]
-
-
 class NotRepeatable(Exception):
     """A program cannot be run again without its effects, since these give it values."""
 
@@ -165,7 +163,7 @@ _repeating = _Repeating()
 
 @contextmanager
 def without_effects() -> Iterator[None]:
-    """A block in which eager evaluation leaves out calls for effects, and refuses those that give values too.
+    """A block in which eager evaluation leaves out calls for effects, and refuses those that return values too.
 
     Raises:
       NotRepeatable: ``io_callback`` is called.
@@ -203,34 +201,28 @@ def _compiled_call(call: Any, kinds: Sequence[np.dtype[Any]], in_order: bool, *o
     return (np.array(first), *outs) if in_order else tuple(outs)
 
 
-def _lowering(primitive: Primitive) -> Callable[..., list[Any]]:
-    in_order = primitive.effect
+def _lowering(in_order: bool, hlo: Any, *operands: Any, call: Any, **params: Any) -> Any:
+    from pullback.backends.host_calls import TARGET
 
-    def rule(hlo: Any, *operands: Any, call: Any, **params: Any) -> list[Any]:
-        from pullback.backends.host_calls import TARGET
-
-        calls = hlo.module.callbacks
-        index = f"index = {len(calls)} : ui64"
-        calls.append(partial(_compiled_call, call, [x.dtype for x in operands], in_order))
-        results = [(a.shape, a.dtype) for a in call.avals]
-        if in_order:
-            # The compiler keeps the order of calls of which each takes what the one before gave. So it is kept for
-            # those that are not ordered too, which costs nothing: they run one at a time anyway.
-            order = hlo.number(False, _BOOL) if hlo.order is None else hlo.order
-            operands, results = (order, *operands), [((), _BOOL), *results]
-        outs: list[Any] = hlo.custom_call(TARGET, operands, results, index, side_effect=in_order)
-        if in_order:
-            hlo.order, *outs = outs
-        return outs
-
-    return rule
+    calls = hlo.module.callbacks
+    index = f"index = {len(calls)} : ui64"
+    calls.append(partial(_compiled_call, call, [x.dtype for x in operands], in_order))
+    results = [(a.shape, a.dtype) for a in call.avals]
+    if not in_order:
+        return hlo.custom_call(TARGET, operands, results, index, side_effect=False)
+    # The compiler keeps the order of calls of which each takes what the one before returned. So it is kept for those
+    # that are not ordered too, which costs nothing: they run one at a time anyway.
+    order = hlo.number(False, _BOOL) if hlo.order is None else hlo.order
+    types = [((), _BOOL), *results]
+    hlo.order, *outs = hlo.custom_call(TARGET, (order, *operands), types, index, side_effect=True)
+    return outs
 
 
 _BOOL = np.dtype(bool)
 
 for _primitive in (debug_callback_p, pure_callback_p, io_callback_p):
-    _primitive.abstract_eval(_shape)
-    _primitive.lowering(_lowering(_primitive))
+    _primitive.abstract_eval(lambda *avals, call, **params: call.avals)
+    _primitive.lowering(partial(_lowering, _primitive.effect))
     _primitive.impl(_evaluate_once if _primitive.effect else _evaluate)
 
 
@@ -242,26 +234,23 @@ def _debug_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
     return debug_callback_p.bind(*primals, **params), []
 
 
-def _no_derivative(primitive: Primitive) -> Callable[..., Any]:
-    def rule(primals: Sequence[Any], tangents: Sequence[Any], *, call: Any, **params: Any) -> Any:
-        raise CallbackError(
-            f"{primitive.name} of {call.__name__} was differentiated, but the derivative of a Python function is not "
-            "known. Wrap the call in a function with a derivative of its own (custom_jvp, custom_vjp), or take its "
-            "operands out of the differentiated function."
-        )
-
-    return rule
+def _no_derivative(primitive: Primitive, primals: Any, tangents: Any, *, call: Any, **params: Any) -> Any:
+    raise CallbackError(
+        f"{primitive.name} of {call.__name__} was differentiated, but the derivative of a Python function is not "
+        "known. Wrap the call in a function with a derivative of its own (custom_jvp, custom_vjp), or take its "
+        "operands out of the differentiated function."
+    )
 
 
-pure_callback_p.jvp(_no_derivative(pure_callback_p))
-io_callback_p.jvp(_no_derivative(io_callback_p))
+pure_callback_p.jvp(partial(_no_derivative, pure_callback_p))
+io_callback_p.jvp(partial(_no_derivative, io_callback_p))
 
 
 # Batching
 
 
 def _loop(
-    primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], call: Any, params: Any
+    primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, call: Any, **params: Any
 ) -> tuple[list[Any], list[int | None]]:
     """One call that loops over the examples."""
     args = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
@@ -269,9 +258,7 @@ def _loop(
     return primitive.bind(*args, call=looped, **params), [0] * len(call.avals)
 
 
-@debug_callback_p.batch
-def _debug_batch(axis: MappedAxis, args: Any, dims: Any, *, call: Any, **params: Any) -> Any:
-    return _loop(debug_callback_p, axis, args, dims, call, params)
+debug_callback_p.batch(partial(_loop, debug_callback_p))
 
 
 @io_callback_p.batch
@@ -281,44 +268,49 @@ def _io_batch(axis: MappedAxis, args: Any, dims: Any, *, call: Any, ordered: boo
             f"io_callback of {call.__name__} with ordered=True cannot be mapped by vmap: the examples have no order. "
             "Leave ordered out, or call it outside of the mapped function."
         )
-    return _loop(io_callback_p, axis, args, dims, call, {"ordered": False})
+    return _loop(io_callback_p, axis, args, dims, call=call, ordered=False)
 
 
 @pure_callback_p.batch
 def _pure_batch(axis: MappedAxis, args: Any, dims: Any, *, call: Any, vmap_method: str | None) -> Any:
-    size = axis.size
     if vmap_method is None:
         raise CallbackError(
             f"pure_callback of {call.__name__} was mapped by vmap, but vmap_method does not say how. It must be one of "
             f"{', '.join(map(repr, VMAP_METHODS))}: the first calls the function for each example."
         )
     if vmap_method.startswith("sequential"):
-        return _loop(pure_callback_p, axis, args, dims, call, {"vmap_method": vmap_method})
+        return _loop(pure_callback_p, axis, args, dims, call=call, vmap_method=vmap_method)
     values = []
     for x, d in zip(args, dims, strict=True):
-        if d is not None:
-            x = moveaxis(x, d, 0)
+        if d is not None or vmap_method == "broadcast_all":
+            x = front(x, d, axis)
         elif vmap_method == "expand_dims":
             x = expand_dims(x, (0,))
-        elif vmap_method == "broadcast_all":
-            x = broadcast_in_dim(x, (size, *x.shape), range(1, len(x.shape) + 1))
         values.append(x)
-    outs = pure_callback_p.bind(*values, call=call.batched(size), vmap_method=vmap_method)
+    outs = pure_callback_p.bind(*values, call=call.batched(axis.size), vmap_method=vmap_method)
     return outs, [0] * len(outs)
 
 
 # The public functions ------------------------------------------------------------------------------------------------
 
 
-def _operands(who: str, function: Any, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
+def _call_for_results(
+    primitive: Primitive, function: Callable[..., Any], result_shape_dtypes: Any, args: Any, kwargs: Any, **params: Any
+) -> Any:
+    """Call a function of arrays alone, for results of declared types."""
+    who = primitive.name
     leaves, in_tree = tree.flatten((args, kwargs))
     try:
-        return [x if isinstance(x, Array) else as_array(x) for x in leaves], in_tree
+        operands = [as_array(x) for x in leaves]
     except OperandError as error:
         raise type(error)(
             f"{who} of {name_of(function)}: {error} What is no array must be bound to the function beforehand, with "
             "functools.partial for example."
         ) from None
+    declared, out_tree = tree.flatten(result_shape_dtypes)
+    avals = [abstractify(x).update(weak_type=False) for x in declared]
+    call = HostFunction(who, function, in_tree, avals)
+    return tree.unflatten(out_tree, primitive.bind(*operands, call=call, **params))
 
 
 @api_boundary
@@ -362,15 +354,7 @@ def pure_callback(
             f"pure_callback: vmap_method must be None or one of {', '.join(map(repr, VMAP_METHODS))}, got "
             f"{vmap_method!r}"
         )
-    operands, in_tree = _operands("pure_callback", callback, args, kwargs)
-    avals, out_tree = _declared(result_shape_dtypes)
-    call = HostFunction("pure_callback", callback, in_tree, avals)
-    return tree.unflatten(out_tree, pure_callback_p.bind(*operands, call=call, vmap_method=vmap_method))
-
-
-def _declared(result_shape_dtypes: Any) -> tuple[list[ShapedArray], Any]:
-    leaves, out_tree = tree.flatten(result_shape_dtypes)
-    return [abstractify(x).update(weak_type=False) for x in leaves], out_tree
+    return _call_for_results(pure_callback_p, callback, result_shape_dtypes, args, kwargs, vmap_method=vmap_method)
 
 
 @api_boundary
@@ -401,45 +385,24 @@ def io_callback(
     10 20
     """
     check_callable(callback, "io_callback")
-    operands, in_tree = _operands("io_callback", callback, args, kwargs)
-    avals, out_tree = _declared(result_shape_dtypes)
-    call = HostFunction("io_callback", callback, in_tree, avals)
-    return tree.unflatten(out_tree, io_callback_p.bind(*operands, call=call, ordered=bool(ordered)))
-
-
-class _Placeholder:
-    """Stands for the array with a number among the arguments of a call."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-
-
-tree.register_leaf_type(_Placeholder)
+    return _call_for_results(io_callback_p, callback, result_shape_dtypes, args, kwargs, ordered=bool(ordered))
 
 
 def _call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool, numbers: bool) -> None:
     """Call a function; what is no array (Python's numbers only if ``numbers``) is handed to it as it is."""
-    operands: list[Any] = []
-
-    def place(x: Any) -> Any:
-        if isinstance(x, (Array, np.ndarray, np.generic)) or (numbers and type(x) in SCALARS):
-            operands.append(as_array(x))
-            return _Placeholder(len(operands) - 1)
-        return x
-
-    outline = tree.tree_map(place, (args, kwargs))
+    leaves, outline = tree.flatten((args, kwargs))
+    kinds = (Array, np.ndarray, np.generic)
+    are_arrays = [isinstance(x, kinds) or (numbers and type(x) in SCALARS) for x in leaves]
+    others, arrays = partition_list(leaves, are_arrays)
 
     def run(*arrays: Any) -> None:
-        full_args, full_kwargs = tree.tree_map(lambda x: arrays[x.index] if type(x) is _Placeholder else x, outline)
+        full_args, full_kwargs = tree.unflatten(outline, merge_lists(are_arrays, others, arrays))
         function(*full_args, **full_kwargs)
 
     run.__name__ = getattr(function, "__name__", type(function).__name__)
     run.__wrapped__ = function  # type: ignore[attr-defined]
-    _, in_tree = tree.flatten((tuple(operands), {}))
-    call = HostFunction("debug.callback", run, in_tree, [])
-    debug_callback_p.bind(*operands, call=call, ordered=bool(ordered))
+    call = HostFunction("debug.callback", run, tree.structure((tuple(arrays), {})), [])
+    debug_callback_p.bind(*map(as_array, arrays), call=call, ordered=bool(ordered))
 
 
 @api_boundary
@@ -493,17 +456,12 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
     if not isinstance(fmt, str):
         raise ArgumentError(f"debug.print takes a text in the style of str.format, got {fmt!r} of {type(fmt).__name__}")
     _check_format(fmt, len(args), kwargs)
-    _call_for_effect(_Print(fmt), args, kwargs, ordered, numbers=False)
 
+    def show(*args: Any, **kwargs: Any) -> None:
+        print(fmt.format(*args, **kwargs))
 
-class _Print:
-    __name__ = "print"
-
-    def __init__(self, fmt: str) -> None:
-        self.fmt = fmt
-
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
-        print(self.fmt.format(*args, **kwargs))
+    show.__name__ = "print"
+    _call_for_effect(show, args, kwargs, ordered, numbers=False)
 
 
 def _check_format(fmt: str, count: int, kwargs: dict[str, Any]) -> None:

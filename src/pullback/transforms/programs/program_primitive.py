@@ -102,12 +102,8 @@ def check_types(what: str, given: Sequence[ShapedArray], expected: Sequence[Shap
     Raises:
       JaxprError: the message shows both (an AssertionError).
     """
-    if len(given) == len(expected):
-        for a, b in zip(given, expected, strict=True):
-            if a.shape != b.shape or a.dtype != b.dtype:
-                break
-        else:
-            return
+    if [(a.shape, a.dtype) for a in given] == [(a.shape, a.dtype) for a in expected]:
+        return
     came, wanted = (", ".join(map(str, x)) for x in (given, expected))
     raise JaxprError(f"{what} takes ({wanted}), but was given ({came})")
 
