@@ -50,9 +50,7 @@ CASES = [
     Case("psum_scatter", lambda lax, x: lax.psum_scatter(x, "i"), (SIZE, 2)),
     Case("psum_scatter dimension 1", lambda lax, x: lax.psum_scatter(x, "i", scatter_dimension=1), (2, SIZE)),
     Case("psum_scatter tiled", lambda lax, x: lax.psum_scatter(x, "i", tiled=True), (2 * SIZE, 2)),
-    Case(
-        "psum_scatter in groups", lambda lax, x: lax.psum_scatter(x, "i", axis_index_groups=GROUPS), (2, 3)
-    ),
+    Case("psum_scatter in groups", lambda lax, x: lax.psum_scatter(x, "i", axis_index_groups=GROUPS), (2, 3)),
     Case("all_to_all", lambda lax, x: lax.all_to_all(x, "i", 0, 1), (SIZE, 3)),
     Case("all_to_all tiled", lambda lax, x: lax.all_to_all(x, "i", 1, 0, tiled=True), (2, 2 * SIZE)),
     Case("all_to_all in groups", lambda lax, x: lax.all_to_all(x, "i", 0, 0, axis_index_groups=GROUPS), (2, 3)),

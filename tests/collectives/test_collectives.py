@@ -12,7 +12,6 @@ from pullback import checkpoint, custom_jvp, custom_vjp, grad, hessian, jit, jvp
 from tests.collectives.cases import CASES, GROUPS, PART, PERM, RECORDED, SIZE, quantities
 
 
-
 def near(got, expected, tolerance):
     """Trees of equal shapes, and of values within the tolerance of the largest, or of one."""
     for a, b in zip(pullback.tree.leaves(got), pullback.tree.leaves(expected), strict=True):
@@ -172,8 +171,8 @@ CONSTRUCTS = {
     "jit": jit,
     "checkpoint": checkpoint,
     "scan": lambda f: lambda x: lax.scan(lambda c, _: (c, f(c)), x, None, length=1)[1][0],
-    "a carry that begins without varying": lambda f: lambda x: (
-        lax.scan(lambda c, _: (c + f(x), None), pnp.zeros(()), None, length=1)[0]
+    "a carry that begins without varying": lambda f: (
+        lambda x: lax.scan(lambda c, _: (c + f(x), None), pnp.zeros(()), None, length=1)[0]
     ),
     "while_loop": lambda f: lambda x: lax.while_loop(lambda s: s[0] < 1, lambda s: (s[0] + 1, f(x)), (0, 0 * f(x)))[1],
     "cond": lambda f: lambda x: lax.cond(lax.axis_index("i") >= 0, f, lambda y: 0 * f(y), x),
@@ -306,7 +305,9 @@ def test_types_say_along_which_axes_a_value_varies():
 def network():
     rng = np.random.default_rng(3)
     sizes = [(5, 7), (7,), (7, 4), (4,)]
-    return [pnp.asarray(rng.normal(size=s).astype(np.float32)) for s in sizes], rng.normal(size=(6, 5)).astype(np.float32)
+    return [pnp.asarray(rng.normal(size=s).astype(np.float32)) for s in sizes], rng.normal(size=(6, 5)).astype(
+        np.float32
+    )
 
 
 def loss(parameters, x):

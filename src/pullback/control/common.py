@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, typeof
 from pullback.core.errors import ControlFlowError, OperandError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, jaxpr_as_fun, subjaxprs
 from pullback.core.locks import renewed
 from pullback.core.trace import Tracer, is_at_work, leaked, state
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
+from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.custom.custom_calls import CustomCall
 from pullback.transforms.functions.arguments import name_of
@@ -177,6 +178,16 @@ def stage(
     return Body(ClosedJaxpr(hoisted), closed.consts, flat.out_structure)
 
 
+def diverging(body: Body, axes: frozenset[Any]) -> Body:
+    """A program that only some indices of named axes run, as one of operands that vary along these.
+
+    Without, reverse mode would sum in it over all indices, those too that do not run it.
+    """
+    closed = body.jaxpr
+    avals = [a.update(varying=a.varying | axes) for a in closed.in_avals]
+    return Body(stage_flat(closed, jaxpr_as_fun(closed), avals), [vary(x, axes) for x in body.captured], body.out_tree)
+
+
 class Carry(NamedTuple):
     """What a loop carries from step to step.
 
@@ -211,13 +222,22 @@ class Carry(NamedTuple):
                 f"{tree_difference('carry', self.treedef, out_tree, GIVEN_AND_RETURNED)}. Return the carry with the "
                 "same containers and keys, or start from an initial value of the tree that the body returns."
             )
-        changed = False
+        changed = self.vary([out.varying for out in outs])
         for i, (x, out) in enumerate(zip(self.leaves, outs, strict=True)):
             if x.weak_type and x.dtype != out.dtype:
                 dtype = dtypes.result_type(x, out)
                 if dtype != x.dtype:
                     self.leaves[i] = convert_element_type(x, dtype)
                     changed = True
+        return changed
+
+    def vary(self, axes: Iterable[frozenset[Any]]) -> bool:
+        """Have initial values vary along the named axes along which what a step returns does; whether one changed."""
+        changed = False
+        for i, keys in enumerate(axes):
+            if keys and not keys <= typeof(self.leaves[i]).varying:
+                self.leaves[i] = vary(self.leaves[i], keys)
+                changed = True
         return changed
 
     def check(self, outs: Sequence[ShapedArray]) -> None:
@@ -250,7 +270,7 @@ def stage_step(
     """
     count = len(carry.leaves)
     body = stage(carry.what, carry.function, call, [*carry.avals, *others], names)
-    if carry.promoted(tree.treedef_children(body.out_tree)[0], body.jaxpr.out_avals[:count]):
+    while carry.promoted(tree.treedef_children(body.out_tree)[0], body.jaxpr.out_avals[:count]):
         body = stage(carry.what, carry.function, call, [*carry.avals, *others], names)
     carry.check(body.jaxpr.out_avals[:count])
     return body

@@ -19,6 +19,7 @@ from pullback.control.common import (
     Body,
     array_of,
     aval_difference,
+    diverging,
     interned,
     known,
     leaf_names,
@@ -30,7 +31,7 @@ from pullback.control.common import (
 )
 from pullback.control.guard import guard
 from pullback.core import dtypes, tree
-from pullback.core.array import Array, as_array, host_value
+from pullback.core.array import Array, as_array, host_value, typeof
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
@@ -38,6 +39,7 @@ from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, select, spread
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import clamp_p, convert_element_type, convert_element_type_p, eq_p, ne_p, select_n
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
@@ -181,6 +183,9 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
         )  # fmt: skip
 
     bodies = [staged(f) for f in functions]
+    axes = typeof(index).varying
+    if axes:
+        bodies, leaves = [diverging(body, axes) for body in bodies], [vary(x, axes) for x in leaves]
     names = ["false_fun", "true_fun"] if what == "cond" else [f"branches[{i}]" for i in range(len(functions))]
     wanted = _common_types(what, [f"{n} ({name_of(f)})" for n, f in zip(names, functions, strict=True)], bodies)
     captured: dict[int, Any] = {id(x): x for body in bodies for x in body.captured}
@@ -254,6 +259,8 @@ def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[
     for branch in branches:
         check_types("a branch of this cond", avals, branch.in_avals)
         check_types("what follows this cond", branch.out_avals, outs)
+    if index.varying:
+        return [a.update(varying=a.varying | index.varying) for a in outs]
     return outs
 
 

@@ -17,6 +17,7 @@ from pullback.control.common import (
     Body,
     Carry,
     check_checkpoints,
+    diverging,
     interned,
     known,
     leaves_of,
@@ -141,6 +142,10 @@ def run_while(
     """
     body = stage_step(carry, step, [], carry.names)
     condition = stage(carry.what, test_function, test, carry.avals, carry.names)
+    axes = condition.jaxpr.out_avals[0].varying
+    if axes:
+        carry.vary([axes] * len(carry.leaves))
+        body, condition = diverging(body, axes), diverging(condition, axes)
     # What no step changes is no part of the carry, but a constant.
     inputs = body.jaxpr.jaxpr.invars[len(body.captured) :]
     fixed = [a is v for a, v in zip(body.jaxpr.jaxpr.outvars, inputs, strict=False)]

@@ -24,7 +24,6 @@ from pullback.core.array import Array, ArrayImpl
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError
 from pullback.core.lists import merge_lists, partition_list
-from pullback.core.types import ShapedArray
 from pullback.primitives.elementwise import add
 from pullback.primitives.shapes import reshape
 from pullback.primitives.slicing import concatenate, slice_in_dim, stack
@@ -145,7 +144,7 @@ def run_scan(
       loop: the number of steps, and how they are taken.
       checkpoints: how many states are kept for reverse mode, None for all that it needs.
     """
-    rows = [ShapedArray(x.shape[1:], x.dtype, x.weak_type) for x in xs]
+    rows = [x.aval.update(shape=x.shape[1:]) for x in xs]
     body = stage_step(carry, call, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
     if checkpoints is None or not loop.length:
         outs, ys = hoist_loop_invariants(interned(body.jaxpr), loop, body.captured, carry.leaves, xs)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.core import dtypes, tree
+from pullback.core import tree
 from pullback.core.array import SCALARS, typeof
 from pullback.core.axes import axis_in_scope, axis_names
 from pullback.core.axes import axis_size as size_of
@@ -22,7 +21,6 @@ from pullback.core.errors import ArgumentError, ShapeError
 from pullback.primitives import collectives as ops
 from pullback.primitives import elementwise, shapes
 from pullback.primitives.operands import array_operand
-from pullback.primitives.slicing import stack
 
 AxisName = Any
 Groups = Sequence[Sequence[int]] | None
@@ -228,7 +226,9 @@ def all_gather(
 def _scatterable(name: str, what: str, size: int, count: int, tiled: bool) -> None:
     """Refuse an axis whose size does not fit that of the named axes."""
     if tiled and size % count:
-        raise ShapeError(f"lax.{name}: tiled, the size of {what}, {size}, must be a multiple of that of the axis, {count}")
+        raise ShapeError(
+            f"lax.{name}: tiled, the size of {what}, {size}, must be a multiple of that of the axis, {count}"
+        )
     if not tiled and size != count:
         raise ShapeError(
             f"lax.{name}: the size of {what}, {size}, must be that of the axis, {count}, or with tiled=True a multiple"
@@ -368,9 +368,7 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     """
     names = axis_names(axis_name, "lax.ppermute")
     pairs = _pairs("ppermute", perm, size_of(names))
-    return tree.tree_map(
-        lambda leaf: ops.ppermute_p.bind(array_operand("ppermute", leaf), axes=names, perm=pairs), x
-    )
+    return tree.tree_map(lambda leaf: ops.ppermute_p.bind(array_operand("ppermute", leaf), axes=names, perm=pairs), x)
 
 
 def _pairs(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:

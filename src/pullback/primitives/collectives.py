@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, typeof
 from pullback.core.axes import axis_in_scope, is_reduced
-from pullback.core.linear import LinearProgram, LinearVar
 from pullback.core.errors import UnboundAxisNameError
+from pullback.core.linear import LinearProgram, LinearVar
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -33,7 +32,7 @@ from pullback.primitives.contraction import Dims, batched_numbers, dot_general_p
 from pullback.primitives.gather import gather
 from pullback.primitives.reductions import is_extreme, reduce_max_p, reduce_min_p
 from pullback.primitives.rules import jvp_linear
-from pullback.primitives.slicing import concatenate, iota, slice_in_dim
+from pullback.primitives.slicing import concatenate, iota
 from pullback.primitives.sums import reduce_sum
 from pullback.primitives.windows import GatherDimensionNumbers
 
@@ -197,6 +196,15 @@ def _pvary_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) -> Any:
     return (pvary_p.bind(x, axes=rest) if rest else x), dim
 
 
+def vary(x: Any, keys: frozenset[Any]) -> Any:
+    """``x`` of a type that varies along these axes too."""
+    if not keys:
+        return x
+    known = typeof(x).varying
+    names = tuple([a.name for a in state.axes.values() if a.key in keys and a.key not in known])
+    return pvary_p.bind(x, axes=names) if names else x
+
+
 axis_index_p = collective("axis_index", keeps_weak_type=False)
 
 
@@ -309,9 +317,7 @@ def _reduce_scatter_batch(
     (x,), (dim,) = args, dims
     if axis.name not in axes:
         place = _shifted(dimension, dim)
-        out = reduce_scatter_p.bind(
-            x, axes=axes, axis_size=axis_size, dimension=place, tiled=tiled, groups=groups
-        )
+        out = reduce_scatter_p.bind(x, axes=axes, axis_size=axis_size, dimension=place, tiled=tiled, groups=groups)
         return out, dim if tiled or dim is None else dim - (place < dim)
     if tiled:
         at = _shifted(dimension, dim)
@@ -503,11 +509,7 @@ def _pull(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
 def _vary_as(ct: Any, var: LinearVar, reduced: Sequence[MappedAxis]) -> Any:
     """A cotangent that varies along the reduced axes along which its variable does."""
     wanted = var.aval.varying
-    if not wanted:
-        return ct
-    known = typeof(ct).varying
-    names = tuple([a.name for a in reduced if a.key in wanted and a.key not in known])
-    return pvary_p.bind(ct, axes=names) if names else ct
+    return vary(ct, wanted.intersection([a.key for a in reduced])) if wanted else ct
 
 
 LinearProgram.sum_over = staticmethod(_sum_over)

@@ -13,6 +13,7 @@ from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentM
 from pullback.core.linear import LinearProgram
 from pullback.core.trace import state
 from pullback.core.types import ZERO, ShapedArray
+from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.shapes import full
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
@@ -124,11 +125,24 @@ def _axis_names(reduce_axes: Any, transformation: str) -> tuple[Any, ...]:
     return tuple(reduce_axes)
 
 
-def transposed(program: LinearProgram, cts: Sequence[Any], names: Sequence[Any] = (), consume: bool = False) -> list[Any]:
-    """The cotangents of a program's inputs, of which those along the named axes are summed."""
+def transposed(
+    program: LinearProgram, cts: Sequence[Any], outs: Sequence[Any], names: Sequence[Any] = (), consume: bool = False
+) -> list[Any]:
+    """The cotangents of a program's inputs.
+
+    Args:
+      program: the derivative.
+      cts: the cotangents of its results.
+      outs: the values, or the types, of the function's results.
+      names: the named axes over which cotangents are summed of what does not vary along them.
+      consume: whether the program is used up.
+    """
     if not (names or state.axes):
         return program.transpose(cts, add_any, consume)
     with reducing(names):
+        keys = frozenset([axis.key for axis in state.axes.values() if axis.reduced])
+        avals = [x if type(x) is ShapedArray else typeof(x) for x in outs]
+        cts = [ct if ct is ZERO else vary(ct, a.varying & keys) for ct, a in zip(cts, avals, strict=False)]
         return program.transpose(cts, add_any, consume)
 
 
@@ -157,7 +171,7 @@ def _value_and_grad(
     seed = _seed(value, options[0], fun, options[3])
     if flat.has_aux:
         program.outputs = program.outputs[:1]
-    cts = transposed(program, (seed,), names, consume=True)
+    cts = transposed(program, (seed,), outs, names, consume=True)
     for i, (ct, x) in enumerate(zip(cts, primals)):
         if ct is ZERO or ct.weak_type != x.weak_type:
             cts[i] = dense(ct, x)
@@ -256,7 +270,7 @@ class VJPFunction(LinearFunction):
         else:
             leaves, treedef = tree.flatten(ct)
         cts = _checked(leaves, treedef, self.out_tree, self.out_avals, "cotangent", self.name)
-        outs = transposed(self.program, cts, self.reduce_axes)
+        outs = transposed(self.program, cts, self.out_avals, self.reduce_axes)
         return tree.unflatten(self.in_tree, [dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
 
     def __repr__(self) -> str:

@@ -138,7 +138,7 @@ def _jacrev(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int
         _check_real(values, holomorphic, name, "output", fun)
 
         def pull(*cts: Any) -> list[Any]:
-            return [dense(t, x) for t, x in zip(transposed(program, cts), inputs, strict=True)]
+            return [dense(t, x) for t, x in zip(transposed(program, cts, values), inputs, strict=True)]
 
         if len(values) == 1 and values[0].size == 1:
             # One row needs no batch.
