@@ -266,8 +266,8 @@ def test_effects_of_programs() -> None:
 def test_named_axes_of_programs() -> None:
     assert "sin" in str(make_jaxpr(jnp.sin, axis_env=[("i", 4)])(1.0))
     seen: list[Any] = []
-    make_jaxpr(lambda x: (seen.append(dict(core_jaxpr.state.axes)), x)[1], axis_env=[("i", 4), ("j", 2)])(1.0)
-    assert seen == [{"i": 4, "j": 2}]
+    make_jaxpr(lambda x: (seen.append(list(core_jaxpr.state.axes.values())), x)[1], axis_env=[("i", 4), ("j", 2)])(1.0)
+    assert [(axis.name, axis.size) for axis in seen[0]] == [("i", 4), ("j", 2)]
     assert core_jaxpr.state.axes == {}
     for bad in ("i", [("i",)], [("i", -1)], [("i", 2), ("i", 3)], [("i", "a")], 3):
         with pytest.raises(errors.ArgumentError, match="axis_env must be a list of pairs"):

@@ -143,7 +143,7 @@ def test_derivatives_are_consistent(case):
     near(matrix, matrix.T, 1e-5)
 
 
-# Constructs ------------------------------------------------------------------------------------------------------------
+# Constructs ----------------------------------------------------------------------------------------------------------
 
 
 def with_rules(f):
@@ -232,7 +232,7 @@ def test_random_keys_of_each_index():
     near(pullback.random.key_data(keys), pullback.random.key_data(pullback.random.split(key, 3)), 0)
 
 
-# Several axes ------------------------------------------------------------------------------------------------------
+# Several axes --------------------------------------------------------------------------------------------------------
 
 
 def two(f, x):
@@ -256,7 +256,8 @@ def flat(f, x):
         lambda x, n: lax.psum_scatter(x, n, scatter_dimension=1, tiled=True),
         lambda x, n: lax.all_to_all(x, n, 0, 1), lambda x, n: lax.all_to_all(x, n, 1, 0, tiled=True),
         lambda x, n: lax.ppermute(x, n, [(0, 5), (4, 1), (2, 2)]), lambda x, n: x[0] * lax.axis_index(n),
-        lambda x, n: lax.pbroadcast(x, n, 4), lambda x, n: x * lax.axis_size(n), lambda x, n: lax.pshuffle(x, n, [5, 4, 3, 2, 1, 0]),
+        lambda x, n: lax.pbroadcast(x, n, 4), lambda x, n: x * lax.axis_size(n),
+        lambda x, n: lax.pshuffle(x, n, [5, 4, 3, 2, 1, 0]),
     ],
     ids=itertools.count(),
 )  # fmt: skip
@@ -286,17 +287,19 @@ def test_numbers_and_booleans():
 
     counts, means = vmap(f, axis_name="i")(pnp.array([1.0, 2.0, 3.0]))
     assert found == [(3, (3, 7.5))]
-    assert counts.dtype == np.int32 and counts.tolist() == [2, 2, 2]
+    assert counts.dtype == np.int32
+    assert counts.tolist() == [2, 2, 2]
     assert means.tolist() == [3.0] * 3
 
 
-# Types -------------------------------------------------------------------------------------------------------------
+# Types ---------------------------------------------------------------------------------------------------------------
 
 
 def test_types_say_along_which_axes_a_value_varies():
     text = str(make_jaxpr(lambda x: (lax.axis_index("i"), lax.psum(lax.pvary(x, "i"), "i")), axis_env=[("i", 3)])(1.0))
     assert "i32[]{V:i} = axis_index[axes=('i',)]" in text
-    assert "f32[]{V:i} = pvary" in text and "f32[] = psum" in text
+    assert "f32[]{V:i} = pvary" in text
+    assert "f32[] = psum" in text
 
 
 # Reductions in reverse mode ------------------------------------------------------------------------------------------
@@ -320,7 +323,9 @@ LOSSES = {
     "jit": jit(loss),
     "checkpoint": checkpoint(loss),
     "scan": lambda p, x: lax.scan(lambda s, _: (s + loss(p, x), None), 0.0, None, length=2)[0],
-    "scan over layers": lambda p, x: pnp.sum(lax.scan(lambda s, w: (pnp.tanh(w @ s), None), x, pnp.stack([p[0] @ p[0].T] * 2))[0]),
+    "scan over layers": lambda p, x: pnp.sum(
+        lax.scan(lambda s, w: (pnp.tanh(w @ s), None), x, pnp.stack([p[0] @ p[0].T] * 2))[0]
+    ),
     "reverse scan": lambda p, x: pnp.sum(lax.scan(lambda s, w: (pnp.sin(s) * w, s), x, p[0].T, reverse=True)[1]),
     "cond": lambda p, x: lax.cond(x[0] > 0, loss, lambda p, x: 2 * loss(p, x), p, x),
     "psum": lambda p, x: loss(p, x) * lax.psum(x[0], "i"),
@@ -361,7 +366,8 @@ def test_products_are_contracted_over_the_mapped_axis():
     parameters, x = network()
     one = vmap(grad(loss, reduce_axes=("i",)), (None, 0), out_axes=None, axis_name="i")
     shapes = {v.aval.shape for eqn in make_jaxpr(one)(parameters, x).eqns for v in eqn.outvars}
-    assert (6, 5, 7) not in shapes and (6, 7, 4) not in shapes
+    assert (6, 5, 7) not in shapes
+    assert (6, 7, 4) not in shapes
 
 
 def test_of_two_axes_one_is_reduced():
@@ -401,7 +407,8 @@ def test_other_transformations_with_reduce_axes():
     assert vmap(pull, out_axes=None, axis_name="i")(x) == 6.0
     assert vmap(transpose, out_axes=None, axis_name="i")(x) == 6.0
     values, total = vmap(value, out_axes=(0, None), axis_name="i")(x)
-    assert values.tolist() == [2.0, 4.0, 6.0] and total == 6.0
+    assert values.tolist() == [2.0, 4.0, 6.0]
+    assert total == 6.0
 
 
 def test_an_inner_gradient_is_its_own():
@@ -416,11 +423,11 @@ def test_an_inner_gradient_is_its_own():
     near(found, grad(lambda w: sum(f(w, y) for y in x))(0.5), 1e-5)
 
 
-# What is refused -------------------------------------------------------------------------------------------------------
+# What is refused -----------------------------------------------------------------------------------------------------
 
 
-def on_axis(f, x=np.ones((3, 3), np.float32)):
-    return vmap(f, axis_name="i")(x)
+def on_axis(f, shape=(3, 3)):
+    return vmap(f, axis_name="i")(np.ones(shape, np.float32))
 
 
 REFUSED = [
@@ -434,18 +441,19 @@ REFUSED = [
     (lambda: on_axis(lambda x: lax.ppermute(x, "i", 5)), ValueError, "list of pairs"),
     (lambda: on_axis(lambda x: lax.pshuffle(x, "i", [0, 0, 1])), ValueError, "permutation of 0 to 2"),
     (lambda: on_axis(lambda x: lax.all_gather(x, "i", axis=2)), ValueError, "axis=2"),
-    (lambda: on_axis(lambda x: lax.psum_scatter(x, "i"), np.ones((3, 4))), ValueError, "must be that of the axis, 3"),
-    (lambda: on_axis(lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), np.ones((3, 4))), ValueError, "a multiple"),
+    (lambda: on_axis(lambda x: lax.psum_scatter(x, "i"), (3, 4)), ValueError, "must be that of the axis, 3"),
+    (lambda: on_axis(lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), (3, 4)), ValueError, "a multiple"),
     (lambda: on_axis(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1]])), ValueError, "each index of the axis"),
     (lambda: on_axis(lambda x: lax.all_gather(x, "i", axis_index_groups=[[0, 1], [2]])), ValueError, "one size"),
     (lambda: on_axis(lambda x: lax.pbroadcast(x, "i", 3)), ValueError, "source=3"),
     (lambda: on_axis(lambda x: lax.pcast(x, "i", to="reduced")), ValueError, "'varying'"),
     (lambda: on_axis(lambda x: grad(pnp.sum, reduce_axes=("j",))(x)), NameError, "unbound axis name: 'j'"),
+    (lambda: vmap(lambda x: lax.psum(x, "i"), axis_name="i", chunk_size=2)(np.ones(3)), ValueError, "chunk_size"),
     (lambda: grad(pnp.sum, reduce_axes="i"), ValueError, "tuple of names"),
 ]
 
 
-@pytest.mark.parametrize("call, error, message", REFUSED, ids=itertools.count())
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED, ids=itertools.count())
 def test_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()

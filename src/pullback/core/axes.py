@@ -15,6 +15,10 @@ from pullback.core.trace import state
 from pullback.core.types import MappedAxis
 
 
+CHUNKS = "vmap with chunk_size"
+"""What maps an axis of which only a part is there at a time."""
+
+
 def new_axis(name: Any, size: int, mapped_by: str) -> MappedAxis:
     """An axis that is about to be mapped; one of the same name in scope is hidden by it."""
     outer = None if name is None else state.axes.get(name)
@@ -26,6 +30,7 @@ def axis_in_scope(name: Any) -> MappedAxis:
 
     Raises:
       UnboundAxisNameError: nothing maps an axis of this name here (a NameError).
+      ArgumentError: it is mapped a part at a time (a TypeError and ValueError).
     """
     axis = state.axes.get(name)
     if axis is None:
@@ -33,6 +38,11 @@ def axis_in_scope(name: Any) -> MappedAxis:
         raise UnboundAxisNameError(
             f"unbound axis name: {name!r}. Names in scope: {known or 'none'}. vmap(f, axis_name={name!r}) brings it "
             "into scope while f runs"
+        )
+    if axis.mapped_by == CHUNKS:
+        raise ArgumentError(
+            f"the axis {name!r} is mapped by vmap with chunk_size: only {axis.size} of its indices are there at a time, "
+            "so that collectives and reduce_axes cannot be had over all. Leave chunk_size out."
         )
     return axis
 

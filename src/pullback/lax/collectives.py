@@ -39,8 +39,8 @@ def _groups(name: str, names: tuple[Any, ...], groups: Groups, one_size: bool) -
         found = ()
     if sorted([i for group in found for i in group]) != list(range(axis.size)):
         raise ArgumentError(
-            f"lax.{name}: axis_index_groups must have each index of the axis {axis.name!r}, 0 to {axis.size - 1}, once, "
-            f"got {groups!r}"
+            f"lax.{name}: axis_index_groups must have each index of the axis {axis.name!r}, 0 to {axis.size - 1}, "
+            f"once, got {groups!r}"
         )
     if one_size and len(set(map(len, found))) > 1:
         raise ArgumentError(f"lax.{name}: axis_index_groups must be of one size, got {groups!r}")

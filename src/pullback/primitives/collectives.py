@@ -93,7 +93,7 @@ def _out_of_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
     return rows(flat, np.argsort(np.concatenate(groups)))
 
 
-# Sums and extremes -------------------------------------------------------------------------------------------------
+# Sums and extremes ---------------------------------------------------------------------------------------------------
 
 
 def psum(x: Any, names: Names, groups: Groups = None) -> Any:
@@ -472,7 +472,7 @@ def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers
     return _contraction(x, y, ((((xb[0], *xc), (yb[0], *yc))), (xb[1:], yb[1:])), rest), None
 
 
-# Reverse mode ----------------------------------------------------------------------------------------------------------
+# Reverse mode --------------------------------------------------------------------------------------------------------
 
 
 def _sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
@@ -488,7 +488,8 @@ def _pull(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
     says over what a sum is to be taken.
     """
     primitive, args, params = node.primitive, node.args, node.params
-    assert primitive is not None and primitive.transpose_rule is not None
+    assert primitive is not None
+    assert primitive.transpose_rule is not None
     if node.results is None:
         ct = _vary_as(ct, node, reduced)
     else:
@@ -499,7 +500,7 @@ def _pull(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
         names = tuple([a.name for a in reduced if a.key in varying and a.key not in operand.aval.varying])
         if names:
             contract = partial(psum_dot_general_p.bind, axes=names)
-            return transpose_by(contract, ct, *args, params["dimension_numbers"])
+            return transpose_by(contract, ct, args[0], args[1], params["dimension_numbers"])
     return [
         c if type(x) is not LinearVar or c is None or c is ZERO else _sum_over(c, x.aval.varying, reduced)
         for x, c in zip(args, primitive.transpose_rule(ct, *args, **params))

@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array
-from pullback.core.axes import new_axis
+from pullback.core.axes import CHUNKS, new_axis
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError, OperandError
 from pullback.primitives import shapes
 from pullback.primitives.slicing import concatenate, slice_in_dim
@@ -69,7 +69,9 @@ def vmap(
         size = _size(fun, arrays, dims, axis_size, args, kwargs)
 
         def rows(part: Sequence[Any], count: int) -> tuple[list[Any], list[int | None]]:
-            outs, out_dims = batch_flat(fun, flat, new_axis(axis_name, count, "vmap"), part, dims)
+            outs, out_dims = batch_flat(
+                fun, flat, new_axis(axis_name, count, CHUNKS if count < size else "vmap"), part, dims
+            )
             ends = _out_dims(flat, out_axes, outs)
             return [_place(fun, x, d, e, count) for x, d, e in zip(outs, out_dims, ends, strict=True)], ends
 
