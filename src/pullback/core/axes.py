@@ -14,7 +14,6 @@ from pullback.core.errors import ArgumentError, UnboundAxisNameError
 from pullback.core.trace import state
 from pullback.core.types import MappedAxis
 
-
 CHUNKS = "vmap with chunk_size"
 """What maps an axis of which only a part is there at a time."""
 
@@ -41,8 +40,8 @@ def axis_in_scope(name: Any) -> MappedAxis:
         )
     if axis.mapped_by == CHUNKS:
         raise ArgumentError(
-            f"the axis {name!r} is mapped by vmap with chunk_size: only {axis.size} of its indices are there at a time, "
-            "so that collectives and reduce_axes cannot be had over all. Leave chunk_size out."
+            f"the axis {name!r} is mapped by vmap with chunk_size: {axis.size} of its indices are there at a time, so "
+            "that collectives and reduce_axes cannot be had over all. Leave chunk_size out."
         )
     return axis
 
