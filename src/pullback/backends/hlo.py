@@ -304,7 +304,12 @@ class Builder:
     def _operands(operands: Sequence[Value]) -> tuple[str, str]:
         return ", ".join(map(_name_of, operands)), ", ".join([tensor_type(v.shape, v.dtype) for v in operands])
 
-    def region(self, types: Sequence[tuple[Shape, DType]], body: Callable[..., Sequence[Value]]) -> str:
+    def region(
+        self,
+        types: Sequence[tuple[Shape, DType]],
+        body: Callable[..., Sequence[Value]],
+        terminator: str = "stablehlo.return",
+    ) -> str:
         """The text of a region: ``body`` is given its arguments, and gives its results.
 
         It may use values of the function around it.
@@ -316,7 +321,7 @@ class Builder:
             names, kinds = self._operands(body(*args))
             binders = ", ".join(f"{v.name}: {v.type}" for v in args)
             head = f"^bb0({binders}):" if args else "^bb0:"
-            tail = f'"stablehlo.return"({names}) : ({kinds}) -> ()'
+            tail = f'"{terminator}"({names}) : ({kinds}) -> ()'
             return "{\n" + "\n".join([head, *self.lines, tail]) + "\n}"
         finally:
             self.lines = outer

@@ -18,10 +18,10 @@ CHUNKS = "vmap with chunk_size"
 """What maps an axis of which only a part is there at a time."""
 
 
-def new_axis(name: Any, size: int, mapped_by: str) -> MappedAxis:
+def new_axis(name: Any, size: int, mapped_by: str, checked: bool = False) -> MappedAxis:
     """An axis that is about to be mapped; one of the same name in scope is hidden by it."""
     outer = None if name is None else state.axes.get(name)
-    return MappedAxis(name, size, mapped_by, False, 0 if outer is None else outer.level + 1)
+    return MappedAxis(name, size, mapped_by, checked, checked, 0 if outer is None else outer.level + 1)
 
 
 def axis_in_scope(name: Any) -> MappedAxis:
@@ -74,11 +74,11 @@ def is_reduced(name: Any) -> bool:
 
 @contextmanager
 def reducing(names: Sequence[Any]) -> Iterator[None]:
-    """Have reverse mode sum over these axes in scope, and no others of ``vmap``, cotangents of what does not vary."""
+    """Have reverse mode sum over these axes in scope, and no others of ``vmap`` and ``pmap``, cotangents of what does not vary."""
     for name in names:
         axis_in_scope(name)
     outer = state.axes
-    state.axes = {name: axis._replace(reduced=name in names) for name, axis in outer.items()}
+    state.axes = {name: axis._replace(reduced=axis.checked or name in names) for name, axis in outer.items()}
     try:
         yield
     finally:

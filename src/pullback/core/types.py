@@ -87,7 +87,8 @@ class MappedAxis(NamedTuple):
       name: its name, None if it has none.
       size: its size.
       mapped_by: what maps it, for error messages.
-      reduced: whether reverse mode sums cotangents over it, of values that do not vary along it.
+      reduced: whether reverse mode, which is at work, sums cotangents over it, of values that do not vary along it.
+      checked: whether it always does, as in ``shard_map``, whose results are checked not to vary where they must not.
       level: how many axes of the same name are in scope outside of it.
     """
 
@@ -95,6 +96,7 @@ class MappedAxis(NamedTuple):
     size: int
     mapped_by: str = "vmap"
     reduced: bool = False
+    checked: bool = False
     level: int = 0
 
     @property

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends import hlo_collectives
 from pullback.core.array import ArrayImpl, typeof
 from pullback.core.axes import axis_in_scope, is_reduced
 from pullback.core.errors import UnboundAxisNameError
@@ -54,7 +55,6 @@ def collective(name: str, keeps_weak_type: bool = True) -> Primitive:
     p = Primitive(name, keeps_weak_type=keeps_weak_type)
     p.axes(_names)
     p.impl(_not_mapped)
-    p.lowering(lambda hlo, *operands, **params: _not_mapped(operands, params))
     return p
 
 
@@ -146,6 +146,9 @@ psum_p = _across("psum", lambda x, d: reduce_sum(x, (d,)), _times)
 pmax_p = _across("pmax", lambda x, d: reduce_max_p.bind(x, axes=(d,)), _itself)
 pmin_p = _across("pmin", lambda x, d: reduce_min_p.bind(x, axes=(d,)), _itself)
 psum_p.jvp_rule = jvp_linear(psum_p)
+psum_p.lowering(hlo_collectives.all_reduce("add"))
+pmax_p.lowering(hlo_collectives.all_reduce("maximum"))
+pmin_p.lowering(hlo_collectives.all_reduce("minimum"))
 
 
 @psum_p.transpose
@@ -175,6 +178,7 @@ pmin_p.jvp_rule = _extreme_jvp(pmin_p)
 
 pvary_p = collective("pvary")
 pvary_p.jvp_rule = jvp_linear(pvary_p)
+pvary_p.lowering(lambda hlo, x, *, axes: x)
 
 
 @pvary_p.abstract_eval
@@ -206,6 +210,7 @@ def vary(x: Any, keys: frozenset[Any]) -> Any:
 
 
 axis_index_p = collective("axis_index", keeps_weak_type=False)
+axis_index_p.lowering(hlo_collectives.axis_index)
 
 
 @axis_index_p.abstract_eval
@@ -260,8 +265,10 @@ def _shifted(axis: int, dim: int | None, grows: bool = False) -> int:
 
 all_gather_p = collective("all_gather")
 all_gather_p.jvp_rule = jvp_linear(all_gather_p)
+all_gather_p.lowering(hlo_collectives.all_gather)
 reduce_scatter_p = collective("reduce_scatter")
 reduce_scatter_p.jvp_rule = jvp_linear(reduce_scatter_p)
+reduce_scatter_p.lowering(hlo_collectives.reduce_scatter)
 
 
 @all_gather_p.abstract_eval
@@ -332,6 +339,7 @@ def _reduce_scatter_batch(
 
 all_to_all_p = collective("all_to_all")
 all_to_all_p.jvp_rule = jvp_linear(all_to_all_p)
+all_to_all_p.lowering(hlo_collectives.all_to_all)
 
 
 @all_to_all_p.abstract_eval
@@ -372,6 +380,7 @@ def _all_to_all_batch(
 
 ppermute_p = collective("ppermute")
 ppermute_p.jvp_rule = jvp_linear(ppermute_p)
+ppermute_p.lowering(hlo_collectives.ppermute)
 
 
 @ppermute_p.abstract_eval
@@ -425,6 +434,11 @@ psum_dot_general_p = collective("psum_dot_general")
 @psum_dot_general_p.decomposition
 def _psum_of_dot(x: Any, y: Any, *, dimension_numbers: Dims, axes: Names) -> Any:
     return psum(dot_general_p.bind(x, y, dimension_numbers=dimension_numbers), axes)
+
+
+@psum_dot_general_p.lowering
+def _psum_dot_lowering(hlo: Any, x: Any, y: Any, **params: Any) -> Any:
+    return hlo.inline(partial(_psum_of_dot, **params), x, y)
 
 
 def _contraction(x: Any, y: Any, dimension_numbers: Dims, axes: Names) -> Any:

@@ -1,0 +1,136 @@
+"""Collectives as StableHLO, within ``shard_map``: between the devices of the mesh whose axes the module is manual in.
+
+A device of a program is known by its number, which is its place in the mesh, flattened. A group is a list of numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import axis_in_scope
+from pullback.core.errors import UnboundAxisNameError
+from pullback.core.types import Shape
+
+Groups = tuple[tuple[int, ...], ...] | None
+
+
+def _mesh(hlo: Any, axes: Sequence[Any]) -> Any:
+    """The mesh that has these axes."""
+    mesh = hlo.module.manual
+    for name in axes:
+        if mesh is None or name not in mesh.axis_names:
+            axis_in_scope(name)
+            raise UnboundAxisNameError(f"the axis {name!r} is in scope, but the compiled program has no axis of this name")
+    return mesh
+
+
+def _rows(hlo: Any, axes: Sequence[Any], groups: Groups) -> list[list[int]]:
+    """The groups of devices that differ along some axes only, each in the order of the indices along these."""
+    mesh = _mesh(hlo, axes)
+    places = [mesh.axis_names.index(name) for name in axes]
+    grid = np.arange(mesh.size).reshape(mesh.axis_sizes)
+    rest = [i for i in range(grid.ndim) if i not in places]
+    rows = grid.transpose([*rest, *places]).reshape(-1, math.prod(grid.shape[i] for i in places)).tolist()
+    if groups is None:
+        return rows  # type: ignore[no-any-return]
+    return [[row[i] for i in group] for row in rows for group in groups]
+
+
+def _attributes(hlo: Any, rows: list[list[int]], *more: str) -> str:
+    longest = max(map(len, rows))
+    padded = [row + [-1] * (longest - len(row)) for row in rows]
+    channel = next(hlo.module.channels)
+    return ", ".join([
+        *more, f"channel_handle = #stablehlo.channel_handle<handle = {channel}, type = 1>",
+        f"replica_groups = dense<{padded}> : tensor<{len(padded)}x{longest}xi64>", "use_global_device_ids",
+    ])  # fmt: skip
+
+
+def _across(
+    hlo: Any, name: str, x: Any, shape: Shape, element: str, rows: list[list[int]], *more: str
+) -> Any:
+    """An operation with a region that combines two elements."""
+    scalar = ((), x.dtype)
+    body = hlo.region([scalar, scalar], lambda a, b: [hlo.same(f"stablehlo.{element}", a, b)])
+    return hlo.many(f"stablehlo.{name}", [x], [(shape, x.dtype)], _attributes(hlo, rows, *more), [body])[0]
+
+
+def all_reduce(element: str) -> Callable[..., Any]:
+    """The lowering rule of a reduction by ``add``, ``maximum`` or ``minimum``."""
+
+    def rule(hlo: Any, x: Any, *, axes: Sequence[Any], groups: Groups) -> Any:
+        return _across(hlo, "all_reduce", x, x.shape, element, _rows(hlo, axes, groups))
+
+    return rule
+
+
+def all_gather(
+    hlo: Any, x: Any, *, axes: Sequence[Any], axis_size: int, dimension: int, groups: Groups, tiled: bool
+) -> Any:
+    """The lowering rule of ``all_gather``."""
+    if not tiled:
+        x = hlo.reshape(x, (*x.shape[:dimension], 1, *x.shape[dimension:]))
+    shape = (*x.shape[:dimension], x.shape[dimension] * axis_size, *x.shape[dimension + 1 :])
+    attributes = _attributes(hlo, _rows(hlo, axes, groups), f"all_gather_dim = {dimension} : i64")
+    return hlo.op("stablehlo.all_gather", [x], shape, x.dtype, attributes)
+
+
+def reduce_scatter(
+    hlo: Any, x: Any, *, axes: Sequence[Any], axis_size: int, dimension: int, groups: Groups, tiled: bool
+) -> Any:
+    """The lowering rule of ``reduce_scatter``."""
+    shape = (*x.shape[:dimension], x.shape[dimension] // axis_size, *x.shape[dimension + 1 :])
+    rows = _rows(hlo, axes, groups)
+    out = _across(hlo, "reduce_scatter", x, shape, "add", rows, f"scatter_dimension = {dimension} : i64")
+    return out if tiled else hlo.reshape(out, (*shape[:dimension], *shape[dimension + 1 :]))
+
+
+def all_to_all(
+    hlo: Any, x: Any, *, axes: Sequence[Any], axis_size: int, split_axis: int, concat_axis: int, groups: Groups,
+    tiled: bool,
+) -> Any:  # fmt: skip
+    """The lowering rule of ``all_to_all``."""
+    split, concat = split_axis, concat_axis
+    if not tiled:  # a new axis of one index goes where the parts will be
+        rest = (*x.shape[:split], *x.shape[split + 1 :])
+        where = concat + (concat > split)
+        split += concat <= split
+        concat = where
+        x = hlo.reshape(x, (*x.shape[:concat], 1, *x.shape[concat:]))
+    shape = list(x.shape)
+    shape[split] //= axis_size
+    shape[concat] *= axis_size
+    attributes = _attributes(
+        hlo, _rows(hlo, axes, groups), f"split_dimension = {split} : i64", f"concat_dimension = {concat} : i64",
+        f"split_count = {axis_size} : i64",
+    ).removesuffix(", use_global_device_ids")  # fmt: skip
+    out = hlo.op("stablehlo.all_to_all", [x], tuple(shape), x.dtype, attributes)
+    return out if tiled else hlo.reshape(out, (*rest[:concat_axis], axis_size, *rest[concat_axis:]))
+
+
+def ppermute(hlo: Any, x: Any, *, axes: Sequence[Any], perm: Sequence[tuple[int, int]]) -> Any:
+    """The lowering rule of ``ppermute``."""
+    rows = _rows(hlo, axes, None)
+    pairs = [[row[source], row[target]] for row, (source, target) in itertools.product(rows, perm)]
+    channel = f"channel_handle = #stablehlo.channel_handle<handle = {next(hlo.module.channels)}, type = 1>"
+    attributes = f"{channel}, source_target_pairs = dense<{pairs}> : tensor<{len(pairs)}x2xi64>"
+    if not pairs:
+        return hlo.splat(0, x.shape, x.dtype)
+    return hlo.op("stablehlo.collective_permute", [x], x.shape, x.dtype, attributes)
+
+
+def axis_index(hlo: Any, *, axes: Sequence[Any]) -> Any:
+    """The lowering rule of ``axis_index``."""
+    mesh = _mesh(hlo, axes)
+    (name,) = axes
+    place = mesh.axis_names.index(name)
+    unsigned, kind = np.dtype(np.uint32), np.dtype(np.int32)
+    number = hlo.convert(hlo.op("stablehlo.partition_id", [], (), unsigned), kind)
+    stride = hlo.number(np.int32(math.prod(mesh.axis_sizes[place + 1 :])), kind)
+    quotient = hlo.same("stablehlo.divide", number, stride)
+    return hlo.same("stablehlo.remainder", quotient, hlo.number(np.int32(mesh.axis_sizes[place]), kind))

@@ -1,0 +1,249 @@
+"""``shard_map`` under ``disable_jit``: the devices run the function in Python, in turn, for debuggers.
+
+Each device has a thread, of which one runs at a time: the first runs until it comes to a collective, then the next one,
+and so on. When all have come there, the collective is computed of their values, as under ``vmap``, and the first goes
+on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.meshes import Mesh
+from pullback.backends.shardings import PartitionSpec, names_in
+from pullback.core.array import as_array, typeof
+from pullback.core.errors import ShardMapError
+from pullback.core.jaxpr import free_axes, infer
+from pullback.core.trace import Primitive, Trace, Tracer, state
+from pullback.core.types import ShapedArray
+from pullback.primitives import shapes
+from pullback.primitives.slicing import concatenate, slice as slice_of, stack
+from pullback.spmd.shard_map_primitive import axes_of, part_shape
+from pullback.transforms.interpreters.batch import batch_flat
+
+
+class _Turns:
+    """Whose turn it is, and what the devices brought to the collective that they are at."""
+
+    def __init__(self, mesh: Mesh, manual: frozenset[Any]) -> None:
+        self.names = [name for name in mesh.axis_names if name in manual]
+        self.sizes = [mesh.shape[name] for name in self.names]
+        self.count = int(np.prod(self.sizes))
+        self.turn = 0
+        self.changed = threading.Condition()
+        self.brought: list[Any] = []
+        self.results: list[Any] = []
+        self.ended = 0
+        self.failure: BaseException | None = None
+
+    def wait_for_turn(self, device: int) -> None:
+        with self.changed:
+            self.changed.wait_for(lambda: self.turn == device or self.failure is not None)
+            if self.failure is not None:
+                raise _StoppedError
+
+    def pass_on(self) -> None:
+        with self.changed:
+            self.turn = (self.turn + 1) % self.count
+            self.changed.notify_all()
+
+    def meet(self, device: int, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """The result for one device of a collective, when all have come to it."""
+        if self.ended:
+            raise ShardMapError(
+                f"shard_map: device {device} is at {primitive.name}, but another has ended without it: all devices must "
+                "call the same collectives in the same order"
+            )
+        self.brought.append((primitive, args, params))
+        if device < self.count - 1:
+            self.pass_on()
+            self.wait_for_turn(device)
+        else:
+            self.results = self._computed()
+            self.brought = []
+            if self.count > 1:
+                self.pass_on()
+                self.wait_for_turn(device)
+        return self.results[device]
+
+    def _computed(self) -> list[Any]:
+        """The results for all devices of the collective that they are at."""
+        primitive, args, params = self.brought[0]
+        for device, (other, _, others) in enumerate(self.brought):
+            if other is not primitive or others != params:
+                raise ShardMapError(
+                    f"shard_map: device 0 is at {primitive.name} {params}, but device {device} at {other.name} {others}: "
+                    "all devices must call the same collectives in the same order"
+                )
+        def along(level: int, operands: Sequence[Any]) -> list[Any]:
+            if level == len(self.names):
+                out = primitive.bind(*operands, **params)
+                return list(out) if primitive.multiple_results else [out]
+            axis = state.axes[self.names[level]]
+            outs, dims = batch_flat(None, lambda *xs: along(level + 1, xs), axis, operands, [0] * len(operands))
+            return [
+                shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1)) if d is None
+                else shapes.moveaxis(x, d, 0)
+                for x, d in zip(outs, dims, strict=True)
+            ]  # fmt: skip
+
+        outer, state.trace = state.trace, state.bottom
+        try:
+            stacked = [stack([as_array(given[i]) for _, given, _ in self.brought], 0) for i in range(len(args))]
+            grid = [shapes.reshape(x, (*self.sizes, *x.shape[1:])) for x in stacked]
+            outs = along(0, grid)
+        finally:
+            state.trace = outer
+        rows = [np.asarray(x).reshape(self.count, *x.shape[len(self.sizes) :]) for x in outs]
+        found = [[as_array(column[device]) for column in rows] for device in range(self.count)]
+        return found if primitive.multiple_results else [row[0] for row in found]
+
+
+class _StoppedError(BaseException):
+    """Ends the threads of other devices when one has failed."""
+
+
+class Part(Tracer):
+    """One device's part of an array, whose value Python may look at."""
+
+    __slots__ = ("_varying", "value")
+
+    def __init__(self, trace: Trace, value: Any, varying: frozenset[Any], made_at: Any = None) -> None:
+        self._trace = trace
+        self.value = value
+        self._varying = varying
+        self.made_at = made_at
+
+    @property
+    def aval(self) -> ShapedArray:
+        aval = typeof(self.value)
+        return aval.update(varying=aval.varying | self._varying)
+
+    def concrete(self) -> Any:
+        return self.value.concrete() if isinstance(self.value, Tracer) else self.value
+
+    def __repr__(self) -> str:
+        return f"Part({self.value!r})"
+
+
+class _DeviceTrace(Trace):
+    """Evaluates for one device, and brings collectives to where the devices meet."""
+
+    __slots__ = ("device", "turns")
+    transformation = "shard_map"
+
+    def __init__(self, parent: Trace, function: Any, turns: _Turns, device: int) -> None:
+        super().__init__(parent, function)
+        self.quick = False
+        self.turns = turns
+        self.device = device
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        values, varying = [], frozenset[Any]()
+        for x in args:
+            if type(x) is Part and x._trace is self:
+                values.append(x.value)
+                varying |= x._varying
+            else:
+                values.append(x)
+        collective = primitive.axes_rule is not None
+        if collective and not free_axes(primitive, params).isdisjoint(self.turns.names):
+            varying = infer(primitive, [typeof(x) for x in args], params).varying
+            out = self.turns.meet(self.device, primitive, tuple(values), params)
+        elif not collective and primitive.decomposition_rule is not None and primitive.host_rule is None:
+            outer, state.trace = state.trace, self
+            try:
+                return primitive.decomposition_rule(*args, **params)
+            finally:
+                state.trace = outer
+        else:
+            out = self.parent.process(primitive, tuple(values), params)
+        if primitive.multiple_results:
+            return [Part(self, x, varying) for x in out]
+        return Part(self, out, varying)
+
+
+def run_in_turn(
+    fun: Any, run: Callable[..., Any], arrays: Sequence[Any], avals: Sequence[ShapedArray],
+    in_specs: Sequence[PartitionSpec], out_specs_of: Callable[[list[ShapedArray]], Sequence[PartitionSpec]], mesh: Mesh,
+    manual: frozenset[Any], check_vma: bool,
+) -> list[Any]:  # fmt: skip
+    """The results of ``run``, which the devices of a mesh run in turn, in Python; the arguments are as ``bind_mapped``'s."""
+    turns = _Turns(mesh, manual)
+    indices = list(np.ndindex(*turns.sizes))
+    outer_trace, axes = state.trace, state.axes
+    finished: list[Any] = [None] * turns.count
+
+    def on_device(device: int) -> None:
+        place = dict(zip(turns.names, indices[device], strict=True))
+        trace = _DeviceTrace(outer_trace, fun, turns, device)
+        try:
+            turns.wait_for_turn(device)
+            state.trace, state.axes = outer_trace, axes
+            parts = [_part(x, mesh, spec, place) for x, spec in zip(arrays, in_specs, strict=True)]
+            state.trace = trace
+            with axes_of(mesh, manual, check_vma, "shard_map"):
+                outs = run(*[Part(trace, x, aval.varying) for x, aval in zip(parts, avals, strict=True)])
+                finished[device] = [
+                    (x.value, x.aval) if type(x) is Part and x._trace is trace else (x, typeof(x)) for x in outs
+                ]
+                turns.ended += 1
+                if turns.brought:
+                    raise ShardMapError(
+                        f"shard_map: device {device} has ended, but another is at {turns.brought[0][0].name}: all devices "
+                        "must call the same collectives in the same order"
+                    )
+                turns.pass_on()
+        except _StoppedError:
+            pass
+        except BaseException as error:
+            with turns.changed:
+                turns.failure = turns.failure or error
+                turns.changed.notify_all()
+        finally:
+            trace.live = False
+
+    threads = [threading.Thread(target=copy_context().run, args=(on_device, i), daemon=True) for i in range(turns.count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if turns.failure is not None:
+        raise turns.failure
+    specs = out_specs_of([aval for _, aval in finished[0]])
+    return [
+        _joined([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)
+    ]
+
+
+def _part(x: Any, mesh: Mesh, spec: PartitionSpec, place: dict[Any, int]) -> Any:
+    """One device's part of an array."""
+    shape = part_shape(x.shape, mesh, spec)
+    starts = [0] * len(shape)
+    for i, entry in enumerate(spec.partitions):
+        number = 0
+        for name in names_in(entry):
+            number = number * mesh.shape[name] + place[name]
+        starts[i] = number * shape[i]
+    return slice_of(x, starts, [a + n for a, n in zip(starts, shape, strict=True)])
+
+
+def _joined(parts: Sequence[Any], mesh: Mesh, spec: PartitionSpec, turns: _Turns, indices: Sequence[Any]) -> Any:
+    """The array of which devices have parts."""
+    grid = {index: as_array(x) for index, x in zip(indices, parts, strict=True)}
+
+    def along(i: int, fixed: dict[Any, int]) -> Any:
+        if i == len(spec):
+            return grid[tuple([fixed.get(name, 0) for name in turns.names])]
+        names = names_in(spec[i])
+        if not names:
+            return along(i + 1, fixed)
+        sizes = [mesh.shape[name] for name in names]
+        return concatenate([along(i + 1, {**fixed, **dict(zip(names, at, strict=True))}) for at in np.ndindex(*sizes)], i)
+
+    return along(0, {})

@@ -1,0 +1,287 @@
+"""``pmap``: a function mapped over the leading axis of its arguments, each index on a device of its own."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, update_wrapper
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.devices import Device, devices as all_devices
+from pullback.backends.meshes import Mesh
+from pullback.backends.shardings import PartitionSpec
+from pullback.core import tree
+from pullback.core.array import typeof
+from pullback.core.config import config
+from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
+from pullback.core.trace import state
+from pullback.primitives import shapes
+from pullback.spmd.shard_map import bind_mapped
+from pullback.spmd.shard_map_primitive import part_aval
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import argument_name, check_callable, name_of, to_arrays
+from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.jit.jit import jit
+
+
+class _Unnamed:
+    """The name of an axis that the user did not name."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "pmap"
+
+
+class PmapFunction:
+    """A function that ``pmap`` made."""
+
+    def __init__(
+        self, fun: Callable[..., Any], name: Any, in_axes: Any, out_axes: Any, static: tuple[int, ...],
+        donated: tuple[int, ...], devices: tuple[Device, ...] | None, axis_size: int | None, backend: str | None,
+    ) -> None:  # fmt: skip
+        self._fun = fun
+        self._name = name
+        self._in_axes = in_axes
+        self._out_axes = out_axes
+        self._static = static
+        self._donated = donated
+        self._devices = devices
+        self._axis_size = axis_size
+        self._backend = backend
+        self._programs: dict[Any, tuple[Any, FlatFunction]] = {}
+        update_wrapper(self, fun, updated=())
+
+    @api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        fun = self._fun
+        fixed = self._fixed(args)
+        where = [i for i in range(len(args)) if i not in fixed]
+        leaves, in_tree = tree.flatten(([args[i] for i in where], kwargs))
+        arrays = to_arrays(leaves, "pmap", fun, args, where)
+        axes = self._leaf_axes(args, where, kwargs, len(arrays))
+        size = self._size(arrays, axes, args, where, kwargs)
+        if any(axis.mapped_by == "pmap" for axis in state.axes.values()):
+            return self._within(args, kwargs, fixed)  # a device is given already
+        mesh = self._mesh(size)
+        key = (in_tree, tuple(axes), mesh, tuple(sorted(fixed.items())), len(args))
+        try:
+            found = self._programs.get(key)
+        except TypeError:
+            raise ArgumentError(f"pmap of {name_of(fun)}: static arguments must be hashable, got {fixed!r}") from None
+        if found is None:
+            found = self._programs[key] = self._program(in_tree, axes, mesh, fixed, len(args), where)
+        program, flat = found
+        return flat.result(program(*arrays))
+
+    def _fixed(self, args: Sequence[Any]) -> dict[int, Any]:
+        beyond = [i for i in self._static if not -len(args) <= i < len(args)]
+        if beyond:
+            raise ArgumentError(
+                f"pmap of {name_of(self._fun)}: static_broadcasted_argnums has {beyond[0]}, but it was called with "
+                f"{len(args)} positional arguments"
+            )
+        return {i % len(args): args[i] for i in self._static}
+
+    def _leaf_axes(self, args: Sequence[Any], where: Sequence[int], kwargs: Any, count: int) -> list[int | None]:
+        """The mapped axis of each leaf of the arguments, or None; 0 for arguments given by keyword."""
+        given = [args[i] for i in where]
+        in_axes = self._in_axes
+        if isinstance(in_axes, (tuple, list)):
+            if len(in_axes) not in (len(args), len(given)):
+                raise BatchAxisError(
+                    f"pmap of {name_of(self._fun)}: in_axes has {len(in_axes)} entries, {in_axes!r}, but it was called "
+                    f"with {len(args)} positional arguments; give one for each"
+                )
+            in_axes = [in_axes[i] for i in where] if len(in_axes) == len(args) else list(in_axes)
+        try:
+            axes = tree.broadcast_prefix(in_axes, given, is_leaf=lambda x: x is None)
+        except ValueError as error:
+            raise BatchAxisError(
+                f"pmap of {name_of(self._fun)}: in_axes={self._in_axes!r} must be a prefix of the arguments: {error}"
+            ) from None
+        for axis in axes:
+            if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
+                raise BatchAxisError(f"pmap of {name_of(self._fun)}: in_axes must hold ints and None, got {axis!r}")
+        return axes + [0] * (count - len(axes))
+
+    def _size(
+        self, arrays: Sequence[Any], axes: list[int | None], args: Any, where: Sequence[int], kwargs: Any
+    ) -> int:
+        """The size that all mapped axes share; makes the axes not negative."""
+        size = self._axis_size
+        for i, (x, axis) in enumerate(zip(arrays, axes, strict=True)):
+            if axis is None:
+                continue
+            rank = len(x.shape)
+            name = partial(argument_name, i, self._fun, args, where, kwargs)
+            if not -rank <= axis < rank:
+                raise BatchAxisError(
+                    f"pmap of {name_of(self._fun)} was asked to map over axis {axis} of {name()}, which has shape {x.shape}"
+                )
+            axes[i] = axis % rank
+            n = x.shape[axis]
+            if size is not None and n != size:
+                raise BatchSizeError(
+                    f"pmap of {name_of(self._fun)}: the mapped axes must have one size, but {name()} of shape {x.shape} "
+                    f"has {n} along axis {axis}, and others, or axis_size, {size}"
+                )
+            size = n
+        if size is None:
+            raise BatchSizeError(
+                f"pmap of {name_of(self._fun)}: nothing is mapped, so the size of the axis is not known; map over an "
+                "argument, or give axis_size"
+            )
+        return size
+
+    def _mesh(self, size: int) -> Mesh:
+        there = self._devices if self._devices is not None else tuple(all_devices(self._backend))
+        if self._devices is not None and len(there) != size:
+            raise BatchSizeError(
+                f"pmap of {name_of(self._fun)}: the mapped axis has size {size}, but {len(there)} devices were given"
+            )
+        if size > len(there):
+            raise BatchSizeError(
+                f"pmap of {name_of(self._fun)}: the mapped axis has size {size}, which needs as many devices, but there "
+                f"are {len(there)}: map over less, or use vmap. On processors "
+                f'pullback.config.update("num_cpu_devices", {size}) at the start makes more of them.'
+            )
+        return Mesh(np.array(there[:size], dtype=object), (self._name,))
+
+    def _program(
+        self, in_tree: Any, axes: Sequence[int | None], mesh: Mesh, fixed: dict[int, Any], count: int,
+        where: Sequence[int],
+    ) -> tuple[Any, FlatFunction]:  # fmt: skip
+        template = [fixed.get(i) for i in range(count)]
+        flat = FlatFunction(self._fun, in_tree, template, where, keywords=True)
+        name = self._name
+
+        specs = [PartitionSpec() if d is None else PartitionSpec(*(None,) * d, name) for d in axes]
+        ends: list[int] = []
+
+        def part(*parts: Any) -> list[Any]:
+            outs = flat(*[x if d is None else shapes.squeeze(x, (d,)) for x, d in zip(parts, axes, strict=True)])
+            ends[:] = self._ends(flat, outs)
+            return [shapes.expand_dims(x, (e,)) for x, e in zip(outs, ends, strict=True)]
+
+        def out_specs_of(avals: Any) -> list[PartitionSpec]:
+            return [PartitionSpec(*(None,) * e, name) for e in ends]
+
+        def run(*arrays: Any) -> list[Any]:
+            avals = [part_aval(typeof(x), mesh, spec) for x, spec in zip(arrays, specs, strict=True)]
+            manual = frozenset([name])
+            return bind_mapped(self._fun, part, arrays, avals, specs, out_specs_of, mesh, manual, False, "pmap")
+
+        donated = [k for k, i in enumerate(where) if i in self._donated]
+        run.__name__ = getattr(self._fun, "__name__", "pmap")
+        return jit(run, donate_argnums=_leaf_numbers(in_tree, donated)), flat
+
+    def _ends(self, flat: FlatFunction, outs: Sequence[Any]) -> list[int]:
+        """Where the mapped axis goes in each leaf of the result."""
+        try:
+            ends = tree.broadcast_prefix(self._out_axes, flat.result(outs), is_leaf=lambda x: x is None)
+        except ValueError as error:
+            raise BatchAxisError(
+                f"pmap of {name_of(self._fun)}: out_axes={self._out_axes!r} must be a prefix of the results: {error}"
+            ) from None
+        found = []
+        for x, end in zip(outs, ends, strict=True):
+            rank = len(x.shape) + 1
+            if end is None or isinstance(end, bool) or not isinstance(end, int) or not -rank <= end < rank:
+                raise BatchAxisError(
+                    f"pmap of {name_of(self._fun)}: out_axes must be an axis of each result, of {rank} axes with the "
+                    f"mapped one, got {end!r}"
+                )
+            found.append(end % rank)
+        return found
+
+    def _within(self, args: Any, kwargs: Any, fixed: dict[int, Any]) -> Any:
+        """The function mapped by the device on which this runs, which another ``pmap`` has chosen."""
+        fun = self._fun
+
+        def run(*given: Any, **named: Any) -> Any:
+            values = iter(given)
+            return fun(*[fixed[i] if i in fixed else next(values) for i in range(len(args))], **named)
+
+        in_axes = self._in_axes
+        if isinstance(in_axes, (tuple, list)) and len(in_axes) == len(args):
+            in_axes = tuple([a for i, a in enumerate(in_axes) if i not in fixed])
+        moving = [x for i, x in enumerate(args) if i not in fixed]
+        inner = vmap(run, in_axes, self._out_axes, axis_name=self._name, axis_size=self._axis_size)
+        return inner(*moving, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<pmap of {name_of(self._fun)}>"
+
+
+tree.register_leaf_type(PmapFunction)
+
+
+def _leaf_numbers(in_tree: Any, arguments: Iterable[int]) -> tuple[int, ...]:
+    """The numbers of the leaves of some positional arguments."""
+    given = tree.treedef_children(tree.treedef_children(in_tree)[0])
+    starts = np.cumsum([0, *[t.num_leaves for t in given]])
+    return tuple([int(k) for i in arguments for k in range(starts[i], starts[i + 1])])
+
+
+def _numbers(given: Any, name: str) -> tuple[int, ...]:
+    try:
+        return (operator.index(given),) if not isinstance(given, Iterable) else tuple(map(operator.index, given))
+    except TypeError:
+        raise ArgumentError(f"pmap: {name} must be an int or several, got {given!r}") from None
+
+
+def pmap(
+    fun: Callable[..., Any],
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Iterable[int] = (),
+    devices: Sequence[Device] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Iterable[int] = (),
+) -> Any:
+    """Map a function over an axis of its arguments, each index on a device of its own.
+
+    It is compiled, once for each kind of arguments. The parts of the results stay on the devices that computed them.
+    ``shard_map`` is the newer way, for arrays that are not stacked by device.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      axis_name: a name for the axis, for collectives.
+      in_axes: as of ``vmap``: an int, None, or a tuple with an entry, or a tree, for each argument.
+      out_axes: where the mapped axis goes in each result: an int, or a tree of ints.
+      static_broadcasted_argnums: positional arguments that are passed to ``fun`` as they are; they must be hashable.
+      devices: the devices, as many as the mapped axis has indices; by default the first ones of ``devices()``.
+      backend: the platform of the devices, if they are not given.
+      axis_size: the size of the mapped axis, which is needed only if nothing is mapped.
+      donate_argnums: positional arguments whose memory the results may take.
+
+    Returns:
+      A function of the same arguments, of stacked arrays.
+
+    Raises:
+      BatchSizeError: sizes that disagree, or more indices than devices (a ValueError).
+      BatchAxisError: ``in_axes`` or ``out_axes`` that do not fit (a ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> print(pmap(lambda x: x / pullback.lax.psum(x, "i"), axis_name="i")(pnp.array([4.0])))
+    [1.]
+    """
+    check_callable(fun, "pmap")
+    if devices is not None and backend is not None:
+        raise ArgumentError(f"pmap: give devices or backend, not both; got {devices!r} and {backend!r}")
+    chosen = None if devices is None else tuple(devices)
+    if config.disable_jit:
+        return vmap(fun, in_axes, out_axes, axis_name=axis_name, axis_size=axis_size)
+    return PmapFunction(
+        fun, _Unnamed() if axis_name is None else axis_name, in_axes, out_axes,
+        _numbers(static_broadcasted_argnums, "static_broadcasted_argnums"), _numbers(donate_argnums, "donate_argnums"),
+        chosen, axis_size, backend,
+    )  # fmt: skip

@@ -1,0 +1,246 @@
+"""``shard_map``: a function of parts of arrays, run by each device of a mesh on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, wraps
+from typing import Any
+
+from pullback.backends.meshes import Mesh, current_mesh
+from pullback.backends.shardings import UNCONSTRAINED, PartitionSpec, names_in
+from pullback.core import tree
+from pullback.core.array import typeof
+from pullback.core.config import config
+from pullback.core.errors import ShardMapError
+from pullback.core.types import ShapedArray
+from pullback.primitives.collectives import vary
+from pullback.spmd.devices_in_turn import run_in_turn
+from pullback.spmd.shard_map_primitive import axes_of, names_of, part_aval, shard_map_p
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import argument_name, check_callable, name_of, to_arrays
+from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.interpreters.stage import hoisted, stage_flat
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    mesh: Mesh | None = None,
+    in_specs: Any,
+    out_specs: Any,
+    axis_names: Iterable[Any] = (),
+    check_vma: bool = True,
+) -> Any:
+    """A function of whole arrays from one of parts: each device of a mesh runs it on its own parts.
+
+    Within, the axes of the mesh are named axes: collectives such as ``lax.psum`` go over the devices. Eager it is
+    compiled all the same; under ``disable_jit`` the devices run in turn, in Python, so that a debugger can look.
+
+    Args:
+      f: takes and returns trees of arrays, which are parts. Without it, a decorator is returned.
+      mesh: the devices, and the names of their axes; by default that of ``set_mesh``.
+      in_specs: for each argument a ``PartitionSpec``, which says along which axes of the mesh each axis is divided;
+        or a tree of them that is a prefix of the argument. An axis of the mesh that a specification does not mention
+        has the same part at each index.
+      out_specs: the same for the result. Parts are laid end to end along the axes that it mentions. Along an axis that
+        it does not mention, the result must not vary.
+      axis_names: the axes of the mesh over which ``f`` runs by parts; by default all. Along others the compiler
+        divides the work as it does elsewhere.
+      check_vma: whether to check that results do not vary along axes that ``out_specs`` does not mention. It also
+        has gradients within ``f``, of what does not vary along an axis, summed over it.
+
+    Returns:
+      A function of the same arguments, as whole arrays, that returns whole arrays.
+
+    Raises:
+      ShardMapError: specifications that do not fit, sizes that the mesh does not divide, a result that varies where
+        ``out_specs`` says that it does not (a ValueError and TypeError).
+
+    Source: the types along which a value varies are those of named axes; see ``docs/named_axes.md``.
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> from pullback.sharding import PartitionSpec as P
+    >>> mesh = pullback.make_mesh((1,), ("i",))
+    >>> total = shard_map(lambda x: pullback.lax.psum(x.sum(), "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
+    >>> print(total(pnp.arange(4.0)))
+    6.0
+    """
+    if f is None:
+        return partial(
+            shard_map, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=axis_names, check_vma=check_vma
+        )
+    check_callable(f, "shard_map")
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise ShardMapError(f"shard_map: mesh must be a Mesh, got {mesh!r} of type {type(mesh).__name__}")
+    fun = f
+
+    @wraps(fun, assigned=("__name__", "__qualname__", "__doc__", "__module__"))
+    @api_boundary
+    def mapped(*args: Any) -> Any:
+        grid = mesh if mesh is not None else current_mesh()
+        if not isinstance(grid, Mesh) or grid.empty:
+            raise ShardMapError(f"shard_map of {name_of(fun)}: give a mesh, or set one with set_mesh")
+        manual = _manual_axes(grid, axis_names)
+        leaves, in_tree = tree.flatten(args)
+        arrays = to_arrays(leaves, "shard_map", fun, args)
+        specs = _in_specs(fun, in_specs, args, len(arrays))
+        avals = [
+            _part_aval(typeof(x), grid, spec, manual, partial(argument_name, i, fun, args))
+            for i, (x, spec) in enumerate(zip(arrays, specs, strict=True))
+        ]
+        flat = FlatFunction(fun, in_tree)
+
+        def out_specs_of(avals: list[ShapedArray]) -> list[PartitionSpec]:
+            return _out_specs(fun, out_specs, flat, avals, grid, manual, check_vma)
+
+        run = run_in_turn if config.disable_jit else bind_mapped
+        return flat.result(run(fun, flat, arrays, avals, specs, out_specs_of, grid, manual, check_vma))
+
+    return mapped
+
+
+def bind_mapped(
+    fun: Any, run: Callable[..., Any], arrays: Sequence[Any], avals: Sequence[ShapedArray],
+    in_specs: Sequence[PartitionSpec], out_specs_of: Callable[[list[ShapedArray]], Sequence[PartitionSpec]], mesh: Mesh,
+    manual: frozenset[Any], check_vma: bool, mapped_by: str = "shard_map",
+) -> list[Any]:  # fmt: skip
+    """The results of ``run``, which each device of a mesh runs on its parts.
+
+    Args:
+      fun: the user's function, for error messages.
+      run: takes and returns flat sequences of parts.
+      arrays: the whole operands.
+      avals: the types of their parts.
+      in_specs: how they are divided.
+      out_specs_of: from the types of the parts of the results to how these are divided.
+      mesh: the devices.
+      manual: the axes of the mesh that are in scope while it runs.
+      check_vma: whether types say along which of these a value varies.
+      mapped_by: what maps them, for error messages.
+    """
+    out_specs: list[PartitionSpec] = []
+
+    def parts(*given: Any) -> list[Any]:
+        outs = run(*given)
+        out_specs[:] = out_specs_of([typeof(x) for x in outs])
+        # What is stacked along an axis has a cotangent for each index, though it may be the same at all.
+        return [vary(x, names_of(spec)) for x, spec in zip(outs, out_specs, strict=True)]
+
+    with axes_of(mesh, manual, check_vma, mapped_by):
+        closed, captured = hoisted(stage_flat(fun, parts, avals, mapped_by))
+    specs = (*in_specs, *[PartitionSpec()] * len(captured))
+    outs: list[Any] = shard_map_p.bind(
+        *arrays, *captured, jaxpr=closed, mesh=mesh, in_specs=specs, out_specs=tuple(out_specs), manual=manual,
+        check_vma=check_vma, mapped_by=mapped_by,
+    )  # fmt: skip
+    return outs
+
+
+def _manual_axes(mesh: Mesh, axis_names: Iterable[Any]) -> frozenset[Any]:
+    """The axes of a mesh over which the function runs by parts."""
+    wanted = frozenset([axis_names] if isinstance(axis_names, str) else axis_names)
+    unknown = [name for name in wanted if name not in mesh.axis_names]
+    if unknown:
+        raise ShardMapError(f"shard_map: axis_names has {unknown[0]!r}, but the axes of the mesh are {mesh.axis_names}")
+    return wanted or frozenset(mesh.axis_names)
+
+
+def _is_spec(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
+
+
+def _spec(x: Any, what: str, fun: Any) -> PartitionSpec:
+    if x is None:
+        return PartitionSpec()
+    if not isinstance(x, PartitionSpec):
+        raise ShardMapError(f"shard_map of {name_of(fun)}: {what} must hold PartitionSpecs, got {x!r}")
+    if UNCONSTRAINED in x.partitions:
+        raise ShardMapError(f"shard_map of {name_of(fun)}: {what} must say how all axes are divided, got {x!r}")
+    return x
+
+
+def _in_specs(fun: Any, in_specs: Any, args: Any, count: int) -> list[PartitionSpec]:
+    """A specification for each leaf of the arguments."""
+    if isinstance(in_specs, PartitionSpec) or in_specs is None:
+        return [_spec(in_specs, "in_specs", fun)] * count
+    if isinstance(in_specs, (tuple, list)) and len(in_specs) != len(args):
+        raise ShardMapError(
+            f"shard_map of {name_of(fun)}: in_specs has {len(in_specs)} entries, but it was called with {len(args)} "
+            "arguments; give one for each"
+        )
+    given = tuple(in_specs) if isinstance(in_specs, list) else in_specs
+    try:
+        found = tree.broadcast_prefix(given, args, is_leaf=_is_spec)
+    except ValueError as error:
+        raise ShardMapError(
+            f"shard_map of {name_of(fun)}: in_specs={in_specs!r} must be a prefix of the arguments: {error}"
+        ) from None
+    return [_spec(x, "in_specs", fun) for x in found]
+
+
+def _check_names(spec: PartitionSpec, mesh: Mesh, manual: frozenset[Any], what: str) -> None:
+    names = [name for entry in spec.partitions for name in names_in(entry)]
+    for name in names:
+        if name not in mesh.axis_names:
+            raise ShardMapError(f"{what}: {spec} names {name!r}, but the axes of the mesh are {mesh.axis_names}")
+        if name not in manual:
+            raise ShardMapError(f"{what}: {spec} names {name!r}, which is not among axis_names, {sorted(manual, key=str)}")
+        if names.count(name) > 1:
+            raise ShardMapError(f"{what}: {spec} names {name!r} more than once")
+
+
+def _part_aval(
+    aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: frozenset[Any], name: Callable[[], str]
+) -> ShapedArray:
+    """The type of one device's part of an argument."""
+    _check_names(spec, mesh, manual, f"shard_map, in_specs of {name()}")
+    if len(spec) > len(aval.shape):
+        raise ShardMapError(
+            f"shard_map: {name()} of shape {aval.shape} has {len(aval.shape)} axes, but its specification {spec} has "
+            f"{len(spec)} entries"
+        )
+    for i, entry in enumerate(spec.partitions):
+        count = 1
+        for axis in names_in(entry):
+            count *= mesh.shape[axis]
+        if aval.shape[i] % count:
+            raise ShardMapError(
+                f"shard_map: axis {i} of {name()}, of size {aval.shape[i]}, is divided by {entry!r} of the mesh into "
+                f"{count} parts, which {aval.shape[i]} is no multiple of"
+            )
+    return part_aval(aval, mesh, spec)
+
+
+def _out_specs(
+    fun: Any, out_specs: Any, flat: FlatFunction, avals: list[ShapedArray], mesh: Mesh, manual: frozenset[Any],
+    check_vma: bool,
+) -> list[PartitionSpec]:  # fmt: skip
+    """A specification for each leaf of the result, checked."""
+    if isinstance(out_specs, PartitionSpec) or out_specs is None:
+        specs = [_spec(out_specs, "out_specs", fun)] * len(avals)
+    else:
+        try:
+            found = tree.broadcast_prefix(out_specs, flat.result(avals), is_leaf=_is_spec)
+        except ValueError as error:
+            raise ShardMapError(
+                f"shard_map of {name_of(fun)}: out_specs={out_specs!r} must be a prefix of the result: {error}"
+            ) from None
+        specs = [_spec(x, "out_specs", fun) for x in found]
+    for i, (aval, spec) in enumerate(zip(avals, specs, strict=True)):
+        what = f"result {i} of {name_of(fun)}" if len(avals) > 1 else f"the result of {name_of(fun)}"
+        _check_names(spec, mesh, manual, f"shard_map, out_specs of {what}")
+        if len(spec) > len(aval.shape):
+            raise ShardMapError(
+                f"shard_map: {what} has the shape {aval.shape}, of {len(aval.shape)} axes, but its specification {spec} "
+                f"has {len(spec)} entries"
+            )
+        promised = sorted((aval.varying & manual) - names_of(spec), key=str)
+        if check_vma and promised:
+            raise ShardMapError(
+                f"shard_map: out_specs {spec} says that {what} is the same along the axes {promised} of the mesh, but it "
+                "varies along them. Reduce it with lax.psum or pmean, mention the axes in out_specs, or give "
+                "check_vma=False if it is the same all the same."
+            )
+    return specs

@@ -1,0 +1,292 @@
+"""``shard_map`` and ``pmap`` over eight devices: values, derivatives, training steps, and what is refused."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as pnp
+from pullback import checkpoint, custom_vjp, disable_jit, grad, jit, jvp, lax, make_mesh, pmap, shard_map, vjp, vmap
+from pullback.sharding import Mesh
+from pullback.sharding import PartitionSpec as P
+from tests.collectives.cases import CASES, SIZE, weights
+
+FOUR = Mesh(np.array(pullback.devices()[:SIZE]), ("i",))
+EIGHT = make_mesh((8,), ("i",))
+GRID = make_mesh((4, 2), ("i", "j"))
+
+
+def near(got, expected, tolerance=1e-5):
+    for a, b in zip(pullback.tree.leaves(got), pullback.tree.leaves(expected), strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * max(1.0, np.abs(b).max(initial=0)))
+
+
+# Collectives -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_collectives_give_what_they_give_under_vmap(case):
+    x = case.operand()
+
+    def each(y):
+        return case.run(lax, y)
+
+    def loss(y):
+        out = each(y)
+        return (out * weights(out)).sum()
+
+    def losses(xs):
+        return vmap(loss, axis_name="i")(xs)
+
+    expected = vmap(each, axis_name="i")(x)
+    mapped = shard_map(lambda part: each(part[0])[None], mesh=FOUR, in_specs=P("i"), out_specs=P("i"))
+    near(jit(mapped)(x), expected)
+    near(pmap(each, axis_name="i")(x), expected)
+    near(pmap(grad(loss), axis_name="i")(x), vmap(grad(loss), axis_name="i")(x))
+    near(grad(lambda xs: pmap(loss, axis_name="i")(xs).sum())(x), grad(lambda xs: losses(xs).sum())(x))
+    two = np.stack([x, 2 * x + 1])
+    near(vmap(mapped)(two), vmap(vmap(each, axis_name="i"))(two))
+    for check in (True, False):
+        of_parts = shard_map(
+            lambda part: loss(part[0])[None], mesh=FOUR, in_specs=P("i"), out_specs=P("i"), check_vma=check
+        )
+        near(grad(lambda xs, f=of_parts: f(xs).sum())(x), grad(lambda xs: losses(xs).sum())(x))
+        near(jvp(of_parts, (x,), (np.cos(x),))[1], jvp(losses, (x,), (np.cos(x),))[1])
+
+
+@pytest.mark.parametrize("case", CASES[::3], ids=lambda c: c.name)
+def test_devices_in_turn_give_the_same(case):
+    x = case.operand()
+    mapped = shard_map(lambda part: case.run(lax, part[0])[None], mesh=FOUR, in_specs=P("i"), out_specs=P("i"))
+    expected = mapped(x)
+    with disable_jit():
+        near(mapped(x), expected)
+
+
+def test_two_axes():
+    x = pnp.arange(32.0).reshape(8, 4)
+
+    def f(part):
+        assert part.shape == (2, 2)
+        return lax.psum(part, "j") + lax.axis_index("i"), lax.psum(part.sum(), ("i", "j")), lax.axis_index(("i", "j"))[None]
+
+    a, b, c = shard_map(f, mesh=GRID, in_specs=P("i", "j"), out_specs=(P("i", None), P(), P(("i", "j"))))(x)
+    whole = np.asarray(x).reshape(8, 2, 2).sum(1)
+    near(a, whole + np.repeat(np.arange(4), 2)[:, None])
+    assert b == x.sum()
+    assert c.tolist() == list(range(8))
+
+
+# Training ------------------------------------------------------------------------------------------------------------
+
+
+def loss(parameters, x, y):
+    w, b, v = parameters
+    return pnp.mean((pnp.tanh(x @ w + b) @ v - y) ** 2)
+
+
+def updated(parameters, gradient):
+    return pullback.tree.map(lambda p, g: p - 0.1 * g, parameters, gradient)
+
+
+def data():
+    rng = np.random.default_rng(0)
+    parameters = [pnp.asarray(rng.normal(size=s).astype(np.float32)) for s in ((5, 7), (7,), (7,))]
+    return parameters, rng.normal(size=(16, 5)).astype(np.float32), rng.normal(size=16).astype(np.float32)
+
+
+def by_types(mesh, parameters, x, y):
+    def step(parameters, x, y):
+        return updated(parameters, grad(lambda p: lax.pmean(loss(p, x, y), "i"))(parameters))
+
+    return shard_map(step, mesh=mesh, in_specs=(P(), P("i"), P("i")), out_specs=P())(parameters, x, y)
+
+
+def by_hand(mesh, parameters, x, y):
+    def step(parameters, x, y):
+        return updated(parameters, lax.pmean(grad(loss)(parameters, x, y), "i"))
+
+    mapped = shard_map(step, mesh=mesh, in_specs=(P(), P("i"), P("i")), out_specs=P(), check_vma=False)
+    return mapped(parameters, x, y)
+
+
+def from_outside(mesh, parameters, x, y):
+    whole = shard_map(
+        lambda p, x, y: lax.pmean(loss(p, x, y), "i"), mesh=mesh, in_specs=(P(), P("i"), P("i")), out_specs=P()
+    )
+    return updated(parameters, grad(whole)(parameters, x, y))
+
+
+def by_pmap(mesh, parameters, x, y):
+    n = mesh.size
+
+    def step(parameters, x, y):
+        return updated(parameters, lax.pmean(grad(loss)(parameters, x, y), "i"))
+
+    out = pmap(step, axis_name="i", in_axes=(None, 0, 0))(parameters, x.reshape(n, -1, 5), y.reshape(n, -1))
+    return [p[0] for p in out]
+
+
+@pytest.mark.parametrize("devices", [2, 8])
+@pytest.mark.parametrize("step", [by_types, by_hand, from_outside, by_pmap], ids=lambda f: f.__name__)
+def test_a_training_step_is_that_of_one_device(step, devices):
+    mesh = Mesh(np.array(pullback.devices()[:devices]), ("i",))
+    parameters, x, y = data()
+    expected, found = parameters, parameters
+    for _ in range(3):
+        expected = updated(expected, grad(loss)(expected, x, y))
+        found = step(mesh, found, x, y)
+    near(found, expected, 1e-6)
+    if step in (by_types, by_hand, from_outside):
+        near(jit(lambda *args: step(mesh, *args))(*data()), updated(parameters, grad(loss)(parameters, x, y)), 1e-6)
+    if step in (by_types, by_hand):
+        with disable_jit():
+            near(step(mesh, *data()), updated(parameters, grad(loss)(parameters, x, y)), 1e-6)
+
+
+# Within and around other constructs --------------------------------------------------------------------------------
+
+
+def around(x):
+    return lax.ppermute(x, "i", [(k, (k + 1) % 8) for k in range(8)])
+
+
+def ruled(x):
+    @custom_vjp
+    def f(x):
+        return pnp.sin(x) * lax.psum(x, "i")
+
+    f.defvjp(
+        lambda x: (f(x), x),
+        lambda x, ct: (vjp(lambda y: pnp.sin(y) * lax.psum(y, "i"), x)[1](ct)[0],),
+    )
+    return f(x)
+
+
+BODIES = {
+    "scan": lambda x: lax.scan(lambda c, _: (pnp.sin(c) + around(c), None), x, None, length=3)[0],
+    "while_loop": lambda x: lax.while_loop(lambda c: lax.pmax(c.max(), "i") < 50.0, lambda c: c + around(c) + 1.0, x),
+    "cond": lambda x: lax.cond(lax.psum(x.sum(), "i") > 0, pnp.sin, pnp.cos, x) * lax.axis_index("i"),
+    "checkpoint": checkpoint(lambda x: pnp.sin(around(x)) * lax.psum(x, "i")),
+    "jit": jit(lambda x: pnp.sin(around(x)) * lax.psum(x, "i")),
+    "custom_vjp": ruled,
+    "all_gather": lambda x: pnp.sin(lax.all_gather(x, "i", tiled=True)).sum() * x,
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_constructs_within(name):
+    x, body = pnp.linspace(0.1, 1.5, 8), BODIES[name]
+    mapped = shard_map(body, mesh=EIGHT, in_specs=P("i"), out_specs=P("i"))
+
+    def plain(x):
+        return vmap(lambda y: body(y[None])[0], axis_name="i")(x)
+
+    near(mapped(x), plain(x))
+    near(jit(mapped)(x), plain(x))
+    near(vmap(mapped)(pnp.stack([x, 2 * x])), vmap(plain)(pnp.stack([x, 2 * x])))
+    near(jvp(mapped, (x,), (pnp.cos(x),))[1], jvp(plain, (x,), (pnp.cos(x),))[1])
+    if name != "while_loop":
+        near(grad(lambda y: mapped(y).sum())(x), grad(lambda y: plain(y).sum())(x))
+        near(jit(grad(lambda y: pnp.sin(mapped(y)).sum()))(x), grad(lambda y: pnp.sin(plain(y)).sum())(x))
+
+
+def test_around_it():
+    x = pnp.linspace(0.1, 1.5, 8)
+    mapped = shard_map(lambda y: pnp.sin(y) + around(y), mesh=EIGHT, in_specs=P("i"), out_specs=P("i"))
+
+    def plain(y):
+        return pnp.sin(y) + pnp.roll(y, 1)
+
+    def loop(f):
+        return lambda y: lax.scan(lambda c, _: (f(c), c.sum()), y, None, length=3)[0].sum()
+
+    near(loop(mapped)(x), loop(plain)(x))
+    near(grad(loop(mapped))(x), grad(loop(plain))(x))
+    near(grad(checkpoint(loop(mapped)))(x), grad(loop(plain))(x))
+    near(pullback.hessian(lambda y: pnp.sin(mapped(y)).sum())(x), pullback.hessian(lambda y: pnp.sin(plain(y)).sum())(x))
+
+
+def test_closed_over_values():
+    x, w = pnp.arange(8.0), pnp.asarray(3.0)
+
+    def total(w):
+        return shard_map(lambda y: lax.psum((y * w).sum(), "i"), mesh=EIGHT, in_specs=P("i"), out_specs=P())(x)
+
+    assert total(w) == 84.0
+    assert grad(total)(w) == 28.0
+    assert vmap(total)(pnp.array([1.0, 2.0])).tolist() == [28.0, 56.0]
+
+
+# pmap ----------------------------------------------------------------------------------------------------------------
+
+
+def test_axes_of_pmap():
+    x = pnp.arange(24.0).reshape(3, 8)
+    near(pmap(lambda y, s: y * s, in_axes=(1, None), out_axes=1)(x, 2.0), 2 * x)
+    near(pmap(lambda t: t["a"] + t["b"], in_axes=({"a": 0, "b": None},))({"a": pnp.arange(4.0), "b": 1.0}), np.arange(4.0) + 1)
+    near(pmap(lambda y, *, z: y + z)(pnp.arange(2.0), z=pnp.arange(2.0)), 2 * np.arange(2.0))
+    assert pmap(lambda: lax.axis_index("i"), axis_name="i", axis_size=4)().tolist() == [0, 1, 2, 3]
+    assert pmap(lambda n, y: y**n, static_broadcasted_argnums=0)(2, pnp.arange(3.0)).tolist() == [0.0, 1.0, 4.0]
+    near(pmap(pmap(lambda y: lax.psum(y, ("i", "j")), axis_name="j"), axis_name="i")(x[:2]), np.full((2, 8), np.asarray(x)[:2].sum()))
+
+
+def test_a_pmapped_function_is_compiled_once():
+    count = []
+    f = pmap(lambda x: count.append(1) or 2 * x)
+    for _ in range(3):
+        f(pnp.arange(4.0))
+    assert len(count) == 1
+
+
+# What is refused -----------------------------------------------------------------------------------------------------
+
+
+def mapped(f, in_specs, out_specs, x=8, **options):
+    return shard_map(f, mesh=EIGHT, in_specs=in_specs, out_specs=out_specs, **options)(pnp.arange(float(x)))
+
+
+def same(x):
+    return x
+
+
+REFUSED = [
+    (lambda: mapped(same, P("i"), P()), ValueError, "varies along them"),
+    (lambda: mapped(same, P("i"), P("i"), 5), ValueError, "of size 5, is divided by 'i' of the mesh into 8 parts"),
+    (lambda: mapped(same, P("i", None), P("i")), ValueError, "has 1 axes, but its specification"),
+    (lambda: mapped(same, P("k"), P("i")), ValueError, "names 'k', but the axes of the mesh"),
+    (lambda: mapped(same, P("i"), P("k")), ValueError, "names 'k'"),
+    (lambda: mapped(same, P("i"), P("i", None)), ValueError, "has the shape"),
+    (lambda: mapped(same, (P("i"), P("i")), P("i")), ValueError, "in_specs has 2 entries"),
+    (lambda: mapped(same, "i", P("i")), ValueError, "PartitionSpec"),
+    (lambda: mapped(same, P("i"), P("i"), axis_names={"k"}), ValueError, "axis_names has 'k'"),
+    (lambda: shard_map(same, mesh=3, in_specs=P(), out_specs=P()), ValueError, "mesh must be a Mesh"),
+    (lambda: shard_map(same, in_specs=P(), out_specs=P())(1.0), ValueError, "give a mesh"),
+    (lambda: mapped(lambda x: lax.psum(x, "k"), P("i"), P("i")), NameError, r"'i' \(size 8, by shard_map\)"),
+    (lambda: pmap(same)(pnp.ones(9)), ValueError, "needs as many devices, but there are 8"),
+    (lambda: pmap(lambda x, y: x)(pnp.ones(2), pnp.ones(3)), ValueError, "must have one size"),
+    (lambda: pmap(same, in_axes=1)(pnp.ones(2)), ValueError, "axis 1"),
+    (lambda: pmap(same, in_axes=(0, 0))(pnp.ones(2)), ValueError, "2 entries"),
+    (lambda: pmap(same, out_axes=None)(pnp.ones(2)), ValueError, "out_axes"),
+    (lambda: pmap(same, devices=pullback.devices()[:3])(pnp.ones(2)), ValueError, "3 devices were given"),
+    (lambda: pmap(lambda x: lax.psum(x, "j"), axis_name="i")(pnp.ones(2)), NameError, "by pmap"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED, ids=itertools.count())
+def test_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_devices_in_turn_that_do_not_meet():
+    def f(x):
+        return lax.psum(x, "i") if float(x[0]) > 2 else x
+
+    with disable_jit(), pytest.raises(ValueError, match="the same collectives in the same order"):
+        mapped(f, P("i"), P("i"))
+    with disable_jit(), pytest.raises(ZeroDivisionError):
+        mapped(lambda x: 1 / int(x[0]) + x, P("i"), P("i"))
