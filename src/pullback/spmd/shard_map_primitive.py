@@ -265,7 +265,8 @@ def _lowering(
     module = hlo.module
     outer, module.manual = module.manual, mesh
     try:
-        function = own_function(module, jaxpr, "shard_map_body")
+        with axes_of(mesh, manual, params["check_vma"], params["mapped_by"]):  # a rule of the user's may still run
+            function = own_function(module, jaxpr, "shard_map_body")
     finally:
         module.manual = outer
     captured = [hlo.captured(x) for x in function.captured]
