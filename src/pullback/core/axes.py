@@ -18,10 +18,13 @@ CHUNKS = "vmap with chunk_size"
 """What maps an axis of which only a part is there at a time."""
 
 
-def new_axis(name: Any, size: int, mapped_by: str, checked: bool = False) -> MappedAxis:
+
+def new_axis(
+    name: Any, size: int, mapped_by: str, *, checked: bool = False, spmd_name: Any = None
+) -> MappedAxis:
     """An axis that is about to be mapped; one of the same name in scope is hidden by it."""
     outer = None if name is None else state.axes.get(name)
-    return MappedAxis(name, size, mapped_by, checked, checked, 0 if outer is None else outer.level + 1)
+    return MappedAxis(name, size, mapped_by, checked, checked, 0 if outer is None else outer.level + 1, spmd_name)
 
 
 def axis_in_scope(name: Any) -> MappedAxis:

@@ -90,6 +90,7 @@ class MappedAxis(NamedTuple):
       reduced: whether reverse mode, which is at work, sums cotangents over it, of values that do not vary along it.
       checked: whether it always does, as in ``shard_map``, whose results are checked not to vary where they must not.
       level: how many axes of the same name are in scope outside of it.
+      spmd_name: the axis of a mesh, or axes, that it is to be divided among in constraints within.
     """
 
     name: Any
@@ -98,6 +99,7 @@ class MappedAxis(NamedTuple):
     reduced: bool = False
     checked: bool = False
     level: int = 0
+    spmd_name: Any = None
 
     @property
     def key(self) -> Any:

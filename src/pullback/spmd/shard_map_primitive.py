@@ -43,7 +43,7 @@ def axes_of(mesh: Mesh, manual: frozenset[Any], check_vma: bool, mapped_by: str)
     """The manual axes of a mesh in scope, as a program has them that runs on each device."""
     outer = state.axes
     own = {
-        name: new_axis(name, size, mapped_by, check_vma)
+        name: new_axis(name, size, mapped_by, checked=check_vma)
         for name, size in mesh.shape.items() if name in manual
     }  # fmt: skip
     state.axes = {**outer, **own}
