@@ -40,25 +40,26 @@ W = np.float32([0.3, -1.2, 0.7])
 # The page ------------------------------------------------------------------------------------------------------------
 
 
-def blocks() -> Iterator[tuple[int, str]]:
-    """The programs of the page, and the line on which each begins."""
-    text = PAGE.read_text()
+def blocks(page: Path) -> Iterator[tuple[int, str]]:
+    """The programs of a page, and the line on which each begins."""
+    text = page.read_text()
     for found in re.finditer(r"```python\n(.*?)```", text, re.DOTALL):
         yield text.count("\n", 0, found.start(1)), found[1]
 
 
-def test_every_program_of_the_page_prints_what_it_says() -> None:
+@pytest.mark.parametrize("page", sorted(PAGE.parent.glob("*.md")), ids=lambda page: page.stem)
+def test_every_program_of_a_page_prints_what_it_says(page: Path) -> None:
     namespace: dict[str, Any] = {}
     count = 0
-    for line, program in blocks():
+    for line, program in blocks(page):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile("\n" * line + program, str(PAGE), "exec"), namespace)
+            exec(compile("\n" * line + program, str(page), "exec"), namespace)
         expected = re.findall(r"^ *print\(.*\)  # (.*)$", program, re.MULTILINE)
         assert len(expected) == program.count("print("), f"line {line}: a print without what it prints"
         assert printed.getvalue().splitlines() == expected
         count += len(expected)
-    assert count > 20
+    assert count >= 2
 
 
 def test_the_page_shows_every_rule_and_every_transformation() -> None:
