@@ -55,6 +55,8 @@ from pullback.core.config import transfer_guard_device_to_host as transfer_guard
 from pullback.core.config import transfer_guard_host_to_device as transfer_guard_host_to_device
 from pullback.core.dtypes import float0 as float0
 from pullback.primitives import compositions as _compositions  # which fills the tables of lowering rules
+from pullback.spmd.pmap import pmap as pmap
+from pullback.spmd.shard_map import shard_map as shard_map
 from pullback.transforms.debugging.named_scope import named_call as named_call
 from pullback.transforms.debugging.named_scope import named_scope as named_scope
 from pullback.transforms.derivatives.grad import grad as grad

@@ -1,4 +1,4 @@
-"""Tests that need eight devices: they are collected in a process that has them, which ``tests/test_on_devices.py`` starts."""
+"""Tests that need eight devices, collected in the process that ``tests/test_on_devices.py`` starts."""
 
 import os
 

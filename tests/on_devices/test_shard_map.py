@@ -71,7 +71,11 @@ def test_two_axes():
 
     def f(part):
         assert part.shape == (2, 2)
-        return lax.psum(part, "j") + lax.axis_index("i"), lax.psum(part.sum(), ("i", "j")), lax.axis_index(("i", "j"))[None]
+        return (
+            lax.psum(part, "j") + lax.axis_index("i"),
+            lax.psum(part.sum(), ("i", "j")),
+            lax.axis_index(("i", "j"))[None],
+        )
 
     a, b, c = shard_map(f, mesh=GRID, in_specs=P("i", "j"), out_specs=(P("i", None), P(), P(("i", "j"))))(x)
     whole = np.asarray(x).reshape(8, 2, 2).sum(1)
@@ -207,7 +211,9 @@ def test_around_it():
     near(loop(mapped)(x), loop(plain)(x))
     near(grad(loop(mapped))(x), grad(loop(plain))(x))
     near(grad(checkpoint(loop(mapped)))(x), grad(loop(plain))(x))
-    near(pullback.hessian(lambda y: pnp.sin(mapped(y)).sum())(x), pullback.hessian(lambda y: pnp.sin(plain(y)).sum())(x))
+    near(
+        pullback.hessian(lambda y: pnp.sin(mapped(y)).sum())(x), pullback.hessian(lambda y: pnp.sin(plain(y)).sum())(x)
+    )
 
 
 def test_closed_over_values():
@@ -227,11 +233,17 @@ def test_closed_over_values():
 def test_axes_of_pmap():
     x = pnp.arange(24.0).reshape(3, 8)
     near(pmap(lambda y, s: y * s, in_axes=(1, None), out_axes=1)(x, 2.0), 2 * x)
-    near(pmap(lambda t: t["a"] + t["b"], in_axes=({"a": 0, "b": None},))({"a": pnp.arange(4.0), "b": 1.0}), np.arange(4.0) + 1)
+    near(
+        pmap(lambda t: t["a"] + t["b"], in_axes=({"a": 0, "b": None},))({"a": pnp.arange(4.0), "b": 1.0}),
+        np.arange(4.0) + 1,
+    )
     near(pmap(lambda y, *, z: y + z)(pnp.arange(2.0), z=pnp.arange(2.0)), 2 * np.arange(2.0))
     assert pmap(lambda: lax.axis_index("i"), axis_name="i", axis_size=4)().tolist() == [0, 1, 2, 3]
     assert pmap(lambda n, y: y**n, static_broadcasted_argnums=0)(2, pnp.arange(3.0)).tolist() == [0.0, 1.0, 4.0]
-    near(pmap(pmap(lambda y: lax.psum(y, ("i", "j")), axis_name="j"), axis_name="i")(x[:2]), np.full((2, 8), np.asarray(x)[:2].sum()))
+    near(
+        pmap(pmap(lambda y: lax.psum(y, ("i", "j")), axis_name="j"), axis_name="i")(x[:2]),
+        np.full((2, 8), np.asarray(x)[:2].sum()),
+    )
 
 
 def test_a_pmapped_function_is_compiled_once():

@@ -91,6 +91,12 @@ def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
     return found[1]
 
 
+def own_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
+    """A new function of the module for a program."""
+    hlo = Builder(module)
+    return hlo.finish(module.unique(name), _emit_body(hlo, closed))
+
+
 def _emit_body(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
     args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]
     return emit_jaxpr(hlo, closed.jaxpr, closed.consts, args)
@@ -112,6 +118,8 @@ def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence
             values.append(env[a] if type(a) is Var else _value(hlo, env, a))
         outvars = eqn.outvars
         hlo.results = list(map(aval_of, outvars))
+        if hlo.module.manual is not None:
+            hlo.operands = list(map(aval_of, eqn.invars))
         name = f"{primitive.name}({eqn.params['name']})" if "name" in eqn.params else primitive.name
         hlo.source_loc = hlo.module.source_loc(eqn.made_at, name if eqn.scope is None else eqn.scope.label(name))
         out = rule(hlo, *values, **eqn.params)
@@ -138,10 +146,10 @@ class EmitTracer(Tracer):
 
     __slots__ = ("_aval", "value")
 
-    def __init__(self, trace: Trace, value: Value) -> None:
+    def __init__(self, trace: Trace, value: Value, aval: ShapedArray) -> None:
         self._trace = trace
         self.value = value
-        self._aval = ShapedArray(value.shape, value.dtype)
+        self._aval = aval
         self.made_at = None
 
     @property
@@ -177,16 +185,26 @@ class EmitTrace(Trace):
                 return primitive.decomposition_rule(*args, **params)
             raise missing_rule(primitive, "lowering", "compilation")
         values = [self.value(x, args) for x in args]
-        out = infer(primitive, [ShapedArray(v.shape, v.dtype) for v in values], params)
+        avals = [
+            x.aval if type(x) is EmitTracer else ShapedArray(v.shape, v.dtype)
+            for x, v in zip(args, values, strict=True)
+        ]
+        out = infer(primitive, avals, params)
         hlo = self.hlo
-        outer, hlo.results = hlo.results, out if primitive.multiple_results else [out]
+        outer = hlo.results, hlo.operands
+        hlo.results, hlo.operands = out if primitive.multiple_results else [out], avals
         try:
             result = rule(hlo, *values, **params)
         finally:
-            hlo.results = outer
+            hlo.results, hlo.operands = outer
         if primitive.multiple_results:
-            return [EmitTracer(self, v) for v in result]
-        return EmitTracer(self, result)
+            return [EmitTracer(self, v, _as_written(v, a)) for v, a in zip(result, out, strict=True)]
+        return EmitTracer(self, result, _as_written(result, out))
+
+
+def _as_written(value: Value, aval: ShapedArray) -> ShapedArray:
+    """The type of a value that was written for a result of a type: no number is weakly typed there."""
+    return ShapedArray(value.shape, value.dtype, False, aval.varying)
 
 
 def inline(hlo: Builder, function: Callable[..., Any], values: Sequence[Value]) -> Any:
@@ -194,7 +212,7 @@ def inline(hlo: Builder, function: Callable[..., Any], values: Sequence[Value]) 
     trace = EmitTrace(state.trace, hlo)
     outer, state.trace = state.trace, trace
     try:
-        out = function(*[EmitTracer(trace, v) for v in values])
+        out = function(*[EmitTracer(trace, v, a) for v, a in zip(values, hlo.avals(values), strict=True)])
     finally:
         state.trace = outer
         trace.live = False

@@ -169,6 +169,7 @@ class Builder:
     Attributes:
       module: where functions, captured arrays and host callbacks are collected.
       results: the abstract results of the equation that is being written.
+      operands: its abstract operands, within ``shard_map``: values do not know along which axes they vary.
       source_loc: where in the user's program it was written, as the text that ends each line.
       order: what the last effect gave, on which the next one depends; None before the first.
     """
@@ -181,6 +182,7 @@ class Builder:
         "hoisted",
         "lines",
         "module",
+        "operands",
         "order",
         "results",
         "signature",
@@ -190,6 +192,7 @@ class Builder:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.results: list[ShapedArray] = []
+        self.operands: list[ShapedArray] = []
         self.signature: list[Value] = []
         self.head: list[str] = []
         self.lines: list[str] = []
@@ -204,6 +207,12 @@ class Builder:
     def result(self) -> ShapedArray:
         """The abstract result of the equation that is being written, where it has one."""
         return self.results[0]
+
+    def avals(self, operands: Sequence[Value]) -> list[ShapedArray]:
+        """The types of the operands of the equation that is being written."""
+        if len(self.operands) != len(operands):
+            return [ShapedArray(v.shape, v.dtype) for v in operands]
+        return [ShapedArray(v.shape, v.dtype, False, a.varying) for v, a in zip(operands, self.operands, strict=True)]
 
     integers = staticmethod(integers)
     dense = staticmethod(dense)
@@ -516,8 +525,11 @@ class Builder:
 
     def call(self, function: Function, operands: Sequence[Value]) -> list[Value]:
         """A call of another function of the module, which is given the arrays that it captured too."""
-        captured = [self.captured(x) for x in function.captured]
-        names, types = self._operands([*operands, *captured])
+        return self.call_given(function, [*operands, *[self.captured(x) for x in function.captured]])
+
+    def call_given(self, function: Function, operands: Sequence[Value]) -> list[Value]:
+        """A call of another function of the module, of all its operands."""
+        names, types = self._operands(operands)
         if function.packed:
             packed = self.fresh()
             self.lines.append(f'{packed} = "stablehlo.tuple"({names}) : ({types}) -> tuple<{types}>')
@@ -694,10 +706,13 @@ class Module:
       shared: functions that were made from a jaxpr, by the jaxpr.
       devices: where the program has to run, as far as somebody asked; None if nobody did.
       meshes: the meshes whose axes it names, with their names in the program.
+      manual: the mesh on whose devices the function runs that is being written, each on its part; None elsewhere.
+      channels: numbers for collectives.
     """
 
     __slots__ = (
-        "callbacks", "devices", "functions", "inline", "meshes", "name", "names", "places", "platform", "shared",
+        "callbacks", "channels", "devices", "functions", "inline", "manual", "meshes", "name", "names", "places",
+        "platform", "shared",
     )  # fmt: skip
 
     def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
@@ -708,6 +723,8 @@ class Module:
         self.platform = platform
         self.devices: Devices | None = None
         self.meshes: dict[Mesh, str] = {}
+        self.manual: Mesh | None = None
+        self.channels = itertools.count(1)
         self.shared: dict[Any, Any] = {}
         self.names: set[str] = {"main"}
         self.places: dict[tuple[int, int, str], tuple[int, Location]] = {}

@@ -25,7 +25,9 @@ def _mesh(hlo: Any, axes: Sequence[Any]) -> Any:
     for name in axes:
         if mesh is None or name not in mesh.axis_names:
             axis_in_scope(name)
-            raise UnboundAxisNameError(f"the axis {name!r} is in scope, but the compiled program has no axis of this name")
+            raise UnboundAxisNameError(
+                f"the axis {name!r} is in scope, but the compiled program has no axis of this name"
+            )
     return mesh
 
 
@@ -51,9 +53,7 @@ def _attributes(hlo: Any, rows: list[list[int]], *more: str) -> str:
     ])  # fmt: skip
 
 
-def _across(
-    hlo: Any, name: str, x: Any, shape: Shape, element: str, rows: list[list[int]], *more: str
-) -> Any:
+def _across(hlo: Any, name: str, x: Any, shape: Shape, element: str, rows: list[list[int]], *more: str) -> Any:
     """An operation with a region that combines two elements."""
     scalar = ((), x.dtype)
     body = hlo.region([scalar, scalar], lambda a, b: [hlo.same(f"stablehlo.{element}", a, b)])

@@ -18,10 +18,7 @@ CHUNKS = "vmap with chunk_size"
 """What maps an axis of which only a part is there at a time."""
 
 
-
-def new_axis(
-    name: Any, size: int, mapped_by: str, *, checked: bool = False, spmd_name: Any = None
-) -> MappedAxis:
+def new_axis(name: Any, size: int, mapped_by: str, *, checked: bool = False, spmd_name: Any = None) -> MappedAxis:
     """An axis that is about to be mapped; one of the same name in scope is hidden by it."""
     outer = None if name is None else state.axes.get(name)
     return MappedAxis(name, size, mapped_by, checked, checked, 0 if outer is None else outer.level + 1, spmd_name)
@@ -77,7 +74,7 @@ def is_reduced(name: Any) -> bool:
 
 @contextmanager
 def reducing(names: Sequence[Any]) -> Iterator[None]:
-    """Have reverse mode sum over these axes in scope, and no others of ``vmap`` and ``pmap``, cotangents of what does not vary."""
+    """Have reverse mode sum over these axes, of those whose types are not checked, cotangents of what does not vary."""
     for name in names:
         axis_in_scope(name)
     outer = state.axes

@@ -33,6 +33,7 @@ PullbackError
 │   └── IncompatibleDevicesError (ValueError)   operands on different devices, or on meshes of different devices
 ├── MeshError (TypeError, ValueError)        a mesh that there cannot be: too large, or with wrong names
 ├── MeshContextError (RuntimeError, ValueError)   a specification without a mesh, where none was set
+├── ShardMapError (TypeError, ValueError)    parts of arrays that do not fit together in shard_map
 ├── ShardingError (TypeError, ValueError)    a sharding that does not fit its mesh or its array
 │   └── IndivisibleError                     an axis of an array that a mesh does not divide evenly
 ├── CompilationError (RuntimeError)          a program that the compiler refuses
@@ -195,6 +196,10 @@ class MeshContextError(PullbackError, RuntimeError, ValueError):
 
 class ShardingError(PullbackError, TypeError, ValueError):
     """A sharding that does not fit its mesh, or the array that it is for."""
+
+
+class ShardMapError(PullbackError, TypeError, ValueError):
+    """A call of ``shard_map`` whose parts do not fit together."""
 
 
 class IndivisibleError(ShardingError):

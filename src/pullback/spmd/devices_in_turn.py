@@ -22,7 +22,8 @@ from pullback.core.jaxpr import free_axes, infer
 from pullback.core.trace import Primitive, Trace, Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.primitives import shapes
-from pullback.primitives.slicing import concatenate, slice as slice_of, stack
+from pullback.primitives.slicing import concatenate, stack
+from pullback.primitives.slicing import slice as slice_of
 from pullback.spmd.shard_map_primitive import axes_of, part_shape
 from pullback.transforms.interpreters.batch import batch_flat
 
@@ -56,8 +57,8 @@ class _Turns:
         """The result for one device of a collective, when all have come to it."""
         if self.ended:
             raise ShardMapError(
-                f"shard_map: device {device} is at {primitive.name}, but another has ended without it: all devices must "
-                "call the same collectives in the same order"
+                f"shard_map: device {device} is at {primitive.name}, but another has ended without it: all devices "
+                "must call the same collectives in the same order"
             )
         self.brought.append((primitive, args, params))
         if device < self.count - 1:
@@ -77,9 +78,10 @@ class _Turns:
         for device, (other, _, others) in enumerate(self.brought):
             if other is not primitive or others != params:
                 raise ShardMapError(
-                    f"shard_map: device 0 is at {primitive.name} {params}, but device {device} at {other.name} {others}: "
-                    "all devices must call the same collectives in the same order"
+                    f"shard_map: device 0 is at {primitive.name} {params}, but device {device} at {other.name} "
+                    f"{others}: all devices must call the same collectives in the same order"
                 )
+
         def along(level: int, operands: Sequence[Any]) -> list[Any]:
             if level == len(self.names):
                 out = primitive.bind(*operands, **params)
@@ -173,7 +175,7 @@ def run_in_turn(
     in_specs: Sequence[PartitionSpec], out_specs_of: Callable[[list[ShapedArray]], Sequence[PartitionSpec]], mesh: Mesh,
     manual: frozenset[Any], check_vma: bool,
 ) -> list[Any]:  # fmt: skip
-    """The results of ``run``, which the devices of a mesh run in turn, in Python; the arguments are as ``bind_mapped``'s."""
+    """The results of ``run``, which the devices of a mesh run in turn, in Python: see ``bind_mapped``."""
     turns = _Turns(mesh, manual)
     indices = list(np.ndindex(*turns.sizes))
     outer_trace, axes = state.trace, state.axes
@@ -195,8 +197,8 @@ def run_in_turn(
                 turns.ended += 1
                 if turns.brought:
                     raise ShardMapError(
-                        f"shard_map: device {device} has ended, but another is at {turns.brought[0][0].name}: all devices "
-                        "must call the same collectives in the same order"
+                        f"shard_map: device {device} has ended, but another is at {turns.brought[0][0].name}: all "
+                        "devices must call the same collectives in the same order"
                     )
                 turns.pass_on()
         except _StoppedError:
@@ -208,7 +210,9 @@ def run_in_turn(
         finally:
             trace.live = False
 
-    threads = [threading.Thread(target=copy_context().run, args=(on_device, i), daemon=True) for i in range(turns.count)]
+    threads = [
+        threading.Thread(target=copy_context().run, args=(on_device, i), daemon=True) for i in range(turns.count)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -216,9 +220,7 @@ def run_in_turn(
     if turns.failure is not None:
         raise turns.failure
     specs = out_specs_of([aval for _, aval in finished[0]])
-    return [
-        _joined([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)
-    ]
+    return [_joined([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)]
 
 
 def _part(x: Any, mesh: Mesh, spec: PartitionSpec, place: dict[Any, int]) -> Any:
@@ -244,6 +246,8 @@ def _joined(parts: Sequence[Any], mesh: Mesh, spec: PartitionSpec, turns: _Turns
         if not names:
             return along(i + 1, fixed)
         sizes = [mesh.shape[name] for name in names]
-        return concatenate([along(i + 1, {**fixed, **dict(zip(names, at, strict=True))}) for at in np.ndindex(*sizes)], i)
+        return concatenate(
+            [along(i + 1, {**fixed, **dict(zip(names, at, strict=True))}) for at in np.ndindex(*sizes)], i
+        )
 
     return along(0, {})

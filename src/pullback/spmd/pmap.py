@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.devices import Device, devices as all_devices
+from pullback.backends.devices import Device
+from pullback.backends.devices import devices as all_devices
 from pullback.backends.meshes import Mesh
 from pullback.backends.shardings import PartitionSpec
 from pullback.core import tree
@@ -108,9 +109,7 @@ class PmapFunction:
                 raise BatchAxisError(f"pmap of {name_of(self._fun)}: in_axes must hold ints and None, got {axis!r}")
         return axes + [0] * (count - len(axes))
 
-    def _size(
-        self, arrays: Sequence[Any], axes: list[int | None], args: Any, where: Sequence[int], kwargs: Any
-    ) -> int:
+    def _size(self, arrays: Sequence[Any], axes: list[int | None], args: Any, where: Sequence[int], kwargs: Any) -> int:
         """The size that all mapped axes share; makes the axes not negative."""
         size = self._axis_size
         for i, (x, axis) in enumerate(zip(arrays, axes, strict=True)):
@@ -120,14 +119,15 @@ class PmapFunction:
             name = partial(argument_name, i, self._fun, args, where, kwargs)
             if not -rank <= axis < rank:
                 raise BatchAxisError(
-                    f"pmap of {name_of(self._fun)} was asked to map over axis {axis} of {name()}, which has shape {x.shape}"
+                    f"pmap of {name_of(self._fun)} was asked to map over axis {axis} of {name()}, which has shape "
+                    f"{x.shape}"
                 )
             axes[i] = axis % rank
             n = x.shape[axis]
             if size is not None and n != size:
                 raise BatchSizeError(
-                    f"pmap of {name_of(self._fun)}: the mapped axes must have one size, but {name()} of shape {x.shape} "
-                    f"has {n} along axis {axis}, and others, or axis_size, {size}"
+                    f"pmap of {name_of(self._fun)}: the mapped axes must have one size, but {name()} of shape "
+                    f"{x.shape} has {n} along axis {axis}, and others, or axis_size, {size}"
                 )
             size = n
         if size is None:
@@ -145,8 +145,8 @@ class PmapFunction:
             )
         if size > len(there):
             raise BatchSizeError(
-                f"pmap of {name_of(self._fun)}: the mapped axis has size {size}, which needs as many devices, but there "
-                f"are {len(there)}: map over less, or use vmap. On processors "
+                f"pmap of {name_of(self._fun)}: the mapped axis has size {size}, which needs as many devices, but "
+                f"there are {len(there)}: map over less, or use vmap. On processors "
                 f'pullback.config.update("num_cpu_devices", {size}) at the start makes more of them.'
             )
         return Mesh(np.array(there[:size], dtype=object), (self._name,))

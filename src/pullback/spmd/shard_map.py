@@ -186,7 +186,9 @@ def _check_names(spec: PartitionSpec, mesh: Mesh, manual: frozenset[Any], what: 
         if name not in mesh.axis_names:
             raise ShardMapError(f"{what}: {spec} names {name!r}, but the axes of the mesh are {mesh.axis_names}")
         if name not in manual:
-            raise ShardMapError(f"{what}: {spec} names {name!r}, which is not among axis_names, {sorted(manual, key=str)}")
+            raise ShardMapError(
+                f"{what}: {spec} names {name!r}, which is not among axis_names, {sorted(manual, key=str)}"
+            )
         if names.count(name) > 1:
             raise ShardMapError(f"{what}: {spec} names {name!r} more than once")
 
@@ -233,14 +235,14 @@ def _out_specs(
         _check_names(spec, mesh, manual, f"shard_map, out_specs of {what}")
         if len(spec) > len(aval.shape):
             raise ShardMapError(
-                f"shard_map: {what} has the shape {aval.shape}, of {len(aval.shape)} axes, but its specification {spec} "
-                f"has {len(spec)} entries"
+                f"shard_map: {what} has the shape {aval.shape}, of {len(aval.shape)} axes, but its specification "
+                f"{spec} has {len(spec)} entries"
             )
         promised = sorted((aval.varying & manual) - names_of(spec), key=str)
         if check_vma and promised:
             raise ShardMapError(
-                f"shard_map: out_specs {spec} says that {what} is the same along the axes {promised} of the mesh, but it "
-                "varies along them. Reduce it with lax.psum or pmean, mention the axes in out_specs, or give "
+                f"shard_map: out_specs {spec} says that {what} is the same along the axes {promised} of the mesh, but "
+                "it varies along them. Reduce it with lax.psum or pmean, mention the axes in out_specs, or give "
                 "check_vma=False if it is the same all the same."
             )
     return specs

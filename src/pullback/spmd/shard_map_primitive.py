@@ -16,7 +16,7 @@ from typing import Any
 from pullback.backends.meshes import Mesh
 from pullback.backends.shardings import NamedSharding, PartitionSpec, names_in
 from pullback.core.axes import new_axis
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, select, spread
 from pullback.core.trace import Primitive, state
@@ -31,7 +31,6 @@ from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.program_primitive import if_needed, transposed
-from pullback.core.jaxpr import eval_jaxpr
 
 Specs = tuple[PartitionSpec, ...]
 
@@ -95,7 +94,8 @@ def _scope(params: dict[str, Any]) -> Any:
 
 @shard_map_p.axes
 def _axes(params: dict[str, Any]) -> frozenset[Any]:
-    return params["jaxpr"].jaxpr.axes - params["manual"]
+    axes: frozenset[Any] = params["jaxpr"].jaxpr.axes - params["manual"]
+    return axes
 
 
 # Differentiation -----------------------------------------------------------------------------------------------------
@@ -183,12 +183,18 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     ]
     first = Eqn(
         eqn.primitive, known_inputs,
-        {**eqn.params, "jaxpr": known, "in_specs": tuple(known_specs), "out_specs": (*known_out_specs, *residual_specs)},
+        {
+            **eqn.params, "jaxpr": known, "in_specs": tuple(known_specs),
+            "out_specs": (*known_out_specs, *residual_specs),
+        },
         [*known_outs, *residuals], eqn.made_at, eqn.scope,
     )  # fmt: skip
     second = Eqn(
         eqn.primitive, [*residuals, *unknown_inputs],
-        {**eqn.params, "jaxpr": rest, "in_specs": (*residual_specs, *unknown_specs), "out_specs": tuple(unknown_out_specs)},
+        {
+            **eqn.params, "jaxpr": rest, "in_specs": (*residual_specs, *unknown_specs),
+            "out_specs": tuple(unknown_out_specs),
+        },
         unknown_outs, eqn.made_at, eqn.scope,
     )  # fmt: skip
     return if_needed(first), if_needed(second), parts.unknown_outputs
@@ -197,7 +203,7 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
 def _with_stacked_residuals(
     known: ClosedJaxpr, rest: ClosedJaxpr, count: int, unknown: Sequence[bool], parts: Any
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """Both parts of a program, of which the first returns all residuals, with a new first axis, and the second takes them."""
+    """Both parts of a program, of which the first returns all residuals, with a new first axis."""
     results = len(parts.unknown_outputs) - sum(parts.unknown_outputs)
 
     def first(*values: Any) -> list[Any]:

@@ -319,8 +319,7 @@ def _transpose(cts: Sequence[Any], *args: Any, linear_map: LinearMap) -> list[An
 def _lowering(hlo: Any, *operands: Any, linear_map: LinearMap) -> list[Any]:
     from pullback.backends.emit import emit_jaxpr
 
-    avals = [ShapedArray(x.shape, x.dtype) for x in operands]
-    closed = stage_flat(linear_map.function, partial(_apply, linear_map=linear_map), avals)
+    closed = stage_flat(linear_map.function, partial(_apply, linear_map=linear_map), hlo.avals(operands))
     return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
 
 
