@@ -197,7 +197,7 @@ def test_host_functions():
     seen = []
     f = jit(lambda x: pullback.pure_callback(lambda v: (seen.append(v.shape), v * 2)[1], x, x))
     np.testing.assert_array_equal(f(rows()), 2 * VALUE)
-    assert set(seen) == {(8, 4)}
+    assert seen == [(8, 4)]
     printed = jit(lambda x: debug.callback(lambda v: seen.append(float(v)), x.sum()))
     printed(rows())
     pullback.effects_barrier()
@@ -300,7 +300,7 @@ def shown(capsys, x, **options):
 
 def test_pictures(capsys):
     text = shown(capsys, rows())
-    assert [n for n in re.findall(r"CPU (\d(?:,\d)*)", text)] == ["0,1", "2,3", "4,5", "6,7"]
+    assert re.findall(r"CPU (\d(?:,\d)*)", text) == ["0,1", "2,3", "4,5", "6,7"]
     text = shown(capsys, pullback.device_put(VALUE, NamedSharding(MESH, P("x", "y"))))
     assert re.findall(r"CPU (\d)", text) == list("01234567")
     text = shown(capsys, pullback.device_put(np.ones(8), NamedSharding(Mesh(DEVICES, "z"), P("z"))))
@@ -358,7 +358,7 @@ REFUSED = [
         "is no prefix of the tree of the positional arguments",
     ),
     (lambda: jit(lambda x: x, out_shardings=(ROWS,))(VALUE), "is no prefix of the tree of the results"),
-    (lambda: jit(lambda x: x, in_shardings=ROWS)(np.ones(7)), "in_shardings, argument x.*: axis 0 of an array"),
+    (lambda: jit(lambda x: x, in_shardings=ROWS)(np.ones(7)), r"in_shardings, argument 0 \(x\): axis 0 of an array"),
     (lambda: jit(lambda x: x, out_shardings=ROWS)(np.ones(7)), "out_shardings, result 0: axis 0 of an array"),
     (lambda: jit(lambda x: x, in_shardings=ROWS)(x=VALUE), "they are for positional arguments, but got by keyword: x"),
     (lambda: jit(lambda x: x, in_shardings=P("x"))(VALUE), "no mesh is set"),

@@ -769,6 +769,15 @@ class Module:
         entries += ["{}"] * (ndim - len(entries))
         return f"<{mesh}, [{', '.join(entries)}]>"
 
+    @staticmethod
+    def on_one_device(count: int) -> str:
+        """An attribute of a call that is made once in a program over several devices, on the first of them.
+
+        Args:
+          count: the number of results.
+        """
+        return f"{_ALONE}{', '.join(['<@first, []>'] * max(1, count))}]>"
+
     def sharding_attribute(self, sharding: NamedSharding, ndim: int) -> str:
         """A sharding as an attribute of an argument or a result."""
         return f"sdy.sharding = #sdy.sharding{self.sharding(sharding, ndim)}"
@@ -783,6 +792,8 @@ class Module:
         for mesh, name in self.meshes.items():
             axes = ", ".join(f"{n}={size}" for n, size in zip(axis_names(mesh), mesh.axis_sizes, strict=True))
             lines.append(f"sdy.mesh {name} = <[{axes}]>")
+        if self.callbacks:
+            lines.append("sdy.mesh @first = <[], device_ids=[0]>")
         return lines
 
     def unique(self, name: str) -> str:
@@ -818,6 +829,8 @@ class Module:
             parts += f.lines
         parts.append("}\n")
         text = "\n".join(parts)
+        if self.callbacks and not self.meshes:
+            text = re.sub(_ALONE_ATTRIBUTE, "", text)
         if not locations:
             shown = [f' loc("{_escape(n)}")' if scopes and "/" in n else "" for _, _, n in self.places]
             return re.sub(_PLACE, (lambda place: shown[int(place[1])]) if any(shown) else "", text)
@@ -833,6 +846,9 @@ def axis_names(mesh: Mesh) -> tuple[str, ...]:
     """The names of the axes of a mesh in programs, in quotes; a name that is no string is numbered."""
     return tuple(f'"{_escape(n if isinstance(n, str) else f"{n!r} ({i})")}"' for i, n in enumerate(mesh.axis_names))
 
+
+_ALONE = "sdy.sharding = #sdy.sharding_per_value<["
+_ALONE_ATTRIBUTE = r", sdy\.sharding = #sdy\.sharding_per_value<\[(<@first, \[\]>(, )?)+\]>"
 
 _PLACE = r"(?m) loc\(#loc(\d+)\)$"
 
