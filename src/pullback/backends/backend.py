@@ -148,6 +148,10 @@ class Backend(Protocol):
     def cost_analysis(self, text: str, device: Device) -> dict[str, float]:
         """The compiler's estimate for StableHLO text, before it optimises."""
 
+    def inspection(self, told: Callable[[Any], None]) -> tuple[bytes, Any]:
+        """What stands in a program for a function that is told how a value is divided; and what has to live
+        until the program is compiled."""
+
     def tree_registry(self) -> Any:
         """A registry of nodes of trees, with ``register_node(class, flatten, unflatten)`` and ``flatten(tree)``, which
         returns the leaves and an object with ``unflatten(leaves)``."""

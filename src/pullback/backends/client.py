@@ -686,7 +686,7 @@ def mlir_context() -> Any:
     registry = ir.DialectRegistry()
     mlir("_mlir_libs._jax_mlir_ext").register_dialects(registry)
     context.append_dialect_registry(registry)
-    for dialect in ("_stablehlo", "_chlo"):
+    for dialect in ("_stablehlo", "_chlo", "_sdy"):
         mlir(f"_mlir_libs.{dialect}").register_dialect(context)
     context.load_all_available_dialects()
     return context
@@ -710,6 +710,19 @@ def profiler() -> Any:
     """The profiler: its classes ``ProfilerSession``, ``ProfileOptions`` and ``TraceMe``."""
     library()
     return imported("jaxlib._profiler")
+
+
+def inspection(told: Callable[[Any], None]) -> tuple[bytes, Any]:
+    """What stands in a program for a function that is told how a value is divided, and what has to live meanwhile.
+
+    Args:
+      told: takes the division, as ``programs._Shardings`` has it.
+    """
+
+    def callback(sharding: Any) -> None:
+        told(_tiling(sharding.to_proto()))
+
+    return library().jax.encode_inspect_sharding_callback(callback), callback
 
 
 def tree_registry() -> Any:

@@ -498,6 +498,22 @@ class Builder:
         self.lines.append(f"{out} = sdy.sharding_constraint {source} {shown} : {x.type}{self.source_loc}")
         return Value(out, x.shape, x.dtype)
 
+    def inspected(self, x: Value, callback: Callable[[Any], None]) -> None:
+        """A call of a function of Python when the compiler has decided how a value is spread over devices.
+
+        Args:
+          x: the value.
+          callback: takes the sharding over several devices, or the device.
+        """
+        inspections = self.module.inspections
+        mark = f"@@{len(inspections)}@@"
+        inspections.append((x.ndim, callback))
+        attributes = (
+            f'call_target_name = "InspectSharding", has_side_effect = true, api_version = 1 : i32, '
+            f'backend_config = "{mark}"'
+        )
+        self.op("stablehlo.custom_call", [x], x.shape, x.dtype, attributes)
+
     def custom_call(
         self,
         target: str,
@@ -708,11 +724,12 @@ class Module:
       meshes: the meshes whose axes it names, with their names in the program.
       manual: the mesh on whose devices the function runs that is being written, each on its part; None elsewhere.
       channels: numbers for collectives.
+      inspections: for each value whose sharding is asked for its rank, and the function that is to be told.
     """
 
     __slots__ = (
-        "callbacks", "channels", "devices", "functions", "inline", "manual", "meshes", "name", "names", "places",
-        "platform", "shared",
+        "callbacks", "channels", "devices", "functions", "inline", "inspections", "manual", "meshes", "name", "names",
+        "places", "platform", "shared",
     )  # fmt: skip
 
     def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
@@ -725,6 +742,7 @@ class Module:
         self.meshes: dict[Mesh, str] = {}
         self.manual: Mesh | None = None
         self.channels = itertools.count(1)
+        self.inspections: list[tuple[int, Callable[[Any], None]]] = []
         self.shared: dict[Any, Any] = {}
         self.names: set[str] = {"main"}
         self.places: dict[tuple[int, int, str], tuple[int, Location]] = {}
@@ -772,6 +790,15 @@ class Module:
         entries += ["{}"] * (ndim - len(entries))
         return f"<{mesh}, [{', '.join(entries)}]>"
 
+    @staticmethod
+    def on_one_device(count: int) -> str:
+        """An attribute of a call that is made once in a program over several devices, on the first of them.
+
+        Args:
+          count: the number of results.
+        """
+        return f"{_ALONE}{', '.join(['<@first, []>'] * max(1, count))}]>"
+
     def sharding_attribute(self, sharding: NamedSharding, ndim: int) -> str:
         """A sharding as an attribute of an argument or a result."""
         return f"sdy.sharding = #sdy.sharding{self.sharding(sharding, ndim)}"
@@ -786,6 +813,8 @@ class Module:
         for mesh, name in self.meshes.items():
             axes = ", ".join(f"{n}={size}" for n, size in zip(axis_names(mesh), mesh.axis_sizes, strict=True))
             lines.append(f"sdy.mesh {name} = <[{axes}]>")
+        if self.callbacks:
+            lines.append("sdy.mesh @first = <[], device_ids=[0]>")
         return lines
 
     def unique(self, name: str) -> str:
@@ -821,6 +850,8 @@ class Module:
             parts += f.lines
         parts.append("}\n")
         text = "\n".join(parts)
+        if self.callbacks and not self.meshes:
+            text = re.sub(_ALONE_ATTRIBUTE, "", text)
         if not locations:
             shown = [f' loc("{_escape(n)}")' if scopes and "/" in n else "" for _, _, n in self.places]
             return re.sub(_PLACE, (lambda place: shown[int(place[1])]) if any(shown) else "", text)
@@ -836,6 +867,9 @@ def axis_names(mesh: Mesh) -> tuple[str, ...]:
     """The names of the axes of a mesh in programs, in quotes; a name that is no string is numbered."""
     return tuple(f'"{_escape(n if isinstance(n, str) else f"{n!r} ({i})")}"' for i, n in enumerate(mesh.axis_names))
 
+
+_ALONE = "sdy.sharding = #sdy.sharding_per_value<["
+_ALONE_ATTRIBUTE = r", sdy\.sharding = #sdy\.sharding_per_value<\[(<@first, \[\]>(, )?)+\]>"
 
 _PLACE = r"(?m) loc\(#loc(\d+)\)$"
 

@@ -194,6 +194,9 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
     chosen = options.chosen(device.platform, text, overrides)
     out_avals = lowered.closed.out_avals
     shardings = None if isinstance(device, Device) else _Shardings(lowered)
+    if lowered.module.inspections:
+        loaded = _compile_inspected(lowered, chosen)
+        return backend().executable(loaded, device, out_avals, bool(lowered.module.callbacks), shardings)
     if lowered.module.callbacks:
         return backend().executable(_compile(lowered, chosen), device, out_avals, True, shardings)
     key = (hashlib.sha256(text.encode()).digest(), tuple(chosen), device, tuple(lowered.module.meshes))
@@ -237,7 +240,10 @@ class _Shardings:
         """
         given = (self.asked_in, self.in_shapes), (self.asked_out, self.out_shapes)
         return tuple(  # type: ignore[return-value]
-            [self._one(*each) for each in zip(asked, shapes, tiles or [None] * len(shapes), strict=True)]
+            [
+                self._one(*each)
+                for each in zip(asked, shapes, (tiles or [None] * len(shapes))[: len(shapes)], strict=True)
+            ]
             for (asked, shapes), tiles in zip(given, tilings, strict=True)
         )
 
@@ -250,9 +256,44 @@ class _Shardings:
         return found if found is None or divides(found, shape) else None
 
 
-def _compile(lowered: Lowered, overrides: Sequence[tuple[str, Any]], whole: bool = True) -> Any:
+def _compile_inspected(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:
+    """Compile a program, and tell those who ask for it how its values are spread over devices."""
     module = lowered.module
     text = module.text(locations=True)
+    living = []
+    if isinstance(lowered.device, Device):
+        text = re.sub(r"(?m)^.*@@\d+@@.*\n", "", text)
+        for _, told in module.inspections:
+            told(lowered.device)
+    for i, (_, told) in enumerate(module.inspections if not isinstance(lowered.device, Device) else ()):
+        key, alive = backend().inspection(_Told(next(iter(module.meshes)), told))
+        living.append(alive)
+        text = text.replace(f"@@{i}@@", "".join(f"\\{byte:02X}" for byte in key))
+    return _compile(lowered, overrides, text=text)
+
+
+class _Told:
+    """Tells a function how a value is spread.
+
+    Args:
+      mesh: the mesh of the program.
+      told: takes a sharding.
+    """
+
+    def __init__(self, mesh: Any, told: Any) -> None:
+        self.mesh = mesh
+        self.told = told
+
+    def __call__(self, tiling: Any) -> None:
+        found = None if tiling is None else sharding_of_tiles(self.mesh, *tiling)
+        self.told(found or NamedSharding(self.mesh, PartitionSpec()))
+
+
+def _compile(
+    lowered: Lowered, overrides: Sequence[tuple[str, Any]], whole: bool = True, text: str | None = None
+) -> Any:
+    module = lowered.module
+    text = module.text(locations=True) if text is None else text
     if not whole:
         text = text.replace(f" {{{small_loops.ATTRIBUTES}}}", "")
     try:
@@ -260,7 +301,7 @@ def _compile(lowered: Lowered, overrides: Sequence[tuple[str, Any]], whole: bool
     except CompilationError as error:
         unknown = re.search(r"No such compile option: '(\w+)'", str(error))
         if unknown and options.OPTIONS.pop(unknown[1], None) is not None:
-            return _compile(lowered, [(name, value) for name, value in overrides if name != unknown[1]], whole)
+            return _compile(lowered, [(name, value) for name, value in overrides if name != unknown[1]], whole, text)
         if whole and small_loops.ATTRIBUTES in text:  # perhaps it cannot be compiled to one function
             return _compile(lowered, overrides, whole=False)
         raise CompilationError(_refusal(str(error), module, text)) from None
