@@ -79,26 +79,33 @@ def shard_map(
     @wraps(fun, assigned=("__name__", "__qualname__", "__doc__", "__module__"))
     @api_boundary
     def mapped(*args: Any) -> Any:
-        grid = mesh if mesh is not None else current_mesh()
-        if not isinstance(grid, Mesh) or grid.empty:
-            raise ShardMapError(f"shard_map of {name_of(fun)}: give a mesh, or set one with set_mesh")
-        manual = _manual_axes(grid, axis_names)
-        leaves, in_tree = tree.flatten(args)
-        arrays = to_arrays(leaves, "shard_map", fun, args)
-        specs = _in_specs(fun, in_specs, args, len(arrays))
-        avals = [
-            _part_aval(typeof(x), grid, spec, manual, partial(argument_name, i, fun, args))
-            for i, (x, spec) in enumerate(zip(arrays, specs, strict=True))
-        ]
-        flat = FlatFunction(fun, in_tree)
-
-        def out_specs_of(avals: list[ShapedArray]) -> list[PartitionSpec]:
-            return _out_specs(fun, out_specs, flat, avals, grid, manual, check_vma)
-
-        run = run_in_turn if config.disable_jit else bind_mapped
-        return flat.result(run(fun, flat, arrays, avals, specs, out_specs_of, grid, manual, check_vma))
+        return _call(fun, mesh, in_specs, out_specs, axis_names, check_vma, args)
 
     return mapped
+
+
+def _call(
+    fun: Any, mesh: Any, in_specs: Any, out_specs: Any, axis_names: Iterable[Any], check_vma: bool, args: Any
+) -> Any:
+    """What a function returns that :func:`shard_map` made, of these options."""
+    grid = mesh if mesh is not None else current_mesh()
+    if not isinstance(grid, Mesh) or grid.empty:
+        raise ShardMapError(f"shard_map of {name_of(fun)}: give a mesh, or set one with set_mesh")
+    manual = _manual_axes(grid, axis_names)
+    leaves, in_tree = tree.flatten(args)
+    arrays = to_arrays(leaves, "shard_map", fun, args)
+    specs = _in_specs(fun, in_specs, args, len(arrays))
+    avals = [
+        _part_aval(typeof(x), grid, spec, manual, partial(argument_name, i, fun, args))
+        for i, (x, spec) in enumerate(zip(arrays, specs, strict=True))
+    ]
+    flat = FlatFunction(fun, in_tree)
+
+    def out_specs_of(avals: list[ShapedArray]) -> list[PartitionSpec]:
+        return _out_specs(fun, out_specs, flat, avals, grid, manual, check_vma)
+
+    run = run_in_turn if config.disable_jit else bind_mapped
+    return flat.result(run(fun, flat, arrays, avals, specs, out_specs_of, grid, manual, check_vma))
 
 
 def bind_mapped(
