@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pullback.core import array
@@ -55,6 +56,61 @@ class Executable(Protocol):
         """The bytes that arguments, results and temporary values take."""
 
 
+class Service(Protocol):
+    """The coordination service of several processes.
+
+    Attributes:
+      port: where it listens, on the loopback.
+    """
+
+    port: int
+
+    def stop(self) -> None:
+        """End it."""
+
+
+class Store(Protocol):
+    """The values, by key, that processes have in common."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """Set the value of a key that has none."""
+
+    def get(self, key: str, seconds: float) -> bytes:
+        """The value of a key, once a process has set it; DistributedTimeoutError if none does in time."""
+
+    def delete(self, key: str) -> None:
+        """Forget a key, and those that begin with it and a slash."""
+
+    def barrier(self, name: str, seconds: float) -> None:
+        """Wait until all processes are here; DistributedTimeoutError if they are not in time. A name serves once."""
+
+    def close(self) -> bool:
+        """End the connection; whether the service was there to end it with."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Several processes that compute together.
+
+    Attributes:
+      process: the number of this one.
+      processes: how many there are.
+      port: where on the loopback the coordination service is reached.
+      host: this machine's address, for the others.
+      seconds: how long to wait for the others.
+      visible: the numbers of the machine's devices that this process uses; None for all.
+      waiting: ``waiting(work, what)`` is the result of a call that waits for the other processes.
+    """
+
+    process: int
+    processes: int
+    port: int
+    host: str
+    seconds: float
+    visible: tuple[int, ...] | None
+    waiting: Callable[[Callable[[], Any], str], Any]
+
+
 class Backend(Protocol):
     """A compiler and the runtime of its programs."""
 
@@ -62,6 +118,12 @@ class Backend(Protocol):
 
     def count(self, platform: str) -> int:
         """The number of devices of a platform; BackendError if there is no such platform."""
+
+    def device_ids(self, platform: str, process: int | None = None) -> list[int]:
+        """The numbers of the devices of all processes, or of one; BackendError if there is no such platform."""
+
+    def process_of(self, device: Device) -> int:
+        """The number of the process that a device belongs to."""
 
     def bound(self, device: Device) -> Any:
         """What the runtime knows a device as; BackendError if it has no such device."""
@@ -120,6 +182,14 @@ class Backend(Protocol):
     def tree_registry(self) -> Any:
         """A registry of nodes of trees, with ``register_node(class, flatten, unflatten)`` and ``flatten(tree)``, which
         returns the leaves and an object with ``unflatten(leaves)``."""
+
+    # Processes
+
+    def serve(self, processes: int, seconds: float) -> Service:
+        """Start the coordination service of several processes, on the loopback."""
+
+    def join(self, group: Group) -> Store:
+        """Make this process one of several; clients of platforms that are made from then on are theirs together."""
 
     # The cache on disk
 

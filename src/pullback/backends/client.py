@@ -10,7 +10,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import math
 import os
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,14 +20,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.backends import devices, forks, transfers
-from pullback.backends.backend import Backend, Buffer
+from pullback.backends.backend import Backend, Buffer, Group, Store
 from pullback.backends.devices import Device, cpu_count
 from pullback.backends.devices import default_device as default_device
 from pullback.backends.host_calls import HostCall, check_platform, original
 from pullback.backends.memory import large_heaps_for_new_threads
 from pullback.backends.storage import from_stored, stored_dtype, to_stored
 from pullback.core.config import config
-from pullback.core.errors import AllocationError, BackendError, CompilationError, ExecutionError
+from pullback.core.errors import (
+    AllocationError,
+    BackendError,
+    CompilationError,
+    DistributedError,
+    DistributedTimeoutError,
+    ExecutionError,
+)
 from pullback.core.interrupts import imported, uninterrupted
 from pullback.core.locks import renewed
 from pullback.core.registry import Registry
@@ -117,8 +126,8 @@ def bound(device: Device) -> Bound:
     found: Bound | None = device.bound
     if found is None:
         made = client(device.platform)
-        known = made.devices()
-        if device.id >= len(known):
+        known = {raw.id: raw for raw in made.devices()}
+        if device.id not in known:
             raise BackendError(
                 f"there is no {device}: the platform {device.platform!r} has {len(known)} devices in this process. The "
                 "switch num_cpu_devices must be set before the first program is compiled."
@@ -174,7 +183,7 @@ def client(platform: str = "cpu") -> Any:
             forks.used.append(platform)
             if platform == "cpu":
                 with large_heaps_for_new_threads():
-                    _clients["cpu"] = library().xla_client.make_cpu_client(num_devices=cpu_count())
+                    _clients["cpu"] = _cpu_client()
             else:
                 _clients[platform] = _plugin_client(platform)
         return _clients[platform]
@@ -183,6 +192,34 @@ def client(platform: str = "cpu") -> Any:
 def count(platform: str) -> int:
     """The number of devices of a platform."""
     return len(client(platform).devices())
+
+
+def device_ids(platform: str, process: int | None = None) -> list[int]:
+    """The numbers of the devices of all processes, or of one."""
+    return [raw.id for raw in client(platform).devices() if process is None or raw.process_index == process]
+
+
+def process_of(device: Device) -> int:
+    """The number of the process that a device belongs to."""
+    return bound(device).raw.process_index  # type: ignore[no-any-return]
+
+
+def _cpu_client() -> Any:
+    make = library().xla_client.make_cpu_client
+    if _joined is None:
+        return make(num_devices=cpu_count())
+    group, common = _joined
+    collectives = library().jax.make_gloo_tcp_collectives(distributed_client=common, hostname=group.host)
+    together = {"distributed_client": common, "node_id": group.process, "num_nodes": group.processes}
+    minutes = max(1, math.ceil(group.seconds / 60))
+    limits = {f"get_{scope}_topology_timeout_minutes": minutes for scope in ("local", "global")}
+    try:
+        return group.waiting(
+            lambda: make(**together, collectives=collectives, num_devices=cpu_count(), **limits),
+            "making the devices of all processes known to each other",
+        )
+    except library().jax.JaxRuntimeError as error:
+        raise _coordination_failure(error, "making the devices of all processes known to each other") from None
 
 
 def _plugin_client(name: str) -> Any:
@@ -202,7 +239,16 @@ def _plugin_client(name: str) -> Any:
             lib.xla_client.load_pjrt_plugin_dynamically(name, path)
         if not lib.xla_client.pjrt_plugin_initialized(name):
             lib.xla_client.initialize_pjrt_plugin(name)
-        return lib.xla_client.make_c_api_client(name, {}, None)
+        if _joined is None:
+            return lib.xla_client.make_c_api_client(name, {}, None)
+        group, common = _joined
+        options: dict[str, Any] = {"node_id": group.process, "num_nodes": group.processes}
+        if group.visible is not None:
+            options["visible_devices"] = list(group.visible)
+        return group.waiting(
+            lambda: lib.xla_client.make_c_api_client(name, options, common),
+            "making the devices of all processes known to each other",
+        )
     except RuntimeError as error:
         raise BackendError(f"the plug-in {path} for {name!r} does not work here: {error}") from None
 
@@ -312,6 +358,102 @@ def fetch(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 def fetch_ahead(buffer: Buffer) -> None:
     """Start to copy the elements of a buffer to the host."""
     buffer._copy_single_device_array_to_host_async()
+
+
+# Processes -----------------------------------------------------------------------------------------------------------
+
+_FOR_EVER = 10**8
+"""In seconds. Heartbeats of the runtime's end the process when they fail; :mod:`pullback.backends.links` has others."""
+_joined: tuple[Group, Any] | None = None
+
+
+class _Service:
+    def __init__(self, processes: int, seconds: float) -> None:
+        lib = library().jax
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        limits = {"heartbeat_timeout": _FOR_EVER, "shutdown_timeout": 5, "recoverable": True}
+        self.service = lib.get_distributed_runtime_service(
+            f"127.0.0.1:{self.port}",
+            processes,
+            cluster_register_timeout=math.ceil(seconds),
+            **_known(lib.get_distributed_runtime_service, limits),
+        )
+
+    def stop(self) -> None:
+        self.service.shutdown()
+
+
+def _known(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Those of some arguments that a function of this release takes."""
+    return {name: value for name, value in arguments.items() if f" {name}: " in (function.__doc__ or "")}
+
+
+serve = _Service
+
+
+class _Store:
+    def __init__(self, common: Any, group: Group) -> None:
+        self.common = common
+        self.group = group
+
+    def put(self, key: str, value: bytes) -> None:
+        self._do(lambda: self.common.key_value_set_bytes(key, value), f"setting {key!r}")
+
+    def get(self, key: str, seconds: float) -> bytes:
+        limit = math.ceil(1000 * seconds)
+        return self._do(  # type: ignore[no-any-return]
+            lambda: self.common.blocking_key_value_get_bytes(key, limit), f"waiting for {key!r}"
+        )
+
+    def delete(self, key: str) -> None:
+        self._do(lambda: self.common.key_value_delete(key), f"deleting {key!r}")
+
+    def barrier(self, name: str, seconds: float) -> None:
+        limit = math.ceil(1000 * seconds)
+        self._do(lambda: self.common.wait_at_barrier(name, limit), f"the barrier {name!r}")
+
+    def _do(self, work: Callable[[], Any], what: str) -> Any:
+        try:
+            return self.group.waiting(work, what)
+        except library().jax.JaxRuntimeError as error:
+            raise _coordination_failure(error, what) from None
+
+    def close(self) -> bool:
+        try:
+            self.common.shutdown()
+        except library().jax.JaxRuntimeError:  # the service is gone
+            return False
+        return True
+
+
+def _coordination_failure(error: Exception, what: str) -> Exception:
+    message = str(error).partition("\nRPC:")[0].strip()
+    if "DEADLINE_EXCEEDED" in message:
+        return DistributedTimeoutError(f"{what} took too long; the runtime says: {message}")
+    return DistributedError(f"{what} failed; the runtime says: {message}")
+
+
+def join(group: Group) -> Store:
+    """Make this process one of several.
+
+    Raises:
+      DistributedError: the coordination service refuses it (a RuntimeError).
+    """
+    global _joined
+    lib = library().jax
+    limits = {"heartbeat_timeout": _FOR_EVER, "shutdown_timeout": 5, "shutdown_on_destruction": False}
+    common = lib.get_distributed_runtime_client(
+        f"127.0.0.1:{group.port}",
+        group.process,
+        init_timeout=math.ceil(group.seconds),
+        **_known(lib.get_distributed_runtime_client, limits),
+    )
+    store = _Store(common, group)
+    store._do(common.connect, "connecting to the coordination service")
+    _joined = group, common
+    return store
 
 
 # Executables ---------------------------------------------------------------------------------------------------------
