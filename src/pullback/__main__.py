@@ -91,10 +91,21 @@ def _add_launch(commands: Any) -> None:
     )
     command.add_argument(
         "program",
-        nargs=argparse.REMAINDER,
+        nargs="*",
         metavar="PROGRAM",
         help="the path of a program, or -m and a module; what follows are its arguments",
     )
+
+
+def _divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The arguments of a command, and those that begin with the program to launch, which argparse must not see."""
+    given = list(arguments)
+    at = 1
+    while given[:1] == ["launch"] and at < len(given) and given[at].startswith("-") and given[at] != "-m":
+        at += 1 if "=" in given[at] or given[at] in ("-h", "--help", "--") else 2
+        if given[at - 1] == "--":
+            break
+    return (given[:at], given[at:]) if given[:1] == ["launch"] else (given, [])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -116,12 +127,13 @@ def main(argv: Sequence[str] | None = None) -> int:
       in (b,) }
     0
     """
-    options = _parser().parse_args(argv)
+    own, program = _divided(sys.argv[1:] if argv is None else argv)
+    options = _parser().parse_args(own)
     try:
         if options.command == "launch":
             if not 0 <= options.grace < math.inf:
                 raise ArgumentError(f"--grace must be a number of seconds, got {options.grace}")
-            return launch.launch(options.program, options.processes, options.devices, options.port, options.grace)
+            return launch.launch(program, options.processes, options.devices, options.port, options.grace)
         subject = show.subject(options.function, options.args, options.static, options.transform)
         text = subject.text(options.form)
         _write(text if text.endswith("\n") else text + "\n", options.output)

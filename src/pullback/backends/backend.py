@@ -75,8 +75,8 @@ class Store(Protocol):
     def put(self, key: str, value: bytes) -> None:
         """Set the value of a key that has none."""
 
-    def get(self, key: str, seconds: float) -> bytes:
-        """The value of a key, once a process has set it; DistributedTimeoutError if none does in time."""
+    def get(self, key: str, seconds: float, process: int) -> bytes:
+        """The value of a key, once a process has set it; DistributedTimeoutError if it does not in time."""
 
     def delete(self, key: str) -> None:
         """Forget a key, and those that begin with it and a slash."""
@@ -99,7 +99,7 @@ class Group:
       host: this machine's address, for the others.
       seconds: how long to wait for the others.
       visible: the numbers of the machine's devices that this process uses; None for all.
-      waiting: ``waiting(work, what)`` is the result of a call that waits for the other processes.
+      waiting: ``waiting(work, what, of)`` is the result of a call that waits for other processes, or for some of them.
     """
 
     process: int
@@ -108,7 +108,7 @@ class Group:
     host: str
     seconds: float
     visible: tuple[int, ...] | None
-    waiting: Callable[[Callable[[], Any], str], Any]
+    waiting: Callable[..., Any]
 
 
 class Backend(Protocol):

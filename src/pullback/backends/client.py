@@ -14,7 +14,7 @@ import math
 import os
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -399,24 +399,23 @@ class _Store:
         self.group = group
 
     def put(self, key: str, value: bytes) -> None:
-        self._do(lambda: self.common.key_value_set_bytes(key, value), f"setting {key!r}")
+        self._do(lambda: self.common.key_value_set_bytes(key, value), f"setting {key!r}", (0,))
 
-    def get(self, key: str, seconds: float) -> bytes:
+    def get(self, key: str, seconds: float, process: int) -> bytes:
         limit = math.ceil(1000 * seconds)
-        return self._do(  # type: ignore[no-any-return]
-            lambda: self.common.blocking_key_value_get_bytes(key, limit), f"waiting for {key!r}"
-        )
+        wait = self.common.blocking_key_value_get_bytes
+        return self._do(lambda: wait(key, limit), f"waiting for {key!r}", (0, process))  # type: ignore[no-any-return]
 
     def delete(self, key: str) -> None:
-        self._do(lambda: self.common.key_value_delete(key), f"deleting {key!r}")
+        self._do(lambda: self.common.key_value_delete(key), f"deleting {key!r}", (0,))
 
     def barrier(self, name: str, seconds: float) -> None:
         limit = math.ceil(1000 * seconds)
         self._do(lambda: self.common.wait_at_barrier(name, limit), f"the barrier {name!r}")
 
-    def _do(self, work: Callable[[], Any], what: str) -> Any:
+    def _do(self, work: Callable[[], Any], what: str, of: Collection[int] | None = None) -> Any:
         try:
-            return self.group.waiting(work, what)
+            return self.group.waiting(work, what, of)
         except library().jax.JaxRuntimeError as error:
             raise _coordination_failure(error, what) from None
 

@@ -6,13 +6,21 @@ import atexit
 import math
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 from pullback.backends import devices, forks
 from pullback.backends.backend import Group, Service, Store, backend
 from pullback.backends.links import Coordinator, Link, address, name_processes
-from pullback.core.errors import ArgumentError, DistributedError, UnsupportedArgumentError
+from pullback.core.errors import (
+    ArgumentError,
+    DistributedError,
+    DistributedTimeoutError,
+    ProcessLostError,
+    ProcessMismatchError,
+    UnsupportedArgumentError,
+)
 
 
 class Membership:
@@ -33,11 +41,70 @@ class Membership:
         self.service = service
         self.patience = patience
         self.steps = 0
+        self.lock = threading.Lock()
 
-    def step(self) -> int:
-        """The number of a step that all processes take, in the same order."""
-        self.steps += 1
-        return self.steps
+    def exchange(self, what: str, mine: bytes) -> list[bytes]:
+        """What each process has to say; see the function :func:`exchange`."""
+        me, count = self.link.process, self.link.processes
+        with self.lock:
+            self.steps += 1
+            try:
+                self._say(self.steps, what.encode(), mine)
+                heard = [(what.encode(), mine) if i == me else self._hear(self.steps, i) for i in range(count)]
+                self.store.delete(_key(self.steps - 1, me))  # which all have read: they said something after it
+            except ProcessLostError:
+                raise self.link.lost(what) from None
+        others = {i: said.decode() for i, (said, _) in enumerate(heard) if said != what.encode()}
+        if others:
+            found = "; ".join(f"process {i} is at {said}" for i, said in others.items())
+            raise ProcessMismatchError(
+                f"process {me} is at {what}, but {found}: all processes must do the same things together, in the same order"
+            )
+        return [payload for _, payload in heard]
+
+    def _say(self, step: int, what: bytes, payload: bytes) -> None:
+        key = _key(step, self.link.process)
+        pieces = range(0, len(payload), _PIECE)
+        self.store.put(f"{key}/what", b"%d %s" % (len(pieces), what))
+        for i, start in enumerate(pieces):
+            self.store.put(f"{key}/{i}", payload[start : start + _PIECE])
+
+    def _hear(self, step: int, process: int) -> tuple[bytes, bytes]:
+        key = _key(step, process)
+        pieces, _, what = self._wait(f"{key}/what", process).partition(b" ")
+        return what, b"".join(self._wait(f"{key}/{i}", process) for i in range(int(pieces)))
+
+    def _wait(self, key: str, process: int) -> bytes:
+        """The value of a key, however long its process takes, unless it is lost."""
+        while True:
+            try:
+                return self.store.get(key, 3600, process)
+            except DistributedTimeoutError:
+                continue
+
+
+_PIECE = 1 << 20
+"""How many bytes a message to the coordination service has: it takes four times as many."""
+
+
+def _key(step: int, process: int) -> str:
+    return f"pullback/{step}/{process}"
+
+
+def exchange(what: str, mine: bytes) -> list[bytes]:
+    """What each process has to say, in the order of their numbers. It goes by process 0: for small things.
+
+    All processes call it, in the same order.
+
+    Args:
+      what: names what they do; the same in all.
+      mine: what this process says.
+
+    Raises:
+      ProcessMismatchError: other processes do something else (a RuntimeError and AssertionError).
+      ProcessLostError: a process is gone (a RuntimeError).
+    """
+    return [mine] if member is None else member.exchange(what, mine)
 
 
 member: Membership | None = None
@@ -232,6 +299,19 @@ def shutdown() -> None:
             f"{name_processes(stragglers)} did not end in time (shutdown_timeout_seconds); what they do together with "
             "others will fail"
         )
+
+
+def _forget() -> None:
+    """In a forked child: it is no part of this, and the others must see the parent's connections end when the parent ends."""
+    global member
+    left, member = member, None
+    if left is not None:
+        left.link.forget()
+        if left.coordinator is not None:
+            left.coordinator.forget()
+
+
+forks.when_forked.append(_forget)
 
 
 def _leave(why: str) -> list[int]:

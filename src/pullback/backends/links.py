@@ -22,7 +22,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, TypeVar
 
 from pullback.core.errors import ArgumentError, DistributedError, DistributedTimeoutError, ProcessLostError
@@ -33,7 +33,9 @@ _HELLO = "pullback"
 _LIMIT = 1 << 16
 _ENDED = "its connection ended: it crashed, or was killed"
 GRACE = 3.0
-"""How many seconds a computation may still take after a process that takes part is known to be gone."""
+"""How many seconds a program may still take after a process that takes part is known to be gone."""
+SHORT_GRACE = 0.5
+"""The same for a call of the coordination service."""
 
 
 class _Loop:
@@ -47,6 +49,11 @@ class _Loop:
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self.loop.close()
 
     def do(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """The result of a coroutine, from another thread."""
@@ -108,7 +115,19 @@ async def _discard(reader: asyncio.StreamReader) -> None:
         pass
 
 
-class Coordinator:
+class _End:
+    """What has connections, and a thread for them."""
+
+    sockets: set[asyncio.StreamWriter]
+
+    def forget(self) -> None:
+        """In a forked child: close the connections here, which does not end them."""
+        for writer in self.sockets:
+            with contextlib.suppress(OSError):
+                os.close(writer.get_extra_info("socket").fileno())
+
+
+class Coordinator(_End):
     """Process 0's end of all links: it waits until all processes are there, and tells each which ones are gone.
 
     Args:
@@ -128,21 +147,22 @@ class Coordinator:
         self.service_port = 0
         self.members: dict[int, tuple[asyncio.StreamWriter, str]] = {}
         self.departed: set[int] = set()
-        self.sockets: set[Any] = set()
+        self.sockets = set()
         self._complete = False
         self._tasks: list[Any] = []
         self._changed = threading.Condition()
         try:
             family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-            listener = socket.socket(family[0], socket.SOCK_STREAM)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(family[4])
+            self.listener = socket.socket(family[0], socket.SOCK_STREAM)
+            self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.listener.bind(family[4])
         except OSError as error:
+            if hasattr(self, "listener"):
+                self.listener.close()
             raise DistributedError(
                 f"process 0 cannot listen at {host}:{port}: {error.strerror or error}. coordinator_address must be an "
                 "address of the machine of process 0, with a port that is free (or give coordinator_bind_address)."
             ) from None
-        self.listener = listener
         self.loop = _Loop("pullback-coordinator")
         self.server = self.loop.do(self._listen())
 
@@ -258,7 +278,7 @@ class Coordinator:
         self.loop.stop()
 
 
-class Link:
+class Link(_End):
     """A process's connection to process 0.
 
     Args:
@@ -283,8 +303,8 @@ class Link:
         self.process, self.processes = process, processes
         self.heartbeat = heartbeat
         self.gone: dict[int, str] = {}
-        self.since = 0.0
-        self.sockets: set[Any] = set()
+        self._since: dict[int, float] = {}
+        self.sockets = set()
         self._leaving = False
         self._clients: set[Any] = set()
         self._tasks: list[Any] = []
@@ -326,7 +346,11 @@ class Link:
         self.address = str(writer.get_extra_info("sockname")[0])
         names = {"host": socket.gethostname(), "pid": os.getpid()}
         await _send(writer, **{_HELLO: 1}, process=self.process, processes=self.processes, **names)
-        await self._complete(reader, where, deadline, timeout)
+        try:
+            await self._complete(reader, where, deadline, timeout)
+        except BaseException:
+            writer.close()
+            raise
         self._tasks = [asyncio.ensure_future(self._listen(reader)), asyncio.ensure_future(self._ping())]
 
     async def _complete(self, reader: asyncio.StreamReader, where: str, deadline: float, timeout: float) -> None:
@@ -375,8 +399,8 @@ class Link:
 
     def _note(self, process: int, why: str) -> None:
         if process not in self.gone:
+            self._since[process] = time.monotonic()
             self.gone = {**self.gone, process: why}
-            self.since = self.since or time.monotonic()
 
     async def _ping(self) -> None:
         while True:
@@ -439,30 +463,35 @@ class Link:
         """The error that says which processes are gone."""
         return ProcessLostError(what, self.gone)
 
-    def until(self, ready: Callable[[], bool], what: str) -> None:
-        """Wait for what all processes do together.
+    def until(
+        self, ready: Callable[[], bool], what: str, of: Collection[int] | None = None, grace: float = GRACE
+    ) -> None:
+        """Wait for what processes do together.
 
         Args:
           ready: whether it is done; cheap.
           what: names it in an error.
+          of: the processes that take part; None for all.
+          grace: for how many seconds to wait when one of them is gone: it may have done its part before.
 
         Raises:
-          ProcessLostError: a process is gone, and it was not done within some seconds (a RuntimeError).
+          ProcessLostError: a process is gone (a RuntimeError).
         """
+        begin = time.monotonic()
         pause = 1e-5
         while not ready():
-            if self.gone and time.monotonic() > self.since + GRACE and not ready():
+            since = [t for i, t in list(self._since.items()) if of is None or i in of]
+            if since and time.monotonic() > max(begin, min(since)) + grace and not ready():
                 raise self.lost(what)
             time.sleep(pause)
             pause = min(2 * pause, 0.005)
 
-    def result(self, work: Callable[[], T], what: str) -> T:
+    def result(
+        self, work: Callable[[], T], what: str, of: Collection[int] | None = None, grace: float = SHORT_GRACE
+    ) -> T:
         """The result of a call that waits for other processes, in C++, where nothing can interrupt it.
 
-        It is made on another thread, which is left behind if a process is gone.
-
-        Raises:
-          ProcessLostError: a process is gone, and the call did not return within some seconds (a RuntimeError).
+        It is made on another thread, which is left behind if a process is gone. See :meth:`until`.
         """
         outcome: list[tuple[T | None, BaseException | None]] = []
 
@@ -473,18 +502,20 @@ class Link:
                 outcome.append((None, error))
 
         threading.Thread(target=run, name=f"pullback-{what}", daemon=True).start()
-        self.until(lambda: bool(outcome), what)
+        self.until(lambda: bool(outcome), what, of, grace)
         value, error = outcome.pop()
         if error is not None:
             raise error
         return value  # type: ignore[return-value]
 
-    def explained(self, error: Exception, what: str) -> Exception:
+    def explained(self, error: Exception, what: str, of: Collection[int] | None = None) -> Exception:
         """What is to be raised for an error of what processes do together: that one is gone, if one is found to be."""
         end = time.monotonic() + GRACE  # the message may still be on its way
-        while not self.gone and time.monotonic() < end:
+        while not any(of is None or i in of for i in self.gone):
+            if time.monotonic() > end:
+                return error
             time.sleep(0.01)
-        return self.lost(what) if self.gone else error
+        return self.lost(what)
 
 
 def name_processes(numbers: Any) -> str:

@@ -34,7 +34,8 @@ PullbackError
 ├── ExecutionError (RuntimeError)            a compiled program that failed while it ran
 ├── DistributedError (RuntimeError)          processes that cannot compute together
 │   ├── DistributedTimeoutError (TimeoutError)   others did not come, or did not do their part, in time
-│   └── ProcessLostError                     a process that takes part is gone
+│   ├── ProcessLostError                     a process that takes part is gone
+│   └── ProcessMismatchError (AssertionError, ValueError)   processes that do different things where all do one together
 ├── TransferGuardError (RuntimeError)        an array moved between host and device where transfer_guard refuses it
 ├── DeletedArrayError (RuntimeError)         an array whose memory was given away (donated) or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
@@ -286,3 +287,7 @@ class ProcessLostError(DistributedError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._made_of
+
+
+class ProcessMismatchError(DistributedError, AssertionError, ValueError):
+    """Processes do different things where all of them do one thing together, or have different values."""
