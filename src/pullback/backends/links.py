@@ -242,7 +242,7 @@ class Coordinator(_End):
         pings = asyncio.ensure_future(self._ping(self.members[number][0]))
         try:
             while True:
-                message = await _received(reader, self.heartbeat if self._complete else self.timeout + self.heartbeat)
+                message = await _received(reader, self.heartbeat)
                 if message is None:
                     return False, _ENDED
                 if "bye" in message:
@@ -346,12 +346,13 @@ class Link(_End):
         self.address = str(writer.get_extra_info("sockname")[0])
         names = {"host": socket.gethostname(), "pid": os.getpid()}
         await _send(writer, **{_HELLO: 1}, process=self.process, processes=self.processes, **names)
+        self._tasks = [asyncio.ensure_future(self._ping())]
         try:
             await self._complete(reader, where, deadline, timeout)
         except BaseException:
             writer.close()
             raise
-        self._tasks = [asyncio.ensure_future(self._listen(reader)), asyncio.ensure_future(self._ping())]
+        self._tasks.append(asyncio.ensure_future(self._listen(reader)))
 
     async def _complete(self, reader: asyncio.StreamReader, where: str, deadline: float, timeout: float) -> None:
         """Wait until all processes are there."""
@@ -360,7 +361,7 @@ class Link(_End):
                 left = max(0.1, deadline - time.monotonic()) + 5  # process 0 says who is missing, if it can
                 message = await _received(reader, left)
             except TimeoutError:
-                message = {"missing": ()}
+                message = {"missing": []}
             except ValueError:
                 message = {
                     "refused": "what listens there is something else, and not process 0 of a program of Pullback"
