@@ -24,6 +24,10 @@ from pullback.backends.devices import local_devices as local_devices
 from pullback.backends.devices import process_count as process_count
 from pullback.backends.devices import process_index as process_index
 from pullback.backends.devices import process_indices as process_indices
+from pullback.backends.meshes import make_mesh as make_mesh
+from pullback.backends.meshes import set_mesh as set_mesh
+from pullback.backends.shardings import NamedSharding as NamedSharding
+from pullback.backends.shardings import PartitionSpec as P
 from pullback.core.array import Array as Array
 from pullback.core.array import typeof as typeof
 from pullback.core.config import check_custom_rules as check_custom_rules
@@ -72,6 +76,15 @@ from pullback.transforms.jit.jit import clear_caches as clear_caches
 from pullback.transforms.jit.jit import jit as jit
 from pullback.transforms.programs.callbacks import effects_barrier as effects_barrier
 from pullback.transforms.programs.callbacks import pure_callback as pure_callback
+from pullback.transforms.programs.placement import with_sharding_constraint as reshard
+from pullback.transforms.programs.sharded_arrays import Shard as Shard
+from pullback.transforms.programs.sharded_arrays import make_array_from_callback as make_array_from_callback
+from pullback.transforms.programs.sharded_arrays import (
+    make_array_from_process_local_data as make_array_from_process_local_data,
+)
+from pullback.transforms.programs.sharded_arrays import (
+    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+)
 from pullback.transforms.programs.transfer import block_until_ready as block_until_ready
 from pullback.transforms.programs.transfer import copy_to_host_async as copy_to_host_async
 from pullback.transforms.programs.transfer import device_get as device_get

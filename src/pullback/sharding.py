@@ -1,5 +1,25 @@
-"""Where arrays are."""
+"""Where arrays are: meshes of devices, and how arrays are spread over them.
 
-from pullback.backends.devices import SingleDeviceSharding as SingleDeviceSharding
+>>> import pullback
+>>> mesh = pullback.make_mesh((1, 1), ("data", "model"))
+>>> NamedSharding(mesh, PartitionSpec("data", None)).shard_shape((8, 4))
+(8, 4)
+"""
 
-__all__ = ["SingleDeviceSharding"]
+from pullback.backends.meshes import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    get_abstract_mesh,
+    get_mesh,
+    set_mesh,
+    use_abstract_mesh,
+    use_mesh,
+)
+from pullback.backends.shardings import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from pullback.transforms.programs.placement import with_sharding_constraint as reshard
+
+__all__ = [
+    "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding",
+    "get_abstract_mesh", "get_mesh", "reshard", "set_mesh", "use_abstract_mesh", "use_mesh",
+]  # fmt: skip

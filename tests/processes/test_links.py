@@ -41,7 +41,9 @@ class Together:
         def work():
             try:
                 count = processes or self.processes
-                self.links[process] = Link("127.0.0.1", self.port, process, count, self.timeout, heartbeat or self.heartbeat)
+                self.links[process] = Link(
+                    "127.0.0.1", self.port, process, count, self.timeout, heartbeat or self.heartbeat
+                )
             except Exception as error:
                 self.errors.setdefault(process, []).append(error)
 
@@ -153,7 +155,9 @@ def test_a_silent_process_and_a_call_that_waits_for_it(port):
         them.join_all()
         for task in them.links[2]._tasks:
             them.links[2].loop.loop.call_soon_threadsafe(task.cancel)
-        with pytest.raises(ProcessLostError, match="waiting needs all .* process 2 is gone: it gave no sign of life") as caught:
+        with pytest.raises(
+            ProcessLostError, match="waiting needs all .* process 2 is gone: it gave no sign of life"
+        ) as caught:
             them.links[1].result(lambda: time.sleep(30), "waiting")
         assert caught.value.processes == (2,)
         again = pickle.loads(pickle.dumps(caught.value))
@@ -164,7 +168,11 @@ def test_a_silent_process_and_a_call_that_waits_for_it(port):
 
 
 BAD = [
-    ({"num_processes": 2, "process_id": 0}, ArgumentError, "coordinator_address is not given, and neither PULLBACK_COORD"),
+    (
+        {"num_processes": 2, "process_id": 0},
+        ArgumentError,
+        "coordinator_address is not given, and neither PULLBACK_COORD",
+    ),
     ({"coordinator_address": "localhost:1", "process_id": 0}, ArgumentError, "num_processes is not given"),
     ({"coordinator_address": "localhost:1", "num_processes": 1}, ArgumentError, "process_id is not given"),
     (("localhost", 2, 0), ArgumentError, "must be a host and a port, such as '10.0.0.1:1234', got 'localhost'"),
@@ -178,7 +186,11 @@ BAD = [
     (("localhost:1", 2, 0, None, "slurm"), UnsupportedArgumentError, "clusters are not asked"),
     (("localhost:1", 2, 0, None, None, -1), ArgumentError, "initialization_timeout must be a positive number"),
     (("localhost:1", 2, 0, None, None, 1, "x"), ArgumentError, "heartbeat_timeout_seconds must be a positive number"),
-    (("localhost:1", 2, 0, None, None, 1, 1, 1, "x"), ArgumentError, "coordinator_bind_address must be a host and a port"),
+    (
+        ("localhost:1", 2, 0, None, None, 1, 1, 1, "x"),
+        ArgumentError,
+        "coordinator_bind_address must be a host and a port",
+    ),
     (("localhost:1", 2, 0, None, None, 1, 1, 1, None, 1), UnsupportedArgumentError, "slice_index is for TPUs"),
 ]
 

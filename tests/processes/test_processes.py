@@ -134,8 +134,14 @@ def test_a_process_is_lost(tmp_path, victim, death, why, status):
 
     program = TRAINING.format(victim=victim, death=death, heartbeat=4)
     if "SIGSTOP" in death:  # somebody has to end it
-        program += f"if i == 0:\n    time.sleep(1)\n    os.kill(int(open({str(tmp_path / 'pid')!r}).read()), signal.SIGKILL)\n"
-        program = program.replace("i = started", f"if os.environ['PULLBACK_PROCESS_ID'] == '{victim}':\n    open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ni = started", 1)
+        program += (
+            f"if i == 0:\n    time.sleep(1)\n    os.kill(int(open({str(tmp_path / 'pid')!r}).read()), signal.SIGKILL)\n"
+        )
+        program = program.replace(
+            "i = started",
+            f"if os.environ['PULLBACK_PROCESS_ID'] == '{victim}':\n    open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ni = started",
+            1,
+        )
         status = 137
     code, said, _ = run(tmp_path, program, 3)
     assert code == status, said

@@ -24,7 +24,10 @@ ADAPTER = "pullback.backends.client"
 """The module that implements the protocol. It is imported at first use: arrays are computed eagerly without it."""
 
 Device = Any
-"""A :class:`pullback.backends.devices.Device`, which itself asks the backend for what it does not know."""
+"""A :class:`pullback.backends.devices.Device`, or for programs a ``DeviceAssignment``. A device itself
+asks the backend for what it does not know."""
+Sharding = Any
+"""A :class:`pullback.backends.shardings.NamedSharding`."""
 Buffer = Any
 """The elements of an array on a device: an object of the adapter's, on which ``is_ready()`` and attributes work."""
 
@@ -37,8 +40,11 @@ class Executable(Protocol):
       execute, collect, handlers: the same in two calls without a frame of ours, for the quick path of ``jit``:
         ``collect(execute(buffers), handlers)``.
       loaded: what the runtime has of it.
+      in_shardings, out_shardings: over several devices, how inputs and results are spread.
     """
 
+    in_shardings: list[Any]
+    out_shardings: list[Any]
     device: Device
     loaded: Any
     run: Callable[[list[Buffer]], list[Buffer]]
@@ -99,7 +105,7 @@ class Group:
       host: this machine's address, for the others.
       seconds: how long to wait for the others.
       visible: the numbers of the machine's devices that this process uses; None for all.
-      waiting: ``waiting(work, what, of)`` is the result of a call that waits for other processes, or for some of them.
+      link: a :class:`pullback.backends.links.Link`, which knows which processes are gone.
     """
 
     process: int
@@ -108,7 +114,7 @@ class Group:
     host: str
     seconds: float
     visible: tuple[int, ...] | None
-    waiting: Callable[..., Any]
+    link: Any
 
 
 class Backend(Protocol):
@@ -122,7 +128,7 @@ class Backend(Protocol):
     def device_ids(self, platform: str, process: int | None = None) -> list[int]:
         """The numbers of the devices of all processes, or of one; BackendError if there is no such platform."""
 
-    def process_of(self, device: Device) -> int:
+    def process_of(self, platform: str, number: int) -> int:
         """The number of the process that a device belongs to."""
 
     def bound(self, device: Device) -> Any:
@@ -145,6 +151,22 @@ class Backend(Protocol):
     def copied(self, buffer: Buffer) -> Buffer:
         """A copy of a buffer on the same device."""
 
+    def put_parts(
+        self, parts: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
+    ) -> Buffer:
+        """An array over several devices, of NumPy values for each device of this process, as they are stored."""
+
+    def parts(self, buffer: Buffer) -> list[Buffer]:
+        """The buffers on single devices of this process of which a buffer over several consists."""
+
+    def assembled(
+        self, buffers: Sequence[Buffer], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
+    ) -> Buffer:
+        """A buffer over several devices that consists of those on each device of this process."""
+
+    def to_numpy(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        """The elements of a buffer as they are stored, once they are computed."""
+
     def device_of(self, buffer: Buffer) -> Device:
         """The device that a buffer is on."""
 
@@ -166,12 +188,21 @@ class Backend(Protocol):
         overrides: Sequence[tuple[str, Any]] = (),
         callbacks: Sequence[Callable[..., Any]] = (),
     ) -> Any:
-        """StableHLO text compiled for a device; CompilationError if the compiler refuses it."""
+        """StableHLO text compiled for a device, or for those of a mesh; CompilationError if the compiler refuses it."""
 
     def executable(
-        self, loaded: Any, device: Device, out_avals: Sequence[ShapedArray], calls_python: bool = False
+        self,
+        loaded: Any,
+        device: Device,
+        out_avals: Sequence[ShapedArray],
+        calls_python: bool = False,
+        shardings: Any = None,
     ) -> Executable:
-        """What :meth:`compile_text` or :meth:`deserialize` returned, ready to run."""
+        """What :meth:`compile_text` or :meth:`deserialize` returned, ready to run.
+
+        Over several devices ``shardings.found(tilings)`` says how inputs and results are spread, as the compiler has
+        divided them.
+        """
 
     def hlo_text(self, text: str) -> str:
         """StableHLO text in the compiler's own language, before it optimises."""

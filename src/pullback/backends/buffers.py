@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import devices, transfers
+from pullback.backends import devices, spread, transfers
 from pullback.backends.backend import Buffer, backend
 from pullback.backends.devices import Device, default_device
-from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature, signature_of
+from pullback.core.array import ArrayImpl, DeviceArray, PlacedArray, Signature, signature, signature_of
 
 _new = object.__new__
 buffers_of = attrgetter("_buffer")
@@ -19,6 +19,11 @@ buffers_of = attrgetter("_buffer")
 
 def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
     """The elements of an array on a device; they are put there if they are not."""
+    if isinstance(x, PlacedArray):
+        if x._signature.place is device:
+            return x._buffer
+        transfers.check("device_to_device", x.aval)
+        return spread.moved(x, device)
     try:
         buffer = x._buffer
     except AttributeError:
@@ -46,18 +51,38 @@ def buffers_on(device: Device, arrays: Iterable[ArrayImpl], captured: Sequence[A
     return buffers
 
 
-def resident(x: ArrayImpl, device: Device) -> ArrayImpl:
-    """An array, or its copy, whose buffer is on a device."""
-    buffer = buffer_of(x, device)
-    return x if x._buffer is buffer else from_buffer(buffer, signature_of(x))
+def buffer_at(x: ArrayImpl, place: Any) -> Buffer:
+    """The elements of an array in a place, a device or a sharding; they are put there if they are not."""
+    if isinstance(place, Device):
+        return buffer_of(x, place)
+    try:
+        found = x._signature.place
+    except AttributeError:
+        found = None
+    if found is place or (found is not None and found == place):
+        return x._buffer
+    if found is not None:
+        transfers.check("device_to_device", x.aval)
+    return spread.moved(x, place)
+
+
+def resident(x: ArrayImpl, place: Any) -> ArrayImpl:
+    """An array, or its copy, whose buffer is in a place."""
+    buffer = buffer_at(x, place)
+    if getattr(x, "_buffer", None) is buffer:
+        return x
+    kind = signature_of(x)
+    if not place.is_host:
+        kind = signature(kind.aval.shape, kind.aval.dtype, kind.aval.weak_type, place)
+    return from_buffer(buffer, kind)
 
 
 def from_buffer(buffer: Buffer, kind: Signature) -> DeviceArray:
     """An array of the elements in a buffer."""
-    x = _new(DeviceArray)
+    x = _new(kind.array_class)
     x._buffer = buffer
     x._signature = kind
-    return x
+    return x  # type: ignore[no-any-return]
 
 
 def snapshot(x: np.ndarray[Any, Any]) -> DeviceArray:

@@ -15,16 +15,19 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.backends import devices, forks, transfers
 from pullback.backends.backend import Backend, Buffer, Group, Store
-from pullback.backends.devices import Device, cpu_count
+from pullback.backends.devices import Device, DeviceAssignment, Devices, cpu_count
 from pullback.backends.devices import default_device as default_device
 from pullback.backends.host_calls import HostCall, check_platform, original
+from pullback.backends.links import GRACE
 from pullback.backends.memory import large_heaps_for_new_threads
+from pullback.backends.shardings import NamedSharding
 from pullback.backends.storage import from_stored, stored_dtype, to_stored
 from pullback.core.config import config
 from pullback.core.errors import (
@@ -38,7 +41,7 @@ from pullback.core.errors import (
 from pullback.core.interrupts import imported, uninterrupted
 from pullback.core.locks import renewed
 from pullback.core.registry import Registry
-from pullback.core.types import ShapedArray
+from pullback.core.types import Shape, ShapedArray
 
 _lock = threading.RLock()
 renewed(globals(), "_lock", threading.RLock)
@@ -63,6 +66,7 @@ class _Library:
         self.xla_client = xla_client
         self.jax = jax
         self.sharding_class = _sharding_class(jax.SingleDeviceSharding)
+        self.several_class = _several_class(jax.Sharding)
         self.put = jax.batched_device_put
         self.snapshot = jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
@@ -101,6 +105,51 @@ def _sharding_class(base: Any) -> Any:
     return OnDevice
 
 
+def _several_class(base: Any) -> Any:
+    class OverDevices(base):  # type: ignore[misc]
+        """Where the arrays of a sharding over several devices are, as the runtime asks for it."""
+
+        memory_kind = None
+
+        def __init__(self, sharding: NamedSharding, on: BoundAssignment) -> None:
+            base.__init__(self)
+            self.sharding = sharding
+            self.raw = on.raw
+            self.device_list = on.device_list
+
+        @property
+        def _internal_device_list(self) -> Any:
+            return self.device_list
+
+        @property
+        def is_fully_addressable(self) -> bool:
+            return self.sharding.is_fully_addressable
+
+        @property
+        def is_fully_replicated(self) -> bool:
+            return self.sharding.is_fully_replicated
+
+        def shard_shape(self, shape: Any) -> Any:
+            return self.sharding.shard_shape(shape)
+
+        @property
+        def device_set(self) -> set[Any]:
+            return set(self.raw)
+
+        @property
+        def _device_assignment(self) -> Any:
+            return self.raw
+
+        def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+            return _hlo_sharding(self.sharding, ndim)
+
+        @property
+        def _addressable_device_assignment(self) -> Any:
+            return tuple(d for d, ours in zip(self.raw, self.sharding.assignment.devices) if ours.is_local)
+
+    return OverDevices
+
+
 # Platforms -----------------------------------------------------------------------------------------------------------
 
 
@@ -117,6 +166,38 @@ class Bound:
         self.device_list = lib.jax.DeviceList((raw,))
 
 
+class BoundAssignment:
+    """What the runtime knows the devices of a program in several parts as."""
+
+    __slots__ = ("client", "device_list", "raw")
+
+    def __init__(self, devices: DeviceAssignment) -> None:
+        members = list(map(bound, devices.devices))
+        self.client = members[0].client
+        self.raw = tuple(on.raw for on in members)
+        self.device_list = library().jax.DeviceList(self.raw)
+
+
+def bound_to(devices: Devices) -> Any:
+    """What the runtime knows a device, or the devices of a program in several parts, as.
+
+    Raises:
+      BackendError: the runtime has no such device (a RuntimeError).
+    """
+    if devices.bound is None:
+        if isinstance(devices, Device):
+            return bound(devices)
+        devices.bound = BoundAssignment(devices)
+    return devices.bound
+
+
+def runtime_sharding(sharding: NamedSharding) -> Any:
+    """What the runtime knows a sharding over several devices as."""
+    if sharding.bound is None:
+        sharding.bound = library().several_class(sharding, bound_to(sharding.assignment))
+    return sharding.bound
+
+
 def bound(device: Device) -> Bound:
     """What the runtime knows a device as.
 
@@ -129,8 +210,8 @@ def bound(device: Device) -> Bound:
         known = {raw.id: raw for raw in made.devices()}
         if device.id not in known:
             raise BackendError(
-                f"there is no {device}: the platform {device.platform!r} has {len(known)} devices in this process. The "
-                "switch num_cpu_devices must be set before the first program is compiled."
+                f"there is no {device}: the platform {device.platform!r} has {len(known)} devices. The switch "
+                "num_cpu_devices must be set before the first program is compiled."
             )
         found = Bound(known[device.id], made)
         _by_raw[found.raw] = device
@@ -199,9 +280,9 @@ def device_ids(platform: str, process: int | None = None) -> list[int]:
     return [raw.id for raw in client(platform).devices() if process is None or raw.process_index == process]
 
 
-def process_of(device: Device) -> int:
+def process_of(platform: str, number: int) -> int:
     """The number of the process that a device belongs to."""
-    return bound(device).raw.process_index  # type: ignore[no-any-return]
+    return next((raw.process_index for raw in client(platform).devices() if raw.id == number), devices.process)
 
 
 def _cpu_client() -> Any:
@@ -214,7 +295,7 @@ def _cpu_client() -> Any:
     minutes = max(1, math.ceil(group.seconds / 60))
     limits = {f"get_{scope}_topology_timeout_minutes": minutes for scope in ("local", "global")}
     try:
-        return group.waiting(
+        return group.link.result(
             lambda: make(**together, collectives=collectives, num_devices=cpu_count(), **limits),
             "making the devices of all processes known to each other",
         )
@@ -245,7 +326,7 @@ def _plugin_client(name: str) -> Any:
         options: dict[str, Any] = {"node_id": group.process, "num_nodes": group.processes}
         if group.visible is not None:
             options["visible_devices"] = list(group.visible)
-        return group.waiting(
+        return group.link.result(
             lambda: lib.xla_client.make_c_api_client(name, options, common),
             "making the devices of all processes known to each other",
         )
@@ -293,11 +374,35 @@ def move(buffer: Buffer, device: Device) -> Buffer:
     return put(to_numpy(buffer), buffer.aval, device, copy=True)
 
 
+def put_parts(parts: Sequence[Any], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
+    """An array over several devices, of the parts that each device of this process is to have, as they are stored."""
+    lib, on = library(), runtime_sharding(sharding)
+    local = list(on._addressable_device_assignment)
+    contiguous = [np.ascontiguousarray(part) if part.ndim else part for part in parts]
+    return lib.put(ShapedArray(shape, dtype), on, contiguous, local, True, enable_x64=True)
+
+
+def parts(buffer: Buffer) -> list[Buffer]:
+    """The parts of an array over several devices that this process has, each an array on one device."""
+    found = []
+    for part in buffer._arrays:
+        (raw,) = part.devices() if callable(getattr(part, "devices", None)) else part._sharding.device_set
+        found.append(part._rewrap_with_aval_and_sharding(part.aval, bound(_by_raw[raw]).sharding))
+    return found
+
+
+def assembled(buffers: Sequence[Buffer], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
+    """An array over several devices, of arrays that are on each device of this process."""
+    return library().jax.ArrayImpl(ShapedArray(shape, dtype), runtime_sharding(sharding), list(buffers), True, True)
+
+
 def copied(buffer: Buffer) -> Buffer:
     """A copy of a buffer on the same device, which is made there when the buffer is computed."""
-    lib, on = library().jax, bound(device_of(buffer))
+    lib, sharding = library().jax, buffer._sharding
+    several = isinstance(sharding, library().several_class)
+    devices = sharding._internal_device_list if several else bound(device_of(buffer)).device_list
     always = lib.ArrayCopySemantics.ALWAYS_COPY
-    (copy,) = lib.batched_copy_array_to_devices_with_sharding([buffer], [on.device_list], [on.sharding], [always])
+    (copy,) = lib.batched_copy_array_to_devices_with_sharding([buffer], [devices], [sharding], [always])
     return copy
 
 
@@ -415,11 +520,13 @@ class _Store:
 
     def _do(self, work: Callable[[], Any], what: str, of: Collection[int] | None = None) -> Any:
         try:
-            return self.group.waiting(work, what, of)
+            return self.group.link.result(work, what, of)
         except library().jax.JaxRuntimeError as error:
             raise _coordination_failure(error, what) from None
 
     def close(self) -> bool:
+        global _joined
+        _joined = None
         try:
             self.common.shutdown()
         except library().jax.JaxRuntimeError:  # the service is gone
@@ -472,24 +579,43 @@ class Executable:
         the runtime took of earlier runs: the runtime drops one on a thread that may not free Python objects, and sets
         it aside. Otherwise every run would cost a hundred bytes for ever, and more from deep down a stack.
 
-    One that calls Python functions is waited for, so that their exceptions are raised where it is started.
+    One that calls Python functions is waited for, so that their exceptions are raised where it is started. Programs
+    with collectives run one at a time where devices are parts of the processor: see :class:`_Turns`.
     """
 
-    __slots__ = ("__weakref__", "collect", "device", "execute", "handlers", "loaded", "run")
+    __slots__ = (
+        "__weakref__", "collect", "device", "execute", "handlers", "in_shardings", "loaded", "out_shardings", "run",
+    )  # fmt: skip
 
     def __init__(
-        self, loaded: Any, device: Device, out_avals: Sequence[ShapedArray], calls_python: bool = False
+        self,
+        loaded: Any,
+        device: Devices,
+        out_avals: Sequence[ShapedArray],
+        calls_python: bool = False,
+        shardings: Any = None,
     ) -> None:
         lib = library()
         self.loaded = loaded
         self.device = device
-        sharding = (device.bound or bound(device)).sharding
+        self.in_shardings: list[Any] = []
+        self.out_shardings: list[Any] = []
+        on = bound_to(device)
+        if isinstance(device, Device):
+            places = [on.sharding] * len(out_avals)
+        else:
+            self.in_shardings, self.out_shardings = shardings.found(_tilings(loaded))
+            places = [None if s is None else runtime_sharding(s) for s in self.out_shardings]
         handlers: list[Any] = []
         self.handlers = handlers
-        for a in out_avals:
+        for a, place in zip(out_avals, places, strict=True):
             stored = ShapedArray(a.shape, stored_dtype(a.dtype))
-            handlers.append(lib.jax.array_result_handler(stored, sharding, *lib.handler_flags))
+            handlers.append(place and lib.jax.array_result_handler(stored, place, *lib.handler_flags))
         self.execute = execute = loaded.execute_sharded
+        if not isinstance(device, Device) and not device.is_local:
+            self.execute = execute = _Together(loaded, device).execute
+        elif not isinstance(device, Device) and device.platform == "cpu" and _has_collectives(loaded):
+            self.execute = execute = _Turns(loaded).execute
         self.collect = collect = lib.collect
         collect_garbage = lib.jax.collect_garbage
 
@@ -503,9 +629,13 @@ class Executable:
     def _run_to_the_end(self, buffers: list[Buffer]) -> list[Buffer]:
         """Run a program, wait for it, and raise what its host functions raised."""
         try:
-            results = self.execute(buffers, with_tokens=True)
+            if isinstance(self.device, Device):
+                results = self.loaded.execute_sharded(buffers, with_tokens=True)
+                token = results.consume_token()
+            else:
+                results, token = _Turns.start(self.loaded, buffers)
             outs = self.collect(results, self.handlers)
-            results.consume_token().block_until_ready()
+            token.block_until_ready()
             return outs  # type: ignore[no-any-return]
         except library().jax.JaxRuntimeError as error:
             found = original(error)
@@ -528,18 +658,134 @@ class Executable:
 
 executable = Executable
 
+_COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-", "reduce-scatter")
+
+
+def _has_collectives(loaded: Any) -> bool:
+    """Whether the parts of a program wait for each other."""
+    text = loaded.get_hlo_text()
+    return any(name in text for name in _COLLECTIVES)
+
+
+class _Turns:
+    """Starts a program with collectives when the one before has ended.
+
+    Devices that are parts of the processor share one pool of threads. The parts of a program wait there for each other,
+    and if more programs wait than there are threads, none goes on: the runtime ends the process after 40 seconds, as
+    2,000 programs on two devices were seen to do.
+    """
+
+    __slots__ = ("loaded",)
+    lock = threading.Lock()
+    last: Any = None
+
+    def __init__(self, loaded: Any) -> None:
+        self.loaded = loaded
+
+    def execute(self, buffers: list[Buffer]) -> Any:
+        return _Turns.start(self.loaded, buffers)[0]
+
+    @staticmethod
+    def start(loaded: Any, buffers: list[Buffer]) -> tuple[Any, Any]:
+        """What the runtime returns of a program that it has started, and what to wait for."""
+        with _Turns.lock:
+            last = _Turns.last
+            if last is not None:
+                with suppress(RuntimeError):  # its own results tell
+                    last.block_until_ready()
+            results = loaded.execute_sharded(buffers, with_tokens=True)
+            token = _Turns.last = results.consume_token()
+        return results, token
+
+
+class _Together:
+    """Runs a program over the devices of several processes, and waits for it.
+
+    So an error is raised where the program is called, and the arrays that it was given are still there. A process that
+    is gone leaves the others' parts waiting for ever, or fails some of them: they are left behind.
+    """
+
+    __slots__ = ("loaded", "processes")
+
+    def __init__(self, loaded: Any, devices: DeviceAssignment) -> None:
+        self.loaded = loaded
+        self.processes = frozenset(d.process_index for d in devices.devices)
+
+    def execute(self, buffers: list[Buffer]) -> Any:
+        what = "a program over the devices of several processes"
+        if _joined is None:
+            raise DistributedError(f"{what} cannot run after distributed.shutdown")
+        link = _joined[0].link
+        if not self.processes.isdisjoint(link.gone):
+            raise link.lost(what)
+        try:
+            results, token = _Turns.start(self.loaded, buffers)
+            link.result(token.block_until_ready, what, self.processes, GRACE)
+        except library().jax.JaxRuntimeError as error:
+            raise link.explained(failure(error), what, self.processes) from None
+        except DistributedError:
+            _Turns.last = None  # it never ends
+            raise
+        return results
+
+
+def _tilings(loaded: Any) -> tuple[list[Any] | None, list[Any] | None]:
+    """How inputs and results of a program are divided: see ``programs._Shardings``; None if nothing is."""
+    inputs, outs = loaded.get_parameter_shardings(), loaded.get_output_shardings()
+    return inputs and list(map(_tiling, inputs)), outs and list(map(_tiling, outs))
+
+
+@functools.lru_cache(maxsize=256)
+def _hlo_sharding(sharding: NamedSharding, ndim: int) -> Any:
+    """A sharding of arrays of a rank as the runtime writes it."""
+    kinds = library().xla_client.OpSharding.Type
+    proto = library().xla_client.OpSharding()
+    factors = sharding.factors(ndim)
+    count = math.prod(factors)
+    if count == 1:
+        proto.type = kinds.REPLICATED
+    else:
+        proto.type = kinds.OTHER
+        copies = sharding.num_devices // count
+        proto.tile_assignment_dimensions = [*factors, copies] if copies > 1 else list(factors)
+        proto.replicate_on_last_tile_dim = copies > 1
+        numbers = np.ravel_multi_index(tuple(sharding.parts(ndim).T), factors)
+        proto.tile_assignment_devices = np.argsort(numbers, kind="stable").tolist()
+    return library().xla_client.HloSharding.from_proto(proto)
+
+
+def _tiling(proto: Any) -> Any:
+    sharding = library().xla_client.HloSharding.from_proto(proto)
+    if not sharding.is_tiled():
+        return None
+    dims = list(sharding.tile_assignment_dimensions())
+    order = np.array(sharding.tile_assignment_devices()).reshape(-1)
+    tiles = np.indices(dims).reshape(len(dims), -1)
+    more = len(sharding.subgroup_types()) or int(sharding.replicate_on_last_tile_dim())
+    count = len(dims) - more
+    out = np.zeros((order.size, count), int)
+    out[order] = tiles[:count].T
+    return dims[:count], out
+
 
 EXTRA_OPTIONS = frozenset({"xla_cpu_disable_loop_unrolling", "xla_cpu_small_while_loop_byte_threshold"})
 """Options that the compiler does not know by name: it finds them in a table of texts among its other options."""
 
 
-def compile_options(overrides: Sequence[tuple[str, Any]], device: Device | None = None) -> Any:
-    """Options for the compiler: overrides of its debug options, by name, and the device if it is not the first."""
+def compile_options(overrides: Sequence[tuple[str, Any]], device: Devices | None = None) -> Any:
+    """Options for the compiler: overrides of its debug options, by name, and the devices if they are not the first."""
     options = library().xla_client.CompileOptions()
     extra, overrides = _divided(tuple(overrides))
     if extra:
         options = options.ParseFromString(options.SerializeAsString() + extra)
-    if device is not None and device.id:
+    if isinstance(device, DeviceAssignment):
+        build = options.executable_build_options
+        build.num_replicas, build.num_partitions = 1, len(device.devices)
+        build.use_spmd_partitioning = build.use_shardy_partitioner = True
+        build.device_assignment = library().jax.DeviceAssignment.create(np.array([device.id]))
+        build.allow_spmd_sharding_propagation_to_parameters = [True]
+        build.allow_spmd_sharding_propagation_to_output = [True]
+    elif device is not None and device.id:
         build = options.executable_build_options
         build.num_replicas = build.num_partitions = 1
         build.device_assignment = library().jax.DeviceAssignment.create(np.array([[device.id]]))
@@ -577,9 +823,9 @@ def _field(number: int, content: bytes) -> bytes:
 
 
 def compile_text(
-    text: str, device: Device, overrides: Sequence[tuple[str, Any]] = (), callbacks: Sequence[Callable[..., Any]] = ()
+    text: str, device: Devices, overrides: Sequence[tuple[str, Any]] = (), callbacks: Sequence[Callable[..., Any]] = ()
 ) -> Any:
-    """Compile StableHLO text for a device.
+    """Compile StableHLO text for a device, or for those of a mesh.
 
     Raises:
       CompilationError: the compiler refuses the program; the message is the compiler's (a RuntimeError).
@@ -590,7 +836,7 @@ def compile_text(
     if callbacks:
         check_platform(device.platform)
         program, more = _parsed(text), {"host_callbacks": [HostCall(f) for f in callbacks]}
-    on = device.bound or bound(device)
+    on = device.bound or bound_to(device)
     options = compile_options(overrides, device)
     try:
         return uninterrupted(lambda: on.client.compile_and_load(program, on.device_list, options, **more))
@@ -666,20 +912,20 @@ def hlo_text(text: str) -> str:
     return library().jax.mlir.mlir_module_to_xla_computation(text).as_hlo_text()  # type: ignore[no-any-return]
 
 
-def cost_analysis(text: str, device: Device) -> dict[str, float]:
+def cost_analysis(text: str, device: Devices) -> dict[str, float]:
     """The compiler's estimate for StableHLO text, before it optimises."""
     module = library().jax.mlir.mlir_module_to_xla_computation(text).get_hlo_module()
-    return dict(library().jax.hlo_module_cost_analysis(bound(device).client, module))
+    return dict(library().jax.hlo_module_cost_analysis(bound_to(device).client, module))
 
 
-def serialize(loaded: Any, device: Device) -> bytes:
+def serialize(loaded: Any, device: Devices) -> bytes:
     """A compiled program as bytes; one that was compiled in this process, since what was read has lost its code."""
-    return (device.bound or bound(device)).client.serialize_executable(loaded)  # type: ignore[no-any-return]
+    return bound_to(device).client.serialize_executable(loaded)  # type: ignore[no-any-return]
 
 
-def deserialize(data: bytes, device: Device) -> Any:
+def deserialize(data: bytes, device: Devices) -> Any:
     """A compiled program from bytes that :func:`serialize` gave in an equal environment."""
-    on = bound(device)
+    on = bound_to(device)
     return uninterrupted(lambda: on.client.deserialize_executable(data, on.device_list, None))
 
 
@@ -688,11 +934,11 @@ def options_as_bytes(overrides: Sequence[tuple[str, Any]]) -> bytes:
     return compile_options(overrides).SerializeAsString()  # type: ignore[no-any-return]
 
 
-def version(device: Device) -> str:
+def version(device: Devices) -> str:
     """The releases of the compiler and of what runs its programs on a device."""
     import jaxlib.version
 
-    return f"{jaxlib.version.__version__} {bound(device).client.platform_version}"
+    return f"{jaxlib.version.__version__} {bound_to(device).client.platform_version}"
 
 
 if TYPE_CHECKING:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+import re
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from pullback.backends import forks
 from pullback.backends.backend import backend as compiler
 from pullback.core.array import Signature
-from pullback.core.config import config
-from pullback.core.errors import ArgumentError, BackendError
+from pullback.core.config import check_value, config
+from pullback.core.errors import ArgumentError, BackendError, IncompatibleDevicesError
+
+IDS_PER_PROCESS = 2048
+"""Processors' devices are numbered from this times the number of their process."""
+process = 0
+"""The number of this process among those that compute together."""
+processes = 1
+"""How many processes compute together."""
 
 
 class Device:
@@ -16,22 +28,29 @@ class Device:
 
     Attributes:
       platform: ``cpu``, ``cuda``, ...
-      id: its number among the devices of its platform.
+      id: its number among the devices of its platform, in all processes.
+      process_index: the number of the process that it belongs to.
+      is_local: whether that is this process.
+      is_host: whether it is the processor on which eager operations run, so that NumPy has its arrays.
     """
 
-    __slots__ = ("__weakref__", "bound", "id", "platform")
+    __slots__ = ("__weakref__", "bound", "id", "is_host", "is_local", "platform", "process_index")
 
     def __init__(self, platform: str, number: int) -> None:
         self.platform = platform
         self.id = number
+        self.process_index = 0
+        if processes > 1:
+            on_host = platform == "cpu"
+            self.process_index = number // IDS_PER_PROCESS if on_host else compiler().process_of(platform, number)
+        self.is_local = self.process_index == process
+        self.is_host = platform == "cpu" and number == process * IDS_PER_PROCESS
         self.bound: Any = None  # what the backend knows it as, once that is asked for
 
     @property
-    def process_index(self) -> int:
-        """The number of the process that it belongs to."""
-        if processes == 1:
-            return 0
-        return self.id // IDS_PER_PROCESS if self.platform == "cpu" else compiler().process_of(self)
+    def runs_on(self) -> Device:
+        """Where programs on arrays of this place run: here."""
+        return self
 
     @property
     def local_hardware_id(self) -> int:
@@ -69,21 +88,71 @@ def device(platform: str, number: int) -> Device:
 
 HOST = device("cpu", 0)
 
-IDS_PER_PROCESS = 2048
-"""Processors' devices are numbered from this times the number of their process."""
-process = 0
-"""The number of this process among those that compute together."""
-processes = 1
-"""How many processes compute together."""
-
 
 def join(number: int, count: int) -> None:
-    """Note that this process is one of several. Its first device, ``HOST``, has another number from now on."""
+    """Note that this process is one of several. Its devices, such as ``HOST``, have other numbers from now on."""
     global process, processes
     process, processes = number, count
-    del _devices["cpu", HOST.id]
-    HOST.id = number * IDS_PER_PROCESS
-    _devices["cpu", HOST.id] = HOST
+    for key, known in list(_devices.items()):
+        if known.platform == "cpu":
+            del _devices[key]
+            known.id += number * IDS_PER_PROCESS
+            known.process_index = number
+            _devices["cpu", known.id] = known
+
+
+class DeviceAssignment:
+    """The devices of a program in several parts, in their order. There is one object for each.
+
+    Attributes:
+      devices: the devices, of which the i-th runs part i.
+      local: those of this process.
+      is_local: whether that is all of them.
+    """
+
+    __slots__ = ("__weakref__", "bound", "devices", "is_local", "local")
+    is_host = False
+
+    def __init__(self, members: tuple[Device, ...]) -> None:
+        self.devices = members
+        self.local = tuple(d for d in members if d.is_local)
+        self.is_local = len(self.local) == len(members)
+        self.bound: Any = None  # what the backend knows it as, once that is asked for
+
+    @property
+    def id(self) -> tuple[int, ...]:
+        """The numbers of the devices."""
+        return tuple(d.id for d in self.devices)
+
+    @property
+    def platform(self) -> str:
+        """The platform of the devices."""
+        return self.devices[0].platform
+
+    @property
+    def device_kind(self) -> str:
+        """What the maker calls a device."""
+        return self.devices[0].device_kind
+
+    def __repr__(self) -> str:
+        return f"{len(self.devices)} devices {self.devices}"
+
+    def __reduce__(self) -> Any:
+        return assignment, (self.devices,)
+
+
+_assignments: weakref.WeakValueDictionary[tuple[Device, ...], DeviceAssignment] = weakref.WeakValueDictionary()
+_assigning = threading.Lock()
+
+
+def assignment(members: Sequence[Device]) -> DeviceAssignment:
+    """The assignment of some devices: equal ones are the same object."""
+    key = tuple(members)
+    with _assigning:
+        found = _assignments.get(key)
+        if found is None:
+            found = _assignments[key] = DeviceAssignment(key)
+    return found
 
 
 several_in_use = False
@@ -101,8 +170,28 @@ def note_several() -> None:
 
 
 def cpu_count() -> int:
-    """How many devices the processor is divided into: the switch ``num_cpu_devices``, or one."""
-    return max(1, int(config.num_cpu_devices))
+    """How many devices the processor is divided into: what the switch ``num_cpu_devices`` says; or else
+    ``--xla_force_host_platform_device_count`` in the environment variable ``XLA_FLAGS``; or else one."""
+    chosen = int(config.num_cpu_devices)
+    if chosen < 1:
+        found = re.findall(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+        chosen = int(found[-1]) if found else 1
+    return max(1, chosen)
+
+
+def _check_cpu_count(value: Any) -> None:
+    """Refuse a number of virtual devices that is none, or that comes too late."""
+    if type(value) is not int or value < -1 or value == 0:
+        raise ArgumentError(f"num_cpu_devices must be a positive integer, or -1 for the default, got {value!r}")
+    if "cpu" in forks.used and value not in (-1, cpu_count()):
+        raise BackendError(
+            f"num_cpu_devices cannot become {value}: the processor is in use as {cpu_count()} device(s). Set the switch "
+            "before the first program is compiled and before arrays are put on devices, right after `import pullback` "
+            "for example, or with XLA_FLAGS=--xla_force_host_platform_device_count=... in the environment."
+        )
+
+
+check_value("num_cpu_devices", _check_cpu_count)
 
 
 def devices(backend: str | None = None) -> list[Device]:
@@ -227,23 +316,38 @@ def default_device() -> Device:
     return local_devices(backend=chosen)[0] if isinstance(chosen, str) else chosen
 
 
-def device_for(kinds: Iterable[Signature], name: str) -> tuple[Device, bool]:
-    """The device for a program on arrays of some signatures, and whether anybody asked for it.
+Devices = Device | DeviceAssignment
+"""Where a program runs."""
+
+
+def device_for(kinds: Iterable[Signature], name: str) -> tuple[Any, bool]:
+    """The devices for a program on arrays of some signatures, and whether anybody asked for them.
 
     Raises:
-      BackendError: the arrays were put on different devices (a RuntimeError and ValueError).
+      IncompatibleDevicesError: the arrays were put on different devices (a RuntimeError and ValueError).
     """
     found: Any = None
     for kind in kinds:
-        chosen = kind.device
-        if chosen is not None and chosen is not found:
-            if found is not None:
-                raise BackendError(
-                    f"the arguments of {name} are on different devices, {found} and {chosen}: move them to one with "
-                    "device_put"
-                )
-            found = chosen
+        place = kind.place
+        if place is not None and place.runs_on is not found:
+            found = place.runs_on if found is None else joined(found, place.runs_on, f"the arguments of {name}")
     return (default_device(), False) if found is None else (found, True)
+
+
+def joined(first: Devices, second: Devices, what: str) -> Devices:
+    """The devices of a program, where two of its parts ask for some.
+
+    Raises:
+      IncompatibleDevicesError: they are not the same (a RuntimeError and ValueError).
+    """
+    if first is second:
+        return first
+    alone, other = (first, second) if isinstance(first, Device) else (second, first)
+    if isinstance(other, DeviceAssignment) and other.devices == (alone,):
+        return other
+    raise IncompatibleDevicesError(
+        f"{what} are on different devices, {first} and {second}: move them to one, or to one mesh, with device_put"
+    )
 
 
 def device_named(device: Any) -> Device:
@@ -257,27 +361,3 @@ def device_named(device: Any) -> Device:
     if isinstance(device, str):
         return local_devices(backend=device)[0]
     raise BackendError(f"a device must be one of devices(), or the name of a platform, got {device!r}")
-
-
-class SingleDeviceSharding:
-    """All elements on one device."""
-
-    __slots__ = ("_device",)
-    memory_kind = "device"
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-
-    @property
-    def device_set(self) -> set[Device]:
-        """The devices that hold the elements."""
-        return {self._device}
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is SingleDeviceSharding and other._device is self._device
-
-    def __hash__(self) -> int:
-        return hash((SingleDeviceSharding, self._device))
-
-    def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self._device!r})"

@@ -40,37 +40,40 @@ class Membership:
         self.coordinator = coordinator
         self.service = service
         self.patience = patience
-        self.steps = 0
+        self.steps: dict[str, int] = {}
+        self.agreed: set[bytes] = set()
         self.lock = threading.Lock()
 
-    def exchange(self, what: str, mine: bytes) -> list[bytes]:
+    def exchange(self, what: str, mine: bytes, of: Sequence[int] | None = None) -> list[bytes]:
         """What each process has to say; see the function :func:`exchange`."""
-        me, count = self.link.process, self.link.processes
+        me = self.link.process
+        numbers = range(self.link.processes) if of is None else of
+        which = "all" if of is None else "-".join(map(str, of))
         with self.lock:
-            self.steps += 1
+            step = self.steps[which] = self.steps.get(which, 0) + 1
+            key = f"pullback/{which}/{step}"
             try:
-                self._say(self.steps, what.encode(), mine)
-                heard = [(what.encode(), mine) if i == me else self._hear(self.steps, i) for i in range(count)]
-                self.store.delete(_key(self.steps - 1, me))  # which all have read: they said something after it
+                self._say(f"{key}/{me}", what.encode(), mine)
+                heard = [(what.encode(), mine) if i == me else self._hear(f"{key}/{i}", i) for i in numbers]
+                if step > 1:  # all have read what was said in the step before: they said something after it
+                    self.store.delete(f"pullback/{which}/{step - 1}/{me}")
             except ProcessLostError:
                 raise self.link.lost(what) from None
-        others = {i: said.decode() for i, (said, _) in enumerate(heard) if said != what.encode()}
+        others = {i: said.decode() for i, (said, _) in zip(numbers, heard, strict=True) if said != what.encode()}
         if others:
             found = "; ".join(f"process {i} is at {said}" for i, said in others.items())
             raise ProcessMismatchError(
-                f"process {me} is at {what}, but {found}: all processes must do the same things together, in the same order"
+                f"process {me} is at {what}, but {found}: all processes must do the same things, in the same order"
             )
         return [payload for _, payload in heard]
 
-    def _say(self, step: int, what: bytes, payload: bytes) -> None:
-        key = _key(step, self.link.process)
+    def _say(self, key: str, what: bytes, payload: bytes) -> None:
         pieces = range(0, len(payload), _PIECE)
         self.store.put(f"{key}/what", b"%d %s" % (len(pieces), what))
         for i, start in enumerate(pieces):
             self.store.put(f"{key}/{i}", payload[start : start + _PIECE])
 
-    def _hear(self, step: int, process: int) -> tuple[bytes, bytes]:
-        key = _key(step, process)
+    def _hear(self, key: str, process: int) -> tuple[bytes, bytes]:
         pieces, _, what = self._wait(f"{key}/what", process).partition(b" ")
         return what, b"".join(self._wait(f"{key}/{i}", process) for i in range(int(pieces)))
 
@@ -85,10 +88,6 @@ class Membership:
 
 _PIECE = 1 << 20
 """How many bytes a message to the coordination service has: it takes four times as many."""
-
-
-def _key(step: int, process: int) -> str:
-    return f"pullback/{step}/{process}"
 
 
 def exchange(what: str, mine: bytes) -> list[bytes]:
@@ -110,6 +109,26 @@ def exchange(what: str, mine: bytes) -> list[bytes]:
 member: Membership | None = None
 """What this process is a part of, from :func:`initialize` to :func:`shutdown`."""
 _was_member = False
+
+
+def agree(name: str, digest: bytes, of: Sequence[int]) -> None:
+    """Check that processes are about to compile the same program: collectives of different ones end the process.
+
+    It is asked once for each program.
+
+    Args:
+      name: of the program.
+      digest: stands for its text.
+      of: the processes that run it.
+
+    Raises:
+      ProcessMismatchError: they are not (a RuntimeError and AssertionError).
+    """
+    if member is None:
+        raise DistributedError(f"the program {name} is for devices of several processes, and this one left them")
+    if digest not in member.agreed:
+        member.exchange(f"compiling the program {name}, number {digest.hex()[:16]}", b"", of)
+        member.agreed.add(digest)
 
 
 def initialize(
@@ -193,7 +212,7 @@ def _join(
             coordinator.service_port = service.port
         link = Link(*where, process, count, timeout, heartbeat)
         port = service.port if service is not None else link.relay_port
-        group = Group(process, count, port, link.address, timeout, visible, link.result)
+        group = Group(process, count, port, link.address, timeout, visible, link)
         forks.used.append("distributed")
         return link, backend().join(group), coordinator, service
     except BaseException:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.backends.devices import DeviceAssignment, Devices
 from pullback.backends.hlo import _NONE, Aliases, Builder, Function, Module, Value
+from pullback.backends.shardings import NamedSharding
 from pullback.backends.small_loops import ATTRIBUTES, halves, is_small_loop
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, aval_of, infer
@@ -13,7 +15,15 @@ from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, 
 from pullback.core.types import ShapedArray
 
 
-def emit_module(closed: ClosedJaxpr, name: str, platform: str, aliases: Aliases = _NONE) -> tuple[Module, Function]:
+def emit_module(
+    closed: ClosedJaxpr,
+    name: str,
+    platform: str,
+    aliases: Aliases = _NONE,
+    devices: Devices | None = None,
+    in_places: Sequence[Any] = (),
+    out_places: Sequence[Any] = (),
+) -> tuple[Module, Function]:
     """A module whose function ``main`` is the program.
 
     Args:
@@ -21,17 +31,32 @@ def emit_module(closed: ClosedJaxpr, name: str, platform: str, aliases: Aliases 
       name: the name of the module.
       platform: of the device on which it is to run.
       aliases: for some inputs, the result that takes their memory.
+      devices: where it has to run; None if nobody asked.
+      in_places: for each input the sharding over several devices; None where the compiler may decide.
+      out_places: the same for results.
 
     Returns:
-      The module and its main function, whose arguments are the inputs and then the arrays that it captured.
+      The module and its main function, whose arguments are the inputs and then the arrays that it captured. The
+      attribute ``devices`` of the module says where it has to run: its operations may have asked, too.
+
+    Raises:
+      IncompatibleDevicesError: different devices were asked for (a RuntimeError and ValueError).
     """
     module = Module(name, platform, inline)
+    module.devices = devices
+    for place in (*in_places, *out_places):
+        if isinstance(place, NamedSharding):
+            module.mesh(place.mesh)
     hlo = Builder(module)
     outs = _emit_body(hlo, closed)
-    if platform == "cpu" and is_small_loop(hlo.written()):
+    several = isinstance(module.devices, DeviceAssignment)
+    if platform == "cpu" and not several and is_small_loop(hlo.written()):
         hlo = Builder(module)
         outs = _emit_parts(hlo, closed)
-    return module, hlo.finish_main(outs, aliases)
+    if not several:
+        return module, hlo.finish_main(outs, aliases)
+    inputs = in_places or [None] * len(closed.in_avals)
+    return module, hlo.finish_main(outs, aliases, [*inputs, *hlo.captured_shardings()], out_places)
 
 
 def _emit_parts(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:

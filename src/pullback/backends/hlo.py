@@ -18,10 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.devices import Devices, joined
+from pullback.backends.meshes import Mesh
+from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, names_in
 from pullback.backends.storage import stored_dtype
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
-from pullback.core.errors import AllocationError, DtypeError
+from pullback.core.array import ArrayImpl, PlacedArray
+from pullback.core.errors import AllocationError, DtypeError, IncompatibleDevicesError
 from pullback.core.source import Location, line_number
 from pullback.core.types import Shape, ShapedArray
 
@@ -356,12 +359,16 @@ class Builder:
 
     def captured(self, x: ArrayImpl) -> Value:
         """An array that the program captured: written if it is small, an argument of the function if not."""
-        if x.size <= LARGEST_WRITTEN:
+        placed = isinstance(x, PlacedArray)
+        if x.size <= LARGEST_WRITTEN and not placed:
             return self.array(np.asarray(x._value))
         known = self.hoisted.get(id(x))
         if known is None:
             known = self.hoisted[id(x)] = (x, Value(f"%const{len(self.hoisted)}", x.shape, x.dtype))
-            self.elements[known[1]] = x._value
+            if placed:
+                self.module.run_on(x._signature.place.runs_on, "a captured array")
+            else:
+                self.elements[known[1]] = x._value
         return known[1]
 
     def known_integers(self, x: Value) -> np.ndarray[Any, Any] | None:
@@ -470,6 +477,13 @@ class Builder:
         results = [(shape, x.dtype)]
         return self.many("stablehlo.reduce", [x, init], results, f"dimensions = {integers(axes)}", [body])[0]
 
+    def constrained(self, x: Value, sharding: NamedSharding) -> Value:
+        """A value that is spread over the devices of the program by a sharding."""
+        out, source = self.fresh(), x.name
+        shown = self.module.sharding(sharding, x.ndim)
+        self.lines.append(f"{out} = sdy.sharding_constraint {source} {shown} : {x.type}{self.source_loc}")
+        return Value(out, x.shape, x.dtype)
+
     def custom_call(
         self,
         target: str,
@@ -523,6 +537,14 @@ class Builder:
         """The arguments of the function, and after them the arrays that it captured."""
         return [*self.signature, *map(itemgetter(1), self.hoisted.values())]
 
+    def captured_shardings(self) -> list[NamedSharding]:
+        """For each array that the function captured its sharding over the devices of the program."""
+        arrays = [x for x, _ in self.hoisted.values()]
+        for x in arrays:
+            if isinstance(x, PlacedArray) and isinstance(x._signature.place, NamedSharding):
+                self.module.mesh(x._signature.place.mesh)
+        return captured_shardings(arrays, next(iter(self.module.meshes)))
+
     def finish(self, name: str, outs: Sequence[Value]) -> Function:
         """The function, with its results."""
         binders = [f"{v.name}: {v.type}" for v in self.arguments()]
@@ -541,25 +563,43 @@ class Builder:
         function.attributes = f" {{{attributes}}}"
         return function
 
-    def finish_main(self, outs: Sequence[Value], aliases: Aliases = _NONE) -> Function:
+    def finish_main(
+        self,
+        outs: Sequence[Value],
+        aliases: Aliases = _NONE,
+        in_shardings: Sequence[NamedSharding | None] = (),
+        out_shardings: Sequence[NamedSharding | None] = (),
+    ) -> Function:
         """The function that is run, whose arguments and results are as devices store them.
 
         Args:
           outs: its results.
           aliases: for some arguments, the result that takes their memory.
+          in_shardings: how arguments are spread over the devices; None, or none, where the compiler may decide.
+          out_shardings: the same for results.
         """
+        module = self.module
         binders, loads = [], []
-        for i, v in enumerate(self.arguments()):
-            stored, attribute = stored_dtype(v.dtype), ""
-            if i in aliases:
-                attribute = f" {{tf.aliasing_output = {aliases[i]} : i32}}"
+        for i, (v, sharding) in enumerate(itertools.zip_longest(self.arguments(), in_shardings)):
+            stored = stored_dtype(v.dtype)
+            attributes = [] if sharding is None else [module.sharding_attribute(sharding, v.ndim)]
+            if i in aliases and module.meshes:  # the compiler finds a result of the same parts
+                attributes.append("jax.buffer_donor = true")
+            elif i in aliases:
+                attributes.append(f"tf.aliasing_output = {aliases[i]} : i32")
+            attribute = f" {{{', '.join(attributes)}}}" if attributes else ""
             if self._is_as_stored(v.dtype):
                 binders.append(f"{v.name}: {v.type}{attribute}")
                 continue
             kind = tensor_type(v.shape, stored)
             binders.append(f"{v.name}_stored: {kind}{attribute}")
             loads.append(f'{v.name} = "{_to_stored(v.dtype)}"({v.name}_stored) : ({kind}) -> {v.type}')
-        return self._finished("public", "main", binders, list(map(self._stored, outs)), loads)
+        stored_outs = list(map(self._stored, outs))
+        shown = [
+            v.type if sharding is None else f"{v.type} {{{module.sharding_attribute(sharding, v.ndim)}}}"
+            for v, sharding in itertools.zip_longest(stored_outs, out_shardings)
+        ]
+        return self._finished("public", "main", binders, stored_outs, loads, ", ".join(shown))
 
     def _stored(self, x: Value) -> Value:
         """A value in the dtype in which devices store it."""
@@ -574,16 +614,30 @@ class Builder:
         return element_type(dtype) == element_type(stored_dtype(dtype))
 
     def _finished(
-        self, visibility: str, name: str, binders: list[str], outs: Sequence[Value], loads: list[str]
+        self,
+        visibility: str,
+        name: str,
+        binders: list[str],
+        outs: Sequence[Value],
+        loads: list[str],
+        results_shown: str | None = None,
     ) -> Function:
         names, types = self._operands(outs)
-        first = f"func.func {visibility} @{name}({', '.join(binders)}) -> ({types}) {{"
+        shown = types if results_shown is None else results_shown
+        first = f"func.func {visibility} @{name}({', '.join(binders)}) -> ({shown}) {{"
         last = f"func.return {names} : {types}" if outs else "func.return"
         captured = list(map(itemgetter(0), self.hoisted.values()))
         results = list(map(attrgetter("shape", "dtype"), outs))
         function = Function(name, [first, *self.head, *loads, *self.lines, last, "}"], results, captured)
         self.module.functions.append(function)
         return function
+
+
+def captured_shardings(arrays: Sequence[ArrayImpl], mesh: Mesh) -> list[NamedSharding]:
+    """For each captured array its sharding in a program over several devices: its own, or all of it on each device."""
+    places = [x._signature.place if isinstance(x, PlacedArray) else None for x in arrays]
+    whole = NamedSharding(mesh, PartitionSpec())
+    return [place if isinstance(place, NamedSharding) else whole for place in places]
 
 
 LARGEST_WRITTEN = 64
@@ -633,9 +687,13 @@ class Module:
       callbacks: functions of Python that the program calls by their position here.
       platform: of the devices that it is for.
       shared: functions that were made from a jaxpr, by the jaxpr.
+      devices: where the program has to run, as far as somebody asked; None if nobody did.
+      meshes: the meshes whose axes it names, with their names in the program.
     """
 
-    __slots__ = ("callbacks", "functions", "inline", "name", "names", "places", "platform", "shared")
+    __slots__ = (
+        "callbacks", "devices", "functions", "inline", "meshes", "name", "names", "places", "platform", "shared",
+    )  # fmt: skip
 
     def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
         self.name = _identifier(name)
@@ -643,9 +701,70 @@ class Module:
         self.functions: list[Function] = []
         self.callbacks: list[Callable[..., Any]] = []
         self.platform = platform
+        self.devices: Devices | None = None
+        self.meshes: dict[Mesh, str] = {}
         self.shared: dict[Any, Any] = {}
         self.names: set[str] = {"main"}
         self.places: dict[tuple[int, int, str], tuple[int, Location]] = {}
+
+    def run_on(self, devices: Devices, who: str) -> None:
+        """Ask for the devices of the program.
+
+        Args:
+          devices: a device, or those of a mesh.
+          who: what asks for them, for the error.
+
+        Raises:
+          IncompatibleDevicesError: others were asked for (a RuntimeError and ValueError).
+        """
+        if self.devices is None:
+            if devices.platform != self.platform:
+                raise IncompatibleDevicesError(
+                    f"{who} of the program {self.name} is on {devices}, but the program runs on {self.platform!r}: "
+                    "pass the array as an argument, or put it there with device_put"
+                )
+            self.devices = devices
+        else:
+            self.devices = joined(self.devices, devices, f"{who} and other operands of the program {self.name}")
+
+    def mesh(self, mesh: Any) -> str:
+        """The name of a mesh in the program, such as ``@mesh``, which runs on its devices from now on.
+
+        Raises:
+          IncompatibleDevicesError: the program runs on other devices (a RuntimeError and ValueError).
+        """
+        found = self.meshes.get(mesh)
+        if found is None:
+            self.run_on(mesh.assignment, f"the mesh {mesh!r}")
+            found = self.meshes[mesh] = f"@mesh_{len(self.meshes)}" if self.meshes else "@mesh"
+        return found
+
+    def sharding(self, sharding: NamedSharding, ndim: int) -> str:
+        """A sharding of values of a rank in the program, such as ``<@mesh, [{"x"}, {}]>``."""
+        mesh = self.mesh(sharding.mesh)
+        names = dict(zip(sharding.mesh.axis_names, axis_names(sharding.mesh), strict=True))
+        entries = [
+            "{?}" if entry is UNCONSTRAINED else f"{{{', '.join(names[n] for n in names_in(entry))}}}"
+            for entry in sharding.spec.partitions
+        ]
+        entries += ["{}"] * (ndim - len(entries))
+        return f"<{mesh}, [{', '.join(entries)}]>"
+
+    def sharding_attribute(self, sharding: NamedSharding, ndim: int) -> str:
+        """A sharding as an attribute of an argument or a result."""
+        return f"sdy.sharding = #sdy.sharding{self.sharding(sharding, ndim)}"
+
+    def _head(self) -> list[str]:
+        """The lines before the functions."""
+        if not self.meshes:
+            return [f"module @{self.name} {{"]
+        count = next(iter(self.meshes)).size
+        attributes = f"mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32"
+        lines = [f"module @{self.name} attributes {{{attributes}}} {{"]
+        for mesh, name in self.meshes.items():
+            axes = ", ".join(f"{n}={size}" for n, size in zip(axis_names(mesh), mesh.axis_sizes, strict=True))
+            lines.append(f"sdy.mesh {name} = <[{axes}]>")
+        return lines
 
     def unique(self, name: str) -> str:
         """A name for a function that no other of the module has."""
@@ -675,7 +794,7 @@ class Module:
           locations: whether to tell the name, scope and line of each operation in the user's program.
           scopes: whether to tell the named scope of each operation that is in one, and nothing else.
         """
-        parts = [f"module @{self.name} {{"]
+        parts = self._head()
         for f in reversed(self.functions):  # main, which is finished last, comes first
             parts += f.lines
         parts.append("}\n")
@@ -688,6 +807,12 @@ class Module:
             file, line = _escape(location[0].co_filename), line_number(location)
             legend.append(f'#loc{number} = loc("{_escape(label)}"("{file}":{line}:0))\n')
         return text + "".join(legend)
+
+
+@lru_cache(maxsize=64)
+def axis_names(mesh: Mesh) -> tuple[str, ...]:
+    """The names of the axes of a mesh in programs, in quotes; a name that is no string is numbered."""
+    return tuple(f'"{_escape(n if isinstance(n, str) else f"{n!r} ({i})")}"' for i, n in enumerate(mesh.axis_names))
 
 
 _PLACE = r"(?m) loc\(#loc(\d+)\)$"

@@ -358,8 +358,8 @@ class Link(_End):
         """Wait until all processes are there."""
         while True:
             try:
-                left = max(0.1, deadline - time.monotonic()) + 5  # process 0 says who is missing, if it can
-                message = await _received(reader, left)
+                left = deadline + 5 - time.monotonic()  # process 0 says who is missing, if it waits as long
+                message = await _received(reader, left) if left > 0 else {"missing": []}
             except TimeoutError:
                 message = {"missing": []}
             except ValueError:
@@ -464,13 +464,15 @@ class Link(_End):
         """The error that says which processes are gone."""
         return ProcessLostError(what, self.gone)
 
-    def until(
-        self, ready: Callable[[], bool], what: str, of: Collection[int] | None = None, grace: float = GRACE
-    ) -> None:
-        """Wait for what processes do together.
+    def result(
+        self, work: Callable[[], T], what: str, of: Collection[int] | None = None, grace: float = SHORT_GRACE
+    ) -> T:
+        """The result of a call that waits for other processes, in C++, where nothing can interrupt it.
+
+        It is made on another thread, which is left behind if a process is gone.
 
         Args:
-          ready: whether it is done; cheap.
+          work: makes the call.
           what: names it in an error.
           of: the processes that take part; None for all.
           grace: for how many seconds to wait when one of them is gone: it may have done its part before.
@@ -478,32 +480,22 @@ class Link(_End):
         Raises:
           ProcessLostError: a process is gone (a RuntimeError).
         """
-        begin = time.monotonic()
-        pause = 1e-5
-        while not ready():
-            since = [t for i, t in list(self._since.items()) if of is None or i in of]
-            if since and time.monotonic() > max(begin, min(since)) + grace and not ready():
-                raise self.lost(what)
-            time.sleep(pause)
-            pause = min(2 * pause, 0.005)
-
-    def result(
-        self, work: Callable[[], T], what: str, of: Collection[int] | None = None, grace: float = SHORT_GRACE
-    ) -> T:
-        """The result of a call that waits for other processes, in C++, where nothing can interrupt it.
-
-        It is made on another thread, which is left behind if a process is gone. See :meth:`until`.
-        """
         outcome: list[tuple[T | None, BaseException | None]] = []
+        done = threading.Event()
 
         def run() -> None:
             try:
                 outcome.append((work(), None))
             except BaseException as error:
                 outcome.append((None, error))
+            done.set()
 
         threading.Thread(target=run, name=f"pullback-{what}", daemon=True).start()
-        self.until(lambda: bool(outcome), what, of, grace)
+        begin = time.monotonic()
+        while not done.wait(0.05):
+            since = [t for i, t in list(self._since.items()) if of is None or i in of]
+            if since and time.monotonic() > max(begin, min(since)) + grace and not done.is_set():
+                raise self.lost(what)
         value, error = outcome.pop()
         if error is not None:
             raise error

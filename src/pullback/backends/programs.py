@@ -12,16 +12,17 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.backends import forks, options, small_loops
+from pullback.backends import distributed, forks, options, small_loops, spread
 from pullback.backends.backend import Executable, backend
-from pullback.backends.buffers import buffers_on, from_buffer, resident
-from pullback.backends.devices import Device
+from pullback.backends.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
+from pullback.backends.devices import Device, Devices
 from pullback.backends.emit import emit_module
-from pullback.backends.hlo import _NONE, Aliases, Module
-from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature
+from pullback.backends.hlo import _NONE, Aliases, Module, captured_shardings
+from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, divides, sharding_of_tiles
+from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature, signature_of
 from pullback.core.config import config
 from pullback.core.errors import CompilationError
-from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.locks import renewed
 
 logger = logging.getLogger("pullback")
@@ -31,25 +32,77 @@ logger = logging.getLogger("pullback")
 
 
 class Lowered:
-    """A program as StableHLO text, for a device.
+    """A program as StableHLO text, for a device or for those of a mesh.
+
+    Args:
+      closed: the program.
+      name: its name.
+      device: where it is to run, a device or the devices of a mesh.
+      aliases: for some inputs, the result that takes their memory.
+      asked_for: whether somebody asked for the device: otherwise operations of the program that name a mesh, and
+        arrays that it captured, may choose another.
+      in_places: for each input its place, a device or a sharding; None where the compiler may decide. No places at
+        all if nobody asked for any.
+      out_places: the same for results.
 
     Attributes:
       module: the text, and what it refers to.
       captured: the arrays that it takes after its inputs.
+      device: where it runs.
+      asked_for: whether somebody asked for that, so that results stay there.
+      in_shardings, out_shardings: those of the places that are shardings over several devices.
+
+    Raises:
+      IncompatibleDevicesError: its operands and operations are on different devices (a RuntimeError and ValueError).
     """
 
-    __slots__ = ("captured", "closed", "device", "module")
+    __slots__ = (
+        "aliases", "asked_for", "captured", "closed", "device", "in_shardings", "module", "name", "out_shardings",
+    )  # fmt: skip
 
-    def __init__(self, closed: ClosedJaxpr, name: str, device: Device, aliases: Aliases = _NONE) -> None:
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        name: str,
+        device: Devices,
+        aliases: Aliases = _NONE,
+        *,
+        asked_for: bool = True,
+        in_places: Sequence[Any] = (),
+        out_places: Sequence[Any] = (),
+    ) -> None:
         self.closed = closed
-        self.device = device
-        module, main = emit_module(closed, name, device.platform, aliases)
+        self.name = name
+        self.aliases = aliases
+        self.in_shardings = _shardings(in_places)
+        self.out_shardings = _shardings(out_places)
+        asked = device if asked_for else None
+        module, main = emit_module(closed, name, device.platform, aliases, asked, self.in_shardings, self.out_shardings)
+        self.device: Any = module.devices or device
+        self.asked_for = module.devices is not None
         self.module: Module = module
         self.captured = main.captured
 
     def compile(self, overrides: Sequence[tuple[str, Any]] = ()) -> Program:
         """The program, ready to run; compiled unless an equal one is at hand, in memory or on disk."""
-        return Program(self, _executable(self, overrides))
+        if isinstance(self.device, Device):
+            return Program(self, _executable(self, overrides))
+        executable = _executable(self, overrides)
+        if None in (*executable.in_shardings, *executable.out_shardings):  # the compiler has divided an axis of a mesh
+            whole = NamedSharding(next(iter(self.module.meshes)), PartitionSpec())
+            again = Lowered(
+                self.closed, self.name, self.device, self.aliases,
+                in_places=[s or whole for s in executable.in_shardings[: len(self.closed.in_avals)]],
+                out_places=[s or whole for s in executable.out_shardings],
+            )  # fmt: skip
+            return Program(again, _executable(again, overrides))
+        return Program(self, executable)
+
+
+def _shardings(places: Sequence[Any]) -> list[NamedSharding | None]:
+    """Those of some places that are shardings over several devices; none at all if none is."""
+    found = [place if isinstance(place, NamedSharding) else None for place in places]
+    return found if any(found) else []
 
 
 class Program:
@@ -60,31 +113,72 @@ class Program:
       run: ``run(buffers)`` starts it on the buffers of its inputs and of what it captured.
       captured: the arrays that it captured, on its device. Their buffers are looked up in each call: one that was
         deleted or donated meanwhile raises ``DeletedArrayError``.
+      in_shardings: over several devices, how each input is spread; None on one device.
       out_signatures: the signatures of its results, where nobody asked for the device.
     """
 
-    __slots__ = ("captured", "device", "executable", "lowered", "out_signatures", "run")
+    __slots__ = ("captured", "device", "executable", "in_shardings", "lowered", "out_signatures", "run")
 
     def __init__(self, lowered: Lowered, executable: Executable) -> None:
         self.lowered = lowered
         self.executable = executable
         self.device = executable.device
         self.run = executable.run
-        self.captured = [resident(x, self.device) for x in lowered.captured] if lowered.captured else []
         avals = lowered.closed.out_avals
+        several = not isinstance(self.device, Device)
+        count = len(lowered.closed.in_avals)
+        self.in_shardings = executable.in_shardings[:count] if several else None
+        if lowered.captured:
+            places = executable.in_shardings[count:] if several else [self.device] * len(lowered.captured)
+            self.captured = [resident(x, place) for x, place in zip(lowered.captured, places, strict=True)]
+        else:
+            self.captured = []
         self.out_signatures = [signature(a.shape, a.dtype, bool(a.weak_type)) for a in avals]
+        if lowered.asked_for and (several or not self.device.is_host):
+            self.out_signatures = self.signatures()
+
+    def buffers(self, args: Sequence[ArrayImpl]) -> list[Any]:
+        """The buffers of some arrays for its inputs, and of what it captured."""
+        if self.in_shardings is None:
+            return buffers_on(self.device, args, self.captured)
+        return [*map(buffer_at, args, self.in_shardings), *map(buffers_of, self.captured)]
 
     def __call__(self, args: Sequence[ArrayImpl], stay: bool = False) -> list[DeviceArray]:
         """The results for some arrays, which stay on the device of the program if ``stay``: somebody asked for it."""
         forks.check(f"running the compiled program {self.lowered.module.name}")
-        outs = self.run(buffers_on(self.device, args, self.captured))
+        outs = self.run(self.buffers(args))
         return list(map(from_buffer, outs, self.signatures() if stay else self.out_signatures))
 
     def signatures(self) -> list[Signature]:
         """The signatures of its results where somebody asked for its device, so that they stay there."""
         avals = [k.aval for k in self.out_signatures]
-        return [signature(a.shape, a.dtype, a.weak_type, self.device) for a in avals]
+        places = [self.device] * len(avals) if self.in_shardings is None else self.executable.out_shardings
+        return [signature(a.shape, a.dtype, a.weak_type, p) for a, p in zip(avals, places, strict=True)]
 
+
+_reshardings: dict[Any, Program] = {}
+MOST_RESHARDINGS = 256
+"""How many programs that only move parts are kept; the oldest is dropped for a new one."""
+
+
+def _resharded(x: ArrayImpl, sharding: NamedSharding) -> Any:
+    """The elements of an array by another sharding over the same devices: what a program returns that does nothing."""
+    kind = signature_of(x)
+    key = (kind, sharding)
+    program = _reshardings.get(key)
+    if program is None:
+        aval = kind.aval
+        var = Var(aval)
+        closed = ClosedJaxpr(Jaxpr([], [var], [], [var]))
+        lowered = Lowered(closed, "reshard", sharding.assignment, in_places=[kind.place], out_places=[sharding])
+        program = lowered.compile()
+        while len(_reshardings) >= MOST_RESHARDINGS:
+            _reshardings.pop(next(iter(_reshardings), None), None)
+        _reshardings[key] = program
+    return program.run(program.buffers([x]))[0]
+
+
+spread.reshard = _resharded
 
 _executables: weakref.WeakValueDictionary[Any, Executable] = weakref.WeakValueDictionary()
 _compiling = threading.RLock()  # a signal handler of the user's, which may compile, runs while it is held
@@ -99,9 +193,14 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
     text = lowered.module.text(scopes=True)  # which profiles show, so that programs with others are others
     chosen = options.chosen(device.platform, text, overrides)
     out_avals = lowered.closed.out_avals
+    shardings = None if isinstance(device, Device) else _Shardings(lowered)
     if lowered.module.callbacks:
-        return backend().executable(_compile(lowered, chosen), device, out_avals, calls_python=True)
-    key = (hashlib.sha256(text.encode()).digest(), tuple(chosen), device)
+        return backend().executable(_compile(lowered, chosen), device, out_avals, True, shardings)
+    digest = hashlib.sha256(text.encode()).digest()
+    if not (isinstance(device, Device) or device.is_local):
+        of = sorted({d.process_index for d in device.devices})
+        distributed.agree(lowered.module.name, hashlib.sha256(digest + repr(device.id).encode()).digest(), of)
+    key = (digest, tuple(chosen), device, tuple(lowered.module.meshes))
     found = _executables.get(key)
     if found is not None:
         return found
@@ -110,11 +209,49 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
         if found is None:
             start = time.perf_counter()
             loaded, where = disk_cache.load_or_compile(text, device, chosen, lambda: _compile(lowered, chosen))
-            found = _executables[key] = backend().executable(loaded, device, out_avals)
+            found = _executables[key] = backend().executable(loaded, device, out_avals, False, shardings)
             if config.log_compiles:
                 took = time.perf_counter() - start
                 logger.warning("%s %s in %.3f s", where, lowered.module.name, took)
     return found
+
+
+class _Shardings:
+    """Finds out how inputs and results of a program over several devices are spread.
+
+    Args:
+      lowered: the program.
+    """
+
+    def __init__(self, lowered: Lowered) -> None:
+        self.mesh = next(iter(lowered.module.meshes))
+        avals = lowered.closed.in_avals
+        self.in_shapes = [a.shape for a in avals] + [x.shape for x in lowered.captured]
+        self.out_shapes = [a.shape for a in lowered.closed.out_avals]
+        inputs = lowered.in_shardings or [None] * len(avals)
+        self.asked_in = [*inputs, *captured_shardings(lowered.captured, self.mesh)]
+        self.asked_out = lowered.out_shardings or [None] * len(self.out_shapes)
+
+    def found(self, tilings: Any) -> tuple[list[Any], list[Any]]:
+        """The shardings of inputs and of results; None for one that no specification says.
+
+        Args:
+          tilings: those of inputs and of results, as the backend has them: for each None if every device has all of
+            it, or the numbers of parts, and of the part of each device, along each axis.
+        """
+        given = (self.asked_in, self.in_shapes), (self.asked_out, self.out_shapes)
+        return tuple(  # type: ignore[return-value]
+            [self._one(*each) for each in zip(asked, shapes, tiles or [None] * len(shapes), strict=True)]
+            for (asked, shapes), tiles in zip(given, tilings, strict=True)
+        )
+
+    def _one(self, asked: NamedSharding | None, shape: Any, tiling: Any) -> NamedSharding | None:
+        if asked is not None and UNCONSTRAINED not in asked.spec.partitions:
+            return asked
+        if tiling is None:
+            return NamedSharding(self.mesh, PartitionSpec())
+        found = sharding_of_tiles(self.mesh, *tiling)
+        return found if found is None or divides(found, shape) else None
 
 
 def _compile(lowered: Lowered, overrides: Sequence[tuple[str, Any]], whole: bool = True) -> Any:

@@ -2,7 +2,8 @@
 
 An ``ArrayImpl`` holds them on the host, on a device, or on both. One whose elements are only on a device is of the
 class ``DeviceArray``, with the same slots: when its host value is first asked for it is fetched, and the array becomes
-a plain ``ArrayImpl``. So the eager paths, which know only plain ones, pay nothing for it.
+a plain ``ArrayImpl``. So the eager paths, which know only plain ones, pay nothing for it. One that was put on another
+device than the host's, or is spread over several, is a ``PlacedArray``, and stays one: operations on it run there.
 """
 
 from __future__ import annotations
@@ -99,17 +100,19 @@ class Signature:
 
     Attributes:
       aval: the type.
-      device: the device that the array was put on by request, or None.
+      place: the device that the array was put on by request, or the sharding over several; None if nobody asked.
+      array_class: the class of arrays on a device of this signature.
     """
 
-    __slots__ = ("__weakref__", "aval", "device")
+    __slots__ = ("__weakref__", "array_class", "aval", "place")
 
-    def __init__(self, aval: ShapedArray, device: Any) -> None:
+    def __init__(self, aval: ShapedArray, place: Any) -> None:
         self.aval = aval
-        self.device = device
+        self.place = place
+        self.array_class = DeviceArray if place is None or place.is_host else PlacedArray
 
     def __repr__(self) -> str:
-        return f"{self.aval!r}{f' on {self.device}' if self.device else ''}"
+        return f"{self.aval!r}{f' on {self.place}' if self.place else ''}"
 
 
 _signatures: weakref.WeakValueDictionary[Any, Signature] = weakref.WeakValueDictionary()
@@ -118,16 +121,16 @@ _signatures_lock = threading.Lock()
 renewed(globals(), "_signatures_lock", threading.Lock)
 
 
-def signature(shape: tuple[int, ...], dtype: np.dtype[Any], weak_type: bool, device: Any = None) -> Signature:
+def signature(shape: tuple[int, ...], dtype: np.dtype[Any], weak_type: bool, place: Any = None) -> Signature:
     """The one signature for a type and a place: equal ones are the same object."""
-    key = (shape, dtype, weak_type, device)
+    key = (shape, dtype, weak_type, place)
     reference = _known_signatures.get(key)
     found = None if reference is None else reference()
     if found is None:
         with _signatures_lock:
             found = _signatures.get(key)
             if found is None:
-                found = _signatures[key] = Signature(ShapedArray(shape, dtype, weak_type), device)
+                found = _signatures[key] = Signature(ShapedArray(shape, dtype, weak_type), place)
     return found
 
 
@@ -248,12 +251,47 @@ class DeviceArray(ArrayImpl):
         return value
 
 
+class PlacedArray(DeviceArray):
+    """An array that was put on another device than the host's, or is spread over several.
+
+    Operations on it run there. Its elements come to the host when Python looks at them, and are kept then, but the
+    array stays what it is.
+    """
+
+    __slots__ = ()
+
+    @property
+    def _value(self) -> Any:
+        try:
+            return _load_value(self)
+        except AttributeError:
+            kind = self._signature
+            value = gather(self._buffer, kind)
+            if value.ndim == 0:
+                value = value[()]
+            _store_value(self, value)
+            return value
+
+    def forget_value(self) -> None:
+        """Let go of the elements on the host."""
+        with suppress(AttributeError):
+            _delete_value(self)
+
+
+def gather(buffer: Any, kind: Signature) -> Any:
+    """The elements of a buffer of any place; the backend that makes buffers puts its own here."""
+    raise NotImplementedError
+
+
 def fetch(buffer: Any, dtype: np.dtype[Any]) -> Any:
     """The elements of a buffer that holds an array of a dtype; the backend that makes buffers puts its own here."""
     raise NotImplementedError
 
 
 _store_value = vars(ArrayImpl)["_value"].__set__
+_load_value = vars(ArrayImpl)["_value"].__get__
+_delete_value = vars(ArrayImpl)["_value"].__delete__
+_delete_buffer = vars(ArrayImpl)["_buffer"].__delete__
 _store_weak_type = vars(ArrayImpl)["weak_type"].__set__
 
 
@@ -285,13 +323,13 @@ def signature_of(x: ArrayImpl) -> Signature:
 def delete(x: ArrayImpl) -> None:
     """Give up the memory of an array; any use of its elements is an error from now on."""
     signature_of(x)
-    for name in ("_value", "_buffer"):
+    for forget in (_delete_value, _delete_buffer):
         with suppress(AttributeError):
-            delattr(x, name)
+            forget(x)
     x.__class__ = DeletedArray
 
 
-tree.register_leaf_type(ArrayImpl, DeviceArray, DeletedArray)
+tree.register_leaf_type(ArrayImpl, DeviceArray, PlacedArray, DeletedArray)
 
 
 def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> ArrayImpl:
@@ -320,7 +358,7 @@ def fresh(x: ArrayImpl) -> ArrayImpl:
         if buffer is not None:
             out._buffer = shared(buffer)
         return out
-    device_array = _new(DeviceArray)
+    device_array = _new(type(x))
     device_array._buffer = shared(x._buffer)
     device_array._signature = x._signature
     return device_array

@@ -15,10 +15,10 @@ from pullback.core.trace import state
 from pullback.core.types import MappedAxis
 
 
-def new_axis(name: Any, size: int, mapped_by: str) -> MappedAxis:
+def new_axis(name: Any, size: int, mapped_by: str, spmd_name: Any = None) -> MappedAxis:
     """An axis that is about to be mapped; one of the same name in scope is hidden by it."""
     outer = None if name is None else state.axes.get(name)
-    return MappedAxis(name, size, mapped_by, False, 0 if outer is None else outer.level + 1)
+    return MappedAxis(name, size, mapped_by, False, 0 if outer is None else outer.level + 1, spmd_name)
 
 
 def axis_in_scope(name: Any) -> MappedAxis:

@@ -18,7 +18,7 @@ from pullback.core.errors import ArgumentError, UnsupportedArgumentError
 
 _MEANING = (
     "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device",
-    "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision",
+    "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision", "context_mesh",
 )  # fmt: skip
 """The switches on which it depends what a compiled program does."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
@@ -72,6 +72,7 @@ class Config(threading.local):
 
     Attributes:
       trace_context: stands for the values of those switches on which it depends what a program does.
+      context_mesh: the mesh that this thread has set, by ``set_mesh`` for example.
     """
 
     enable_x64: bool = False
@@ -101,6 +102,7 @@ class Config(threading.local):
     compilation_cache_dir: str | None = None
     compilation_cache_max_size: int = 1 << 30
     trace_context: TraceContext
+    context_mesh = None
 
     def update(self, name: str, value: Any) -> None:
         """Set a switch for the whole process, in every thread that has not overridden it.
@@ -135,12 +137,31 @@ class Config(threading.local):
         return {name: getattr(self, name) for name in _DEFAULTS}
 
 
+_checks: dict[str, Callable[[Any], None]] = {}
+
+
+def check_value(name: str, check: Callable[[Any], None]) -> None:
+    """Have a function called with each value that a switch is to have, which may refuse it."""
+    _checks[name] = check
+
+
+def exchange(name: str, value: Any) -> Any:
+    """Set a switch on which programs depend for this thread; returns what it was."""
+    local = vars(config)
+    before = getattr(config, name)
+    local[name] = value
+    local["trace_context"] = _trace_context({**vars(Config), **local})
+    return before
+
+
 def _checked(name: str, value: Any = None) -> str:
     key = name.removeprefix("jax_")
     if key not in _DEFAULTS:
         raise AttributeError(f"pullback has no configuration switch {name!r}; there are: {', '.join(_DEFAULTS)}")
     if value is not None and key in _CHOICES and value not in _CHOICES[key]:
         raise ArgumentError(f"{name} must be one of {_CHOICES[key]}, got {value!r}")
+    if value is not None and key in _checks:
+        _checks[key](value)
     if key == "debug_key_reuse" and value:
         raise UnsupportedArgumentError(
             "debug_key_reuse is not there yet: random keys that are used twice are not found. Leave the switch off, "

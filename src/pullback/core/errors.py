@@ -30,6 +30,11 @@ PullbackError
 ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
 ├── UnsupportedArgumentError (NotImplementedError)   an option of NumPy's that makes no sense here, such as out=
 ├── BackendError (RuntimeError)              no such platform or device, or no compiler
+│   └── IncompatibleDevicesError (ValueError)   operands on different devices, or on meshes of different devices
+├── MeshError (TypeError, ValueError)        a mesh that there cannot be: too large, or with wrong names
+├── MeshContextError (RuntimeError, ValueError)   a specification without a mesh, where none was set
+├── ShardingError (TypeError, ValueError)    a sharding that does not fit its mesh or its array
+│   └── IndivisibleError                     an axis of an array that a mesh does not divide evenly
 ├── CompilationError (RuntimeError)          a program that the compiler refuses
 ├── ExecutionError (RuntimeError)            a compiled program that failed while it ran
 ├── DistributedError (RuntimeError)          processes that cannot compute together
@@ -181,6 +186,26 @@ class UnsupportedArgumentError(PullbackError, NotImplementedError):
 
 class BackendError(PullbackError, RuntimeError):
     """A platform or device that is not there, or a compiler that is not installed."""
+
+
+class IncompatibleDevicesError(BackendError, ValueError):
+    """The operands of an operation are on different devices, or on meshes of different devices."""
+
+
+class MeshError(PullbackError, TypeError, ValueError):
+    """A mesh that there cannot be: too large for the devices, or with wrong names or sizes."""
+
+
+class MeshContextError(PullbackError, RuntimeError, ValueError):
+    """A specification without a mesh was used where no mesh was set."""
+
+
+class ShardingError(PullbackError, TypeError, ValueError):
+    """A sharding that does not fit its mesh, or the array that it is for."""
+
+
+class IndivisibleError(ShardingError):
+    """An axis of an array that the axes of a mesh do not divide evenly."""
 
 
 class CompilationError(PullbackError, RuntimeError):

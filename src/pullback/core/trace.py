@@ -17,6 +17,7 @@ from pullback.core.array import (
     Array,
     ArrayImpl,
     DeviceArray,
+    PlacedArray,
     as_array,
     number_dtype,
     resolve_weak_scalars,
@@ -506,6 +507,7 @@ class EvalTrace(Trace):
     Attributes:
       looks: whether it looks at what comes out.
       without_host_rule: evaluates what NumPy does not; set by the floor that compiles.
+      elsewhere: evaluates what has operands on other devices; set by the same.
     """
 
     __slots__ = ()
@@ -514,6 +516,7 @@ class EvalTrace(Trace):
     looks = False
 
     without_host_rule: Rule
+    elsewhere: Rule
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         rule = primitive.host_rule
@@ -532,17 +535,23 @@ class EvalTrace(Trace):
                     weak = x.weak_type and primitive.keeps_weak_type
                 else:
                     values, weak = host_operands(primitive, args)
+                    if values is None:
+                        return self.elsewhere(primitive, args, params)
             elif type(x) in SCALARS and type(y) is ArrayImpl and y._value.dtype.kind != "V":
                 values = (x, y._value)
                 weak = y.weak_type and primitive.keeps_weak_type
             else:
                 values, weak = host_operands(primitive, args)
+                if values is None:
+                    return self.elsewhere(primitive, args, params)
         elif len(args) == 1 and type(args[0]) is ArrayImpl:
             (x,) = args
             values = (x._value,)
             weak = primitive.keeps_weak_type and x.weak_type
         else:
             values, weak = host_operands(primitive, args)
+            if values is None:
+                return self.elsewhere(primitive, args, params)
         try:
             out = state.silently(rule, *values, **params)
         except Exception as error:
@@ -587,8 +596,11 @@ NUMPY_REFUSES = (TypeError, ValueError, OverflowError, MemoryError, RuntimeError
 fit, a number or a result that is too large, and a context that cannot be entered again, within a rule."""
 
 
-def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any], bool | None]:
-    """The NumPy values of some operands, and whether the result is weakly typed: booleans have no say in it."""
+def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any] | None, bool | None]:
+    """The NumPy values of some operands, and whether the result is weakly typed: booleans have no say in it.
+
+    None for values of which one is on other devices than the host's.
+    """
     values: list[Any] = []
     weak = primitive.keeps_weak_type
     scalars = False
@@ -601,6 +613,8 @@ def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any
         elif kind in SCALARS:
             values.append(x)
             scalars = True
+        elif kind is PlacedArray:
+            return None, None
         else:
             if isinstance(x, Tracer):
                 raise leaked(x)

@@ -89,6 +89,7 @@ class MappedAxis(NamedTuple):
       mapped_by: what maps it, for error messages.
       reduced: whether reverse mode sums cotangents over it, of values that do not vary along it.
       level: how many axes of the same name are in scope outside of it.
+      spmd_name: the axis of a mesh, or axes, that it is to be divided among in constraints within.
     """
 
     name: Any
@@ -96,6 +97,7 @@ class MappedAxis(NamedTuple):
     mapped_by: str = "vmap"
     reduced: bool = False
     level: int = 0
+    spmd_name: Any = None
 
     @property
     def key(self) -> Any:

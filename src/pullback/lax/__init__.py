@@ -146,6 +146,7 @@ from pullback.primitives.slicing import concatenate_p, iota_p, pad_p, rev_p, sli
 from pullback.primitives.sorting import sort_p, top_k_p
 from pullback.primitives.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier
+from pullback.transforms.programs.placement import with_sharding_constraint
 
 globals().update(FUNCTIONS)
 globals().update({f"{primitive.name}_p": primitive for primitive in PUBLIC})

@@ -8,21 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.devices import Device, SingleDeviceSharding
+from pullback.backends.shardings import Sharding
 from pullback.core import dtypes
 from pullback.core.array import (
     Array,
     ArrayImpl,
     DeletedArray,
     DeviceArray,
+    PlacedArray,
     delete,
     host_value,
     read_only,
     signature_of,
 )
-from pullback.core.errors import ConcretizationTypeError
+from pullback.core.errors import ConcretizationTypeError, IndexingError
 from pullback.numpy import operators
-from pullback.transforms.programs import transfer
+from pullback.transforms.programs import sharded_arrays, transfer
 
 __all__: list[str] = []
 
@@ -184,7 +185,7 @@ class Methods:
 
     def is_ready(self) -> bool:
         """Whether the array is computed."""
-        return type(self) is not DeviceArray or self._buffer.is_ready()  # type: ignore[attr-defined]
+        return not isinstance(self, DeviceArray) or self._buffer.is_ready()
 
     def is_deleted(self) -> bool:
         """Whether the memory of the array was given up, by ``delete`` or because it was donated."""
@@ -200,37 +201,60 @@ class Methods:
         return transfer.device_put(self, device)
 
     def addressable_data(self, index: int) -> Any:
-        """The part of the array on a device of this process: all of it."""
-        return self
+        """The part of the array on the device of this process with a number among those that hold the array."""
+        shards = self.addressable_shards
+        try:
+            return shards[index].data
+        except IndexError:
+            raise IndexingError(
+                f"addressable_data: this process has {len(shards)} parts of the array, got index {index!r}"
+            ) from None
 
     @property
-    def device(self) -> Device:
-        """Where the elements are."""
+    def addressable_shards(self) -> list[Any]:
+        """The parts of the array on the devices of this process, with ``data``, ``index`` and ``device``."""
+        return sharded_arrays.addressable_shards(_known_array(self, "addressable_shards"))
+
+    @property
+    def global_shards(self) -> list[Any]:
+        """The parts of the array on all devices; those of other processes have no data."""
+        return sharded_arrays.global_shards(_known_array(self, "global_shards"))
+
+    @property
+    def device(self) -> Any:
+        """Where the elements are: the device, or the sharding if they are on several."""
         return transfer.device_of(self)
 
-    def devices(self) -> set[Device]:
+    def devices(self) -> set[Any]:
         """The devices that hold the elements."""
-        return {transfer.device_of(self)}
+        return self.sharding.device_set
 
     @property
-    def sharding(self) -> SingleDeviceSharding:
-        """How the elements are spread over devices: they are all on one."""
-        return SingleDeviceSharding(transfer.device_of(self))
+    def sharding(self) -> Sharding:
+        """How the elements are spread over devices."""
+        return sharded_arrays.sharding_of(self)
 
     @property
     def committed(self) -> bool:
         """Whether the array was put on its device by request, so that programs on it run there."""
-        return isinstance(self, ArrayImpl) and signature_of(self).device is not None
+        return isinstance(self, ArrayImpl) and signature_of(self).place is not None
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether this process holds all elements."""
-        return True
+        """Whether all devices that hold elements belong to this process."""
+        return self.sharding.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
         """Whether every device holds all elements."""
-        return True
+        return self.sharding.is_fully_replicated
+
+
+def _known_array(x: Any, what: str) -> ArrayImpl:
+    """An array whose parts Python may look at."""
+    while not isinstance(x, ArrayImpl):
+        x = x._known(ConcretizationTypeError, what, "Ask for them outside of the transformed function.")
+    return x
 
 
 def _concrete(x: Any, what: str) -> np.ndarray[Any, Any]:
@@ -284,9 +308,13 @@ class ConcreteMethods:
         return format(str(self), spec) if not spec else format(self._value, spec)
 
     def __str__(self) -> str:
+        if isinstance(self, PlacedArray) and not (self.is_fully_addressable or self.is_fully_replicated):  # type: ignore
+            return repr(self)
         return repr(self) if self._value.dtype == dtypes.key_dtype else str(self._value)
 
     def __repr__(self) -> str:
+        if isinstance(self, PlacedArray) and not (self.is_fully_addressable or self.is_fully_replicated):  # type: ignore
+            return f"Array(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}, sharding={self.sharding})"  # type: ignore
         value = np.asarray(self._value)
         if value.dtype == dtypes.key_dtype:
             return f"Array({value.shape}, dtype=key<fry>) overlaying:\n{value['fry']}"

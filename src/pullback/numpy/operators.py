@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.array import SCALARS, Array, ArrayImpl
+from pullback.core.array import SCALARS, Array, ArrayImpl, PlacedArray
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
 from pullback.core.trace import NUMPY_REFUSES, recorders, state
@@ -280,11 +280,14 @@ def attach() -> None:
         if compute is not None:
             setattr(ArrayImpl, slot, _eager(slot, compute, general))
             setattr(ArrayImpl, reflected, _eager_reflected(reflected, compute, swapped))
+            setattr(PlacedArray, slot, general)
+            setattr(PlacedArray, reflected, swapped)
     for name, symbol, function, compute in _COMPARISONS:
         slot = f"__{name}__"
         general = _deferring(slot, symbol, function)
         setattr(Array, slot, general)
         setattr(ArrayImpl, slot, _eager_comparison(slot, compute, general))
+        setattr(PlacedArray, slot, general)
     array: Any = Array
     concrete: Any = ArrayImpl
     array.__hash__ = None
@@ -292,6 +295,11 @@ def attach() -> None:
     concrete.__pow__ = _eager_power(array.__pow__)
     concrete.__matmul__ = _eager_matmul(array.__matmul__)
     concrete.__neg__ = _eager_neg(ufuncs.negative)
+    placed: Any = PlacedArray
+    placed.__hash__ = None
+    placed.__pow__ = array.__pow__
+    placed.__matmul__ = array.__matmul__
+    placed.__neg__ = _named(lambda self: ufuncs.negative(self), "__neg__")
     array.__neg__ = _named(lambda self: ufuncs.negative(self), "__neg__")
     array.__pos__ = _named(lambda self: ufuncs.positive(self), "__pos__")
     array.__abs__ = _named(lambda self: ufuncs.absolute(self), "__abs__")

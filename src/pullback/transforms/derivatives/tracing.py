@@ -32,14 +32,16 @@ class ShapeDtypeStruct:
       shape: the size of each axis.
       dtype: the type of an element.
       weak_type: whether the type gives way to that of other operands.
+      sharding: how the array is spread over devices, for programs that are lowered for it.
 
     >>> ShapeDtypeStruct((2, 3), "float32").size
     6
     """
 
-    __slots__ = ("dtype", "shape", "weak_type")
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
-    def __init__(self, shape: Sequence[int], dtype: Any, *, weak_type: bool = False) -> None:
+    def __init__(self, shape: Sequence[int], dtype: Any, *, weak_type: bool = False, sharding: Any = None) -> None:
+        self.sharding = sharding
         self.shape: Shape = tuple(shape)
         self.dtype = dtypes.canonicalize_dtype(dtype)
         self.weak_type = weak_type
@@ -58,7 +60,7 @@ class ShapeDtypeStruct:
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same with ``shape``, ``dtype`` or ``weak_type`` replaced.
+        """The same with ``shape``, ``dtype``, ``weak_type`` or ``sharding`` replaced.
 
         >>> ShapeDtypeStruct((2,), "float32").update(shape=(3,))
         ShapeDtypeStruct(shape=(3,), dtype=float32)
@@ -94,7 +96,8 @@ class ShapeDtypeStruct:
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}{weak})"
+        where = "" if self.sharding is None else f", sharding={self.sharding!r}"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}{weak}{where})"
 
 
 def make_jaxpr(

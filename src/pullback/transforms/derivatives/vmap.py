@@ -45,7 +45,8 @@ def vmap(
       out_axes: where the mapped axis goes in each result: an int or None, or a tree that is a prefix of the result.
       axis_name: a name for the axis, for collective operations.
       axis_size: its size, which is needed only if nothing is mapped.
-      spmd_axis_name: accepted for compatibility.
+      spmd_axis_name: the axis of a mesh, or a tuple of such, among which ``with_sharding_constraint`` within ``fun``
+        divides the mapped axis; by default that is left to the compiler.
       chunk_size: how many examples to compute at a time, which bounds the memory that is used; all by default.
 
     Returns:
@@ -69,7 +70,7 @@ def vmap(
         size = _size(fun, arrays, dims, axis_size, args, kwargs)
 
         def rows(part: Sequence[Any], count: int) -> tuple[list[Any], list[int | None]]:
-            outs, out_dims = batch_flat(fun, flat, new_axis(axis_name, count, "vmap"), part, dims)
+            outs, out_dims = batch_flat(fun, flat, new_axis(axis_name, count, "vmap", spmd_axis_name), part, dims)
             ends = _out_dims(flat, out_axes, outs)
             return [_place(fun, x, d, e, count) for x, d, e in zip(outs, out_dims, ends, strict=True)], ends
 

@@ -210,10 +210,10 @@ def as_weak(x: Any, weak_type: bool) -> Any:
     """An array whose type gives way to others, or does not."""
     if type(x) is ArrayImpl:
         return ArrayImpl(x._value, weak_type)
-    if type(x) is DeviceArray:  # which need not be computed yet
+    if isinstance(x, DeviceArray):  # which need not be computed yet
         kind = x._signature
         x = fresh(x)
-        x._signature = signature(kind.aval.shape, kind.aval.dtype, weak_type, kind.device)
+        x._signature = signature(kind.aval.shape, kind.aval.dtype, weak_type, kind.place)
         return x
     return convert_element_type(x, x.dtype, weak_type)
 

@@ -12,7 +12,7 @@ from typing import Any
 from pullback.backends import forks, trees
 from pullback.backends.buffers import buffers_of, from_buffer
 from pullback.core import source, tree
-from pullback.core.array import DeviceArray, signature_of, typeof
+from pullback.core.array import signature_of, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import aval_of, eval_jaxpr
@@ -24,6 +24,7 @@ from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.jit_arguments import Call, Options, numbers_and_names
+from pullback.transforms.jit.jit_shardings import Places
 from pullback.transforms.jit.stages import Compiled, Lowered, Traced
 from pullback.transforms.programs.jit_primitive import jit_p
 
@@ -77,9 +78,10 @@ class JitFunction(OwnsPrograms):
                     outs = entry.collect(entry.execute(buffers), entry.handlers)
                     unflatten = entry.unflatten
                     if unflatten is None:
-                        x = _new(DeviceArray)
+                        kind = entry.kinds[0]
+                        x = _new(kind.array_class)
                         x._buffer = outs[0]
-                        x._signature = entry.kinds[0]
+                        x._signature = kind
                         return x
                     return unflatten(list(map(from_buffer, outs, entry.kinds)))
             return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})
@@ -248,6 +250,8 @@ def jit(
     device: Any = None,
     backend: str | None = None,
     compiler_options: Mapping[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
 ) -> Any:
     """Compile a function: it is traced once for each kind of arguments, and runs as one program from then on.
 
@@ -264,6 +268,10 @@ def jit(
       backend: where to run, the name of a platform; the same as ``device``, under JAX's name.
       compiler_options: options of XLA by name, such as ``{"xla_cpu_enable_fast_math": True}``; for a function that is
         not called within another compiled one.
+      in_shardings: how the positional arguments are spread over devices: a tree that is a prefix of their tuple, of
+        shardings, of specifications for the mesh that ``set_mesh`` has set, and of None for arguments that stay where
+        they are. Arguments that are elsewhere are put there. One sharding stands for all arguments.
+      out_shardings: the same for the results, a prefix of their tree; None leaves the choice to the compiler.
 
     Returns:
       A function of the same arguments, with the methods ``trace``, ``lower``, ``eval_shape`` and ``clear_cache``.
@@ -273,6 +281,9 @@ def jit(
       ConcretizationTypeError: ``fun`` asks for the value of a traced argument, in ``if`` for example (a TypeError).
       CompilationError: the compiler refuses the program (a RuntimeError).
       DeletedArrayError: an argument was donated before (a RuntimeError).
+      IncompatibleDevicesError: arguments are on different devices, or on meshes of different devices (a ValueError).
+      ShardingError: a sharding does not fit its array, or there is not one for each (a ValueError).
+      MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
 
     >>> import pullback.numpy as pnp
     >>> @jit
@@ -284,7 +295,8 @@ def jit(
     given = {
         "static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums,
         "donate_argnames": donate_argnames, "keep_unused": keep_unused, "inline": inline, "device": device,
-        "backend": backend, "compiler_options": compiler_options,
+        "backend": backend, "compiler_options": compiler_options, "in_shardings": in_shardings,
+        "out_shardings": out_shardings,
     }  # fmt: skip
     if fun is None:
         return functools.partial(jit, **given)
@@ -298,7 +310,8 @@ _PLAIN = Options(((), ()), ((), ()), False, False, None)
 
 def _options(
     fun: Any, *, static_argnums: Any, static_argnames: Any, donate_argnums: Any, donate_argnames: Any,
-    keep_unused: bool, inline: bool, device: Any, backend: Any, compiler_options: Any,
+    keep_unused: bool, inline: bool, device: Any, backend: Any, compiler_options: Any, in_shardings: Any,
+    out_shardings: Any,
 ) -> Options:  # fmt: skip
     """The options of :func:`jit`, checked."""
     static = numbers_and_names(fun, static_argnums, static_argnames, "static")
@@ -311,7 +324,11 @@ def _options(
     if device is not None and backend is not None:
         raise ArgumentError(f"jit of {name_of(fun)}: give device or backend, not both; got {device!r} and {backend!r}")
     chosen = backend if device is None else device
-    return Options(static, donated, inline, keep_unused, chosen, _compiler_options(compiler_options))
+    places = [
+        None if given is None else Places(given, f"jit of {name_of(fun)}, {what}")
+        for given, what in ((in_shardings, "in_shardings"), (out_shardings, "out_shardings"))
+    ]
+    return Options(static, donated, inline, keep_unused, chosen, _compiler_options(compiler_options), *places)
 
 
 def _compiler_options(given: Any) -> tuple[tuple[str, Any], ...]:

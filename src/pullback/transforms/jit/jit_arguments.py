@@ -24,8 +24,8 @@ class Options:
     """What ``jit`` was asked for, with static and donated arguments by position and by name."""
 
     __slots__ = (
-        "compiler_options", "device", "donated_names", "donated_nums", "inline", "keep_unused", "static_names",
-        "static_nums",
+        "compiler_options", "device", "donated_names", "donated_nums", "in_places", "inline", "keep_unused",
+        "out_places", "static_names", "static_nums",
     )  # fmt: skip
 
     def __init__(
@@ -36,7 +36,11 @@ class Options:
         keep_unused: bool,
         device: Any,
         compiler_options: tuple[tuple[str, Any], ...] = (),
+        in_places: Any = None,
+        out_places: Any = None,
     ) -> None:
+        self.in_places = in_places
+        self.out_places = out_places
         self.compiler_options = compiler_options
         self.static_nums, self.static_names = static
         self.donated_nums, self.donated_names = donated

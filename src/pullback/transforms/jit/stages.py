@@ -11,9 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from pullback.backends import devices, forks, trees
 from pullback.backends.backend import backend
-from pullback.backends.buffers import buffers_on, from_buffer
+from pullback.backends.buffers import from_buffer
+from pullback.backends.shardings import Sharding, SingleDeviceSharding
 from pullback.core import source, tree
-from pullback.core.array import Array, ArrayImpl, DeviceArray, Signature, as_array, delete, fresh, signature_of
+from pullback.core.array import (
+    Array,
+    ArrayImpl,
+    DeviceArray,
+    PlacedArray,
+    Signature,
+    as_array,
+    delete,
+    fresh,
+    signature,
+    signature_of,
+)
 from pullback.core.errors import ArgumentError, DonationWarning
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.trace import Tracer, state
@@ -24,6 +36,8 @@ from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.jit.caches import all_caches
 from pullback.transforms.jit.jit_arguments import Call
+from pullback.transforms.jit.jit_shardings import check_fits, place_of
+from pullback.transforms.programs.jit_primitive import places_of
 
 if TYPE_CHECKING:
     from pullback.backends.programs import Program
@@ -65,7 +79,15 @@ class Traced:
 
     def lower(self) -> Lowered:
         """The program as text for the compiler, for the device on which the arguments are."""
-        return Lowered(self, self.call, [signature_of(x) for x in self.call.leaves if isinstance(x, ArrayImpl)])
+        return Lowered(self, self.call, list(map(_kind, self.call.leaves, self.in_avals)))
+
+
+def _kind(leaf: Any, aval: ShapedArray) -> Signature:
+    """The signature of a leaf of the arguments, an array or what stands for one."""
+    if isinstance(leaf, ArrayImpl):
+        return signature_of(leaf)
+    place = place_of(getattr(leaf, "sharding", None), "lower")
+    return signature(aval.shape, aval.dtype, aval.weak_type, place)
 
 
 class Lowered:
@@ -78,25 +100,34 @@ class Lowered:
         for leaf i of the arguments, which is handed through.
       donated: the leaves of the arguments whose memory it takes.
       asked_for: whether somebody asked for the device, so that the results stay there.
+      given_places: where the arguments are for which it was made.
     """
 
-    __slots__ = ("__weakref__", "asked_for", "donated", "kept", "out_index", "program", "traced")
+    __slots__ = ("__weakref__", "asked_for", "donated", "given_places", "kept", "out_index", "program", "traced")
 
     def __init__(self, traced: Traced, call: Call, kinds: Sequence[Signature]) -> None:
         from pullback.backends import programs
 
         self.traced = traced
+        self.given_places = [k.place for k in kinds]
         name = call.fun_name
-        device, self.asked_for = devices.device_for(kinds, name)
-        if call.options.device is not None:
-            device, self.asked_for = devices.device_named(call.options.device), True
-        self.out_index, jaxpr = _without_forwarded(traced.jaxpr)
+        in_places = _in_places(call, traced)
+        out_places = _out_places(call, traced)
+        asked = [k.place if p is None else p for k, p in zip(kinds, in_places, strict=True)] if in_places else None
+        device, asked_for = _device(call, asked or [k.place for k in kinds], out_places, traced.jaxpr.consts)
+        self.out_index, jaxpr = _without_forwarded(traced.jaxpr, out_places)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
         self.kept = None if all(used) else [i for i, u in enumerate(used) if u]
         self.donated, aliases = _aliases(jaxpr, self.kept, self.out_index, call)
         if checking():
             aliases = {}  # what gives a NaN is run again on its inputs
-        self.program = programs.Lowered(jaxpr, f"jit_{name}", device, aliases)
+        places = asked if asked is not None else [k.place for k in kinds]
+        self.program = programs.Lowered(
+            jaxpr, f"jit_{name}", device, aliases, asked_for=asked_for,
+            in_places=places if self.kept is None else [places[i] for i in self.kept],
+            out_places=_of_the_program(out_places, self.out_index),
+        )  # fmt: skip
+        self.asked_for = self.program.asked_for
 
     @property
     def in_tree(self) -> Any:
@@ -163,13 +194,15 @@ class Compiled:
     Attributes:
       kinds: the signatures of the results of its program.
       unflatten: makes the tree of the results, or None for a single array.
+      placed: whether its arguments are spread over several devices as the program takes them.
       simple: whether the program takes all leaves and gives all results, so that nothing has to be done but
         ``collect(execute(buffers), handlers)``, see :class:`pullback.backends.backend.Executable`.
       start: ``start(buffers)`` runs the program.
     """
 
     __slots__ = (
-        "__weakref__", "collect", "execute", "handlers", "kinds", "lowered", "program", "simple", "start", "unflatten",
+        "__weakref__", "collect", "execute", "handlers", "kinds", "lowered", "placed", "program", "simple", "start",
+        "unflatten",
     )  # fmt: skip
 
     def __init__(self, lowered: Lowered, options: Sequence[tuple[str, Any]]) -> None:
@@ -184,9 +217,11 @@ class Compiled:
         self.kinds: list[Signature] = self.program.signatures() if lowered.asked_for else self.program.out_signatures
         out_tree = lowered.traced.out_tree
         self.unflatten: Any = None if out_tree.is_leaf() else trees.unflattener(out_tree)
+        self.placed = self.program.in_shardings is not None and self.program.in_shardings == lowered.given_places
         self.simple = not (
             lowered.kept is not None or lowered.donated or self.program.captured or lowered.out_index is not None
-            or devices.several_in_use or lowered.program.module.callbacks or checked
+            or (devices.several_in_use and not self.placed) or lowered.program.module.callbacks or checked
+            or (self.program.in_shardings is not None and not self.placed)
         )  # fmt: skip
 
     in_tree = property(lambda self: self.lowered.in_tree, doc="The tree of the arguments, without the static ones.")
@@ -204,7 +239,7 @@ class Compiled:
                 raise ArgumentError("an array was donated twice in one call: its memory can become one result only")
             for i in donated:
                 _let_go(given[i])
-        buffers = buffers_on(program.device, leaves, program.captured)
+        buffers = program.buffers(leaves)
         if donated and len(set(map(id, buffers))) < len(buffers):
             for i in donated:  # an operand twice: what is donated is a copy
                 position = i if kept is None else kept.index(i)
@@ -248,6 +283,25 @@ class Compiled:
         if wrong:
             raise ArgumentError(f"the compiled {name} was called with other types: {'; '.join(wrong)}")
 
+    @property
+    def input_shardings(self) -> Any:
+        """How the arguments are spread over devices: ``(args, kwargs)`` as trees of shardings."""
+        program, kept = self.program, self.lowered.kept
+        places: list[Any] = list(self.lowered.given_places)
+        for position, i in enumerate(range(len(places)) if kept is None else kept):
+            places[i] = program.device if program.in_shardings is None else program.in_shardings[position]
+        return tree.unflatten(self.in_tree, list(map(_as_sharding, places)))
+
+    @property
+    def output_shardings(self) -> Any:
+        """How the results are spread over devices, a tree of shardings."""
+        program, out_index = self.program, self.lowered.out_index
+        found = [program.device] * len(self.kinds) if program.in_shardings is None else program.executable.out_shardings
+        if out_index is not None:
+            given = self.lowered.given_places
+            found = [found[i] if i >= 0 else given[~i] for i in out_index]
+        return tree.unflatten(self.out_tree, list(map(_as_sharding, found)))
+
     def as_text(self) -> str:
         """The program as the compiler has optimised it."""
         return self.program.executable.text()
@@ -265,11 +319,15 @@ class Compiled:
         return self.program.executable.loaded
 
 
+def _as_sharding(place: Any) -> Any:
+    return SingleDeviceSharding(place or devices.default_device()) if not isinstance(place, Sharding) else place
+
+
 def _not_simple() -> None:
     """From now on it matters on which device a buffer is: no program can do without looking."""
     for cache in all_caches.living():
         for kept in list(cache.values()):
-            if isinstance(kept, Compiled):
+            if isinstance(kept, Compiled) and not kept.placed:
                 kept.simple = False
 
 
@@ -287,14 +345,64 @@ def _let_go(x: Any) -> None:
         signature_of(x)
         del x._value
         x.__class__ = DeviceArray
+    elif isinstance(x, PlacedArray):
+        x.forget_value()
     if hasattr(buffer, "shared"):
         x._buffer = backend().copied(buffer)
 
 
-def _without_forwarded(closed: ClosedJaxpr) -> tuple[list[int] | None, ClosedJaxpr]:
-    """The program without results that are inputs; and where each result is to be found."""
+def _in_places(call: Call, traced: Traced) -> list[Any]:
+    """The places that ``in_shardings`` asks for, for each leaf of the arguments; none if it asks for none."""
+    asked = call.options.in_places
+    if asked is None:
+        return []
+    who = f"jit of {name_of(call.fun)}, in_shardings"
+    if call.kwargs:
+        raise ArgumentError(f"{who}: they are for positional arguments, but got by keyword: {', '.join(call.kwargs)}")
+    places: list[Any] = asked.of(call.args, who, "the positional arguments")
+    for i, (place, aval) in enumerate(zip(places, traced.in_avals, strict=False)):
+        check_fits(place, aval.shape, f"{who}, {call.arg_name(i)}")
+    return places
+
+
+def _out_places(call: Call, traced: Traced) -> list[Any]:
+    """The places that ``out_shardings`` asks for, for each result; none if it asks for none."""
+    asked = call.options.out_places
+    if asked is None:
+        return []
+    who = f"jit of {name_of(call.fun)}, out_shardings"
+    avals = traced.jaxpr.out_avals
+    places: list[Any] = asked.of(tree.unflatten(traced.out_tree, avals), who, "the results")
+    for i, (place, aval) in enumerate(zip(places, avals, strict=True)):
+        check_fits(place, aval.shape, f"{who}, result {i}")
+    return places
+
+
+def _device(call: Call, in_places: Sequence[Any], out_places: Sequence[Any], consts: Sequence[Any]) -> tuple[Any, bool]:
+    """Where the program runs, and whether anybody asked for that."""
+    if call.options.device is not None:
+        return devices.device_named(call.options.device), True
+    captured = [kind.place for kind in places_of(consts)]
+    found: Any = None
+    for place in (*in_places, *out_places, *captured):
+        if place is not None:
+            what = f"the arguments, or shardings, of {call.fun_name}"
+            found = place.runs_on if found is None else devices.joined(found, place.runs_on, what)
+    return (devices.default_device(), False) if found is None else (found, True)
+
+
+def _of_the_program(out_places: Sequence[Any], out_index: list[int] | None) -> list[Any]:
+    """The places of those results that the program computes."""
+    if not out_places or out_index is None:
+        return list(out_places)
+    return [place for place, i in zip(out_places, out_index, strict=True) if i >= 0]
+
+
+def _without_forwarded(closed: ClosedJaxpr, out_places: Sequence[Any]) -> tuple[list[int] | None, ClosedJaxpr]:
+    """The program without results that are inputs, unless they have to be in a certain place; and where each result is
+    to be found."""
     jaxpr = closed.jaxpr
-    if set(jaxpr.invars).isdisjoint(jaxpr.outvars):
+    if any(place is not None for place in out_places) or set(jaxpr.invars).isdisjoint(jaxpr.outvars):
         return None, closed
     inputs = {v: ~i for i, v in enumerate(jaxpr.invars)}
     out_index: list[int] = []

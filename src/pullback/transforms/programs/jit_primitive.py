@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.array import SCALARS, ArrayImpl, as_array, signature_of
+from pullback.core.array import SCALARS, ArrayImpl, PlacedArray, as_array, signature_of
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.core.trace import EvalTrace, Primitive, Tracer, leaked, state
@@ -20,10 +20,10 @@ jit_p = program_primitive("jit")
 
 
 @cached_by_jaxpr
-def _program(closed: ClosedJaxpr, name: str, device: Any) -> Any:
+def _program(closed: ClosedJaxpr, name: str, device: Any, asked_for: bool, places: tuple[Any, ...]) -> Any:
     from pullback.backends.programs import Lowered
 
-    return Lowered(closed, f"jit_{name}", device).compile()
+    return Lowered(closed, f"jit_{name}", device, asked_for=asked_for, in_places=places).compile()
 
 
 def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
@@ -31,8 +31,15 @@ def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[An
     from pullback.backends.devices import device_for
 
     arrays = [concrete(x) for x in args]
-    device, asked_for = device_for(map(signature_of, arrays), name)
-    return _program(closed, name, device)(arrays, asked_for)  # type: ignore[no-any-return]
+    kinds = list(map(signature_of, arrays))
+    device, asked_for = device_for([*kinds, *places_of(closed.consts)], name)
+    places = tuple(kind.place for kind in kinds) if asked_for and not device.is_host else ()
+    return _program(closed, name, device, asked_for, places)(arrays, asked_for)  # type: ignore[no-any-return]
+
+
+def places_of(arrays: Sequence[Any]) -> list[Any]:
+    """The signatures of those arrays that were put on other devices than the host's."""
+    return [x._signature for x in arrays if isinstance(x, PlacedArray)]
 
 
 def concrete(x: Any) -> ArrayImpl:
@@ -81,6 +88,18 @@ def _run(args: Sequence[Any], params: dict[str, Any]) -> Any:
 
 jit_p.impl(_run)
 EvalTrace.without_host_rule = staticmethod(_evaluate)
+
+
+def _evaluate_elsewhere(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Evaluate an operation with operands on other devices than the host's: there."""
+    if primitive.lowering_rule is None and primitive.decomposition_rule is not None:
+        return primitive.decomposition_rule(*args, **params)
+    from pullback.backends.one_operation import evaluate
+
+    return evaluate(primitive, [x if type(x) in SCALARS else concrete(x) for x in args], params)
+
+
+EvalTrace.elsewhere = staticmethod(_evaluate_elsewhere)
 
 
 # Compilation -------------------------------------------------------------------------------------------------------

@@ -8,82 +8,82 @@ import numpy as np
 
 from pullback.backends import transfers
 from pullback.backends.backend import backend
-from pullback.backends.buffers import buffer_of, from_buffer
-from pullback.backends.devices import Device, SingleDeviceSharding, default_device, device
+from pullback.backends.buffers import buffer_of
+from pullback.backends.devices import Device, default_device, device
+from pullback.backends.shardings import NamedSharding
 from pullback.core import dtypes, tree
-from pullback.core.array import Array, ArrayImpl, DeviceArray, as_array, delete, fresh, shared, signature, signature_of
-from pullback.core.errors import BackendError, OperandError
+from pullback.core.array import Array, ArrayImpl, DeviceArray, as_array, delete, fresh, signature_of
+from pullback.core.errors import OperandError, ShardingError
 from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.programs.placement import check_divides, destination, device_put_p, is_place, placed, put
 
 
-def device_of(x: Any) -> Device:
-    """The device on which an array is."""
+def device_of(x: Any) -> Any:
+    """The device on which an array is, or its sharding over several."""
     if isinstance(x, ArrayImpl):
-        chosen = signature_of(x).device
+        chosen = signature_of(x).place
         if chosen is not None:
-            return chosen  # type: ignore[no-any-return]
+            return chosen
         if hasattr(x, "_buffer"):
-            return backend().device_of(x._buffer)  # type: ignore[no-any-return]
+            return backend().device_of(x._buffer)
     return default_device()
 
 
-def _destination(place: Any) -> Device | None:
-    if place is None or isinstance(place, Device):
-        return place
-    if isinstance(place, SingleDeviceSharding):
-        return next(iter(place.device_set))
+def _destination(place: Any) -> Any:
     if isinstance(place, str):
         return device("cuda" if place == "gpu" else place, 0)
-    raise BackendError(f"expected a device, one of devices(), or a SingleDeviceSharding, got {place!r}")
+    return destination(place, "device_put")
 
 
-def _put_leaf(x: Any, destination: Device | None, donate: bool, may_alias: bool | None) -> Any:
+def _put_leaf(x: Any, destination: Any, donate: bool, may_alias: bool | None) -> Any:
     try:
         array = as_array(x)
     except OperandError as error:
         raise type(error)(f"device_put: {error}") from None
+    if isinstance(destination, NamedSharding):
+        try:
+            check_divides(destination, array.shape)
+        except ShardingError as error:
+            raise type(error)(f"device_put: {error}") from None
     if not isinstance(array, ArrayImpl):
-        return array  # traced: where it will be is decided for the whole program
-    with transfers.asked_for():
-        buffer = buffer_of(array, device_of(array) if destination is None else destination)
+        return array if destination is None else put(device_put_p, array, destination)
     if destination is None:
+        place = device_of(array)
+        if isinstance(place, Device):
+            with transfers.asked_for():
+                buffer_of(array, place)
         return fresh(array) if may_alias is False and array is x else array
-    aval = array.aval
-    kind = signature(aval.shape, aval.dtype, bool(aval.weak_type), destination)
-    out = from_buffer(buffer, kind)
-    backend().bound(destination)
-    if array is x:
-        if donate:
-            delete(array)
-        else:
-            shared(out._buffer)
+    if isinstance(destination, Device):
+        backend().bound(destination)
+    out = placed(array, destination)
+    if donate and array is x:
+        delete(array)
     return out
-
-
-def _is_place(x: Any) -> bool:
-    return x is None or isinstance(x, (Device, SingleDeviceSharding, str))
 
 
 @api_boundary
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None
 ) -> Any:
-    """A tree of arrays on a device, where programs that are given them will run.
+    """A tree of arrays on a device, or over several, where programs that are given them will run, and operations too.
 
     Args:
       x: a tree of arrays, numbers or NumPy arrays.
-      device: one of ``devices()``, a ``SingleDeviceSharding``, the name of a platform, or a tree of such that is a
-        prefix of ``x``; None for where the arrays are, or else the default device, with no say in where programs run.
+      device: one of ``devices()``, a sharding, a ``PartitionSpec`` for the mesh that ``set_mesh`` has set, the name of
+        a platform, or a tree of such that is a prefix of ``x``; None for where the arrays are, or else the default
+        device, with no say in where programs run.
       src: ignored; an array knows where it is.
       donate: whether the memory of ``x`` may be given up.
       may_alias: False for results that are other arrays than those of ``x``, which donating or deleting these leaves
         alone. Memory is shared all the same while nobody takes it.
 
     Returns:
-      A tree like ``x``. Traced values are returned as they are.
+      A tree like ``x``. It is differentiated as the identity; cotangents go back to where the arrays were.
 
     Raises:
       BackendError: there is no such device (a RuntimeError).
+      ShardingError: the sharding does not fit an array (a ValueError).
+      MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
       OperandError: a leaf is not an array (a TypeError).
 
     >>> import pullback
@@ -91,7 +91,7 @@ def device_put(
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
     """
     leaves, treedef = tree.flatten(x)
-    places = [device] * len(leaves) if _is_place(device) else tree.broadcast_prefix(device, x, is_leaf=_is_place)
+    places = [device] * len(leaves) if is_place(device) else tree.broadcast_prefix(device, x, is_leaf=is_place)
     outs = [_put_leaf(leaf, _destination(p), donate, may_alias) for leaf, p in zip(leaves, places, strict=True)]
     return tree.unflatten(treedef, outs)
 
@@ -121,7 +121,7 @@ def block_until_ready(x: Any) -> Any:
     >>> block_until_ready(3.0)
     3.0
     """
-    waiting = [leaf._buffer for leaf in tree.leaves(x) if type(leaf) is DeviceArray]
+    waiting = [leaf._buffer for leaf in tree.leaves(x) if isinstance(leaf, DeviceArray)]
     if waiting:
         wait = backend().wait
         for buffer in waiting:
@@ -132,6 +132,6 @@ def block_until_ready(x: Any) -> Any:
 def copy_to_host_async(x: Any) -> Any:
     """A tree of arrays, whose elements are on their way to the host."""
     for leaf in tree.leaves(x):
-        if type(leaf) is DeviceArray:
+        if isinstance(leaf, DeviceArray) and not isinstance(signature_of(leaf).place, NamedSharding):
             backend().fetch_ahead(leaf._buffer)
     return x

@@ -1,0 +1,200 @@
+"""Placement as operations: ``device_put`` and ``with_sharding_constraint``, also of traced values.
+
+Both put an array in a place, a device or a sharding over several. They are linear: tangents go where their values go,
+and cotangents go back. In a compiled program a sharding is a constraint for the compiler, and a device says nothing: a
+program runs on one, or on those of a mesh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.backends import transfers
+from pullback.backends.buffers import buffer_at, from_buffer
+from pullback.backends.devices import Device
+from pullback.backends.meshes import Mesh, needed_mesh
+from pullback.backends.shardings import (
+    UNCONSTRAINED,
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+)
+from pullback.core import tree
+from pullback.core.array import ArrayImpl, as_array, shared, signature, signature_of
+from pullback.core.errors import BackendError, OperandError, ShardingError
+from pullback.core.naming import quoted
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.programs.jit_primitive import concrete
+
+sharding_constraint_p = Primitive("sharding_constraint")
+device_put_p = Primitive("device_put")
+
+
+def placed(x: ArrayImpl, place: Any) -> ArrayImpl:
+    """An array in a place, where programs that are given it will run. Memory is shared where it is there already."""
+    with transfers.asked_for():
+        buffer = buffer_at(x, place)
+    aval = x.aval
+    out = from_buffer(buffer, signature(aval.shape, aval.dtype, bool(aval.weak_type), place))
+    if getattr(x, "_buffer", None) is buffer:
+        shared(buffer)
+    return out
+
+
+def put(primitive: Primitive, x: Any, place: Any) -> Any:
+    """An array, concrete or traced, in a place."""
+    source = signature_of(x).place if isinstance(x, ArrayImpl) else None
+    return primitive.bind(x, place=place, source=source)
+
+
+def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> Any:
+    place = params["place"]
+    if isinstance(place, NamedSharding) and UNCONSTRAINED in place.spec.partitions:
+        from pullback.backends.one_operation import evaluate
+
+        return evaluate(sharding_constraint_p, [concrete(args[0])], params)
+    return placed(concrete(args[0]), place)
+
+
+def _abstract(x: ShapedArray, *, place: Any, source: Any) -> ShapedArray:
+    if isinstance(place, NamedSharding):
+        place.shard_shape(x.shape)
+    return x
+
+
+def _jvp(primitive: Primitive, primals: Any, tangents: Any, **params: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    return primitive.bind(x, **params), ZERO if t is ZERO else primitive.bind(t, **params)
+
+
+def _transpose(ct: Any, x: Any, *, place: Any, source: Any) -> Any:
+    if isinstance(place, NamedSharding) and (source is None or isinstance(source, NamedSharding)):
+        back = place if source is None else source
+        return (sharding_constraint_p.bind(ct, place=back, source=None),)
+    return (ct if source is None else device_put_p.bind(ct, place=source, source=None),)
+
+
+def _batch(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, *, place: Any, source: Any) -> Any:
+    (x,), (d,) = args, dims
+    return primitive.bind(x, place=_with_axis(place, d, axis), source=_with_axis(source, d, axis)), d
+
+
+def _with_axis(place: Any, position: int, axis: MappedAxis) -> Any:
+    """A place for arrays with one more axis, which is divided as it was, or as ``spmd_axis_name`` says."""
+    if not isinstance(place, NamedSharding):
+        return place
+    entries: list[Any] = list(place.spec.partitions)
+    entries += [None] * (position - len(entries))
+    entry = UNCONSTRAINED if axis.spmd_name is None else axis.spmd_name
+    return NamedSharding(place.mesh, PartitionSpec(*entries[:position], entry, *entries[position:]))
+
+
+def _lowering(hlo: Any, x: Any, *, place: Any, source: Any) -> Any:
+    if not isinstance(place, NamedSharding):
+        return x
+    return hlo.constrained(x, place)
+
+
+for _primitive in (sharding_constraint_p, device_put_p):
+    _primitive.abstract_eval(_abstract)
+    _primitive.impl(_evaluate)
+    _primitive.jvp(lambda primals, tangents, _p=_primitive, **params: _jvp(_p, primals, tangents, **params))
+    _primitive.transpose(_transpose)
+    _primitive.batch(lambda axis, args, dims, _p=_primitive, **params: _batch(_p, axis, args, dims, **params))
+    _primitive.lowering(_lowering)
+
+
+# What users give ------------------------------------------------------------------------------------------------------
+
+
+def destination(given: Any, who: str) -> Any:
+    """A place as arrays have it, a device or a sharding over several, of what users give for one; None stays None.
+
+    Raises:
+      BackendError: it is none, or there is no such device (a RuntimeError).
+      MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
+    """
+    if isinstance(given, SingleDeviceSharding):
+        return next(iter(given.device_set))
+    if isinstance(given, PartitionSpec):
+        return NamedSharding(needed_mesh(who, repr(given)), given)
+    if isinstance(given, NamedSharding):
+        if not isinstance(given.mesh, Mesh):
+            return NamedSharding(needed_mesh(who, repr(given)), given.spec)
+        return given
+    if given is None or isinstance(given, Device):
+        return given
+    raise BackendError(f"{who}: expected a device, one of devices(), or a sharding, got {quoted(given)}")
+
+
+def is_place(x: Any) -> bool:
+    """Whether users mean one place by it, not a tree of places."""
+    return x is None or isinstance(x, (Device, Sharding, PartitionSpec, str))
+
+
+@api_boundary
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """A tree of arrays that are spread over devices as asked, within compiled functions too.
+
+    Args:
+      x: a tree of arrays.
+      shardings: a sharding, a ``PartitionSpec`` for the mesh that ``set_mesh`` has set, or a tree of such that is a
+        prefix of ``x``. ``PartitionSpec.UNCONSTRAINED`` leaves an axis to the compiler.
+
+    Returns:
+      A tree like ``x``, of the same values. Cotangents of them are spread in the same way.
+
+    Raises:
+      ShardingError: a sharding does not fit its array, or is none (a ValueError).
+      MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> mesh = pullback.make_mesh((1,), ("i",))
+    >>> rows = pullback.sharding.NamedSharding(mesh, pullback.P("i"))
+    >>> print(pullback.jit(lambda x: with_sharding_constraint(2 * x, rows))(pnp.ones(2)))
+    [2. 2.]
+    """
+    leaves, treedef = tree.flatten(x)
+    who = "with_sharding_constraint"
+    if is_place(shardings):
+        places = [shardings] * len(leaves)
+    else:
+        try:
+            places = tree.broadcast_prefix(shardings, x, is_leaf=is_place)
+        except (TypeError, ValueError) as error:
+            raise ShardingError(f"{who}: the tree of shardings is no prefix of the tree of arrays: {error}") from None
+    return tree.unflatten(treedef, [constrained(a, p, who) for a, p in zip(leaves, places, strict=True)])
+
+
+def constrained(x: Any, given: Any, who: str) -> Any:
+    """An array, concrete or traced, that is spread as asked; as it is if nobody asked."""
+    if given is None:
+        return x
+    if isinstance(given, str):
+        raise ShardingError(f"{who}: expected a sharding or a PartitionSpec, got {given!r}: write P({given!r})")
+    try:
+        array = as_array(x)
+    except OperandError as error:
+        raise type(error)(f"{who}: {error}") from None
+    place = destination(given, who)
+    if isinstance(place, NamedSharding):
+        try:
+            check_divides(place, array.shape)
+        except ShardingError as error:
+            raise type(error)(f"{who}: {error}") from None
+    return put(sharding_constraint_p, array, place)
+
+
+def check_divides(sharding: NamedSharding, shape: tuple[int, ...]) -> None:
+    """Refuse a sharding that does not fit arrays of a shape; axes that are left to the compiler may have any size.
+
+    Raises:
+      ShardingError: its specification is too long (a ValueError).
+      IndivisibleError: it does not divide an axis evenly (a ValueError).
+    """
+    sharding.shard_shape(shape)
