@@ -484,6 +484,22 @@ class Builder:
         self.lines.append(f"{out} = sdy.sharding_constraint {source} {shown} : {x.type}{self.source_loc}")
         return Value(out, x.shape, x.dtype)
 
+    def inspected(self, x: Value, callback: Callable[[Any], None]) -> None:
+        """A call of a function of Python when the compiler has decided how a value is spread over devices.
+
+        Args:
+          x: the value.
+          callback: takes the sharding over several devices, or the device.
+        """
+        inspections = self.module.inspections
+        mark = f"@@{len(inspections)}@@"
+        inspections.append((x.ndim, callback))
+        attributes = (
+            f'call_target_name = "InspectSharding", has_side_effect = true, api_version = 1 : i32, '
+            f'backend_config = "{mark}"'
+        )
+        self.op("stablehlo.custom_call", [x], x.shape, x.dtype, attributes)
+
     def custom_call(
         self,
         target: str,
@@ -689,10 +705,12 @@ class Module:
       shared: functions that were made from a jaxpr, by the jaxpr.
       devices: where the program has to run, as far as somebody asked; None if nobody did.
       meshes: the meshes whose axes it names, with their names in the program.
+      inspections: for each value whose sharding is asked for its rank, and the function that is to be told.
     """
 
     __slots__ = (
-        "callbacks", "devices", "functions", "inline", "meshes", "name", "names", "places", "platform", "shared",
+        "callbacks", "devices", "functions", "inline", "inspections", "meshes", "name", "names", "places", "platform",
+        "shared",
     )  # fmt: skip
 
     def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
@@ -703,6 +721,7 @@ class Module:
         self.platform = platform
         self.devices: Devices | None = None
         self.meshes: dict[Mesh, str] = {}
+        self.inspections: list[tuple[int, Callable[[Any], None]]] = []
         self.shared: dict[Any, Any] = {}
         self.names: set[str] = {"main"}
         self.places: dict[tuple[int, int, str], tuple[int, Location]] = {}

@@ -26,7 +26,7 @@ from pullback.core.zeros import zeros_of
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.custom.custom_calls import CustomCall
-from pullback.transforms.functions.arguments import name_of
+from pullback.transforms.functions.arguments import as_weak, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.derived import cached_by_jaxpr, caches
 from pullback.transforms.interpreters.jaxprs import staged_zeros
@@ -456,7 +456,7 @@ def typed(outs: Sequence[Any], closed: ClosedJaxpr) -> list[Any]:
     for x, v in zip(outs, closed.jaxpr.outvars, strict=False):
         if type(x) in SCALARS:
             x = as_array(x)
-        values.append(x if x.weak_type == v.aval.weak_type else ArrayImpl(x._value, v.aval.weak_type))
+        values.append(x if x.weak_type == v.aval.weak_type else as_weak(x, v.aval.weak_type))
     return values
 
 

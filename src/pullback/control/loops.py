@@ -33,7 +33,7 @@ from pullback.control.common import (
 from pullback.control.guard import guard
 from pullback.control.scan_primitive import Dims, Flags, jvp_body, smaller_body
 from pullback.core import dtypes, tree
-from pullback.core.array import as_array, host_value, typeof
+from pullback.core.array import as_array, host_value, is_at_home, typeof
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
@@ -219,7 +219,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     cond_consts, body_consts, carry = loop.split([concrete(x) for x in args])
     to_the_end = config.disable_jit or checking()
     step = op_count(cond_jaxpr) + op_count(body_jaxpr)
-    done = 0
+    done = 0 if all(map(is_at_home, [*cond_consts, *body_consts, *carry])) else INTERPRETED + 1
     while to_the_end or done <= INTERPRETED:
         if not host_value(run_interpreted(cond_jaxpr, [*cond_consts, *carry])[0]):
             return typed(carry, body_jaxpr)

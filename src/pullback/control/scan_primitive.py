@@ -22,7 +22,7 @@ from pullback.control.common import (
     typed,
     zero_tangent,
 )
-from pullback.core.array import ArrayImpl, host_value, typeof
+from pullback.core.array import ArrayImpl, host_value, is_at_home, typeof
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, appended, jaxpr_as_fun, positions
 from pullback.core.linear import is_linear
@@ -192,7 +192,8 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """The results: of a few operations one by one, of more as a compiled program."""
     arrays = [concrete(x) for x in args]
     jaxpr, length, num_carry = params["jaxpr"], params["length"], params["num_carry"]
-    if not (config.disable_jit or checking()) and length * op_count(jaxpr) > INTERPRETED:
+    elsewhere = not all(map(is_at_home, arrays))
+    if not (config.disable_jit or checking()) and (elsewhere or length * op_count(jaxpr) > INTERPRETED):
         from pullback.backends.one_operation import evaluate
 
         return evaluate(scan_p, arrays, params)  # type: ignore[no-any-return]

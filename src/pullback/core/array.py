@@ -278,6 +278,11 @@ class PlacedArray(DeviceArray):
             _delete_value(self)
 
 
+def is_at_home(x: Any) -> bool:
+    """Whether an object is a concrete array whose elements the host has, or may have without asking other devices."""
+    return isinstance(x, ArrayImpl) and not isinstance(x, PlacedArray)
+
+
 def gather(buffer: Any, kind: Signature) -> Any:
     """The elements of a buffer of any place; the backend that makes buffers puts its own here."""
     raise NotImplementedError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
+from pullback.core.array import ArrayImpl, is_at_home
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.naming import named
 from pullback.core.types import Shape
@@ -286,7 +286,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     if dtype is not None:
         value = ops.convert_element_type(value, dtypes.canonicalize_dtype(dtype))
     sizes = ints(shape)
-    if isinstance(value, ArrayImpl):
+    if is_at_home(value):
         return ArrayImpl(shapes.full(sizes, value._value, value.dtype)._value, value.weak_type)
     return broadcast(value, sizes)
 

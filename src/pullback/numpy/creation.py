@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.backends import host
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, Array, ArrayImpl, from_numpy
+from pullback.core.array import SCALARS, Array, ArrayImpl, from_numpy, is_at_home
 from pullback.core.errors import AllocationError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import state
 from pullback.numpy.declare import numeric
@@ -197,7 +197,7 @@ def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
     if any(part.shape != parts[0].shape for part in parts):
         found = ", ".join(sorted({str(part.shape) for part in parts}))
         raise ShapeError(f"array: the items of a list must have one shape, got {found}")
-    if state.trace.quick and all(isinstance(part, ArrayImpl) for part in parts):
+    if state.trace.quick and all(map(is_at_home, parts)):
         return ArrayImpl(np.stack([part._value for part in parts]))
     return slicing.concatenate([shapes.expand_dims(part, (0,)) for part in parts], 0)
 
@@ -389,7 +389,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     target = value.dtype if dtype is None else dtypes.canonicalize_dtype(dtype)
     value = convert_element_type(value, target, weak)
     sizes = shape_tuple(shape, "full")
-    if isinstance(value, ArrayImpl) and value._value.shape == ():
+    if is_at_home(value) and value._value.shape == ():
         out = _filled("full", sizes, target, value._value)
         out.weak_type = weak
         return out

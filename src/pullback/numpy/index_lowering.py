@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl, refuse_masked
+from pullback.core.array import Array, ArrayImpl, PlacedArray, is_at_home, refuse_masked
 from pullback.core.errors import (
     IndexingError,
     NonConcreteBooleanIndexError,
@@ -67,6 +67,8 @@ def _classify(item: Any, index: Any) -> Any:
         if dtypes.is_integer(item.dtype):
             return item
         raise _not_an_index(item, index)
+    if isinstance(item, PlacedArray) and dtypes.is_integer(item.dtype):
+        return item
     value = item._value if isinstance(item, ArrayImpl) else np.asarray(item) if isinstance(item, list) else item
     if isinstance(value, (np.ndarray, np.generic)):
         refuse_masked(value)
@@ -421,7 +423,7 @@ def read(
       unique: a promise that nothing is selected twice.
       wrap: whether negative positions count from the end; otherwise they are out of range.
     """
-    if isinstance(index, ArrayImpl) and mode is None and wrap:
+    if is_at_home(index) and mode is None and wrap:
         positions = index._value
         if positions.dtype.kind == "i" and positions.ndim and positions.size and x.shape and x.shape[0]:
             return _read_parts(x, positions, sorted_, unique)

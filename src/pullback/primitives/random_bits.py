@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
+from pullback.core.array import ArrayImpl, is_at_home
 from pullback.core.config import config
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.trace import Primitive, state
@@ -241,7 +241,7 @@ def _unwrap_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
 
 def words_at(words: Any, *index: int) -> Words:
     """The two words of one key, from uint32 words of shape ``S + (2,)``."""
-    if isinstance(words, ArrayImpl):
+    if is_at_home(words):
         pair = words._value[index]
         return ArrayImpl(pair[0]), ArrayImpl(pair[1])
     for i in index:
@@ -324,7 +324,7 @@ def _words(key: Words, count: int) -> Any:
 
 def _is_known(*values: Any) -> bool:
     """Whether a result for these values is computed at once, whatever traces there are."""
-    return state.trace.quick and all(isinstance(x, ArrayImpl) for x in values)
+    return state.trace.quick and all(map(is_at_home, values))
 
 
 def _few_words(k0: int, k1: int, count: int) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, is_at_home
 from pullback.core.errors import ArgumentError, OperandError, PullbackError
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives.elementwise import convert_element_type
@@ -202,7 +202,7 @@ def words_of(name: str, key: Any) -> Words:
       ArgumentError: it is an array of keys.
     """
     keys = key if isinstance(key, ArrayImpl) else _checked(name, key)
-    if isinstance(keys, ArrayImpl):
+    if is_at_home(keys):
         value = keys._value
         if value.ndim == 0 and value.dtype == dtypes.key_dtype:
             return words_at(ArrayImpl(value["fry"]))

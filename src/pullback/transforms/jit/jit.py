@@ -25,8 +25,9 @@ from pullback.transforms.interpreters.stage import hoisted, stage_flat
 from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.jit_arguments import Call, Options, numbers_and_names
 from pullback.transforms.jit.jit_shardings import Places
-from pullback.transforms.jit.stages import Compiled, Lowered, Traced
+from pullback.transforms.jit.stages import Compiled, Lowered, Traced, in_places, out_places
 from pullback.transforms.programs.jit_primitive import jit_p
+from pullback.transforms.programs.placement import constrained
 
 _signatures = attrgetter("_signature")
 _new = object.__new__
@@ -113,11 +114,16 @@ class JitFunction(OwnsPrograms):
                 f"({state.trace.describe()}). Give them to the outermost jit."
             )
         traced = self._trace(call, list(map(typeof, leaves)))
+        if self._options.in_places is not None:
+            places = in_places(call, traced)
+            leaves = [constrained(x, p, "jit") for x, p in zip(leaves, places, strict=True)]
         operands = [*leaves, *traced.captured]
         if self._options.inline:
             outs = eval_jaxpr(traced.jaxpr.jaxpr, traced.jaxpr.consts, *operands)
         else:
             outs = jit_p.bind(*operands, jaxpr=traced.jaxpr, name=call.fun_name)
+        if self._options.out_places is not None:
+            outs = [constrained(x, p, "jit") for x, p in zip(outs, out_places(call, traced), strict=True)]
         return tree.unflatten(traced.out_tree, outs)
 
     def _key(self, call: Call, kinds: Sequence[Any]) -> tuple[Any, ...]:

@@ -111,21 +111,22 @@ class Lowered:
         self.traced = traced
         self.given_places = [k.place for k in kinds]
         name = call.fun_name
-        in_places = _in_places(call, traced)
-        out_places = _out_places(call, traced)
-        asked = [k.place if p is None else p for k, p in zip(kinds, in_places, strict=True)] if in_places else None
-        device, asked_for = _device(call, asked or [k.place for k in kinds], out_places, traced.jaxpr.consts)
-        self.out_index, jaxpr = _without_forwarded(traced.jaxpr, out_places)
+        wanted = in_places(call, traced)
+        results = out_places(call, traced)
+        places = [k.place for k in kinds]
+        if wanted:
+            places = [have if ask is None else ask for have, ask in zip(places, wanted, strict=True)]
+        device, asked_for = _device(call, places, results, traced.jaxpr.consts)
+        self.out_index, jaxpr = _without_forwarded(traced.jaxpr, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
         self.kept = None if all(used) else [i for i, u in enumerate(used) if u]
         self.donated, aliases = _aliases(jaxpr, self.kept, self.out_index, call)
         if checking():
             aliases = {}  # what gives a NaN is run again on its inputs
-        places = asked if asked is not None else [k.place for k in kinds]
         self.program = programs.Lowered(
             jaxpr, f"jit_{name}", device, aliases, asked_for=asked_for,
             in_places=places if self.kept is None else [places[i] for i in self.kept],
-            out_places=_of_the_program(out_places, self.out_index),
+            out_places=_of_the_program(results, self.out_index),
         )  # fmt: skip
         self.asked_for = self.program.asked_for
 
@@ -351,7 +352,7 @@ def _let_go(x: Any) -> None:
         x._buffer = backend().copied(buffer)
 
 
-def _in_places(call: Call, traced: Traced) -> list[Any]:
+def in_places(call: Call, traced: Traced) -> list[Any]:
     """The places that ``in_shardings`` asks for, for each leaf of the arguments; none if it asks for none."""
     asked = call.options.in_places
     if asked is None:
@@ -365,7 +366,7 @@ def _in_places(call: Call, traced: Traced) -> list[Any]:
     return places
 
 
-def _out_places(call: Call, traced: Traced) -> list[Any]:
+def out_places(call: Call, traced: Traced) -> list[Any]:
     """The places that ``out_shardings`` asks for, for each result; none if it asks for none."""
     asked = call.options.out_places
     if asked is None:
@@ -378,13 +379,13 @@ def _out_places(call: Call, traced: Traced) -> list[Any]:
     return places
 
 
-def _device(call: Call, in_places: Sequence[Any], out_places: Sequence[Any], consts: Sequence[Any]) -> tuple[Any, bool]:
+def _device(call: Call, places: Sequence[Any], results: Sequence[Any], consts: Sequence[Any]) -> tuple[Any, bool]:
     """Where the program runs, and whether anybody asked for that."""
     if call.options.device is not None:
         return devices.device_named(call.options.device), True
     captured = [kind.place for kind in places_of(consts)]
     found: Any = None
-    for place in (*in_places, *out_places, *captured):
+    for place in (*places, *results, *captured):
         if place is not None:
             what = f"the arguments, or shardings, of {call.fun_name}"
             found = place.runs_on if found is None else devices.joined(found, place.runs_on, what)

@@ -25,7 +25,7 @@ from pullback.core import tree
 from pullback.core.array import ArrayImpl, as_array, shared, signature, signature_of
 from pullback.core.errors import BackendError, OperandError, ShardingError
 from pullback.core.naming import quoted
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, Tracer
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.jit_primitive import concrete
@@ -47,7 +47,8 @@ def placed(x: ArrayImpl, place: Any) -> ArrayImpl:
 
 def put(primitive: Primitive, x: Any, place: Any) -> Any:
     """An array, concrete or traced, in a place."""
-    source = signature_of(x).place if isinstance(x, ArrayImpl) else None
+    known = x.concrete() if isinstance(x, Tracer) else x
+    source = signature_of(known).place if isinstance(known, ArrayImpl) else None
     return primitive.bind(x, place=place, source=source)
 
 

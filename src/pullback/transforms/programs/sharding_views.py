@@ -1,0 +1,156 @@
+"""Looking at shardings: as a picture, and from within compiled functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.backends.devices import Device
+from pullback.backends.shardings import Sharding, SingleDeviceSharding
+from pullback.core import tree
+from pullback.core.array import as_array
+from pullback.core.errors import ShardingError
+from pullback.core.naming import quoted
+from pullback.core.trace import Primitive
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable
+from pullback.transforms.programs.sharded_arrays import sharding_of
+
+LEAST_WIDTH = 8
+"""How many characters a part of a picture is wide, at least."""
+
+
+@api_boundary
+def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
+    """Print a picture of which device has which part of an array.
+
+    Args:
+      arr: an array of one or two axes.
+      kwargs: see :func:`visualize_sharding`.
+
+    Raises:
+      ShardingError: the array has another number of axes (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> visualize_array_sharding(pnp.ones(4))
+    ┌────────┐
+    │ CPU 0  │
+    └────────┘
+    """
+    array = as_array(arr)
+    visualize_sharding(array.shape, sharding_of(array), **kwargs)
+
+
+@api_boundary
+def visualize_sharding(
+    shape: Sequence[int],
+    sharding: Sharding,
+    *,
+    use_color: bool = True,
+    scale: float = 1.0,
+    min_width: int = LEAST_WIDTH,
+    max_width: int = 80,
+    color_map: Any = None,
+) -> None:
+    """Print a picture of which device has which part of arrays of a shape.
+
+    Args:
+      shape: of one or two axes.
+      sharding: how arrays are spread.
+      use_color, color_map: accepted for compatibility: pictures have no colours.
+      scale: by how much parts are larger than they need to be.
+      min_width: the least width of a part in characters.
+      max_width: the width of the picture beyond which names of devices are cut off.
+
+    Raises:
+      ShardingError: the shape has another number of axes, or the sharding does not fit it (a ValueError).
+
+    >>> import pullback
+    >>> mesh = pullback.make_mesh((1, 1), ("x", "y"))
+    >>> visualize_sharding((4, 4), pullback.NamedSharding(mesh, pullback.P("x", "y")))
+    ┌────────┐
+    │ CPU 0  │
+    └────────┘
+    """
+    if not isinstance(sharding, Sharding):
+        raise ShardingError(f"visualize_sharding: expected a sharding, got {quoted(sharding)}")
+    sizes = tuple(shape)
+    if len(sizes) not in (1, 2):
+        raise ShardingError(f"visualize_sharding: pictures are of arrays of 1 or 2 axes, got one of shape {sizes}")
+    cells: dict[tuple[int, ...], list[Device]] = {}
+    for device, index in sharding.devices_indices_map(sizes).items():
+        start = tuple(i.indices(n)[0] for i, n in zip(index, sizes, strict=True))
+        cells.setdefault(start if len(start) == 2 else (0, *start), []).append(device)
+    rows, columns = (sorted({start[axis] for start in cells}) for axis in range(2))
+    names = {at: f"{d[0].platform.upper()} {','.join(str(x.id) for x in d)}" for at, d in cells.items()}
+    widest = max(max(map(len, names.values())) + 2, int(min_width * scale))
+    width = max(3, min(widest, max_width // len(columns) - 1))
+    print(_picture([[names[r, c] for c in columns] for r in rows], width, max(1, round(scale))))
+
+
+def _picture(cells: Sequence[Sequence[str]], width: int, height: int) -> str:
+    """Boxes in rows, each with a text in its middle."""
+
+    def rule(left: str, middle: str, right: str) -> str:
+        return left + middle.join(["─" * width] * len(cells[0])) + right
+
+    lines = [rule("┌", "┬", "┐")]
+    for i, row in enumerate(cells):
+        if i:
+            lines.append(rule("├", "┼", "┤"))
+        for k in range(height):
+            texts = [_fitted(text, width) if k == height // 2 else " " * width for text in row]
+            lines.append("│" + "│".join(texts) + "│")
+    lines.append(rule("└", "┴", "┘"))
+    return "\n".join(lines)
+
+
+def _fitted(text: str, width: int) -> str:
+    return text.center(width) if len(text) <= width else text[: width - 1] + "…"
+
+
+# Within compiled functions --------------------------------------------------------------------------------------------
+
+inspect_sharding_p = Primitive("inspect_sharding", multiple_results=True, effect=True)
+inspect_sharding_p.abstract_eval(lambda x, *, callback: [])
+
+
+@inspect_sharding_p.impl
+def _inspect(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    params["callback"](sharding_of(args[0]))
+    return []
+
+
+@inspect_sharding_p.jvp
+def _inspect_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, callback: Any) -> Any:
+    return inspect_sharding_p.bind(*primals, callback=callback), []
+
+
+@inspect_sharding_p.batch
+def _inspect_batch(axis: Any, args: Sequence[Any], dims: Sequence[Any], *, callback: Any) -> Any:
+    return inspect_sharding_p.bind(*args, callback=callback), []
+
+
+@inspect_sharding_p.lowering
+def _inspect_lowering(hlo: Any, x: Any, *, callback: Any) -> list[Any]:
+    hlo.inspected(x, lambda place: callback(SingleDeviceSharding(place) if isinstance(place, Device) else place))
+    return []
+
+
+@api_boundary
+def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
+    """Call a function with the sharding of a value, within compiled functions too.
+
+    There the compiler chooses shardings, and the function is called while it compiles.
+
+    Args:
+      value: a tree of arrays.
+      callback: takes a sharding; it is called for each array.
+
+    >>> import pullback.numpy as pnp
+    >>> inspect_array_sharding(pnp.ones(2), callback=print)
+    SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
+    """
+    check_callable(callback, "inspect_array_sharding")
+    for leaf in tree.leaves(value):
+        inspect_sharding_p.bind(as_array(leaf), callback=callback)
