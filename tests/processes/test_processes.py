@@ -152,6 +152,117 @@ def test_a_process_is_lost(tmp_path, victim, death, why, status):
         assert np.load(tmp_path / f"program.py.{i}.npy").shape == (3,)
 
 
+STEP = """
+from pullback import NamedSharding, P
+
+def loss(w, x, y):
+    hidden = pnp.tanh(x @ w["in"])
+    return ((hidden @ w["out"] - y) ** 2).mean()
+
+def step(w, x, y):
+    value, g = pullback.value_and_grad(loss)(w, x, y)
+    return pullback.tree.map(lambda a, b: a - 0.1 * b, w, g), value
+
+def problem():
+    rng = np.random.default_rng(0)
+    draw = lambda *shape: rng.normal(size=shape).astype(np.float32)
+    return {"in": draw(6, 10), "out": draw(10, 1)}, draw(24, 6), draw(24, 1)
+
+def meshed(i, x, y, w):
+    mesh = pullback.make_mesh((pullback.device_count(),), ("data",))
+    rows, whole = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
+    n = len(x) // pullback.process_count()
+    mine = slice(i * n, (i + 1) * n)
+    x, y = utils.host_local_array_to_global_array((x[mine], y[mine]), mesh, P("data"))
+    assert not x.is_fully_addressable and len(x.addressable_shards) == pullback.local_device_count()
+    return mesh, x, y, pullback.tree.map(lambda a: pullback.device_put(a, whole), w)
+"""
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_training_equals_that_on_one_device(tmp_path, processes):
+    """Data-parallel steps over all devices of all processes."""
+    status, said, _ = run(
+        tmp_path,
+        """
+        i = started()
+        w, x, y = problem()
+        mesh, xs, ys, ws = meshed(i, x, y, w)
+        total = pullback.jit(lambda x: (x * x).sum())(xs)
+        assert abs(float(total) - (x * x).sum()) < 1e-3
+        one, many = pullback.jit(step), pullback.jit(step)
+        for _ in range(5):
+            w, value = one(w, x, y)
+            ws, values = many(ws, xs, ys)
+        assert abs(float(value) - float(values)) < 1e-6
+        for name in w:
+            assert np.abs(np.asarray(ws[name]) - np.asarray(w[name])).max() < 1e-6
+        assert np.array_equal(utils.process_allgather({"x": xs, "i": i}, tiled=True)["x"], x)
+        assert "tiled=True" in str(caught(lambda: utils.process_allgather(xs)))
+        n = len(x) // pullback.process_count()
+        block = utils.global_array_to_host_local_array(xs, mesh, P("data"))
+        assert block.is_fully_addressable and np.array_equal(block, x[i * n : (i + 1) * n])
+        same = utils.global_array_to_host_local_array(ws["in"], mesh, P())
+        assert np.array_equal(same, ws["in"])
+        assert "hold parts of it" in str(caught(lambda: np.asarray(xs)))
+
+        error = caught(lambda: pullback.jit(lambda x: x.sum() * i)(xs))
+        assert isinstance(error, errors.ProcessMismatchError) and "is at compiling the program" in str(error), error
+        assert "same program" in str(error) or "same things" in str(error)
+        assert float(many(ws, xs, ys)[1]) > 0
+        pullback.distributed.shutdown()
+        assert "after distributed.shutdown" in str(caught(lambda: many(ws, xs, ys)))
+        assert np.asarray(ws["in"]).shape == (6, 10)
+        print("fine")
+        """,
+        processes,
+        "--devices",
+        "2",
+        start=START + STEP,
+    )
+    said = [[line for line in lines if "Gloo" not in line and "connected" not in line] for lines in said]
+    assert status == 0 and all(lines[-1:] == ["fine"] for lines in said), said
+
+
+@pytest.mark.parametrize("victim", [2, 0])
+def test_a_process_is_killed_while_training(tmp_path, victim):
+    """The others have the error in the step, say which process is gone, and save the parameters of the step before."""
+    import numpy as np
+
+    code, said, _ = run(
+        tmp_path,
+        f"""
+        i = started(heartbeat_timeout_seconds=20)
+        w, x, y = problem()
+        mesh, x, y, w = meshed(i, x, y, w)
+        train = pullback.jit(step)
+        for k in range(10**6):
+            if i == {victim} and k == 5:
+                os.kill(os.getpid(), signal.SIGKILL)
+            before = time.monotonic()
+            try:
+                w, value = train(w, x, y)
+            except errors.ProcessLostError as error:
+                assert time.monotonic() - before < 20
+                print(k, error.processes, error)
+                np.savez(f"{{sys.argv[0]}}.{{i}}.npz", **w)
+                error = caught(lambda: train(w, x, y))
+                assert isinstance(error, errors.ProcessLostError)
+                break
+        """,
+        3,
+        "--devices",
+        "2",
+        start=START + STEP,
+    )
+    assert code == 137, said
+    for i in {0, 1, 2} - {victim}:
+        (line,) = (line for line in said[i] if "is gone" in line)
+        assert line.startswith("5 ") and f"process {victim} is gone: its connection ended" in line, said
+        saved = np.load(tmp_path / f"program.py.{i}.npz")
+        assert saved["in"].shape == (6, 10) and np.isfinite(saved["out"]).all()
+
+
 def test_initialize_fails_and_succeeds(tmp_path):
     status, said, _ = run(
         tmp_path,
