@@ -150,13 +150,13 @@ def test_the_port_is_taken():
 
 
 def test_a_silent_process_and_a_call_that_waits_for_it(port):
-    """A call in C++ is left behind, and the error names the process; a call that is done has its result all the same."""
+    """A call in C++ is left behind, and the error names the process; a call that is done has its result."""
     with Together(port, 3, heartbeat=1.0) as them:
         them.join_all()
         for task in them.links[2]._tasks:
             them.links[2].loop.loop.call_soon_threadsafe(task.cancel)
         with pytest.raises(
-            ProcessLostError, match="waiting needs all .* process 2 is gone: it gave no sign of life"
+            ProcessLostError, match=r"waiting needs all .* process 2 is gone: it gave no sign of life"
         ) as caught:
             them.links[1].result(lambda: time.sleep(30), "waiting")
         assert caught.value.processes == (2,)

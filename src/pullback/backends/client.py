@@ -234,10 +234,15 @@ def memory_stats(device: Device) -> dict[str, int] | None:
     return bound(device).raw.memory_stats()  # type: ignore[no-any-return]
 
 
+def _keep(thing: Any) -> None:
+    """Let nothing free an object, not even the end of the process."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
 def _forget_clients() -> None:
     """In a forked child: let nothing use the parent's clients, and nothing free them, which would wait for threads."""
     for made in _clients.values():
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+        _keep(made)
     _clients.clear()
     for device in _by_raw.values():
         device.bound = None
@@ -724,7 +729,9 @@ class _Together:
         except library().jax.JaxRuntimeError as error:
             raise link.explained(failure(error), what, self.processes) from None
         except DistributedError:
-            _Turns.last = None  # it never ends
+            for never_freed in (_Turns.last, token, results, self.loaded, buffers, *_clients.values()):
+                _keep(never_freed)  # the program never ends, and freeing what it uses would wait for its end
+            _Turns.last = None
             raise
         return results
 

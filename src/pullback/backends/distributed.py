@@ -321,7 +321,7 @@ def shutdown() -> None:
 
 
 def _forget() -> None:
-    """In a forked child: it is no part of this, and the others must see the parent's connections end when the parent ends."""
+    """In a forked child: it takes no part, and must not keep the parent's connections when the parent ends."""
     global member
     left, member = member, None
     if left is not None:

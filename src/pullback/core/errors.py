@@ -302,7 +302,7 @@ class ProcessLostError(DistributedError):
     """
 
     def __init__(self, what: str, gone: Mapping[int, str]) -> None:
-        names = "; ".join(f"process {i} is gone: {why}" for i, why in sorted(gone.items()))
+        names = "; ".join(f"process {i} is gone: {why}" for i, why in gone.items())  # the first one first
         super().__init__(
             f"{what} needs all processes, and cannot be completed. {names}. Arrays of this process can still be read "
             "and saved; start all processes anew to go on from what was saved."

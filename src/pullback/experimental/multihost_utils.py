@@ -213,12 +213,12 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     """
     leaves, treedef = tree.flatten(global_inputs)
     places = _places(pspecs, global_inputs, global_mesh)
-    return tree.unflatten(treedef, [_block(x, place) for x, place in zip(leaves, places, strict=True)])
+    return tree.unflatten(treedef, [_block(x, place, global_mesh) for x, place in zip(leaves, places, strict=True)])
 
 
-def _block(x: Any, place: NamedSharding) -> Any:
+def _block(x: Any, place: NamedSharding, mesh: Mesh) -> Any:
     spread = device_put(x, place)
-    local = NamedSharding(place.mesh.local_mesh, place.spec)
+    local = NamedSharding(mesh.local_mesh, place.spec)
     factors = local.factors(spread.ndim)
     shape = [n * k for n, k in zip(place.shard_shape(spread.shape), factors, strict=True)]
     parts = [shard.data for shard in spread.addressable_shards]
