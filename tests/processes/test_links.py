@@ -197,7 +197,6 @@ BAD = [
 
 @pytest.mark.parametrize(("arguments", "error", "message"), BAD, ids=range(len(BAD)))
 def test_bad_arguments(monkeypatch, arguments, error, message):
-    monkeypatch.setattr("pullback.backends.forks.used", [])  # as if nothing had been compiled
     for name in ("PULLBACK_COORDINATOR_ADDRESS", "JAX_COORDINATOR_ADDRESS"):
         monkeypatch.delenv(name, raising=False)
     options = arguments if isinstance(arguments, dict) else {}
@@ -206,6 +205,12 @@ def test_bad_arguments(monkeypatch, arguments, error, message):
     assert message in str(caught.value)
     assert isinstance(caught.value, (ValueError, NotImplementedError))
     assert not pullback.distributed.is_initialized()
+
+
+def test_initialize_after_the_first_program():
+    pullback.jit(lambda x: x + 1)(1.0)
+    with pytest.raises(DistributedError, match="before the first program is compiled"):
+        pullback.distributed.initialize("localhost:1", 2, 0)
 
 
 def test_addresses():

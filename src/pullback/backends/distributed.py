@@ -177,7 +177,12 @@ def initialize(
     pullback.core.errors.ArgumentError: coordinator_address must be a host and a port, ...
     """
     global member, _was_member
-    _check_state()
+    if member is not None:
+        link = member.link
+        raise DistributedError(
+            f"initialize was called already: this is process {link.process} of {link.processes}, with process 0 at "
+            f"{link.host}:{link.port}. Call it once."
+        )
     where = address(_given(coordinator_address, "coordinator_address", "ADDRESS"), "coordinator_address")
     count = _number(_given(num_processes, "num_processes", "PROCESSES"), "num_processes", 1)
     process = _number(_given(process_id, "process_id", "ID"), "process_id", 0)
@@ -188,7 +193,9 @@ def initialize(
     heartbeat = _seconds(heartbeat_timeout_seconds, "heartbeat_timeout_seconds")
     patience = _seconds(shutdown_timeout_seconds, "shutdown_timeout_seconds")
     bind = where if coordinator_bind_address is None else address(coordinator_bind_address, "coordinator_bind_address")
-    made = _join(where, bind, process, count, timeout, heartbeat, _visible(local_device_ids))
+    visible = _visible(local_device_ids)
+    _check_unused()
+    made = _join(where, bind, process, count, timeout, heartbeat, visible)
     devices.join(process, count)
     member, _was_member = Membership(*made, patience), True
 
@@ -226,13 +233,7 @@ def _join(
         raise
 
 
-def _check_state() -> None:
-    if member is not None:
-        link = member.link
-        raise DistributedError(
-            f"initialize was called already: this is process {link.process} of {link.processes}, with process 0 at "
-            f"{link.host}:{link.port}. Call it once."
-        )
+def _check_unused() -> None:
     forks.check("distributed.initialize")
     if _was_member or forks.used:
         raise DistributedError(
