@@ -90,8 +90,8 @@ class Store(Protocol):
     def barrier(self, name: str, seconds: float) -> None:
         """Wait until all processes are here; DistributedTimeoutError if they are not in time. A name serves once."""
 
-    def close(self) -> bool:
-        """End the connection; whether the service was there to end it with."""
+    def close(self, reachable: bool) -> bool:
+        """End the connection with the service, if that is reachable; whether it was."""
 
 
 @dataclass(frozen=True)

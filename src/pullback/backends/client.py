@@ -529,9 +529,11 @@ class _Store:
         except library().jax.JaxRuntimeError as error:
             raise _coordination_failure(error, what) from None
 
-    def close(self) -> bool:
+    def close(self, reachable: bool) -> bool:
         global _joined
         _joined = None
+        if not reachable:
+            return False
         try:
             self.common.shutdown()
         except library().jax.JaxRuntimeError:  # the service is gone

@@ -147,8 +147,8 @@ def initialize(
     """Make this process one of several that compute together.
 
     All of them call it, with the same address and number of processes, before the first program is compiled. Process 0
-    listens at the address. From then on :func:`pullback.devices` are those of all processes. A process that ends,
-    crashes or is cut off is, in the others, a ``ProcessLostError`` that names it, in whatever they do together.
+    listens at the address. From then on :func:`pullback.devices` are those of all. A process that ends, crashes or is cut
+    off is, in the others, a ``ProcessLostError`` that names it, in whatever they do together.
 
     Args:
       coordinator_address: host and port of process 0, such as ``"10.0.0.1:1234"``. By default the environment variable
@@ -157,12 +157,11 @@ def initialize(
       process_id: the number of this one, from 0. By default ``PULLBACK_PROCESS_ID`` or ``JAX_PROCESS_ID``.
       local_device_ids: the graphics processors of this machine that this process uses; all, by default. Processors'
         devices are as many as the switch ``num_cpu_devices`` says, whatever is given here.
-      cluster_detection_method: None, or ``"deactivate"``, which is the same.
+      cluster_detection_method: None or ``"deactivate"``.
       initialization_timeout: for how many seconds to wait for the others.
-      heartbeat_timeout_seconds: after how many seconds of silence a process is taken to be gone. One that crashes on a
-        machine that goes on is noticed at once.
+      heartbeat_timeout_seconds: after how many of silence a process is taken to be gone; one that crashes is at once.
       shutdown_timeout_seconds: for how many seconds process 0 waits for the others when it ends.
-      coordinator_bind_address: where process 0 listens, if not at ``coordinator_address``.
+      coordinator_bind_address: where process 0 listens, if elsewhere.
       slice_index, partition_index: must be None.
 
     Raises:
@@ -177,17 +176,9 @@ def initialize(
     pullback.core.errors.ArgumentError: coordinator_address must be a host and a port, ...
     """
     global member, _was_member
-    if member is not None:
-        link = member.link
-        raise DistributedError(
-            f"initialize was called already: this is process {link.process} of {link.processes}, with process 0 at "
-            f"{link.host}:{link.port}. Call it once."
-        )
+    _check_first()
     where = address(_given(coordinator_address, "coordinator_address", "ADDRESS"), "coordinator_address")
-    count = _number(_given(num_processes, "num_processes", "PROCESSES"), "num_processes", 1)
-    process = _number(_given(process_id, "process_id", "ID"), "process_id", 0)
-    if process >= count:
-        raise ArgumentError(f"process_id must be below num_processes={count}, since they count from 0, got {process}")
+    process, count = _position(process_id, num_processes)
     _check_unsupported(cluster_detection_method, slice_index=slice_index, partition_index=partition_index)
     timeout = _seconds(initialization_timeout, "initialization_timeout")
     heartbeat = _seconds(heartbeat_timeout_seconds, "heartbeat_timeout_seconds")
@@ -210,7 +201,8 @@ def _join(
     visible: tuple[int, ...] | None,
 ) -> tuple[Link, Store, Coordinator | None, Service | None]:
     """Meet the other processes."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # a warning that the service tolerates processes that are lost
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1") == "1":
+        os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # no warning that the service tolerates processes that are lost
     coordinator = service = link = None
     try:
         if process == 0:
@@ -231,6 +223,15 @@ def _join(
         if service is not None:
             service.stop()
         raise
+
+
+def _check_first() -> None:
+    if member is not None:
+        link = member.link
+        raise DistributedError(
+            f"initialize was called already: this is process {link.process} of {link.processes}, with process 0 at "
+            f"{link.host}:{link.port}. Call it once."
+        )
 
 
 def _check_unused() -> None:
@@ -269,6 +270,15 @@ def _given(value: Any, argument: str, short: str) -> Any:
         f"{argument} is not given, and neither {' nor '.join(names)} is in the environment: give it, or start the "
         "processes with `python -m pullback launch`"
     )
+
+
+def _position(process_id: Any, num_processes: Any) -> tuple[int, int]:
+    """The number of this process, and how many there are."""
+    count = _number(_given(num_processes, "num_processes", "PROCESSES"), "num_processes", 1)
+    process = _number(_given(process_id, "process_id", "ID"), "process_id", 0)
+    if process >= count:
+        raise ArgumentError(f"process_id must be below num_processes={count}, since they count from 0, got {process}")
+    return process, count
 
 
 def _number(value: Any, argument: str, least: int) -> int:
@@ -343,8 +353,7 @@ def _leave(why: str) -> list[int]:
     stragglers: list[int] = []
     if left.coordinator is not None:
         stragglers = left.coordinator.wait_for_the_others(left.patience)
-    reachable = left.coordinator is not None or 0 not in left.link.gone
-    left.link.stop(client_ended=reachable and left.store.close())
+    left.link.stop(client_ended=left.store.close(left.coordinator is not None or left.link.connected))
     if left.coordinator is not None:
         left.coordinator.stop()
     if left.service is not None:

@@ -290,6 +290,7 @@ class Link(_End):
 
     Attributes:
       gone: the processes that are gone, and why.
+      connected: whether process 0 answers; it does for a while after it said that it takes no further part.
       relay_port: where, on the loopback, the runtime's coordination service can be reached.
       address: this machine's address, by which it reaches process 0.
 
@@ -304,6 +305,7 @@ class Link(_End):
         self.heartbeat = heartbeat
         self.gone: dict[int, str] = {}
         self._since: dict[int, float] = {}
+        self.connected = True
         self.sockets = set()
         self._leaving = False
         self._clients: set[Any] = set()
@@ -395,6 +397,7 @@ class Link(_End):
             why = f"it gave no sign of life for {self.heartbeat:g} seconds"
         except ValueError:
             why = "what it sent makes no sense"
+        self.connected = False
         if not self._leaving:
             self._note(0, why)
 
