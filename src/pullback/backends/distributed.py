@@ -147,8 +147,8 @@ def initialize(
     """Make this process one of several that compute together.
 
     All of them call it, with the same address and number of processes, before the first program is compiled. Process 0
-    listens at the address. From then on :func:`pullback.devices` are those of all. A process that ends, crashes or is cut
-    off is, in the others, a ``ProcessLostError`` that names it, in whatever they do together.
+    listens at the address. From then on :func:`pullback.devices` are those of all. A process that ends, crashes or is
+    cut off is, in the others, a ``ProcessLostError`` that names it, in whatever they do together.
 
     Args:
       coordinator_address: host and port of process 0, such as ``"10.0.0.1:1234"``. By default the environment variable
