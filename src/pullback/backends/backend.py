@@ -97,13 +97,13 @@ class Backend(Protocol):
     def parts(self, buffer: Buffer) -> list[Buffer]:
         """The buffers on single devices of this process of which a buffer over several consists."""
 
+    def part_values(self, buffer: Buffer) -> list[np.ndarray[Any, Any]]:
+        """The elements of each of these parts, as they are stored."""
+
     def assembled(
         self, buffers: Sequence[Buffer], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
     ) -> Buffer:
         """A buffer over several devices that consists of those on each device of this process."""
-
-    def to_numpy(self, buffer: Buffer) -> np.ndarray[Any, Any]:
-        """The elements of a buffer as they are stored, once they are computed."""
 
     def device_of(self, buffer: Buffer) -> Device:
         """The device that a buffer is on."""

@@ -345,6 +345,12 @@ def parts(buffer: Buffer) -> list[Buffer]:
     return found
 
 
+def part_values(buffer: Buffer) -> list[np.ndarray[Any, Any]]:
+    """The elements of each part that this process has of an array over several devices, as they are stored."""
+    wait(buffer)
+    return list(map(to_numpy, buffer._arrays))
+
+
 def assembled(buffers: Sequence[Buffer], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
     """An array over several devices, of arrays that are on each device of this process."""
     return library().jax.ArrayImpl(ShapedArray(shape, dtype), runtime_sharding(sharding), list(buffers), True, True)

@@ -17,7 +17,8 @@ from pullback.backends.backend import Executable, backend
 from pullback.backends.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
 from pullback.backends.devices import Device, Devices
 from pullback.backends.emit import emit_module
-from pullback.backends.hlo import _NONE, Aliases, Module, captured_shardings
+from pullback.backends.hlo import _NONE, Aliases, captured_shardings
+from pullback.backends.hlo_module import Module
 from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, divides, sharding_of_tiles
 from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature, signature_of
 from pullback.core.config import config
@@ -44,6 +45,7 @@ class Lowered:
       in_places: for each input its place, a device or a sharding; None where the compiler may decide. No places at
         all if nobody asked for any.
       out_places: the same for results.
+      mesh: the one by which shardings are expressed that the compiler chooses; by default the first that is named.
 
     Attributes:
       module: the text, and what it refers to.
@@ -70,6 +72,7 @@ class Lowered:
         asked_for: bool = True,
         in_places: Sequence[Any] = (),
         out_places: Sequence[Any] = (),
+        mesh: Any = None,
     ) -> None:
         self.closed = closed
         self.name = name
@@ -77,7 +80,8 @@ class Lowered:
         self.in_shardings = _shardings(in_places)
         self.out_shardings = _shardings(out_places)
         asked = device if asked_for else None
-        module, main = emit_module(closed, name, device.platform, aliases, asked, self.in_shardings, self.out_shardings)
+        shardings = self.in_shardings, self.out_shardings
+        module, main = emit_module(closed, name, device.platform, aliases, asked, *shardings, mesh)
         self.device: Any = module.devices or device
         self.asked_for = module.devices is not None
         self.module: Module = module
