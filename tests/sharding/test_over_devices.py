@@ -1,4 +1,4 @@
-"""Arrays over several devices. The cases run in a process of their own, in which the processor is eight devices."""
+"""Arrays over several devices. The cases run in processes of their own, in which the processor is several devices."""
 
 import os
 import subprocess
@@ -10,12 +10,60 @@ import pytest
 HERE = Path(__file__).parent
 
 
+def run(command: list[str], **environment: str) -> None:
+    known = {**os.environ, **environment}
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS"):
+        known.pop(name, None)
+    done = subprocess.run([sys.executable, *command], env=known, capture_output=True, text=True, cwd=HERE.parent)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
 @pytest.mark.parametrize("cases", sorted(p.name for p in HERE.glob("cases_*.py")))
 def test_over_eight_devices(cases: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "python_files=cases_*.py", "-x"]
-    environment = {**os.environ, "PULLBACK_NUM_CPU_DEVICES": "8"}
-    environment.pop("PYTEST_XDIST_WORKER", None)
-    done = subprocess.run(
-        [*command, str(HERE / cases)], env=environment, capture_output=True, text=True, cwd=HERE.parent
-    )
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    options = ["-q", "-p", "no:cacheprovider", "-o", "python_files=cases_*.py"]
+    run(["-m", "pytest", *options, str(HERE / cases)], PULLBACK_NUM_CPU_DEVICES="8")
+
+
+def test_devices_by_a_flag() -> None:
+    program = """
+import pullback
+assert pullback.device_count() == pullback.local_device_count() == 3
+x = pullback.device_put(1.0, pullback.devices()[2])
+assert (x + 1).device is pullback.devices()[2]
+"""
+    run(["-c", program], XLA_FLAGS="--xla_force_host_platform_device_count=3")
+
+
+CALLS = """
+import sys
+import numpy as np
+import pullback
+pullback.config.update("num_cpu_devices", 2)
+mesh = pullback.make_mesh((2,), ("i",))
+x = pullback.device_put(np.ones(8), pullback.NamedSharding(mesh, pullback.P("i")))
+f = pullback.jit(lambda x: x * 0.5 + x.sum() / 16)
+outs = [f(x) for _ in range(int(sys.argv[1]))]
+assert all((np.asarray(y) == 1).all() for y in outs)
+"""
+
+
+@pytest.mark.parametrize("count", [2000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_many_calls_that_nobody_waits_for(count: int) -> None:
+    run(["-c", CALLS, str(count)])
+
+
+def test_what_a_child_of_a_fork_can_read() -> None:
+    program = """
+import os
+import numpy as np
+import pullback
+mesh = pullback.make_mesh((2,), ("i",))
+x = pullback.device_put(np.arange(8.0), pullback.NamedSharding(mesh, pullback.P("i")))
+pullback.block_until_ready(x)
+child = os.fork()
+if child == 0:
+    assert np.asarray(x).sum() == 28
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    run(["-W", "ignore", "-c", program], PULLBACK_NUM_CPU_DEVICES="2")

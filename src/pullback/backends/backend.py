@@ -159,13 +159,13 @@ class Backend(Protocol):
     def parts(self, buffer: Buffer) -> list[Buffer]:
         """The buffers on single devices of this process of which a buffer over several consists."""
 
+    def part_values(self, buffer: Buffer) -> list[np.ndarray[Any, Any]]:
+        """The elements of each of these parts, as they are stored."""
+
     def assembled(
         self, buffers: Sequence[Buffer], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
     ) -> Buffer:
         """A buffer over several devices that consists of those on each device of this process."""
-
-    def to_numpy(self, buffer: Buffer) -> np.ndarray[Any, Any]:
-        """The elements of a buffer as they are stored, once they are computed."""
 
     def device_of(self, buffer: Buffer) -> Device:
         """The device that a buffer is on."""
@@ -209,6 +209,10 @@ class Backend(Protocol):
 
     def cost_analysis(self, text: str, device: Device) -> dict[str, float]:
         """The compiler's estimate for StableHLO text, before it optimises."""
+
+    def inspection(self, told: Callable[[Any], None]) -> tuple[bytes, Any]:
+        """What stands in a program for a function that is told how a value is divided; and what has to live
+        until the program is compiled."""
 
     def tree_registry(self) -> Any:
         """A registry of nodes of trees, with ``register_node(class, flatten, unflatten)`` and ``flatten(tree)``, which

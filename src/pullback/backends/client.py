@@ -1,3 +1,4 @@
+# long: because it is the one module that touches jaxlib
 """The adapter of ``jaxlib``: devices, buffers and executables of XLA. No other module touches it.
 
 What ``jaxlib`` offers to Python is private and shifts between releases: the differences between 0.10.2 and 0.12 are
@@ -394,6 +395,12 @@ def parts(buffer: Buffer) -> list[Buffer]:
         (raw,) = part.devices() if callable(getattr(part, "devices", None)) else part._sharding.device_set
         found.append(part._rewrap_with_aval_and_sharding(part.aval, bound(_by_raw[raw]).sharding))
     return found
+
+
+def part_values(buffer: Buffer) -> list[np.ndarray[Any, Any]]:
+    """The elements of each part that this process has of an array over several devices, as they are stored."""
+    wait(buffer)
+    return list(map(to_numpy, buffer._arrays))
 
 
 def assembled(buffers: Sequence[Buffer], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
@@ -871,7 +878,7 @@ def mlir_context() -> Any:
     registry = ir.DialectRegistry()
     mlir("_mlir_libs._jax_mlir_ext").register_dialects(registry)
     context.append_dialect_registry(registry)
-    for dialect in ("_stablehlo", "_chlo"):
+    for dialect in ("_stablehlo", "_chlo", "_sdy"):
         mlir(f"_mlir_libs.{dialect}").register_dialect(context)
     context.load_all_available_dialects()
     return context
@@ -895,6 +902,19 @@ def profiler() -> Any:
     """The profiler: its classes ``ProfilerSession``, ``ProfileOptions`` and ``TraceMe``."""
     library()
     return imported("jaxlib._profiler")
+
+
+def inspection(told: Callable[[Any], None]) -> tuple[bytes, Any]:
+    """What stands in a program for a function that is told how a value is divided, and what has to live meanwhile.
+
+    Args:
+      told: takes the division, as ``programs._Shardings`` has it.
+    """
+
+    def callback(sharding: Any) -> None:
+        told(_tiling(sharding.to_proto()))
+
+    return library().jax.encode_inspect_sharding_callback(callback), callback
 
 
 def tree_registry() -> Any:

@@ -17,7 +17,8 @@ from pullback.backends.backend import Executable, backend
 from pullback.backends.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
 from pullback.backends.devices import Device, Devices
 from pullback.backends.emit import emit_module
-from pullback.backends.hlo import _NONE, Aliases, Module, captured_shardings
+from pullback.backends.hlo import _NONE, Aliases, captured_shardings
+from pullback.backends.hlo_module import Module
 from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, divides, sharding_of_tiles
 from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature, signature_of
 from pullback.core.config import config
@@ -44,6 +45,7 @@ class Lowered:
       in_places: for each input its place, a device or a sharding; None where the compiler may decide. No places at
         all if nobody asked for any.
       out_places: the same for results.
+      mesh: the one by which shardings are expressed that the compiler chooses; by default the first that is named.
 
     Attributes:
       module: the text, and what it refers to.
@@ -70,6 +72,7 @@ class Lowered:
         asked_for: bool = True,
         in_places: Sequence[Any] = (),
         out_places: Sequence[Any] = (),
+        mesh: Any = None,
     ) -> None:
         self.closed = closed
         self.name = name
@@ -77,7 +80,8 @@ class Lowered:
         self.in_shardings = _shardings(in_places)
         self.out_shardings = _shardings(out_places)
         asked = device if asked_for else None
-        module, main = emit_module(closed, name, device.platform, aliases, asked, self.in_shardings, self.out_shardings)
+        shardings = self.in_shardings, self.out_shardings
+        module, main = emit_module(closed, name, device.platform, aliases, asked, *shardings, mesh)
         self.device: Any = module.devices or device
         self.asked_for = module.devices is not None
         self.module: Module = module
@@ -194,6 +198,9 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
     chosen = options.chosen(device.platform, text, overrides)
     out_avals = lowered.closed.out_avals
     shardings = None if isinstance(device, Device) else _Shardings(lowered)
+    if lowered.module.inspections:
+        loaded = _compile_inspected(lowered, chosen)
+        return backend().executable(loaded, device, out_avals, bool(lowered.module.callbacks), shardings)
     if lowered.module.callbacks:
         return backend().executable(_compile(lowered, chosen), device, out_avals, True, shardings)
     digest = hashlib.sha256(text.encode()).digest()
@@ -241,7 +248,10 @@ class _Shardings:
         """
         given = (self.asked_in, self.in_shapes), (self.asked_out, self.out_shapes)
         return tuple(  # type: ignore[return-value]
-            [self._one(*each) for each in zip(asked, shapes, tiles or [None] * len(shapes), strict=True)]
+            [
+                self._one(*each)
+                for each in zip(asked, shapes, (tiles or [None] * len(shapes))[: len(shapes)], strict=True)
+            ]
             for (asked, shapes), tiles in zip(given, tilings, strict=True)
         )
 
@@ -254,9 +264,44 @@ class _Shardings:
         return found if found is None or divides(found, shape) else None
 
 
-def _compile(lowered: Lowered, overrides: Sequence[tuple[str, Any]], whole: bool = True) -> Any:
+def _compile_inspected(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:
+    """Compile a program, and tell those who ask for it how its values are spread over devices."""
     module = lowered.module
     text = module.text(locations=True)
+    living = []
+    if isinstance(lowered.device, Device):
+        text = re.sub(r"(?m)^.*@@\d+@@.*\n", "", text)
+        for _, told in module.inspections:
+            told(lowered.device)
+    for i, (_, told) in enumerate(module.inspections if not isinstance(lowered.device, Device) else ()):
+        key, alive = backend().inspection(_Told(next(iter(module.meshes)), told))
+        living.append(alive)
+        text = text.replace(f"@@{i}@@", "".join(f"\\{byte:02X}" for byte in key))
+    return _compile(lowered, overrides, text=text)
+
+
+class _Told:
+    """Tells a function how a value is spread.
+
+    Args:
+      mesh: the mesh of the program.
+      told: takes a sharding.
+    """
+
+    def __init__(self, mesh: Any, told: Any) -> None:
+        self.mesh = mesh
+        self.told = told
+
+    def __call__(self, tiling: Any) -> None:
+        found = None if tiling is None else sharding_of_tiles(self.mesh, *tiling)
+        self.told(found or NamedSharding(self.mesh, PartitionSpec()))
+
+
+def _compile(
+    lowered: Lowered, overrides: Sequence[tuple[str, Any]], whole: bool = True, text: str | None = None
+) -> Any:
+    module = lowered.module
+    text = module.text(locations=True) if text is None else text
     if not whole:
         text = text.replace(f" {{{small_loops.ATTRIBUTES}}}", "")
     try:
@@ -264,7 +309,7 @@ def _compile(lowered: Lowered, overrides: Sequence[tuple[str, Any]], whole: bool
     except CompilationError as error:
         unknown = re.search(r"No such compile option: '(\w+)'", str(error))
         if unknown and options.OPTIONS.pop(unknown[1], None) is not None:
-            return _compile(lowered, [(name, value) for name, value in overrides if name != unknown[1]], whole)
+            return _compile(lowered, [(name, value) for name, value in overrides if name != unknown[1]], whole, text)
         if whole and small_loops.ATTRIBUTES in text:  # perhaps it cannot be compiled to one function
             return _compile(lowered, overrides, whole=False)
         raise CompilationError(_refusal(str(error), module, text)) from None

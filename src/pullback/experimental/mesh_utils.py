@@ -78,15 +78,16 @@ def create_hybrid_device_mesh(
     outer = _shape(dcn_mesh_shape, "create_hybrid_device_mesh: dcn_mesh_shape")
     if len(inner) != len(outer):
         raise MeshError(
-            f"create_hybrid_device_mesh: mesh_shape {inner} and dcn_mesh_shape {outer} must have as many axes as each other"
+            f"create_hybrid_device_mesh: mesh_shape {inner} and dcn_mesh_shape {outer} must have as many axes as each "
+            "other"
         )
     processes: dict[int, list[Device]] = {}
     for d in members:
         processes.setdefault(d.process_index, []).append(d)
     if len(processes) != math.prod(outer):
         raise MeshError(
-            f"create_hybrid_device_mesh: dcn_mesh_shape {outer} is for {math.prod(outer)} processes, but the devices are "
-            f"those of {len(processes)}"
+            f"create_hybrid_device_mesh: dcn_mesh_shape {outer} is for {math.prod(outer)} processes, but the devices "
+            f"are those of {len(processes)}"
         )
     blocks = [create_device_mesh(inner, processes[i]) for i in sorted(processes)]
     rank = len(inner)
@@ -116,5 +117,6 @@ def _check_count(who: str, shape: tuple[int, ...], members: Sequence[Device]) ->
         raise MeshError(too_few_devices(what, wanted, members))
     if wanted < len(members):
         raise MeshError(
-            f"{what} needs {wanted} devices, but was given {len(members)}: choose some with devices=devices()[:{wanted}]"
+            f"{what} needs {wanted} devices, but there are {len(members)}: choose some with "
+            f"devices=devices()[:{wanted}]"
         )

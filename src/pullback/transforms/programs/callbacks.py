@@ -209,12 +209,13 @@ def _lowering(in_order: bool, hlo: Any, *operands: Any, call: Any, **params: Any
     calls.append(partial(_compiled_call, call, [x.dtype for x in operands], in_order))
     results = [(a.shape, a.dtype) for a in call.avals]
     if not in_order:
-        return hlo.custom_call(TARGET, operands, results, index, side_effect=False)
+        return hlo.custom_call(TARGET, operands, results, index, hlo.module.on_one_device(len(results)))
     # The compiler keeps the order of calls of which each takes what the one before returned. So it is kept for those
     # that are not ordered too, which costs nothing: they run one at a time anyway.
     order = hlo.number(False, _BOOL) if hlo.order is None else hlo.order
     types = [((), _BOOL), *results]
-    hlo.order, *outs = hlo.custom_call(TARGET, (order, *operands), types, index, side_effect=True)
+    alone = hlo.module.on_one_device(len(types))
+    hlo.order, *outs = hlo.custom_call(TARGET, (order, *operands), types, index, alone, side_effect=True)
     return outs
 
 
