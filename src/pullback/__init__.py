@@ -23,6 +23,7 @@ from pullback.backends.devices import local_device_count as local_device_count
 from pullback.backends.devices import local_devices as local_devices
 from pullback.backends.devices import process_count as process_count
 from pullback.backends.devices import process_index as process_index
+from pullback.backends.devices import process_indices as process_indices
 from pullback.backends.meshes import make_mesh as make_mesh
 from pullback.backends.meshes import set_mesh as set_mesh
 from pullback.backends.shardings import NamedSharding as NamedSharding
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from pullback import custom_batching as custom_batching
     from pullback import custom_derivatives as custom_derivatives
     from pullback import debug as debug
+    from pullback import distributed as distributed
     from pullback import dtypes as dtypes
     from pullback import errors as errors
     from pullback import experimental as experimental
@@ -128,7 +130,7 @@ if TYPE_CHECKING:
 
 _MODULES = frozenset(
     (
-        *("ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors"),
+        *("ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dtypes", "errors"),
         *("experimental", "extend", "flatten_util", "interpreters", "lax", "nn", "profiler"),
         *("random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
     )

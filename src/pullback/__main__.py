@@ -1,17 +1,20 @@
-"""``python -m pullback``: commands that look at programs. There is one, ``show``.
+"""``python -m pullback``: commands that look at programs, and one that starts them.
 
 python -m pullback show MODULE:FUNCTION --args "f32[3], f32[]" --transform grad,jit --as jaxpr|hlo|svg|dot
+python -m pullback launch --processes 4 program.py ARGUMENTS
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
-from pullback import show
+from pullback import launch, show
 from pullback.core.errors import ArgumentError, BackendError, RendererError
 from pullback.core.source import hide_internal_frames
 
@@ -35,7 +38,7 @@ examples:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=_NAME, description="Look at the programs that functions become.")
+    parser = argparse.ArgumentParser(prog=_NAME, description="Look at programs, and start them.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     command = commands.add_parser(
         "show",
@@ -61,7 +64,48 @@ def _parser() -> argparse.ArgumentParser:
         help="the program as a jaxpr (the default), as StableHLO text, as a drawing, or as the text of the drawing",
     )
     command.add_argument("--output", metavar="FILE", help="where to write it; by default to standard output")
+    _add_launch(commands)
     return parser
+
+
+def _add_launch(commands: Any) -> None:
+    command = commands.add_parser(
+        "launch",
+        help="start several processes of a program on this machine",
+        usage=f"{_NAME} launch --processes N [--devices N] [--port N] [--grace SECONDS] PROGRAM ...",
+        description="Start several processes of a Python program on this machine. Each calls "
+        "pullback.distributed.initialize() first. Lines of output begin with the number of the process. The exit "
+        "status is that of the first process that failed, or 0.",
+    )
+    command.add_argument("--processes", type=int, required=True, metavar="N", help="how many processes")
+    command.add_argument("--devices", type=int, metavar="N", help="into how many devices each divides the processor")
+    command.add_argument(
+        "--port", type=int, metavar="N", help="where process 0 listens; by default a port that is free"
+    )
+    command.add_argument(
+        "--grace",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="for how long the others may go on when one has failed (10)",
+    )
+    command.add_argument(
+        "program",
+        nargs="*",
+        metavar="PROGRAM",
+        help="the path of a program, or -m and a module; what follows are its arguments",
+    )
+
+
+def _divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The arguments of a command, and those that begin with the program to launch, which argparse must not see."""
+    given = list(arguments)
+    at = 1
+    while given[:1] == ["launch"] and at < len(given) and given[at].startswith("-") and given[at] != "-m":
+        at += 1 if "=" in given[at] or given[at] in ("-h", "--help", "--") else 2
+        if given[at - 1] == "--":
+            break
+    return (given[:at], given[at:]) if given[:1] == ["launch"] else (given, [])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,7 +115,8 @@ def main(argv: Sequence[str] | None = None) -> int:
       argv: its name and options; by default those of the process.
 
     Returns:
-      The exit status: 0, 1 if the function could not be traced, or 2 if what was asked for makes no sense.
+      The exit status: 0, 1 if the function could not be traced, or 2 if what was asked for makes no sense; that of the
+      first process that failed, for ``launch``.
 
     Raises:
       SystemExit: the options are not those of the command, or ask for help.
@@ -82,8 +127,13 @@ def main(argv: Sequence[str] | None = None) -> int:
       in (b,) }
     0
     """
-    options = _parser().parse_args(argv)
+    own, program = _divided(sys.argv[1:] if argv is None else argv)
+    options = _parser().parse_args(own)
     try:
+        if options.command == "launch":
+            if not 0 <= options.grace < math.inf:
+                raise ArgumentError(f"--grace must be a number of seconds, got {options.grace}")
+            return launch.launch(program, options.processes, options.devices, options.port, options.grace)
         subject = show.subject(options.function, options.args, options.static, options.transform)
         text = subject.text(options.form)
         _write(text if text.endswith("\n") else text + "\n", options.output)

@@ -382,3 +382,41 @@ def test_refused(case):
     with pytest.raises((ValueError, RuntimeError), match=message) as caught:
         call()
     assert isinstance(caught.value, pullback.errors.PullbackError)
+
+
+def test_arguments_that_are_not_used():
+    f = jit(lambda x: jnp.zeros(8))
+    assert f(rows()).sharding == WHOLE
+    g = jit(lambda x, y: (y, 2))
+    y, two = g(rows(), rows())
+    assert y.sharding == ROWS
+    assert int(two) == 2
+
+
+def test_axes_that_the_compiler_divides():
+    mesh = Mesh(DEVICES, "x")
+    x = pullback.device_put(np.arange(32.0), NamedSharding(mesh, P("x")))
+    y = jit(lambda a: a.reshape(4, 8) + 1)(x)
+    np.testing.assert_array_equal(y, np.arange(32.0).reshape(4, 8) + 1)
+    assert y.sharding.mesh == mesh
+    z = jit(lambda a: a[3:30])(x)
+    np.testing.assert_array_equal(z, np.arange(3.0, 30.0))
+
+
+def test_looking_for_nans():
+    x = rows()
+    with pullback.debug_nans(True):
+        np.testing.assert_array_equal(jit(lambda a: a + 1)(x), VALUE + 1)
+        for f in (jnp.log, jit(lambda a: jnp.log(a))):
+            with pytest.raises(FloatingPointError, match=r"log gave NaN in its result of type f32\[8,4\], in 32 of 32"):
+                f(x - 40)
+
+
+def test_switches():
+    with pullback.disable_jit():
+        assert jit(lambda a: a + 1)(rows()).sharding == ROWS
+        np.testing.assert_array_equal(lax.scan(lambda c, r: (c + r, c), jnp.zeros(4), rows())[0], VALUE.sum(0))
+    with pullback.default_device(DEVICES[3]):
+        assert jit(lambda a: a + 1)(rows()).sharding == ROWS
+    with pullback.enable_checks():
+        assert jit(grad(lambda a: (lax.with_sharding_constraint(a, COLUMNS) ** 2).sum()))(rows()).shape == (8, 4)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pullback.core import array
@@ -61,6 +62,61 @@ class Executable(Protocol):
         """The bytes that arguments, results and temporary values take."""
 
 
+class Service(Protocol):
+    """The coordination service of several processes.
+
+    Attributes:
+      port: where it listens, on the loopback.
+    """
+
+    port: int
+
+    def stop(self) -> None:
+        """End it."""
+
+
+class Store(Protocol):
+    """The values, by key, that processes have in common."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """Set the value of a key that has none."""
+
+    def get(self, key: str, seconds: float, process: int) -> bytes:
+        """The value of a key, once a process has set it; DistributedTimeoutError if it does not in time."""
+
+    def delete(self, key: str) -> None:
+        """Forget a key, and those that begin with it and a slash."""
+
+    def barrier(self, name: str, seconds: float) -> None:
+        """Wait until all processes are here; DistributedTimeoutError if they are not in time. A name serves once."""
+
+    def close(self, reachable: bool) -> bool:
+        """End the connection with the service, if that is reachable; whether it was."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Several processes that compute together.
+
+    Attributes:
+      process: the number of this one.
+      processes: how many there are.
+      port: where on the loopback the coordination service is reached.
+      host: this machine's address, for the others.
+      seconds: how long to wait for the others.
+      visible: the numbers of the machine's devices that this process uses; None for all.
+      link: a :class:`pullback.backends.links.Link`, which knows which processes are gone.
+    """
+
+    process: int
+    processes: int
+    port: int
+    host: str
+    seconds: float
+    visible: tuple[int, ...] | None
+    link: Any
+
+
 class Backend(Protocol):
     """A compiler and the runtime of its programs."""
 
@@ -68,6 +124,12 @@ class Backend(Protocol):
 
     def count(self, platform: str) -> int:
         """The number of devices of a platform; BackendError if there is no such platform."""
+
+    def device_ids(self, platform: str, process: int | None = None) -> list[int]:
+        """The numbers of the devices of all processes, or of one; BackendError if there is no such platform."""
+
+    def process_of(self, platform: str, number: int) -> int:
+        """The number of the process that a device belongs to."""
 
     def bound(self, device: Device) -> Any:
         """What the runtime knows a device as; BackendError if it has no such device."""
@@ -97,13 +159,13 @@ class Backend(Protocol):
     def parts(self, buffer: Buffer) -> list[Buffer]:
         """The buffers on single devices of this process of which a buffer over several consists."""
 
+    def part_values(self, buffer: Buffer) -> list[np.ndarray[Any, Any]]:
+        """The elements of each of these parts, as they are stored."""
+
     def assembled(
         self, buffers: Sequence[Buffer], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
     ) -> Buffer:
         """A buffer over several devices that consists of those on each device of this process."""
-
-    def to_numpy(self, buffer: Buffer) -> np.ndarray[Any, Any]:
-        """The elements of a buffer as they are stored, once they are computed."""
 
     def device_of(self, buffer: Buffer) -> Device:
         """The device that a buffer is on."""
@@ -155,6 +217,14 @@ class Backend(Protocol):
     def tree_registry(self) -> Any:
         """A registry of nodes of trees, with ``register_node(class, flatten, unflatten)`` and ``flatten(tree)``, which
         returns the leaves and an object with ``unflatten(leaves)``."""
+
+    # Processes
+
+    def serve(self, processes: int, seconds: float) -> Service:
+        """Start the coordination service of several processes, on the loopback."""
+
+    def join(self, group: Group) -> Store:
+        """Make this process one of several; clients of platforms that are made from then on are theirs together."""
 
     # The cache on disk
 

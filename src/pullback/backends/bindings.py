@@ -10,7 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from pullback.backends.client import mlir, mlir_context
-from pullback.backends.hlo import Builder, Function, Value, tensor_type
+from pullback.backends.hlo import Builder, Value, tensor_type
+from pullback.backends.hlo_module import Function
 from pullback.core.errors import CustomRuleError
 from pullback.core.source import describe_function
 from pullback.core.trace import Primitive

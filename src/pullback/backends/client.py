@@ -1,3 +1,4 @@
+# long: because it is the one module that touches jaxlib
 """The adapter of ``jaxlib``: devices, buffers and executables of XLA. No other module touches it.
 
 What ``jaxlib`` offers to Python is private and shifts between releases: the differences between 0.10.2 and 0.12 are
@@ -12,23 +13,32 @@ import functools
 import importlib.util
 import math
 import os
+import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.backends import devices, forks, transfers
-from pullback.backends.backend import Backend, Buffer
+from pullback.backends.backend import Backend, Buffer, Group, Store
 from pullback.backends.devices import Device, DeviceAssignment, Devices, cpu_count
 from pullback.backends.devices import default_device as default_device
 from pullback.backends.host_calls import HostCall, check_platform, original
+from pullback.backends.links import GRACE
 from pullback.backends.memory import large_heaps_for_new_threads
 from pullback.backends.shardings import NamedSharding
 from pullback.backends.storage import from_stored, stored_dtype, to_stored
 from pullback.core.config import config
-from pullback.core.errors import AllocationError, BackendError, CompilationError, ExecutionError
+from pullback.core.errors import (
+    AllocationError,
+    BackendError,
+    CompilationError,
+    DistributedError,
+    DistributedTimeoutError,
+    ExecutionError,
+)
 from pullback.core.interrupts import imported, uninterrupted
 from pullback.core.locks import renewed
 from pullback.core.registry import Registry
@@ -225,10 +235,15 @@ def memory_stats(device: Device) -> dict[str, int] | None:
     return bound(device).raw.memory_stats()  # type: ignore[no-any-return]
 
 
+def _keep(thing: Any) -> None:
+    """Let nothing free an object, not even the end of the process."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
 def _forget_clients() -> None:
     """In a forked child: let nothing use the parent's clients, and nothing free them, which would wait for threads."""
     for made in _clients.values():
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+        _keep(made)
     _clients.clear()
     for device in _by_raw.values():
         device.bound = None
@@ -255,7 +270,7 @@ def client(platform: str = "cpu") -> Any:
             forks.used.append(platform)
             if platform == "cpu":
                 with large_heaps_for_new_threads():
-                    _clients["cpu"] = library().xla_client.make_cpu_client(num_devices=cpu_count())
+                    _clients["cpu"] = _cpu_client()
             else:
                 _clients[platform] = _plugin_client(platform)
         return _clients[platform]
@@ -264,6 +279,34 @@ def client(platform: str = "cpu") -> Any:
 def count(platform: str) -> int:
     """The number of devices of a platform."""
     return len(client(platform).devices())
+
+
+def device_ids(platform: str, process: int | None = None) -> list[int]:
+    """The numbers of the devices of all processes, or of one."""
+    return [raw.id for raw in client(platform).devices() if process is None or raw.process_index == process]
+
+
+def process_of(platform: str, number: int) -> int:
+    """The number of the process that a device belongs to."""
+    return next((raw.process_index for raw in client(platform).devices() if raw.id == number), devices.process)
+
+
+def _cpu_client() -> Any:
+    make = library().xla_client.make_cpu_client
+    if _joined is None:
+        return make(num_devices=cpu_count())
+    group, common = _joined
+    collectives = library().jax.make_gloo_tcp_collectives(distributed_client=common, hostname=group.host)
+    together = {"distributed_client": common, "node_id": group.process, "num_nodes": group.processes}
+    minutes = max(1, math.ceil(group.seconds / 60))
+    limits = {f"get_{scope}_topology_timeout_minutes": minutes for scope in ("local", "global")}
+    try:
+        return group.link.result(
+            lambda: make(**together, collectives=collectives, num_devices=cpu_count(), **limits),
+            "making the devices of all processes known to each other",
+        )
+    except library().jax.JaxRuntimeError as error:
+        raise _coordination_failure(error, "making the devices of all processes known to each other") from None
 
 
 def _plugin_client(name: str) -> Any:
@@ -283,7 +326,16 @@ def _plugin_client(name: str) -> Any:
             lib.xla_client.load_pjrt_plugin_dynamically(name, path)
         if not lib.xla_client.pjrt_plugin_initialized(name):
             lib.xla_client.initialize_pjrt_plugin(name)
-        return lib.xla_client.make_c_api_client(name, {}, None)
+        if _joined is None:
+            return lib.xla_client.make_c_api_client(name, {}, None)
+        group, common = _joined
+        options: dict[str, Any] = {"node_id": group.process, "num_nodes": group.processes}
+        if group.visible is not None:
+            options["visible_devices"] = list(group.visible)
+        return group.link.result(
+            lambda: lib.xla_client.make_c_api_client(name, options, common),
+            "making the devices of all processes known to each other",
+        )
     except RuntimeError as error:
         raise BackendError(f"the plug-in {path} for {name!r} does not work here: {error}") from None
 
@@ -343,6 +395,12 @@ def parts(buffer: Buffer) -> list[Buffer]:
         (raw,) = part.devices() if callable(getattr(part, "devices", None)) else part._sharding.device_set
         found.append(part._rewrap_with_aval_and_sharding(part.aval, bound(_by_raw[raw]).sharding))
     return found
+
+
+def part_values(buffer: Buffer) -> list[np.ndarray[Any, Any]]:
+    """The elements of each part that this process has of an array over several devices, as they are stored."""
+    wait(buffer)
+    return list(map(to_numpy, buffer._arrays))
 
 
 def assembled(buffers: Sequence[Buffer], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
@@ -419,6 +477,105 @@ def fetch_ahead(buffer: Buffer) -> None:
     buffer._copy_single_device_array_to_host_async()
 
 
+# Processes -----------------------------------------------------------------------------------------------------------
+
+_FOR_EVER = 10**8
+"""In seconds. Heartbeats of the runtime's end the process when they fail; :mod:`pullback.backends.links` has others."""
+_joined: tuple[Group, Any] | None = None
+
+
+class _Service:
+    def __init__(self, processes: int, seconds: float) -> None:
+        lib = library().jax
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        limits = {"heartbeat_timeout": _FOR_EVER, "shutdown_timeout": 5, "recoverable": True}
+        self.service = lib.get_distributed_runtime_service(
+            f"127.0.0.1:{self.port}",
+            processes,
+            cluster_register_timeout=math.ceil(seconds),
+            **_known(lib.get_distributed_runtime_service, limits),
+        )
+
+    def stop(self) -> None:
+        self.service.shutdown()
+
+
+def _known(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Those of some arguments that a function of this release takes."""
+    return {name: value for name, value in arguments.items() if f" {name}: " in (function.__doc__ or "")}
+
+
+serve = _Service
+
+
+class _Store:
+    def __init__(self, common: Any, group: Group) -> None:
+        self.common = common
+        self.group = group
+
+    def put(self, key: str, value: bytes) -> None:
+        self._do(lambda: self.common.key_value_set_bytes(key, value), f"setting {key!r}", (0,))
+
+    def get(self, key: str, seconds: float, process: int) -> bytes:
+        limit = math.ceil(1000 * seconds)
+        wait = self.common.blocking_key_value_get_bytes
+        return self._do(lambda: wait(key, limit), f"waiting for {key!r}", (0, process))  # type: ignore[no-any-return]
+
+    def delete(self, key: str) -> None:
+        self._do(lambda: self.common.key_value_delete(key), f"deleting {key!r}", (0,))
+
+    def barrier(self, name: str, seconds: float) -> None:
+        limit = math.ceil(1000 * seconds)
+        self._do(lambda: self.common.wait_at_barrier(name, limit), f"the barrier {name!r}")
+
+    def _do(self, work: Callable[[], Any], what: str, of: Collection[int] | None = None) -> Any:
+        try:
+            return self.group.link.result(work, what, of)
+        except library().jax.JaxRuntimeError as error:
+            raise _coordination_failure(error, what) from None
+
+    def close(self, reachable: bool) -> bool:
+        global _joined
+        _joined = None
+        if not reachable:
+            return False
+        try:
+            self.common.shutdown()
+        except library().jax.JaxRuntimeError:  # the service is gone
+            return False
+        return True
+
+
+def _coordination_failure(error: Exception, what: str) -> Exception:
+    message = str(error).partition("\nRPC:")[0].strip()
+    if "DEADLINE_EXCEEDED" in message:
+        return DistributedTimeoutError(f"{what} took too long; the runtime says: {message}")
+    return DistributedError(f"{what} failed; the runtime says: {message}")
+
+
+def join(group: Group) -> Store:
+    """Make this process one of several.
+
+    Raises:
+      DistributedError: the coordination service refuses it (a RuntimeError).
+    """
+    global _joined
+    lib = library().jax
+    limits = {"heartbeat_timeout": _FOR_EVER, "shutdown_timeout": 5, "shutdown_on_destruction": False}
+    common = lib.get_distributed_runtime_client(
+        f"127.0.0.1:{group.port}",
+        group.process,
+        init_timeout=math.ceil(group.seconds),
+        **_known(lib.get_distributed_runtime_client, limits),
+    )
+    store = _Store(common, group)
+    store._do(common.connect, "connecting to the coordination service")
+    _joined = group, common
+    return store
+
+
 # Executables ---------------------------------------------------------------------------------------------------------
 
 
@@ -469,7 +626,9 @@ class Executable:
             stored = ShapedArray(a.shape, stored_dtype(a.dtype))
             handlers.append(place and lib.jax.array_result_handler(stored, place, *lib.handler_flags))
         self.execute = execute = loaded.execute_sharded
-        if not isinstance(device, Device) and device.platform == "cpu" and _has_collectives(loaded):
+        if not isinstance(device, Device) and not device.is_local:
+            self.execute = execute = _Together(loaded, device).execute
+        elif not isinstance(device, Device) and device.platform == "cpu" and _has_collectives(loaded):
             self.execute = execute = _Turns(loaded).execute
         self.collect = collect = lib.collect
         collect_garbage = lib.jax.collect_garbage
@@ -551,6 +710,39 @@ class _Turns:
             results = loaded.execute_sharded(buffers, with_tokens=True)
             token = _Turns.last = results.consume_token()
         return results, token
+
+
+class _Together:
+    """Runs a program over the devices of several processes, and waits for it.
+
+    So an error is raised where the program is called, and the arrays that it was given are still there. A process that
+    is gone leaves the others' parts waiting for ever, or fails some of them: they are left behind.
+    """
+
+    __slots__ = ("loaded", "processes")
+
+    def __init__(self, loaded: Any, devices: DeviceAssignment) -> None:
+        self.loaded = loaded
+        self.processes = frozenset(d.process_index for d in devices.devices)
+
+    def execute(self, buffers: list[Buffer]) -> Any:
+        what = "a program over the devices of several processes"
+        if _joined is None:
+            raise DistributedError(f"{what} cannot run after distributed.shutdown")
+        link = _joined[0].link
+        if not self.processes.isdisjoint(link.gone):
+            raise link.lost(what)
+        try:
+            results, token = _Turns.start(self.loaded, buffers)
+            link.result(token.block_until_ready, what, self.processes, GRACE)
+        except library().jax.JaxRuntimeError as error:
+            raise link.explained(failure(error), what, self.processes) from None
+        except DistributedError:
+            for never_freed in (_Turns.last, token, results, self.loaded, buffers, *_clients.values()):
+                _keep(never_freed)  # the program never ends, and freeing what it uses would wait for its end
+            _Turns.last = None
+            raise
+        return results
 
 
 def _tilings(loaded: Any) -> tuple[list[Any] | None, list[Any] | None]:

@@ -15,6 +15,13 @@ from pullback.core.array import Signature
 from pullback.core.config import check_value, config
 from pullback.core.errors import ArgumentError, BackendError, IncompatibleDevicesError
 
+IDS_PER_PROCESS = 2048
+"""Processors' devices are numbered from this times the number of their process."""
+process = 0
+"""The number of this process among those that compute together."""
+processes = 1
+"""How many processes compute together."""
+
 
 class Device:
     """A device that holds arrays and runs programs. There is one object for each.
@@ -33,8 +40,11 @@ class Device:
         self.platform = platform
         self.id = number
         self.process_index = 0
-        self.is_local = True
-        self.is_host = platform == "cpu" and number == 0
+        if processes > 1:
+            on_host = platform == "cpu"
+            self.process_index = number // IDS_PER_PROCESS if on_host else compiler().process_of(platform, number)
+        self.is_local = self.process_index == process
+        self.is_host = platform == "cpu" and number == process * IDS_PER_PROCESS
         self.bound: Any = None  # what the backend knows it as, once that is asked for
 
     @property
@@ -44,8 +54,8 @@ class Device:
 
     @property
     def local_hardware_id(self) -> int:
-        """Its number in this machine."""
-        return self.id
+        """Its number in its process."""
+        return self.id % IDS_PER_PROCESS if self.platform == "cpu" else self.id
 
     @property
     def device_kind(self) -> str:
@@ -77,6 +87,18 @@ def device(platform: str, number: int) -> Device:
 
 
 HOST = device("cpu", 0)
+
+
+def join(number: int, count: int) -> None:
+    """Note that this process is one of several. Its devices, such as ``HOST``, have other numbers from now on."""
+    global process, processes
+    process, processes = number, count
+    for key, known in list(_devices.items()):
+        if known.platform == "cpu":
+            del _devices[key]
+            known.id += number * IDS_PER_PROCESS
+            known.process_index = number
+            _devices["cpu", known.id] = known
 
 
 class DeviceAssignment:
@@ -179,8 +201,8 @@ def devices(backend: str | None = None) -> list[Device]:
       backend: ``"cpu"`` (the default), ``"cuda"`` (also ``"gpu"``), or the name of another plug-in.
 
     Returns:
-      A list of them. The processor is one device, or as many as the switch ``num_cpu_devices`` says when the first
-      program is compiled.
+      A list of them, those of all processes that compute together. The processor of a process is one device, or as many
+      as the switch ``num_cpu_devices`` says when the first program is compiled.
 
     Raises:
       BackendError: there is no such platform here (a RuntimeError).
@@ -188,24 +210,52 @@ def devices(backend: str | None = None) -> list[Device]:
     >>> devices()
     [CpuDevice(id=0)]
     """
-    platform = config.platforms.partition(",")[0] if backend is None else backend
-    platform = "cuda" if platform == "gpu" else platform
+    platform = _platform(backend)
+    if processes > 1:
+        return [device(platform, i) for i in compiler().device_ids(platform)]
     if platform == "cpu":
         return [device("cpu", i) for i in range(cpu_count())]
     return [device(platform, i) for i in range(compiler().count(platform))]
 
 
-def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Device]:
-    """The devices of this process, which are all of them: as :func:`devices`.
+def _platform(backend: str | None) -> str:
+    platform = config.platforms.partition(",")[0] if backend is None else backend
+    return "cuda" if platform == "gpu" else platform
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
+    """The devices of a process.
+
+    Args:
+      process_index: the number of the process; this one, if it is None.
+      backend: the platform, as in :func:`devices`.
+      host_id: an older name of ``process_index``.
+
+    Returns:
+      A list of them, in the order in which they are in :func:`devices`.
+
+    Raises:
+      ArgumentError: there is no such process (a ValueError).
+      BackendError: there is no such platform here (a RuntimeError).
 
     >>> local_devices()
     [CpuDevice(id=0)]
     """
-    return devices(backend)
+    number = host_id if process_index is None else process_index
+    if number is None:
+        number = process
+    if not isinstance(number, int) or not 0 <= number < processes:
+        raise ArgumentError(f"process_index must be one of process_indices(), {process_indices()}, got {number!r}")
+    if processes == 1:
+        return devices(backend)
+    platform = _platform(backend)
+    return [device(platform, i) for i in compiler().device_ids(platform, number)]
 
 
 def device_count(backend: str | None = None) -> int:
-    """The number of devices of a platform.
+    """The number of devices of a platform, in all processes.
 
     >>> device_count()
     1
@@ -214,12 +264,12 @@ def device_count(backend: str | None = None) -> int:
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """The number of devices of this process: as :func:`device_count`.
+    """The number of devices of this process.
 
     >>> local_device_count()
     1
     """
-    return len(devices(backend))
+    return len(local_devices(backend=backend))
 
 
 def default_backend() -> str:
@@ -232,12 +282,12 @@ def default_backend() -> str:
 
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process among those that compute together, which it does alone.
+    """The number of this process among those that compute together, from 0; see :mod:`pullback.distributed`.
 
     >>> process_index()
     0
     """
-    return 0
+    return process
 
 
 def process_count(backend: str | None = None) -> int:
@@ -246,15 +296,24 @@ def process_count(backend: str | None = None) -> int:
     >>> process_count()
     1
     """
-    return 1
+    return processes
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of the processes that compute together.
+
+    >>> process_indices()
+    [0]
+    """
+    return list(range(processes))
 
 
 def default_device() -> Device:
     """The device on which programs run that were told no other."""
     chosen = config.default_device
     if chosen is None:
-        return HOST if config.platforms == "cpu" else devices()[0]
-    return devices(chosen)[0] if isinstance(chosen, str) else chosen
+        return HOST if config.platforms == "cpu" else local_devices()[0]
+    return local_devices(backend=chosen)[0] if isinstance(chosen, str) else chosen
 
 
 Devices = Device | DeviceAssignment
@@ -300,5 +359,5 @@ def device_named(device: Any) -> Device:
     if isinstance(device, Device):
         return device
     if isinstance(device, str):
-        return devices(device)[0]
+        return local_devices(backend=device)[0]
     raise BackendError(f"a device must be one of devices(), or the name of a platform, got {device!r}")

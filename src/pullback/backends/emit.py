@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.backends.devices import DeviceAssignment, Devices
-from pullback.backends.hlo import _NONE, Aliases, Builder, Function, Module, Value
+from pullback.backends.hlo import _NONE, Aliases, Builder, Value
+from pullback.backends.hlo_module import Function, Module
+from pullback.backends.meshes import Mesh
 from pullback.backends.shardings import NamedSharding
 from pullback.backends.small_loops import ATTRIBUTES, halves, is_small_loop
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype
@@ -23,6 +25,7 @@ def emit_module(
     devices: Devices | None = None,
     in_places: Sequence[Any] = (),
     out_places: Sequence[Any] = (),
+    mesh: Mesh | None = None,
 ) -> tuple[Module, Function]:
     """A module whose function ``main`` is the program.
 
@@ -34,6 +37,7 @@ def emit_module(
       devices: where it has to run; None if nobody asked.
       in_places: for each input the sharding over several devices; None where the compiler may decide.
       out_places: the same for results.
+      mesh: the one by which shardings are expressed that the compiler chooses; by default the first that is named.
 
     Returns:
       The module and its main function, whose arguments are the inputs and then the arrays that it captured. The
@@ -44,12 +48,14 @@ def emit_module(
     """
     module = Module(name, platform, inline)
     module.devices = devices
-    for place in (*in_places, *out_places):
-        if isinstance(place, NamedSharding):
-            module.mesh(place.mesh)
+    for found in (mesh, *[p.mesh for p in (*in_places, *out_places) if isinstance(p, NamedSharding)]):
+        if found is not None:
+            module.mesh(found)
     hlo = Builder(module)
     outs = _emit_body(hlo, closed)
     several = isinstance(module.devices, DeviceAssignment)
+    if isinstance(module.devices, DeviceAssignment) and not module.meshes:
+        module.mesh(Mesh(module.devices.devices, ("devices",)))
     if platform == "cpu" and not several and is_small_loop(hlo.written()):
         hlo = Builder(module)
         outs = _emit_parts(hlo, closed)

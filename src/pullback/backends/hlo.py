@@ -1,15 +1,15 @@
-"""StableHLO text: types, constants, operations, regions, functions, and the module that holds them.
+"""StableHLO text: types, constants, operations, regions and functions.
 
-A :class:`Builder` writes the body of one function. Rules of primitives are given one, with the operands as
-:class:`Value`, and give back values. Text is the documented interface of the compiler, and quick to make: one operation
-is one string. The operations are those of the StableHLO specification, and of its ``chlo`` companion.
+A :class:`Builder` writes the body of one function of a module (``hlo_module.py``). Rules of primitives are given one,
+with the operands as :class:`Value`, and give back values. Text is the documented interface of the compiler, and quick
+to make: one operation is one string. The operations are those of the StableHLO specification, and of its ``chlo``
+companion.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter, itemgetter
@@ -18,14 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.devices import Devices, joined
+from pullback.backends.hlo_module import Function, Module
 from pullback.backends.meshes import Mesh
-from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, names_in
+from pullback.backends.shardings import NamedSharding, PartitionSpec
 from pullback.backends.storage import stored_dtype
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, PlacedArray
-from pullback.core.errors import AllocationError, DtypeError, IncompatibleDevicesError
-from pullback.core.source import Location, line_number
+from pullback.core.errors import AllocationError, DtypeError
 from pullback.core.types import Shape, ShapedArray
 
 DType = np.dtype[Any]
@@ -686,201 +685,3 @@ def _nested(x: np.ndarray[Any, Any]) -> str:
 def _to_stored(dtype: DType) -> str:
     """The operation between a dtype and that in which devices store it, either way."""
     return "stablehlo.convert" if dtypes.is_integer(dtype) else "stablehlo.bitcast_convert"
-
-
-class Function:
-    """A finished function of a module.
-
-    Attributes:
-      results: the shape and dtype of each result.
-      captured: the arrays that it captured, which are its last arguments.
-      packed: whether its arguments are one tuple.
-      attributes: of the calls of it, as text.
-    """
-
-    __slots__ = ("attributes", "captured", "lines", "name", "packed", "results")
-
-    def __init__(
-        self, name: str, lines: list[str], results: list[tuple[Shape, DType]], captured: list[ArrayImpl]
-    ) -> None:
-        self.name = name
-        self.lines = lines
-        self.results = results
-        self.captured = captured
-        self.packed = False
-        self.attributes = ""
-
-
-class Module:
-    """A program: its functions, and the host functions that it calls.
-
-    Attributes:
-      functions: finished functions; the one that is run is called ``main``.
-      inline: ``inline(builder, function, values)`` writes what a function of primitives does.
-      callbacks: functions of Python that the program calls by their position here.
-      platform: of the devices that it is for.
-      shared: functions that were made from a jaxpr, by the jaxpr.
-      devices: where the program has to run, as far as somebody asked; None if nobody did.
-      meshes: the meshes whose axes it names, with their names in the program.
-      manual: the mesh on whose devices the function runs that is being written, each on its part; None elsewhere.
-      channels: numbers for collectives.
-      inspections: for each value whose sharding is asked for its rank, and the function that is to be told.
-    """
-
-    __slots__ = (
-        "callbacks", "channels", "devices", "functions", "inline", "inspections", "manual", "meshes", "name", "names",
-        "places", "platform", "shared",
-    )  # fmt: skip
-
-    def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
-        self.name = _identifier(name)
-        self.inline = inline
-        self.functions: list[Function] = []
-        self.callbacks: list[Callable[..., Any]] = []
-        self.platform = platform
-        self.devices: Devices | None = None
-        self.meshes: dict[Mesh, str] = {}
-        self.manual: Mesh | None = None
-        self.channels = itertools.count(1)
-        self.inspections: list[tuple[int, Callable[[Any], None]]] = []
-        self.shared: dict[Any, Any] = {}
-        self.names: set[str] = {"main"}
-        self.places: dict[tuple[int, int, str], tuple[int, Location]] = {}
-
-    def run_on(self, devices: Devices, who: str) -> None:
-        """Ask for the devices of the program.
-
-        Args:
-          devices: a device, or those of a mesh.
-          who: what asks for them, for the error.
-
-        Raises:
-          IncompatibleDevicesError: others were asked for (a RuntimeError and ValueError).
-        """
-        if self.devices is None:
-            if devices.platform != self.platform:
-                raise IncompatibleDevicesError(
-                    f"{who} of the program {self.name} is on {devices}, but the program runs on {self.platform!r}: "
-                    "pass the array as an argument, or put it there with device_put"
-                )
-            self.devices = devices
-        else:
-            self.devices = joined(self.devices, devices, f"{who} and other operands of the program {self.name}")
-
-    def mesh(self, mesh: Any) -> str:
-        """The name of a mesh in the program, such as ``@mesh``, which runs on its devices from now on.
-
-        Raises:
-          IncompatibleDevicesError: the program runs on other devices (a RuntimeError and ValueError).
-        """
-        found = self.meshes.get(mesh)
-        if found is None:
-            self.run_on(mesh.assignment, f"the mesh {mesh!r}")
-            found = self.meshes[mesh] = f"@mesh_{len(self.meshes)}" if self.meshes else "@mesh"
-        return found
-
-    def sharding(self, sharding: NamedSharding, ndim: int) -> str:
-        """A sharding of values of a rank in the program, such as ``<@mesh, [{"x"}, {}]>``."""
-        mesh = self.mesh(sharding.mesh)
-        names = dict(zip(sharding.mesh.axis_names, axis_names(sharding.mesh), strict=True))
-        entries = [
-            "{?}" if entry is UNCONSTRAINED else f"{{{', '.join(names[n] for n in names_in(entry))}}}"
-            for entry in sharding.spec.partitions
-        ]
-        entries += ["{}"] * (ndim - len(entries))
-        return f"<{mesh}, [{', '.join(entries)}]>"
-
-    @staticmethod
-    def on_one_device(count: int) -> str:
-        """An attribute of a call that is made once in a program over several devices, on the first of them.
-
-        Args:
-          count: the number of results.
-        """
-        return f"{_ALONE}{', '.join(['<@first, []>'] * max(1, count))}]>"
-
-    def sharding_attribute(self, sharding: NamedSharding, ndim: int) -> str:
-        """A sharding as an attribute of an argument or a result."""
-        return f"sdy.sharding = #sdy.sharding{self.sharding(sharding, ndim)}"
-
-    def _head(self) -> list[str]:
-        """The lines before the functions."""
-        if not self.meshes:
-            return [f"module @{self.name} {{"]
-        count = next(iter(self.meshes)).size
-        attributes = f"mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32"
-        lines = [f"module @{self.name} attributes {{{attributes}}} {{"]
-        for mesh, name in self.meshes.items():
-            axes = ", ".join(f"{n}={size}" for n, size in zip(axis_names(mesh), mesh.axis_sizes, strict=True))
-            lines.append(f"sdy.mesh {name} = <[{axes}]>")
-        if self.callbacks:
-            lines.append("sdy.mesh @first = <[], device_ids=[0]>")
-        return lines
-
-    def unique(self, name: str) -> str:
-        """A name for a function that no other of the module has."""
-        base = candidate = _identifier(name)
-        count = 0
-        while candidate in self.names:
-            count += 1
-            candidate = f"{base}_{count}"
-        self.names.add(candidate)
-        return candidate
-
-    def source_loc(self, location: Location | None, label: str) -> str:
-        """The text that ends the lines of an operation that was written at a location, with its name and scope."""
-        if location is None:
-            return ""
-        code, instruction = location
-        key = (id(code), instruction, label)
-        found = self.places.get(key)
-        if found is None:
-            found = self.places[key] = (len(self.places), location)
-        return f" loc(#loc{found[0]})"
-
-    def text(self, locations: bool = False, scopes: bool = False) -> str:
-        """The program.
-
-        Args:
-          locations: whether to tell the name, scope and line of each operation in the user's program.
-          scopes: whether to tell the named scope of each operation that is in one, and nothing else.
-        """
-        parts = self._head()
-        for f in reversed(self.functions):  # main, which is finished last, comes first
-            parts += f.lines
-        parts.append("}\n")
-        text = "\n".join(parts)
-        if self.callbacks and not self.meshes:
-            text = re.sub(_ALONE_ATTRIBUTE, "", text)
-        if not locations:
-            shown = [f' loc("{_escape(n)}")' if scopes and "/" in n else "" for _, _, n in self.places]
-            return re.sub(_PLACE, (lambda place: shown[int(place[1])]) if any(shown) else "", text)
-        legend = []
-        for (_, _, label), (number, location) in self.places.items():
-            file, line = _escape(location[0].co_filename), line_number(location)
-            legend.append(f'#loc{number} = loc("{_escape(label)}"("{file}":{line}:0))\n')
-        return text + "".join(legend)
-
-
-@lru_cache(maxsize=64)
-def axis_names(mesh: Mesh) -> tuple[str, ...]:
-    """The names of the axes of a mesh in programs, in quotes; a name that is no string is numbered."""
-    return tuple(f'"{_escape(n if isinstance(n, str) else f"{n!r} ({i})")}"' for i, n in enumerate(mesh.axis_names))
-
-
-_ALONE = "sdy.sharding = #sdy.sharding_per_value<["
-_ALONE_ATTRIBUTE = r", sdy\.sharding = #sdy\.sharding_per_value<\[(<@first, \[\]>(, )?)+\]>"
-
-_PLACE = r"(?m) loc\(#loc(\d+)\)$"
-
-
-def _identifier(name: str) -> str:
-    text = re.sub(r"[^0-9A-Za-z_]", "_", name)
-    return text if text and not text[0].isdigit() else "_" + text
-
-
-@lru_cache(maxsize=1024)
-def _escape(text: str) -> str:
-    """A text within a program; what UTF-8 does not have, as in names of files that are not UTF-8, as its number."""
-    text = text.encode("utf-8", "backslashreplace").decode()
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A")

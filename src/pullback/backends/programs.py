@@ -12,12 +12,13 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.backends import forks, options, small_loops, spread
+from pullback.backends import distributed, forks, options, small_loops, spread
 from pullback.backends.backend import Executable, backend
 from pullback.backends.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
 from pullback.backends.devices import Device, Devices
 from pullback.backends.emit import emit_module
-from pullback.backends.hlo import _NONE, Aliases, Module, captured_shardings
+from pullback.backends.hlo import _NONE, Aliases, captured_shardings
+from pullback.backends.hlo_module import Module
 from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, divides, sharding_of_tiles
 from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature, signature_of
 from pullback.core.config import config
@@ -44,6 +45,7 @@ class Lowered:
       in_places: for each input its place, a device or a sharding; None where the compiler may decide. No places at
         all if nobody asked for any.
       out_places: the same for results.
+      mesh: the one by which shardings are expressed that the compiler chooses; by default the first that is named.
 
     Attributes:
       module: the text, and what it refers to.
@@ -70,6 +72,7 @@ class Lowered:
         asked_for: bool = True,
         in_places: Sequence[Any] = (),
         out_places: Sequence[Any] = (),
+        mesh: Any = None,
     ) -> None:
         self.closed = closed
         self.name = name
@@ -77,7 +80,8 @@ class Lowered:
         self.in_shardings = _shardings(in_places)
         self.out_shardings = _shardings(out_places)
         asked = device if asked_for else None
-        module, main = emit_module(closed, name, device.platform, aliases, asked, self.in_shardings, self.out_shardings)
+        shardings = self.in_shardings, self.out_shardings
+        module, main = emit_module(closed, name, device.platform, aliases, asked, *shardings, mesh)
         self.device: Any = module.devices or device
         self.asked_for = module.devices is not None
         self.module: Module = module
@@ -199,7 +203,11 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
         return backend().executable(loaded, device, out_avals, bool(lowered.module.callbacks), shardings)
     if lowered.module.callbacks:
         return backend().executable(_compile(lowered, chosen), device, out_avals, True, shardings)
-    key = (hashlib.sha256(text.encode()).digest(), tuple(chosen), device, tuple(lowered.module.meshes))
+    digest = hashlib.sha256(text.encode()).digest()
+    if not (isinstance(device, Device) or device.is_local):
+        of = sorted({d.process_index for d in device.devices})
+        distributed.agree(lowered.module.name, hashlib.sha256(digest + repr(device.id).encode()).digest(), of)
+    key = (digest, tuple(chosen), device, tuple(lowered.module.meshes))
     found = _executables.get(key)
     if found is not None:
         return found

@@ -109,20 +109,20 @@ def gathered(buffer: Buffer, kind: Signature) -> np.ndarray[Any, Any]:
         return backend().fetch(buffer, aval.dtype)
     if config.transfer_guard_device_to_host is not None and sharding.platform != "cpu":
         transfers.check("device_to_host", aval)
-    pieces = backend().parts(buffer)
-    if sharding.is_fully_replicated and pieces:
-        return from_stored(backend().to_numpy(pieces[0]), aval.dtype)
-    if not sharding.is_fully_addressable:
+    if not (sharding.is_fully_addressable or (sharding.is_fully_replicated and sharding.assignment.local)):
         others = sorted({d.process_index for d in sharding.assignment.devices if not d.is_local})
         raise BackendError(
             f"an array of type {aval} cannot be read as a whole: the processes {others} hold parts of it. Read the "
             "parts of this process, x.addressable_shards, or gather it with "
             "experimental.multihost_utils.process_allgather."
         )
+    pieces = backend().part_values(buffer)
+    if sharding.is_fully_replicated:
+        return from_stored(pieces[0], aval.dtype)
     out = np.empty(aval.shape, stored_dtype(aval.dtype))
     for (_, index, copy), piece in zip(all_parts(kind), pieces, strict=True):
         if copy == 0:
-            out[index] = backend().to_numpy(piece)
+            out[index] = piece
     return from_stored(out, aval.dtype)
 
 

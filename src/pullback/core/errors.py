@@ -38,6 +38,10 @@ PullbackError
 │   └── IndivisibleError                     an axis of an array that a mesh does not divide evenly
 ├── CompilationError (RuntimeError)          a program that the compiler refuses
 ├── ExecutionError (RuntimeError)            a compiled program that failed while it ran
+├── DistributedError (RuntimeError)          processes that cannot compute together
+│   ├── DistributedTimeoutError (TimeoutError)   others did not come, or did not do their part, in time
+│   ├── ProcessLostError                     a process that takes part is gone
+│   └── ProcessMismatchError (AssertionError, ValueError)   processes that do different things where all do one together
 ├── TransferGuardError (RuntimeError)        an array moved between host and device where transfer_guard refuses it
 ├── DeletedArrayError (RuntimeError)         an array whose memory was given away (donated) or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
@@ -54,6 +58,9 @@ PullbackError
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 
 class PullbackError(Exception):
@@ -282,3 +289,35 @@ class RuleCheckError(PullbackError, AssertionError):
     """
 
     findings: tuple[object, ...] = ()
+
+
+class DistributedError(PullbackError, RuntimeError):
+    """Processes that cannot compute together: one is refused, or initialized twice, or at the wrong time."""
+
+
+class DistributedTimeoutError(DistributedError, TimeoutError):
+    """Other processes did not come, or did not do their part, in time."""
+
+
+class ProcessLostError(DistributedError):
+    """A process that takes part is gone: it crashed, was killed, cannot be reached, or ended.
+
+    Attributes:
+      processes: the numbers of the processes that are gone, a tuple.
+    """
+
+    def __init__(self, what: str, gone: Mapping[int, str]) -> None:
+        names = "; ".join(f"process {i} is gone: {why}" for i, why in gone.items())  # the first one first
+        super().__init__(
+            f"{what} needs all processes, and cannot be completed. {names}. Arrays of this process can still be read "
+            "and saved; start all processes anew to go on from what was saved."
+        )
+        self.processes = tuple(sorted(gone))
+        self._made_of = what, dict(gone)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._made_of
+
+
+class ProcessMismatchError(DistributedError, AssertionError, ValueError):
+    """Processes do different things where all of them do one thing together, or have different values."""

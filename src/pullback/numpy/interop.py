@@ -41,6 +41,8 @@ _OPERATORS: dict[Any, str] = {
 _OF_THE_TYPE = frozenset((np.shape, np.ndim, np.size))
 
 # What prints, writes, or asks about memory: these get NumPy arrays, which traced values cannot become.
+_NAMED = (np.savez, np.savez_compressed)
+"""Functions whose keyword arguments are arrays by names that users choose, which may be ``out``."""
 _ON_THE_HOST = frozenset((
     "array2string", "array_repr", "array_str", "can_cast", "common_type", "copyto", "may_share_memory",
     "min_scalar_type", "save", "savetxt", "savez", "savez_compressed", "shares_memory",
@@ -183,7 +185,7 @@ def array_function(function: Callable[..., Any], types: Any, args: Any, kwargs: 
     name = function.__name__
     module = function.__module__.removeprefix("numpy").lstrip(".")
     shown = ".".join(filter(None, ("np", module, name)))
-    out = kwargs.get("out")
+    out = None if function in _NAMED else kwargs.get("out")
     if any(isinstance(x, Array) for x in (out if isinstance(out, tuple) else (out,))):
         raise ImmutableArrayError(_no_writing(shown))
     if not any(isinstance(x, Tracer) for x in tree.leaves((args, kwargs))):

@@ -266,7 +266,7 @@ def _lowering(
     **params: Any,
 ) -> list[Any]:  # fmt: skip
     from pullback.backends.emit import own_function
-    from pullback.backends.hlo import axis_names
+    from pullback.backends.hlo_module import axis_names
 
     module = hlo.module
     outer, module.manual = module.manual, mesh

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.backend import backend
 from pullback.backends.buffers import from_buffer
 from pullback.core import dtypes, source
 from pullback.core.array import ArrayImpl, as_array, host_value, signature, typeof
@@ -102,15 +101,17 @@ def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
       program: it must not take the memory of its inputs, which may be needed again.
     """
     closed: ClosedJaxpr = program.lowered.closed
+    places = program.in_shardings or [program.device if program.lowered.asked_for else None] * len(closed.in_avals)
+    in_kinds = [signature(a.shape, a.dtype, bool(a.weak_type), p) for a, p in zip(closed.in_avals, places, strict=True)]
+    out_kinds = program.signatures() if program.lowered.asked_for else program.out_signatures
     name = program.lowered.module.name.removeprefix("jit_")
 
     def run(buffers: list[Any]) -> list[Any]:
         outs: list[Any] = program.run(buffers)
-        for buffer, aval in zip(outs, closed.out_avals, strict=True):
-            found = _found(backend().fetch(buffer, aval.dtype)) if dtypes.is_inexact(aval.dtype) else None
+        for buffer, kind in zip(outs, out_kinds, strict=True):
+            found = _found(from_buffer(buffer, kind)._value) if dtypes.is_inexact(kind.aval.dtype) else None
             if found is not None:
-                kinds = [signature(a.shape, a.dtype, bool(a.weak_type)) for a in closed.in_avals]
-                raise _run_again(closed, list(map(from_buffer, buffers, kinds)), name, found[0])
+                raise _run_again(closed, list(map(from_buffer, buffers, in_kinds)), name, found[0])
         return outs
 
     return run

@@ -243,6 +243,7 @@ def clear_caches() -> None:
     forget()
 
 
+# long: because each option is described
 def jit(
     fun: Callable[..., Any] | None = None,
     /,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pullback.backends import devices, forks, trees
 from pullback.backends.backend import backend
 from pullback.backends.buffers import from_buffer
-from pullback.backends.shardings import Sharding, SingleDeviceSharding
+from pullback.backends.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from pullback.core import source, tree
 from pullback.core.array import (
     Array,
@@ -127,6 +127,7 @@ class Lowered:
             jaxpr, f"jit_{name}", device, aliases, asked_for=asked_for,
             in_places=places if self.kept is None else [places[i] for i in self.kept],
             out_places=_of_the_program(results, self.out_index),
+            mesh=next((p.mesh for p in (*places, *results) if isinstance(p, NamedSharding)), None),
         )  # fmt: skip
         self.asked_for = self.program.asked_for
 

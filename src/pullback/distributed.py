@@ -1,0 +1,10 @@
+"""Several processes that compute together, on one machine or on several.
+
+``python -m pullback launch --processes 4 program.py`` starts them on one machine, and each calls ``initialize()``.
+"""
+
+from pullback.backends.distributed import initialize as initialize
+from pullback.backends.distributed import is_initialized as is_initialized
+from pullback.backends.distributed import shutdown as shutdown
+
+__all__ = ["initialize", "is_initialized", "shutdown"]

@@ -1,0 +1,183 @@
+"""``python -m pullback launch``: several processes of a program, on one machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import IO, Any
+
+from pullback.core.errors import ArgumentError
+
+ENDING = 5.0
+"""How many seconds a process may take to end after SIGTERM, before it is killed."""
+
+
+def launch(
+    program: Sequence[str], processes: int, devices: int | None = None, port: int | None = None, grace: float = 10.0
+) -> int:
+    """Start several processes of a program on this machine, and wait for them.
+
+    Each finds in its environment what :func:`pullback.distributed.initialize` needs. Each line of their output comes
+    with the number of the process before it. If one fails, the others have some seconds to notice it, and to save what
+    they have; then they are ended. Ctrl-C ends all.
+
+    Args:
+      program: the path of a Python program and its arguments, or ``-m``, a module and its arguments.
+      processes: how many.
+      devices: into how many devices the processor is divided in each; as the environment says, if it is None.
+      port: where process 0 listens, on the loopback; one that is free, if it is None.
+      grace: for how many seconds the others may go on when one has failed.
+
+    Returns:
+      0, or the exit status of the first process that failed: 128 and the number of the signal, if one ended it.
+
+    Raises:
+      ArgumentError: an argument makes no sense (a ValueError).
+    """
+    if processes < 1:
+        raise ArgumentError(f"the number of processes must be at least 1, got {processes}")
+    if devices is not None and devices < 1:
+        raise ArgumentError(f"the number of devices must be at least 1, got {devices}")
+    if not program or (program[0] == "-m" and len(program) < 2):
+        raise ArgumentError("there is no program to launch: give the path of one, or -m and a module")
+    if program[0] != "-m" and not os.path.exists(program[0]):
+        raise ArgumentError(f"there is no program {program[0]!r} to launch")
+    port = _free_port() if port is None else port
+    events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    before = {s: signal.signal(s, lambda number, _: events.put(number)) for s in (signal.SIGINT, signal.SIGTERM)}
+    started: list[_Process] = []
+    try:
+        for number in range(processes):
+            started.append(_Process(program, number, processes, devices, port, events))
+        return _watch(started, events, grace)
+    finally:
+        _end(started)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class _Process:
+    """A process, and the threads that pass its output on."""
+
+    def __init__(
+        self, program: Sequence[str], number: int, processes: int, devices: int | None, port: int, events: Any
+    ) -> None:
+        environment = {
+            **os.environ,
+            "PULLBACK_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
+            "PULLBACK_NUM_PROCESSES": str(processes),
+            "PULLBACK_PROCESS_ID": str(number),
+            "PYTHONUNBUFFERED": "1",
+        }
+        if devices is not None:
+            environment["PULLBACK_NUM_CPU_DEVICES"] = str(devices)
+        self.number = number
+        self.popen = subprocess.Popen(
+            [sys.executable, *program],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # so that its own children end with it
+        )
+        prefix = f"[{number}] ".encode()
+        pairs = ((self.popen.stdout, sys.stdout), (self.popen.stderr, sys.stderr))
+        self.readers = [
+            threading.Thread(target=_pass_on, args=(source, target, prefix), daemon=True) for source, target in pairs
+        ]
+        for reader in self.readers:
+            reader.start()
+        threading.Thread(target=self._wait, args=(events,), daemon=True).start()
+
+    def _wait(self, events: Any) -> None:
+        self.popen.wait()
+        events.put(self)
+
+    @property
+    def status(self) -> int:
+        """The exit status, as a shell says it."""
+        code = self.popen.returncode
+        return code if code >= 0 else 128 - code
+
+    def describe(self) -> str:
+        code = self.popen.returncode
+        if code >= 0:
+            return f"process {self.number} failed with exit status {code}"
+        return f"process {self.number} was ended by {signal.Signals(-code).name}"
+
+    def signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.popen.pid, number)
+
+
+_writing = threading.Lock()
+
+
+def _pass_on(source: IO[bytes], target: Any, prefix: bytes) -> None:
+    for line in source:
+        with _writing:
+            try:
+                text = (prefix + line.rstrip(b"\n")).decode(errors="replace") + "\n"
+                target.write(text)
+                target.flush()
+            except (OSError, ValueError):  # whoever reads has seen enough; the process may still write
+                pass
+
+
+def _watch(started: list[_Process], events: Any, grace: float) -> int:
+    """Wait until all processes have ended, or one has failed and the others had their time."""
+    running = set(started)
+    status = 0
+    deadline: float | None = None
+    while running:
+        try:
+            event = events.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            _say(f"ending {', '.join(f'process {p.number}' for p in started if p in running)}")
+            break
+        if isinstance(event, int):
+            for process in running:
+                process.signal(event)
+            status = status or 128 + event
+            deadline = time.monotonic() + ENDING
+            continue
+        running.discard(event)
+        if event.popen.returncode and not status:
+            status = event.status
+            deadline = time.monotonic() + grace
+            _say(event.describe())
+    return status
+
+
+def _end(started: list[_Process]) -> None:
+    """End the processes that have not ended, and what they started, and pass on what they still said."""
+    for process in started:
+        process.signal(signal.SIGTERM)
+    end = time.monotonic() + ENDING
+    for process in started:
+        try:
+            process.popen.wait(max(0.0, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.signal(signal.SIGKILL)
+            process.popen.wait()
+        for reader in process.readers:
+            reader.join(1)
+
+
+def _say(text: str) -> None:
+    with _writing:
+        print(f"python -m pullback launch: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,240 @@
+"""Processes that cannot compute together, and arguments that make no sense."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import threading
+import time
+
+import pytest
+
+import pullback
+from pullback import __main__ as command
+from pullback.backends.links import Coordinator, Link, address
+from pullback.core.errors import (
+    ArgumentError,
+    DistributedError,
+    DistributedTimeoutError,
+    ProcessLostError,
+    UnsupportedArgumentError,
+)
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Together:
+    """Process 0, and others, all of them in this process."""
+
+    def __init__(self, port, processes, timeout=20.0, heartbeat=20.0):
+        self.port, self.processes, self.timeout, self.heartbeat = port, processes, timeout, heartbeat
+        self.coordinator = Coordinator("127.0.0.1", port, processes, timeout, heartbeat)
+        self.links = {}
+        self.errors = {}
+
+    def join(self, process, processes=None, heartbeat=None):
+        def work():
+            try:
+                count = processes or self.processes
+                self.links[process] = Link(
+                    "127.0.0.1", self.port, process, count, self.timeout, heartbeat or self.heartbeat
+                )
+            except Exception as error:
+                self.errors.setdefault(process, []).append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        return thread
+
+    def join_all(self):
+        threads = [self.join(i) for i in range(self.processes)]
+        for thread in threads:
+            thread.join()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for link in self.links.values():
+            link.stop(client_ended=True)
+        self.coordinator.stop()
+
+
+def until(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_number_that_is_taken_and_another_count(port):
+    with Together(port, 3) as them:
+        first = them.join(1)
+        until(lambda: 1 in them.coordinator.members)
+        them.join(1).join()
+        assert "process_id 1 is taken by process" in str(them.errors[1][0])
+        them.join(2, processes=4).join()
+        assert "num_processes is 4 here, and 3 in process 0" in str(them.errors[2][0])
+        for thread in (them.join(0), them.join(2), first):
+            thread.join()
+        assert sorted(them.links) == [0, 1, 2]
+        them.join(1).join()
+        assert "process_id 1 is taken" in str(them.errors[1][1])
+
+
+def test_a_process_that_does_not_come(port):
+    with Together(port, 3, timeout=0.3) as them:
+        threads = [them.join(0), them.join(2)]
+        for thread in threads:
+            thread.join()
+        for i in (0, 2):
+            (error,) = them.errors[i]
+            assert isinstance(error, DistributedTimeoutError)
+            assert f"process {i} waited 0.3 seconds for process 1, of num_processes=3" in str(error)
+
+
+def test_one_that_comes_while_others_wait_and_goes(port):
+    with Together(port, 2) as them:
+        with socket.create_connection(("127.0.0.1", port)) as other:
+            other.sendall(b'{"pullback": 1, "process": 1, "processes": 2}\n')
+            until(lambda: 1 in them.coordinator.members)
+        until(lambda: 1 not in them.coordinator.members)
+        them.join_all()  # its number is free again
+        assert sorted(them.links) == [0, 1]
+
+
+@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\n\r\n", b"[]\n", b"{]\n", b"\x00" * 100_000, b"null\n"])
+def test_process_0_is_spoken_to_by_something_else(port, said):
+    with Together(port, 1) as them:
+        with socket.create_connection(("127.0.0.1", port)) as other:
+            other.sendall(said)
+            other.shutdown(socket.SHUT_WR)
+            assert other.recv(100) == b""
+        them.join_all()
+        assert sorted(them.links) == [0]
+
+
+@pytest.mark.parametrize("said", [b"HTTP/1.1 400\r\n\r\n", b"", b"[]\n", b"{]\n"])
+def test_something_else_listens(said):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+
+        def answer():
+            connection, _ = other.accept()
+            connection.recv(1000)
+            connection.sendall(said)
+            connection.close()
+
+        threading.Thread(target=answer).start()
+        with pytest.raises(DistributedError, match="something else"):
+            Link("127.0.0.1", other.getsockname()[1], 1, 2, 5.0, 5.0)
+
+
+def test_nothing_listens(port):
+    with pytest.raises(DistributedTimeoutError, match=f"tried for 0.2 seconds to reach process 0 at 127.0.0.1:{port}"):
+        Link("127.0.0.1", port, 1, 2, 0.2, 5.0)
+
+
+def test_the_port_is_taken():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(DistributedError, match=r"cannot listen at 127\.0\.0\.1:\d+: Address already in use"):
+            Coordinator("127.0.0.1", other.getsockname()[1], 1, 5.0, 5.0)
+
+
+def test_a_silent_process_and_a_call_that_waits_for_it(port):
+    """A call in C++ is left behind, and the error names the process; a call that is done has its result."""
+    with Together(port, 3, heartbeat=1.0) as them:
+        them.join_all()
+        for task in them.links[2]._tasks:
+            them.links[2].loop.loop.call_soon_threadsafe(task.cancel)
+        with pytest.raises(
+            ProcessLostError, match=r"waiting needs all .* process 2 is gone: it gave no sign of life"
+        ) as caught:
+            them.links[1].result(lambda: time.sleep(30), "waiting")
+        assert caught.value.processes == (2,)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert (str(again), again.processes) == (str(caught.value), (2,))
+        assert them.links[0].result(lambda: 3, "a sum") == 3
+        with pytest.raises(ZeroDivisionError):
+            them.links[0].result(lambda: 1 / 0, "a quotient")
+
+
+BAD = [
+    (
+        {"num_processes": 2, "process_id": 0},
+        ArgumentError,
+        "coordinator_address is not given, and neither PULLBACK_COORD",
+    ),
+    ({"coordinator_address": "localhost:1", "process_id": 0}, ArgumentError, "num_processes is not given"),
+    ({"coordinator_address": "localhost:1", "num_processes": 1}, ArgumentError, "process_id is not given"),
+    (("localhost", 2, 0), ArgumentError, "must be a host and a port, such as '10.0.0.1:1234', got 'localhost'"),
+    (("localhost:99999", 2, 0), ArgumentError, "got 'localhost:99999'"),
+    ((3, 2, 0), ArgumentError, "got 3"),
+    (("localhost:1", 2, 2), ArgumentError, "process_id must be below num_processes=2, since they count from 0, got 2"),
+    (("localhost:1", 2, -1), ArgumentError, "process_id must be at least 0, got -1"),
+    (("localhost:1", 0, 0), ArgumentError, "num_processes must be at least 1, got 0"),
+    (("localhost:1", 1.5, 0), ArgumentError, "num_processes must be an integer, got 1.5"),
+    (("localhost:1", 2, 0, "all"), ArgumentError, "local_device_ids must be an integer, got 'a'"),
+    (("localhost:1", 2, 0, None, "slurm"), UnsupportedArgumentError, "clusters are not asked"),
+    (("localhost:1", 2, 0, None, None, -1), ArgumentError, "initialization_timeout must be a positive number"),
+    (("localhost:1", 2, 0, None, None, 1, "x"), ArgumentError, "heartbeat_timeout_seconds must be a positive number"),
+    (
+        ("localhost:1", 2, 0, None, None, 1, 1, 1, "x"),
+        ArgumentError,
+        "coordinator_bind_address must be a host and a port",
+    ),
+    (("localhost:1", 2, 0, None, None, 1, 1, 1, None, 1), UnsupportedArgumentError, "slice_index is for TPUs"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), BAD, ids=range(len(BAD)))
+def test_bad_arguments(monkeypatch, arguments, error, message):
+    for name in ("PULLBACK_COORDINATOR_ADDRESS", "JAX_COORDINATOR_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+    options = arguments if isinstance(arguments, dict) else {}
+    with pytest.raises(error) as caught:
+        pullback.distributed.initialize(*(() if options else arguments), **options)
+    assert message in str(caught.value)
+    assert isinstance(caught.value, (ValueError, NotImplementedError))
+    assert not pullback.distributed.is_initialized()
+
+
+def test_initialize_after_the_first_program():
+    pullback.jit(lambda x: x + 1)(1.0)
+    with pytest.raises(DistributedError, match="before the first program is compiled"):
+        pullback.distributed.initialize("localhost:1", 2, 0)
+
+
+def test_addresses():
+    assert address("a.b:80", "x") == ("a.b", 80)
+    assert address("[::1]:80", "x") == ("::1", 80)
+    assert address(":80", "coordinator_bind_address") == ("", 80)
+
+
+def test_local_devices_of_no_process():
+    with pytest.raises(ArgumentError, match=r"process_index must be one of process_indices\(\), \[0\], got 1"):
+        pullback.local_devices(1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--processes", "0", "x.py"], "the number of processes must be at least 1, got 0"),
+        (["--processes", "2", "--devices", "0", "x.py"], "the number of devices must be at least 1, got 0"),
+        (["--processes", "2"], "there is no program to launch"),
+        (["--processes", "2", "-m"], "there is no program to launch"),
+        (["--processes", "2", "nowhere.py"], "there is no program 'nowhere.py' to launch"),
+        (["--processes", "2", "--grace", "-1", "x.py"], "--grace must be a number of seconds, got -1"),
+    ],
+)
+def test_launching_what_makes_no_sense(capsys, arguments, message):
+    assert command.main(["launch", *arguments]) == 2
+    assert message in capsys.readouterr().err
