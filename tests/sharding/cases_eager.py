@@ -396,3 +396,42 @@ def test_refused(case):
     with pytest.raises(kind, match=message) as caught:
         call()
     assert isinstance(caught.value, pullback.errors.PullbackError)
+
+
+def test_arrays_made_in_a_place():
+    made = [
+        *[f((8, 4), device=ROWS) for f in (jnp.zeros, jnp.ones, jnp.empty)],
+        *[f(VALUE, device=ROWS) for f in (jnp.array, jnp.asarray, jnp.zeros_like, jnp.ones_like, jnp.empty_like)],
+        jnp.full((8,), 2.0, device=ROWS),
+        jnp.full_like(VALUE, 2.0, device=ROWS),
+        jnp.eye(8, device=ROWS),
+        jnp.arange(8, device=ROWS),
+        jnp.linspace(0, 1, 8, device=ROWS),
+        jnp.astype(jnp.array(VALUE), int, device=ROWS),
+        jnp.array(VALUE).to_device(ROWS),
+    ]
+    for x in made:
+        assert x.sharding == ROWS
+    np.testing.assert_array_equal(made[3], VALUE)
+    assert jnp.zeros(3, device=DEVICES[2]).device is DEVICES[2]
+    steps, step = jnp.linspace(0, 1, 8, retstep=True, device=DEVICES[2])
+    assert steps.device is DEVICES[2]
+    assert float(step) == pytest.approx(1 / 7)
+
+
+VALUE = np.arange(32.0, dtype=np.float32).reshape(8, 4)
+
+
+def test_odd_cases():
+    empty = pullback.device_put(np.zeros((0, 4)), ROWS)
+    assert (empty + 1).shape == (0, 4)
+    names = Mesh(np.array(DEVICES).reshape(4, 2), (1, 'a"b'))
+    np.testing.assert_array_equal(over(P(1), VALUE, names) + 1, VALUE + 1)
+    turned = Mesh(np.array(DEVICES)[::-1].reshape(4, 2), ("x", "y"))
+    x = over(P(("y", "x")), VALUE, turned)
+    assert (x + 1).sharding == x.sharding
+    np.testing.assert_array_equal(x + x.sum(), VALUE + VALUE.sum())
+    cotangents = pullback.vjp(jnp.sin, x)[1](jnp.ones((8, 4)))[0]
+    np.testing.assert_allclose(cotangents, np.cos(VALUE), rtol=1e-5)
+    with pullback.transfer_guard("disallow"), pytest.raises(RuntimeError, match="a device-to-device transfer of"):
+        jit(lambda a: a + 1, in_shardings=NamedSharding(turned, P()))(x)

@@ -172,8 +172,8 @@ class Mesh(_AnyMesh):
         and TypeError).
 
     >>> import pullback
-    >>> Mesh(pullback.devices(), ("i",)).shape
-    OrderedDict({'i': 1})
+    >>> dict(Mesh(pullback.devices(), ("i",)).shape)
+    {'i': 1}
     """
 
     __slots__ = ("__weakref__", "_hash", "abstract_mesh", "assignment", "axis_names", "axis_types", "devices")
@@ -407,7 +407,7 @@ class set_mesh:
 
     >>> import pullback
     >>> with set_mesh(make_mesh((1,), ("i",))):
-    ...     pullback.jit(lambda x: x + 1, out_shardings=PartitionSpec("i"))(pullback.numpy.ones(2)).sharding.spec
+    ...     pullback.jit(lambda x: x + 1, out_shardings=pullback.P("i"))(pullback.numpy.ones(2)).sharding.spec
     P('i',)
     """
 

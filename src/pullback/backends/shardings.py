@@ -268,7 +268,8 @@ class NamedSharding(Sharding):
     Raises:
       ShardingError: the specification has names that the mesh lacks, or one twice (a ValueError and TypeError).
 
-    >>> mesh = make_mesh((1, 1), ("x", "y"))
+    >>> import pullback
+    >>> mesh = pullback.make_mesh((1, 1), ("x", "y"))
     >>> NamedSharding(mesh, PartitionSpec(None, "x")).shard_shape((4, 6))
     (4, 6)
     """

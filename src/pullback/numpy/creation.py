@@ -29,6 +29,7 @@ from pullback.numpy.promotion import (
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type, convert_element_type_p
+from pullback.transforms.programs.transfer import device_put
 
 # From values -------------------------------------------------------------------------------------------------------
 
@@ -46,7 +47,7 @@ def array(
         alone. Their memory is one while nobody takes it, for arrays are immutable.
       order: accepted for compatibility.
       ndmin: the least number of axes; missing ones are put in front.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     Raises:
       OperandError: a string, None or another object that is no array (a TypeError).
@@ -57,6 +58,8 @@ def array(
     >>> pnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
+    if device is not None:
+        return device_put(array(object, dtype, copy, order, ndmin), device)
     wanted = None if dtype is None else dtypes.canonicalize_dtype(dtype)
     if isinstance(object, _NESTED):
         out = _from_nested(object, wanted)
@@ -95,12 +98,14 @@ def asarray(
       dtype: the dtype of the result; by default that which promotion gives.
       order: accepted for compatibility.
       copy: whether the result is another array than ``a`` where that is one; not by default.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     >>> import pullback.numpy as pnp
     >>> pnp.asarray(2.0)
     Array(2., dtype=float32, weak_type=True)
     """
+    if device is not None:
+        return device_put(asarray(a, dtype, order, copy=copy), device)
     if dtype is None and isinstance(a, Array) and not copy:
         return a
     try:
@@ -211,12 +216,14 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
       x: an array.
       dtype: the dtype of the result.
       copy: whether the result is another array than ``x`` even where it has the dtype already.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.astype(pnp.array([1.7, -1.7]), int))
     [ 1 -1]
     """
+    if device is not None:
+        return device_put(astype(x, dtype, copy=copy), device)
     x = operand("astype", x)
     target = dtypes.canonicalize_dtype(float if dtype is None else dtype)
     if target.kind == "b" and x.dtype.kind != "b":
@@ -243,7 +250,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
     Args:
       x: an object with the methods ``__dlpack__`` and ``__dlpack_device__``.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
       copy: accepted for compatibility; the elements are always copied.
 
     >>> import pullback.numpy as pnp
@@ -251,6 +258,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     >>> print(pnp.from_dlpack(np.arange(2)))
     [0 1]
     """
+    if device is not None:
+        return device_put(from_dlpack(x, copy=copy), device)
     if not hasattr(x, "__dlpack__"):
         raise OperandError(
             f"from_dlpack: expected an array with the method __dlpack__, got {quote(x)} of type {type(x).__name__}"
@@ -323,7 +332,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     Args:
       shape: the shape of the result: an int, or several.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
@@ -332,6 +341,8 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     >>> pnp.zeros(2)
     Array([0., 0.], dtype=float32)
     """
+    if device is not None:
+        return device_put(zeros(shape, dtype), device)
     return _filled("zeros", shape, dtypes.canonicalize_dtype(dtype or float), 0)
 
 
@@ -341,7 +352,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     Args:
       shape: the shape of the result: an int, or several.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
@@ -350,6 +361,8 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     >>> pnp.ones((1, 2))
     Array([[1., 1.]], dtype=float32)
     """
+    if device is not None:
+        return device_put(ones(shape, dtype), device)
     return _filled("ones", shape, dtypes.canonicalize_dtype(dtype or float), 1)
 
 
@@ -359,12 +372,14 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     Args:
       shape: the shape of the result: an int, or several.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     >>> import pullback.numpy as pnp
     >>> pnp.empty(1).shape
     (1,)
     """
+    if device is not None:
+        return device_put(empty(shape, dtype), device)
     return _filled("empty", shape, dtypes.canonicalize_dtype(dtype or float), 0)
 
 
@@ -376,12 +391,14 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
       shape: the shape of the result: an int, or several.
       fill_value: a number, or an array that broadcasts to the shape.
       dtype: the dtype of the result; that of ``fill_value`` by default.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.full(2, 7.0))
     [7. 7.]
     """
+    if device is not None:
+        return device_put(full(shape, fill_value, dtype), device)
     if isinstance(fill_value, (list, tuple)):
         fill_value = array(fill_value)
     value = array(fill_value, dtype) if type(fill_value) is int and dtype is not None else operand("full", fill_value)
@@ -418,12 +435,14 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
       a: an array, or a number.
       dtype: the dtype of the result; that of ``a`` by default.
       shape: the shape of the result; that of ``a`` by default.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.zeros_like(pnp.ones(2)))
     [0. 0.]
     """
+    if device is not None:
+        return device_put(zeros_like(a, dtype, shape), device)
     return _like("zeros_like", a, dtype, shape, 0)
 
 
@@ -434,12 +453,14 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
       a: an array, or a number.
       dtype: the dtype of the result; that of ``a`` by default.
       shape: the shape of the result; that of ``a`` by default.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.ones_like(pnp.zeros(2), dtype=int))
     [1 1]
     """
+    if device is not None:
+        return device_put(ones_like(a, dtype, shape), device)
     return _like("ones_like", a, dtype, shape, 1)
 
 
@@ -450,12 +471,14 @@ def empty_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
       a: an array, or a number.
       dtype: the dtype of the result; that of ``a`` by default.
       shape: the shape of the result; that of ``a`` by default.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     >>> import pullback.numpy as pnp
     >>> pnp.empty_like(pnp.ones(2)).shape
     (2,)
     """
+    if device is not None:
+        return device_put(empty_like(a, dtype, shape), device)
     return _like("empty_like", a, dtype, shape, 0)
 
 
@@ -468,12 +491,14 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, 
       fill_value: a number, or an array that broadcasts to the shape.
       dtype: the dtype of the result; that of ``a`` by default.
       shape: the shape of the result; that of ``a`` by default.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.full_like(pnp.ones(2), 7))
     [7. 7.]
     """
+    if device is not None:
+        return device_put(full_like(a, fill_value, dtype, shape), device)
     aval = _type_of("full_like", a)
     target = dtypes.canonicalize_dtype(aval.dtype if dtype is None else dtype)
     return full(aval.shape if shape is None else shape, fill_value, target)
@@ -488,7 +513,7 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
       k: the diagonal, an integer that may be traced: that many places to the right of the main one, or below it if
         negative.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     Raises:
       ShapeError: a size that is no int or negative, or a ``k`` that is no integer (a TypeError and a ValueError).
@@ -498,6 +523,8 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
     [[1. 0.]
      [0. 1.]]
     """
+    if device is not None:
+        return device_put(eye(N, M, k, dtype), device)
     return _by_diagonal("eye", N, M, k, dtype)
 
 
@@ -555,7 +582,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
       stop: the end, which is left out.
       step: the difference of neighbours; 1 by default, and not zero.
       dtype: the dtype of the result; by default the common one of the other arguments.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     Raises:
       ConcretizationTypeError: a bound is traced, so that the shape of the result would depend on it (a TypeError).
@@ -564,6 +591,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     >>> print(pnp.arange(3), pnp.arange(0.0, 1.0, 0.5))
     [0 1 2] [0.  0.5]
     """
+    if device is not None:
+        return device_put(arange(start, stop, step, dtype), device)
     bounds = [operand("arange", x) for x in (start, stop, step) if x is not None]
     if start is None and stop is None:
         raise OperandError("arange: expected at least one bound, got None")
@@ -608,12 +637,14 @@ def linspace(
       retstep: whether to return the distance between two numbers too.
       dtype: the dtype of the result; integers are rounded down.
       axis: the position of the new axis.
-      device: accepted for compatibility.
+      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linspace(0, 1, 5))
     [0.   0.25 0.5  0.75 1.  ]
     """
+    if device is not None:
+        return device_put(linspace(start, stop, num, endpoint, retstep, dtype, axis), device)
     (count,) = shape_tuple((num,), "linspace")
     first, last = (inexact_operand("linspace", x) for x in promote_all("linspace", (start, stop)))
     parts = count - 1 if endpoint else count
