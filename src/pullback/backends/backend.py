@@ -81,14 +81,11 @@ class Store(Protocol):
     def put(self, key: str, value: bytes) -> None:
         """Set the value of a key that has none."""
 
-    def get(self, key: str, seconds: float, process: int) -> bytes:
-        """The value of a key, once a process has set it; DistributedTimeoutError if it does not in time."""
+    def get(self, key: str, process: int) -> bytes:
+        """The value of a key, once a process has set it; ProcessLostError if that is gone and has not."""
 
     def delete(self, key: str) -> None:
         """Forget a key, and those that begin with it and a slash."""
-
-    def barrier(self, name: str, seconds: float) -> None:
-        """Wait until all processes are here; DistributedTimeoutError if they are not in time. A name serves once."""
 
     def close(self, reachable: bool) -> bool:
         """End the connection with the service, if that is reachable; whether it was."""

@@ -15,6 +15,7 @@ import math
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from pullback.backends.backend import Backend, Buffer, Group, Store
 from pullback.backends.devices import Device, DeviceAssignment, Devices, cpu_count
 from pullback.backends.devices import default_device as default_device
 from pullback.backends.host_calls import HostCall, check_platform, original
-from pullback.backends.links import GRACE
+from pullback.backends.links import GRACE, SLICE
 from pullback.backends.memory import large_heaps_for_new_threads
 from pullback.backends.shardings import NamedSharding
 from pullback.backends.storage import from_stored, stored_dtype, to_stored
@@ -518,17 +519,18 @@ class _Store:
     def put(self, key: str, value: bytes) -> None:
         self._do(lambda: self.common.key_value_set_bytes(key, value), f"setting {key!r}", (0,))
 
-    def get(self, key: str, seconds: float, process: int) -> bytes:
-        limit = math.ceil(1000 * seconds)
+    def get(self, key: str, process: int) -> bytes:
+        limit = math.ceil(1000 * SLICE)
         wait = self.common.blocking_key_value_get_bytes
-        return self._do(lambda: wait(key, limit), f"waiting for {key!r}", (0, process))  # type: ignore[no-any-return]
+        while True:
+            try:
+                what = f"waiting for {key!r}"
+                return self._do(lambda: wait(key, limit), what, (0, process))  # type: ignore[no-any-return]
+            except DistributedTimeoutError:
+                continue
 
     def delete(self, key: str) -> None:
         self._do(lambda: self.common.key_value_delete(key), f"deleting {key!r}", (0,))
-
-    def barrier(self, name: str, seconds: float) -> None:
-        limit = math.ceil(1000 * seconds)
-        self._do(lambda: self.common.wait_at_barrier(name, limit), f"the barrier {name!r}")
 
     def _do(self, work: Callable[[], Any], what: str, of: Collection[int] | None = None) -> Any:
         try:
@@ -570,6 +572,7 @@ def join(group: Group) -> Store:
         init_timeout=math.ceil(group.seconds),
         **_known(lib.get_distributed_runtime_client, limits),
     )
+    _keep(common)  # freeing it would wake threads that wait for it, while the interpreter ends
     store = _Store(common, group)
     store._do(common.connect, "connecting to the coordination service")
     _joined = group, common
@@ -626,11 +629,12 @@ class Executable:
             stored = ShapedArray(a.shape, stored_dtype(a.dtype))
             handlers.append(place and lib.jax.array_result_handler(stored, place, *lib.handler_flags))
         self.execute = execute = loaded.execute_sharded
+        self.collect = collect = lib.collect
         if not isinstance(device, Device) and not device.is_local:
-            self.execute = execute = _Together(loaded, device).execute
+            together = _Together(loaded, device, collect)
+            self.execute, self.collect = execute, collect = together.execute, together.collect
         elif not isinstance(device, Device) and device.platform == "cpu" and _has_collectives(loaded):
             self.execute = execute = _Turns(loaded).execute
-        self.collect = collect = lib.collect
         collect_garbage = lib.jax.collect_garbage
 
         def run(buffers: list[Buffer]) -> list[Buffer]:
@@ -719,30 +723,61 @@ class _Together:
     is gone leaves the others' parts waiting for ever, or fails some of them: they are left behind.
     """
 
-    __slots__ = ("loaded", "processes")
+    __slots__ = ("collect_all", "loaded", "processes")
 
-    def __init__(self, loaded: Any, devices: DeviceAssignment) -> None:
+    def __init__(self, loaded: Any, devices: DeviceAssignment, collect: Any) -> None:
         self.loaded = loaded
         self.processes = frozenset(d.process_index for d in devices.devices)
+        self.collect_all = collect
 
     def execute(self, buffers: list[Buffer]) -> Any:
-        what = "a program over the devices of several processes"
         if _joined is None:
-            raise DistributedError(f"{what} cannot run after distributed.shutdown")
+            raise DistributedError(f"{_TOGETHER} cannot run after distributed.shutdown")
         link = _joined[0].link
         if not self.processes.isdisjoint(link.gone):
-            raise link.lost(what)
+            raise link.lost(_TOGETHER)
         try:
             results, token = _Turns.start(self.loaded, buffers)
-            link.result(token.block_until_ready, what, self.processes, GRACE)
         except library().jax.JaxRuntimeError as error:
-            raise link.explained(failure(error), what, self.processes) from None
+            raise link.explained(failure(error), _TOGETHER, self.processes) from None
+        return results, token, buffers
+
+    def collect(self, started: Any, handlers: Any) -> list[Buffer]:
+        results, token, buffers = started
+        outs: list[Buffer] = self.collect_all(results, handlers)
+        if _joined is None:
+            raise DistributedError(f"{_TOGETHER} was left by distributed.shutdown")
+        link = _joined[0].link
+        try:
+            if outs:
+                link.wait(lambda seconds: _all_ready(outs, seconds), _TOGETHER, self.processes)
+                for out in outs:
+                    out.block_until_ready()
+            else:
+                link.result(token.block_until_ready, _TOGETHER, self.processes, GRACE)
+        except library().jax.JaxRuntimeError as error:
+            raise link.explained(failure(error), _TOGETHER, self.processes) from None
         except DistributedError:
-            for never_freed in (_Turns.last, token, results, self.loaded, buffers, *_clients.values()):
+            for never_freed in (_Turns.last, token, results, outs, self.loaded, buffers, *_clients.values()):
                 _keep(never_freed)  # the program never ends, and freeing what it uses would wait for its end
             _Turns.last = None
             raise
-        return results
+        return outs
+
+
+_TOGETHER = "a program over the devices of several processes"
+
+
+def _all_ready(buffers: list[Buffer], seconds: float) -> bool:
+    """Wait up to so many seconds until all of some arrays are computed, and whether they are."""
+    end = time.monotonic() + seconds
+    pause = 2e-5
+    while not all(buffer.is_ready() for buffer in buffers):
+        if time.monotonic() > end:
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, 1e-3)
+    return True
 
 
 def _tilings(loaded: Any) -> tuple[list[Any] | None, list[Any] | None]:

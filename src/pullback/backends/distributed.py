@@ -16,7 +16,6 @@ from pullback.backends.links import Coordinator, Link, address, name_processes
 from pullback.core.errors import (
     ArgumentError,
     DistributedError,
-    DistributedTimeoutError,
     ProcessLostError,
     ProcessMismatchError,
     UnsupportedArgumentError,
@@ -74,16 +73,8 @@ class Membership:
             self.store.put(f"{key}/{i}", payload[start : start + _PIECE])
 
     def _hear(self, key: str, process: int) -> tuple[bytes, bytes]:
-        pieces, _, what = self._wait(f"{key}/what", process).partition(b" ")
-        return what, b"".join(self._wait(f"{key}/{i}", process) for i in range(int(pieces)))
-
-    def _wait(self, key: str, process: int) -> bytes:
-        """The value of a key, however long its process takes, unless it is lost."""
-        while True:
-            try:
-                return self.store.get(key, 3600, process)
-            except DistributedTimeoutError:
-                continue
+        pieces, _, what = self.store.get(f"{key}/what", process).partition(b" ")
+        return what, b"".join(self.store.get(f"{key}/{i}", process) for i in range(int(pieces)))
 
 
 _PIECE = 1 << 20

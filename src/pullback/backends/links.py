@@ -34,6 +34,8 @@ _LIMIT = 1 << 16
 _ENDED = "its connection ended: it crashed, or was killed"
 GRACE = 3.0
 """How many seconds a program may still take after a process that takes part is known to be gone."""
+SLICE = 1.0
+"""How many seconds a call of the coordination service waits; it is made again."""
 SHORT_GRACE = 0.5
 """The same for a call of the coordination service."""
 
@@ -305,6 +307,7 @@ class Link(_End):
         self.heartbeat = heartbeat
         self.gone: dict[int, str] = {}
         self._since: dict[int, float] = {}
+        self.left_behind: list[threading.Thread] = []
         self.connected = True
         self.sockets = set()
         self._leaving = False
@@ -458,6 +461,9 @@ class Link(_End):
             await asyncio.sleep(0)
 
         self._leaving = True
+        end = time.monotonic() + 2 * SLICE
+        for thread in self.left_behind:  # one that comes out of C++ while the interpreter ends would end it by an abort
+            thread.join(max(0.0, end - time.monotonic()))
         self.loop.do(close(), 5)
         self.loop.stop()
 
@@ -493,16 +499,30 @@ class Link(_End):
                 outcome.append((None, error))
             done.set()
 
-        threading.Thread(target=run, name=f"pullback-{what}", daemon=True).start()
-        begin = time.monotonic()
-        while not done.wait(0.05):
-            since = [t for i, t in list(self._since.items()) if of is None or i in of]
-            if since and time.monotonic() > max(begin, min(since)) + grace and not done.is_set():
-                raise self.lost(what)
+        thread = threading.Thread(target=run, name=f"pullback-{what}", daemon=True)
+        self.left_behind.append(thread)
+        thread.start()
+        self.wait(done.wait, what, of, grace)
+        self.left_behind.remove(thread)
         value, error = outcome.pop()
         if error is not None:
             raise error
         return value  # type: ignore[return-value]
+
+    def wait(
+        self, ready: Callable[[float], Any], what: str, of: Collection[int] | None = None, grace: float = GRACE
+    ) -> None:
+        """Wait for what processes do together; as :meth:`result`.
+
+        Args:
+          ready: ``ready(seconds)`` waits up to so many seconds, and says whether it is done.
+          what, of, grace: as there.
+        """
+        begin = time.monotonic()
+        while not ready(0.05):
+            since = [t for i, t in list(self._since.items()) if of is None or i in of]
+            if since and time.monotonic() > max(begin, min(since)) + grace and not ready(0):
+                raise self.lost(what)
 
     def explained(self, error: Exception, what: str, of: Collection[int] | None = None) -> Exception:
         """What is to be raised for an error of what processes do together: that one is gone, if one is found to be."""
