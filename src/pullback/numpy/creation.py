@@ -1,3 +1,4 @@
+# long: because there are many ways to make an array, each with its docstring
 """Arrays made from values, shapes, ranges and functions of indices."""
 
 from __future__ import annotations
