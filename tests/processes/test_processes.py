@@ -14,7 +14,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 START = """
-import os, signal, sys, time
+import os, signal, sys, time, warnings
 import numpy as np
 import pullback
 import pullback.numpy as pnp
@@ -84,6 +84,7 @@ def test_devices_values_and_second_calls(tmp_path):
         error = caught(lambda: utils.process_allgather(np.zeros(2 + i)))
         assert "is at process_allgather" in str(error) and "of f32[4]" in str(error), error
         assert "exactly one process, and is in [0, 1, 2]" in str(caught(lambda: utils.broadcast_one_to_all(1, True)))
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks while there are threads
         if os.fork() == 0:  # a child is no part of it
             assert not pullback.distributed.is_initialized()
             os._exit(0)
