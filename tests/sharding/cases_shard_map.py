@@ -302,3 +302,24 @@ def test_devices_in_turn_that_do_not_meet():
         mapped(f, P("i"), P("i"))
     with disable_jit(), pytest.raises(ZeroDivisionError):
         mapped(lambda x: 1 / int(x[0]) + x, P("i"), P("i"))
+
+
+def test_the_older_spelling():
+    from pullback.experimental.shard_map import shard_map as older
+
+    x = pnp.arange(8.0)
+    assert older(lambda y: lax.psum(y.sum(), "i"), EIGHT, P("i"), P())(x) == 28.0
+    found = older(lambda y: y * lax.psum(y, "i"), GRID, P("i"), P("i"), auto=frozenset({"j"}))(x)
+    near(found, np.arange(8.0) * np.tile([12.0, 16.0], 4))
+    near(
+        jit(
+            grad(
+                lambda z: shard_map(
+                    lambda y: lax.psum((y * y).sum(), "i"), mesh=GRID, in_specs=P("i"), out_specs=P(), axis_names={"i"}
+                )(z)
+            )
+        )(x),
+        2 * x,
+    )
+    with pytest.raises(ValueError, match="the compiler knows the index where all axes"):
+        older(lambda y: y * lax.axis_index("i"), GRID, P("i"), P("i"), auto=frozenset({"j"}))(x)

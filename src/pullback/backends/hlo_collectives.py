@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.axes import axis_in_scope
-from pullback.core.errors import UnboundAxisNameError
+from pullback.core.errors import ShardMapError, UnboundAxisNameError
 from pullback.core.types import Shape
 
 Groups = tuple[tuple[int, ...], ...] | None
@@ -128,6 +128,12 @@ def axis_index(hlo: Any, *, axes: Sequence[Any]) -> Any:
     """The lowering rule of ``axis_index``."""
     mesh = _mesh(hlo, axes)
     (name,) = axes
+    if len(hlo.module.manual_axes) < len(mesh.axis_names):
+        raise ShardMapError(
+            f"axis_index({name!r}) within shard_map over the axes {sorted(hlo.module.manual_axes, key=str)} of a mesh "
+            f"with the axes {mesh.axis_names}: the compiler knows the index where all axes are among axis_names. Leave "
+            "axis_names out, or pass the indices as an argument: jnp.arange(size), divided along the axis."
+        )
     place = mesh.axis_names.index(name)
     unsigned, kind = np.dtype(np.uint32), np.dtype(np.int32)
     number = hlo.convert(hlo.op("stablehlo.partition_id", [], (), unsigned), kind)

@@ -56,13 +56,14 @@ class Module:
       devices: where the program has to run, as far as somebody asked; None if nobody did.
       meshes: the meshes whose axes it names, with their names in the program.
       manual: the mesh on whose devices the function runs that is being written, each on its part; None elsewhere.
+      manual_axes: the axes of that mesh along which there are parts.
       channels: numbers for collectives.
       inspections: for each value whose sharding is asked for its rank, and the function that is to be told.
     """
 
     __slots__ = (
-        "callbacks", "channels", "devices", "functions", "inline", "inspections", "manual", "meshes", "name", "names",
-        "places", "platform", "shared",
+        "callbacks", "channels", "devices", "functions", "inline", "inspections", "manual", "manual_axes", "meshes",
+        "name", "names", "places", "platform", "shared",
     )  # fmt: skip
 
     def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
@@ -74,6 +75,7 @@ class Module:
         self.devices: Devices | None = None
         self.meshes: dict[Mesh, str] = {}
         self.manual: Mesh | None = None
+        self.manual_axes: frozenset[Any] = frozenset()
         self.channels = itertools.count(1)
         self.inspections: list[tuple[int, Callable[[Any], None]]] = []
         self.shared: dict[Any, Any] = {}

@@ -269,12 +269,13 @@ def _lowering(
     from pullback.backends.hlo_module import axis_names
 
     module = hlo.module
-    outer, module.manual = module.manual, mesh
+    outer = module.manual, module.manual_axes
+    module.manual, module.manual_axes = mesh, manual
     try:
         with axes_of(mesh, manual, params["check_vma"], params["mapped_by"]):  # a rule of the user's may still run
             function = own_function(module, jaxpr, "shard_map_body")
     finally:
-        module.manual = outer
+        module.manual, module.manual_axes = outer
     captured = [hlo.captured(x) for x in function.captured]
     specs = [*in_specs, *[PartitionSpec()] * len(captured)]
     operands = (*operands, *captured)

@@ -1,0 +1,43 @@
+"""``shard_map`` as it was spelled before it had its present name and options; see :func:`pullback.shard_map`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.spmd.shard_map import shard_map as _shard_map
+
+
+def shard_map(
+    f: Callable[..., Any],
+    mesh: Any,
+    in_specs: Any,
+    out_specs: Any,
+    check_rep: bool = True,
+    auto: frozenset[Any] = frozenset(),
+) -> Any:
+    """A function of whole arrays from one of parts; see :func:`pullback.shard_map`.
+
+    Args:
+      f: takes and returns trees of arrays, which are parts.
+      mesh: the devices, and the names of their axes.
+      in_specs: how each argument is divided.
+      out_specs: how the result is.
+      check_rep: ``check_vma`` there.
+      auto: the axes of the mesh along which the compiler divides; ``axis_names`` there has the others.
+
+    Returns:
+      A function of the same arguments, as whole arrays, that returns whole arrays.
+
+    Raises:
+      ShardMapError: specifications that do not fit (a ValueError and TypeError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> from pullback.sharding import PartitionSpec as P
+    >>> mesh = pullback.make_mesh((1,), ("i",))
+    >>> print(shard_map(lambda x: pullback.lax.psum(x.sum(), "i"), mesh, P("i"), P())(pnp.arange(4.0)))
+    6.0
+    """
+    manual = [name for name in mesh.axis_names if name not in auto]
+    return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=manual, check_vma=check_rep)
