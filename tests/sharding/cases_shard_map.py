@@ -323,3 +323,14 @@ def test_the_older_spelling():
     )
     with pytest.raises(ValueError, match="the compiler knows the index where all axes"):
         older(lambda y: y * lax.axis_index("i"), GRID, P("i"), P("i"), auto=frozenset({"j"}))(x)
+
+
+def test_a_result_that_is_one_of_several_devices_has_its_share_of_the_cotangent():
+    x = pnp.arange(8.0)
+    total = shard_map(
+        lambda y, w: lax.psum((w * y).sum(), "i"),
+        mesh=EIGHT, in_specs=(P("i"), P()), out_specs=P(), check_vma=False,
+    )  # fmt: skip
+    by_x, by_w = grad(total, argnums=(0, 1))(x, 3.0)
+    assert by_x.tolist() == [3.0] * 8
+    assert by_w == 28.0
