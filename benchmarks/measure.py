@@ -72,7 +72,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env=_environment(scratch),
+            env=_environment(scratch, workload.devices),
         )
         answer = self._answer()
         self.measurement.version = answer.get("version", "")
@@ -114,13 +114,15 @@ class Worker:
         return answer
 
 
-def _environment(scratch: str) -> dict[str, str]:
-    """The workers' environment: all cores, and caches on disk of their own."""
+def _environment(scratch: str, devices: int) -> dict[str, str]:
+    """The workers' environment: all cores, as so many devices, and caches on disk of their own."""
     environment = {name: value for name, value in os.environ.items() if name not in _LIMITS_OF_THREADS}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     environment["PULLBACK_COMPILATION_CACHE_DIR"] = environment["TORCHINDUCTOR_CACHE_DIR"] = environment["TMPDIR"] = (
         scratch
     )
+    if devices > 1:
+        environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
     return environment
 
 

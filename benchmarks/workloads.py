@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks import compiled, loops, problems
+from benchmarks import compiled, devices, loops, problems
 from benchmarks.libraries import Library
 
 
@@ -13,7 +13,7 @@ class Workload:
     """A piece of work, and the greatest ratio of our time to a peer's that is accepted.
 
     ``peers`` lists the libraries that can do it; where the bound is ``None`` the ratio is only reported. ``group``
-    is the part of the report in which it stands.
+    is the part of the report in which it stands. ``devices`` is into how many the processor is divided.
     """
 
     name: str
@@ -21,6 +21,7 @@ class Workload:
     build: Callable[[Library], problems.Call | compiled.Task]
     peers: Mapping[str, float | None]
     group: str = "un-compiled"
+    devices: int = 1
 
 
 def _peers(jax: float | None, torch: float | None = 0.8, autograd: float | None = 1.0) -> dict[str, float | None]:
@@ -195,7 +196,27 @@ _LOOPS = (
     ),
 )
 
-WORKLOADS = _UNCOMPILED + _COMPILED + _LOOPS
+_OVER_DEVICES = (
+    Workload("vmap-psum", "vmap with psum, 8 rows of 4", devices.named_sum, {"jax": 0.15}, group="named axes"),
+    Workload(
+        "shard-map-trace",
+        "shard_map training step, 2 devices: trace, lower",
+        devices.trace_and_lower_mapped_step,
+        {"jax": 0.3},
+        group="named axes",
+        devices=devices.DEVICES,
+    ),
+    Workload(
+        "sharded-21-io",
+        "dispatch: 21 in and out, 2 devices",
+        partial(devices.dispatch_over_devices, count=21),
+        {"jax": 1.2},
+        group="named axes",
+        devices=devices.DEVICES,
+    ),
+)
+
+WORKLOADS = _UNCOMPILED + _COMPILED + _LOOPS + _OVER_DEVICES
 
 # Ways to the same Hessian-vector product, from the cheapest to the dearest.
 ORDER_OF_COST = ("hvp-fr", "hvp-rr", "hvp-dense")

@@ -30,3 +30,18 @@ def test_rnn(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_pendulum(tmp_path: Path) -> None:
     assert "adjoint equation agree" in run("pendulum.py", str(tmp_path / "fit.png"))
+
+
+@pytest.mark.slow
+def test_data_parallel() -> None:
+    assert run("data_parallel.py").count("over 4 devices: loss") == 3
+
+
+@pytest.mark.slow
+def test_ring() -> None:
+    assert run("ring.py").count("of the largest element") == 3
+
+
+@pytest.mark.slow
+def test_two_processes() -> None:
+    assert run("two_processes.py").count("has 64 of 128 examples") == 2

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import pullback
 import pullback.numpy as pnp
@@ -11,6 +12,7 @@ from pullback import checkpoint, custom_vjp, disable_jit, grad, jit, jvp, lax, m
 from pullback.sharding import Mesh
 from pullback.sharding import PartitionSpec as P
 from tests.collectives.cases import CASES, SIZE, weights
+from tests.collectives.programs import programs
 
 FOUR = Mesh(np.array(pullback.devices()[:SIZE]), ("i",))
 EIGHT = make_mesh((8,), ("i",))
@@ -64,6 +66,26 @@ def test_devices_in_turn_give_the_same(case):
     expected = mapped(x)
     with disable_jit():
         near(mapped(x), expected)
+
+
+@settings(max_examples=8)
+@given(programs(size=8))
+def test_random_programs_are_those_of_numpy(p):
+    """Values over eight devices, and the derivatives that the same programs have under ``vmap``."""
+    x, t, ct = (p.point(seed=k).astype(np.float32) for k in range(3))
+    mapped = shard_map(lambda part: p(part[0])[None], mesh=EIGHT, in_specs=P("i"), out_specs=P("i"))
+    stacked = vmap(p, axis_name="i")
+    near(jit(mapped)(x), p.by_numpy(x))
+    near(pmap(p, axis_name="i")(x), p.by_numpy(x))
+    near(jvp(jit(mapped), (x,), (t,))[1], jvp(stacked, (x,), (t,))[1])
+    near(vjp(jit(mapped), x)[1](ct), vjp(stacked, x)[1](ct))
+    near(vjp(pmap(p, axis_name="i"), x)[1](ct), vjp(stacked, x)[1](ct))
+
+    def product(f):
+        return jvp(grad(lambda x: (ct * f(x) ** 2).sum()), (x,), (t,))[1]
+
+    near(product(jit(mapped)), product(stacked))
+    near(vmap(jit(mapped), in_axes=1)(np.stack([x, t, ct], 1)), np.stack([p.by_numpy(y) for y in (x, t, ct)]))
 
 
 def test_two_axes():

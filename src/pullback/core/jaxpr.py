@@ -300,14 +300,17 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
     weak = False
     for a in avals:
         if a.weak_type:
-            weak = True
+            weak = bool(primitive.keeps_weak_type)
         elif a.dtype.kind != "b":  # booleans, such as the condition of a choice, have no say
-            return out
-    if not weak or not primitive.keeps_weak_type:
-        return out
+            weak = False
+            break
     if primitive.multiple_results:
-        return [a.update(weak_type=a.dtype.kind != "b") for a in out]
-    return ShapedArray(out.shape, out.dtype, out.dtype.kind != "b", out.varying)
+        return [a.update(weak_type=a.dtype.kind != "b") for a in out] if weak else out
+    weak = out.weak_type or (weak and out.dtype.kind != "b")
+    for a in avals:  # a program has few types and many variables: equal ones share the object
+        if a.dtype is out.dtype and a.shape == out.shape and a.weak_type == weak and a.varying == out.varying:
+            return a
+    return out if out.weak_type == weak else ShapedArray(out.shape, out.dtype, weak, out.varying)
 
 
 def _varying(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], out: Any) -> Any:
