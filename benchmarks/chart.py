@@ -48,7 +48,7 @@ def draw(path: Path, workloads: Sequence[Workload], results: Results) -> None:
 
 
 def _draw_bars(axes: Any, workloads: Sequence[Workload], results: Results) -> dict[str, Any]:
-    """The bars of one group; gives what the legend shows, by title."""
+    """The bars of one group; returns what the legend shows, by title."""
     handles: dict[str, Any] = {}
     bounds = []
     peers = [peer for peer in PEERS if any(peer in workload.peers for workload in workloads)]

@@ -27,7 +27,7 @@ class Task:
 
     Attributes:
       call: what is timed; it is given what ``prepare`` returns, if there is a ``prepare``.
-      check: gives the result in which the libraries must agree, instead of the first call's.
+      check: returns the result in which the libraries must agree, instead of the first call's.
       prepare: runs before each call, and is not timed.
       waits_once: whether results are waited for at the end of a block, and not at the end of each call.
       cold: whether every call starts afresh, so that there is nothing to warm up.

@@ -40,7 +40,7 @@ class Library:
     far as the library has them; ``np`` its NumPy functions; ``array`` makes its array of a NumPy array, and
     ``scalar`` of a Python float the scalar that its functions take; ``add`` is its addition. ``cold_start``
     is a program that prints the gradient of tanh at 2. A library that returns before its result is computed
-    gives in ``wait_for`` the function that waits for results like the one that it is shown. ``compiler`` is how
+    returns in ``wait_for`` the function that waits for results like the one that it is shown. ``compiler`` is how
     it compiles, if it does; ``loops`` has ``scan``, ``odeint``, and ``checkpointed(cond, body, init, slots)``, a while
     loop that keeps some states only in reverse mode, as far as it has them; ``threads`` says how many it computes with.
     """

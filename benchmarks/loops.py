@@ -1,4 +1,4 @@
-"""What is measured of loops: a recurrent network, a short un-compiled scan, and a loop of unknown length in reverse."""
+"""What is measured of loops: a recurrent network, a short eager scan, and a loop of unknown length in reverse."""
 
 import itertools
 from collections.abc import Callable
@@ -61,8 +61,8 @@ def recurrent_trace_and_lower(library: Library) -> Task:
     return Task(lowered, check=lambda: lowered().compile()(parameters, sequence))
 
 
-def scan_uncompiled(library: Library) -> Call:
-    """The gradient of a scan of 100 small steps, un-compiled, whose body is written anew in each call."""
+def scan_eager(library: Library) -> Call:
+    """The gradient of a scan of 100 small steps, eager, whose body is written anew in each call."""
     np, grad, scan = library.np, library.transforms.grad, library.loops.scan
     xs = _normal(library, 100)
 

@@ -20,7 +20,7 @@ class Workload:
     title: str
     build: Callable[[Library], problems.Call | compiled.Task]
     peers: Mapping[str, float | None]
-    group: str = "un-compiled"
+    group: str = "eager"
     devices: int = 1
 
 
@@ -41,7 +41,7 @@ def _compiled(
 
 _REPORTED: Mapping[str, float | None] = {"jax": None, "torch": None, "autograd": None}
 
-_UNCOMPILED = (
+_EAGER = (
     Workload("add", "x + x, 3 floats", problems.add, _peers(0.35)),
     Workload("grad-1", "grad(tanh)(2.)", partial(problems.tanh_derivative, order=1), _peers(0.035)),
     Workload("grad-2", "second derivative", partial(problems.tanh_derivative, order=2), _REPORTED),
@@ -127,7 +127,7 @@ _UNCOMPILED = (
         )
         for kind in ("custom_jvp", "custom_vjp")
     ),
-    Workload("scan", "grad of a scan of 100 small steps, new body", loops.scan_uncompiled, {"jax": 0.3}),
+    Workload("scan", "grad of a scan of 100 small steps, new body", loops.scan_eager, {"jax": 0.3}),
     Workload(
         "transformer-eager",
         "training step, transformer block",
@@ -216,7 +216,7 @@ _OVER_DEVICES = (
     ),
 )
 
-WORKLOADS = _UNCOMPILED + _COMPILED + _LOOPS + _OVER_DEVICES
+WORKLOADS = _EAGER + _COMPILED + _LOOPS + _OVER_DEVICES
 
 # Ways to the same Hessian-vector product, from the cheapest to the dearest.
 ORDER_OF_COST = ("hvp-fr", "hvp-rr", "hvp-dense")

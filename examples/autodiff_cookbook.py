@@ -171,7 +171,7 @@ def predictions_by_w() -> tuple[Function, Array]:
 
 
 def scalar_derivatives() -> None:
-    """`grad` takes a function and gives one. What it gives can be differentiated again, and again."""
+    """`grad` takes a function and returns one. What it returns can be differentiated again, and again."""
     first = grad(jnp.tanh)
     second = grad(first)
     third = grad(second)

@@ -105,7 +105,7 @@ by_vjp.defvjp(by_vjp_forward, by_vjp_backward)
 
 
 def two_kinds_of_rules() -> None:
-    """A rule gives tangents from tangents (jvp), or cotangents from cotangents (vjp). Each serves both modes."""
+    """A rule returns tangents from tangents (jvp), or cotangents from cotangents (vjp). Each serves both modes."""
     for f, kind in ((by_jvp, "defjvp"), (by_jvps, "defjvps"), (by_vjp, "defvjp")):
         expect_both(f"sin(x) y at (2, 3), by {kind}", f, 2.0, 3.0, figure=2.7278922)
         expect_both("... its gradient", grad(f), 2.0, 3.0, figure=-1.2484405)
@@ -344,7 +344,7 @@ def implicit_differentiation() -> None:
 
 
 def gradients_by_closures() -> None:
-    """`custom_gradient`: the function gives the function for its own backward pass, which closes over what it needs."""
+    """`custom_gradient`: the function returns its own backward pass, which closes over what it needs."""
     f = custom_gradient(lambda x: (x**2, lambda ct: (ct * x,)))
     expect_both("x^2 at 3", f, 3.0, figure=9.0)
     expect_both("... whose rule says x", grad(f), 3.0, figure=3.0)

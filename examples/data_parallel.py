@@ -19,7 +19,7 @@ import pullback
 import pullback.numpy as jnp
 from pullback import Array, NamedSharding, P, grad, jit, lax, pmap, random, shard_map, tree, value_and_grad
 
-DEVICES, BATCH, STEPS, RATE = 4, 64, 200, 0.2
+DEVICES, BATCH, STEPS, RATE = 4, 64, 100, 0.2
 
 Parameters = list[tuple[Array, Array]]
 Step = Callable[[Parameters, Array, Array], tuple[Parameters, Array]]

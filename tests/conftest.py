@@ -36,6 +36,12 @@ settings.register_profile(
 settings.load_profile("pullback")
 
 
+def pytest_collection_finish() -> None:
+    """The tests themselves live as long as the run: collections of garbage need not look at them."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Any:
     """A test that hangs fails."""

@@ -61,7 +61,7 @@ class Instruction:
 
 @dataclass
 class Program:
-    """A function of arrays, which gives a list of arrays; and a point at which to run it."""
+    """A function of arrays, which returns a list of arrays; and a point at which to run it."""
 
     inputs: list[np.ndarray[Any, Any]]
     instructions: list[Instruction]

@@ -179,7 +179,7 @@ def is_operand(x: Any) -> bool:
 
 
 def valid_call(name: str, function: Callable[..., Any]) -> tuple[Any, ...]:
-    """Arguments for which the function gives a result, found by the names of its parameters; none if there are none."""
+    """Arguments for which the function returns a result, found by the names of its parameters; or none."""
     if name in VALID:
         if VALID[name]:
             function(*VALID[name])

@@ -166,7 +166,7 @@ def test_a_convention_at_a_singularity_passes_and_a_mistake_beside_it_does_not()
     check_rule(with_jvp(f, lambda t, ans, x: pnp.sum(derivative(x) * t)), x)
     kind, message = finding(with_jvp(f, lambda t, ans, x: pnp.sum(2 * derivative(x) * t)), x)
     assert kind == "derivative"
-    assert "gives 0.75 as the derivative of out by argument 0 (x)[1], expected 0.375 (by differences)" in message
+    assert "returns 0.75 as the derivative of out by argument 0 (x)[1], expected 0.375 (by differences)" in message
 
 
 def test_a_function_that_cannot_be_differentiated_is_compared_with_differences() -> None:
@@ -206,13 +206,13 @@ def test_the_structure_of_a_jvp_rule() -> None:
     f.defjvp(lambda primals, tangents: ((primals[0], primals[0]), [tangents[0], tangents[0]]))
     kind, message = finding(f, 2.0)
     assert kind == "structure"
-    assert "must give a result and a tangent of the same tree" in message
+    assert "must return a result and a tangent of the same tree" in message
 
 
 def test_the_structure_of_a_backward_rule() -> None:
     kind, message = finding(with_vjp(lambda x, y: x * y, lambda r, ct: ct), 2.0, 3.0)
     assert kind == "structure"
-    assert "must give a tuple of 2 cotangents" in message
+    assert "must return a tuple of 2 cotangents" in message
     kind, message = finding(with_vjp(lambda x, y: x @ y, lambda r, ct: (ct, ct)), MATRIX, VECTOR)
     assert kind == "structure"
     assert "argument 0 is f32[3,3], so its cotangent must be f32[3,3], but it is f32[3]" in message
@@ -223,7 +223,7 @@ def test_results_of_another_shape_or_dtype_than_the_functions_own() -> None:
     f.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
     kind, message = finding(f, VECTOR)
     assert kind == "structure"
-    assert "gives f32[3] as out, where the function itself gives f32[]" in message
+    assert "returns f32[3] as out, where the function itself returns f32[]" in message
 
 
 def test_a_rule_that_raises() -> None:
@@ -241,7 +241,7 @@ def test_the_value_that_comes_with_a_derivative() -> None:
     f.defjvp(lambda primals, tangents: ((primals[0], 3 * primals[0]), (tangents[0], 2 * tangents[0])))
     kind, message = finding(f, VECTOR)
     assert kind == "value"
-    assert "gives 3.0 as out[1][0], where the function itself gives 2.0; 3 of 3 elements differ" in message
+    assert "returns 3.0 as out[1][0], where the function itself returns 2.0; 3 of 3 elements differ" in message
 
 
 def test_an_infinite_value_must_be_infinite_with_the_rule_too() -> None:
@@ -249,7 +249,7 @@ def test_an_infinite_value_must_be_infinite_with_the_rule_too() -> None:
     f.defjvp(lambda primals, tangents: (pnp.zeros(()), -tangents[0]))
     kind, message = finding(f, 0.0)
     assert kind == "value"
-    assert "gives 0.0 as out, where the function itself gives inf" in message
+    assert "returns 0.0 as out, where the function itself returns inf" in message
 
 
 # What is wrong: linearity --------------------------------------------------------------------------------------------
@@ -258,9 +258,9 @@ def test_an_infinite_value_must_be_infinite_with_the_rule_too() -> None:
 @pytest.mark.parametrize(
     ("tangent", "said"),
     [
-        (lambda t: t + 1, "for a zero tangent it gives 1 as the tangent of out, where a linear rule gives 0"),
+        (lambda t: t + 1, "for a zero tangent it returns 1 as the tangent of out, where a linear rule returns 0"),
         (lambda t: t * abs(t), "is not linear in the tangents: for "),
-        (lambda t: pnp.where(abs(t) < 10, t, 0), "for 64 times a tangent it gives 0"),
+        (lambda t: pnp.where(abs(t) < 10, t, 0), "for 64 times a tangent it returns 0"),
     ],
 )
 def test_a_jvp_rule_that_is_not_linear(tangent: Any, said: str) -> None:
@@ -277,7 +277,7 @@ def test_a_backward_rule_that_clips() -> None:
     f = with_vjp(lambda x: x, lambda r, ct: (pnp.clip(ct, -1, 1),))
     kind, message = finding(f, VECTOR)
     assert kind == "backward linearity"
-    assert re.search(r"it gives -?1 as the cotangent of argument 0 \(x\)\[\d\], where a linear rule gives", message)
+    assert re.search(r"it returns -?1 as the cotangent of argument 0 \(x\)\[\d\], where a linear rule returns", message)
     assert "linear=False allows it" in message
     check_rule(f, VECTOR, linear=False)
 
@@ -312,11 +312,11 @@ def test_a_factor(size: str) -> None:
 @pytest.mark.parametrize(
     ("by_y", "came", "said"),
     [
-        (lambda x, ct: -x * ct, "gives -2", "It has the wrong sign everywhere."),
-        (lambda x, ct: None, "gives 0", "It is zero everywhere"),
-        (lambda x, ct: pnp.nan * ct, "gives nan", "It is not a number."),
-        (lambda x, ct: pnp.inf * ct, "gives inf", "It is not finite."),
-        (lambda x, ct: (x + 1) * ct, "gives 3", "It differs by a factor of 1.5 everywhere."),
+        (lambda x, ct: -x * ct, "returns -2", "It has the wrong sign everywhere."),
+        (lambda x, ct: None, "returns 0", "It is zero everywhere"),
+        (lambda x, ct: pnp.nan * ct, "returns nan", "It is not a number."),
+        (lambda x, ct: pnp.inf * ct, "returns inf", "It is not finite."),
+        (lambda x, ct: (x + 1) * ct, "returns 3", "It differs by a factor of 1.5 everywhere."),
     ],
 )
 def test_usual_mistakes_in_the_cotangent_of_one_argument(by_y: Any, came: str, said: str) -> None:
@@ -526,7 +526,7 @@ def test_symbolic_cotangents() -> None:
     f.defvjp(fwd, wrong, symbolic_zeros=True)
     kind, message = finding(f, 2.0, 3.0)
     assert kind == "symbolic zeros"
-    assert "gives 0 as cotangent of argument 1 (y) where derivatives are wanted by argument 1 (y) only" in message
+    assert "returns 0 as cotangent of argument 1 (y) where derivatives are wanted by argument 1 (y) only" in message
 
 
 # Bad input -----------------------------------------------------------------------------------------------------------

@@ -271,64 +271,73 @@ def backwards(transpose: Callable[..., Any], multiple_results: bool = False) -> 
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a list in the place of a result": (
         lambda: defined(host=lambda x: [x, x])(W),
-        r"evaluation rule .* must give an array as its result, but gave \[an np\.ndarray of shape \(3,\) and dtype "
-        r"float32, .*\] \(a primitive with multiple_results=True gives lists\)",
+        r"evaluation rule .* must return an array as its result, but returned \[an np\.ndarray of shape \(3,\) and "
+        r"dtype float32, .*\] \(a primitive with multiple_results=True returns lists\)",
     ),
-    "text": (lambda: defined(host=lambda x: "x" * 99)(W), r"array as its result, but gave 'x{56}\.\.\. of type str"),
-    "one in the place of a list": (lambda: defined(True, host=lambda x: x)(W), "a list of results, but gave an np.nda"),
-    "None for one of several": (lambda: defined(True, host=lambda x: [x, None])(W), "as result 1, but gave None"),
+    "text": (
+        lambda: defined(host=lambda x: "x" * 99)(W),
+        r"array as its result, but returned 'x{56}\.\.\. of type str",
+    ),
+    "one in the place of a list": (
+        lambda: defined(True, host=lambda x: x)(W),
+        "a list of results, but returned an np.nda",
+    ),
+    "None for one of several": (lambda: defined(True, host=lambda x: [x, None])(W), "as result 1, but returned None"),
     "a shape in the place of a type": (
         lambda: make_jaxpr(defined(abstract_eval=lambda x: x.shape))(W),
-        r"abstract_eval rule .* must give a ShapedArray as the type of its result, but gave \(3 of type int\)",
+        r"abstract_eval rule .* must return a ShapedArray as the type of its result, but returned \(3 of type int\)",
     ),
     "a class in the place of a type": (
         lambda: make_jaxpr(defined(abstract_eval=lambda x: extend.ShapedArray))(W),
-        "a ShapedArray as the type of its result, but gave <class",
+        "a ShapedArray as the type of its result, but returned <class",
     ),
     "one type in the place of a list": (
         lambda: jit(defined(True, abstract_eval=lambda x: x))(W),
-        r"must give a list of ShapedArray, one for each result, but gave ShapedArray\(f32\[3\]\)",
+        r"must return a list of ShapedArray, one for each result, but returned ShapedArray\(f32\[3\]\)",
     ),
     "no pair": (
         lambda: jvp(defined(jvp=lambda xs, ts: ts[0]), (W,), (W,)),
-        r"jvp rule .* a pair \(out, tangent\), but gave f32\[3\]",
+        r"jvp rule .* a pair \(out, tangent\), but returned f32\[3\]",
     ),
-    "three": (lambda: grad(defined(jvp=lambda xs, ts: (*xs, *ts, 1)))(1.0), r"a pair .* gave \(f32\[\], f32\[\], 1 of"),
+    "three": (
+        lambda: grad(defined(jvp=lambda xs, ts: (*xs, *ts, 1)))(1.0),
+        r"a pair .* returned \(f32\[\], f32\[\], 1",
+    ),
     "no tangent": (
         lambda: jvp(defined(jvp=lambda xs, ts: (xs[0], None)), (W,), (W,)),
-        "as an array or ZERO, but gave N",
+        "as an array or ZERO, but returned N",
     ),
     "a tangent of another shape": (
         lambda: jvp(defined(jvp=lambda xs, ts: (xs[0], ts[0].sum())), (W,), (W,)),
-        r"must give a tangent of type f32\[3\], but gave f32\[\]",
+        r"must return a tangent of type f32\[3\], but returned f32\[\]",
     ),
     "a tangent of another dtype": (
         lambda: jvp(defined(jvp=lambda xs, ts: (xs[0], ts[0].astype("float16"))), (W,), (W,)),
-        r"must give a tangent of type f32\[3\], but gave f16\[3\]",
+        r"must return a tangent of type f32\[3\], but returned f16\[3\]",
     ),
     "a tangent of another shape, by the short form": (
         lambda: jvp(defined(tangent=lambda ans, xs, ts: ts[0].sum()), (W,), (W,)),
-        r"tangent rule .* must give a tangent of type f32\[3\], but gave f32\[\]",
+        r"tangent rule .* must return a tangent of type f32\[3\], but returned f32\[\]",
     ),
     "a linear tangent of another shape": (
         lambda: linearize(defined(jvp=lambda xs, ts: (xs[0], ts[0].sum())), W),
-        r"must give a tangent of type f32\[3\], but gave f32\[\]",
+        r"must return a tangent of type f32\[3\], but returned f32\[\]",
     ),
     "a linear tangent of another dtype, by the short form": (
         lambda: vjp(defined(tangent=lambda ans, xs, ts: ts[0].astype("float16")), W),
-        r"tangent rule .* must give a tangent of type f32\[3\], but gave f16\[3\]",
+        r"tangent rule .* must return a tangent of type f32\[3\], but returned f16\[3\]",
     ),
     "too few tangents": (
         lambda: jvp(defined(True, jvp=lambda xs, ts: ([W, W], ts)), (W,), (W,)),
-        r"a list of 2 tangents, one for each result, but gave 1 of them: \(f32\[3\]\)",
+        r"a list of 2 tangents, one for each result, but returned 1 of them: \(f32\[3\]\)",
     ),
     "one tangent for several": (
         lambda: jvp(defined(True, jvp=lambda xs, ts: ([W, W], ts[0])), (W,), (W,)),
-        r"a list of 2 tangents, one for each result, but gave f32\[3\]",
+        r"a list of 2 tangents, one for each result, but returned f32\[3\]",
     ),
     "one of several of another shape": (
         lambda: jvp(defined(True, jvp=lambda xs, ts: ([W, W[0]], [ts[0], ts[0]])), (W,), (W,)),
-        r"must give tangent 1 of type f32\[\], but gave f32\[3\]",
+        r"must return tangent 1 of type f32\[\], but returned f32\[3\]",
     ),
     "a cotangent that is no tuple": (
         lambda: backwards(lambda ct, x: ct),
@@ -336,23 +345,23 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "too many cotangents": (
         lambda: backwards(lambda ct, x: (ct, None)),
-        r"a tuple of 1 .* gave 2 of them: \(f32\[3\], N",
+        r"a tuple of 1 .* returned 2 of them: \(f32\[3\], N",
     ),
     "a cotangent of another shape": (
         lambda: backwards(lambda ct, x: [ct[0]]),
-        r"must give cotangent 0 of type f32\[3\], but gave f32\[\]",
+        r"must return cotangent 0 of type f32\[3\], but returned f32\[\]",
     ),
     "a cotangent of another dtype": (
         lambda: backwards(lambda ct, x: [ct.astype("bfloat16")]),
-        r"must give cotangent 0 of type f32\[3\], but gave bf16\[3\]",
+        r"must return cotangent 0 of type f32\[3\], but returned bf16\[3\]",
     ),
     "no array as the cotangent of an operand whose type is not known": (
         lambda: linear_transpose(lambda x: defined(transpose=lambda ct, x: [{}])(lax.neg(x)), W)(W),
-        "must give an array as cotangent 0, but gave {} of type dict",
+        "must return an array as cotangent 0, but returned {} of type dict",
     ),
     "a cotangent that is no array": (
         lambda: backwards(lambda ct, x: [{}]),
-        "an array as cotangent 0, but gave {} of ty",
+        "an array as cotangent 0, but returned {} of ty",
     ),
     "no pair of a batch": (
         lambda: vmap(defined(batch=lambda a, xs, ds: xs[0]))(W),
@@ -360,41 +369,42 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no position": (
         lambda: vmap(defined(batch=lambda a, xs, ds: (xs[0], "first")))(W),
-        "must give the position of the mapped axis in a result, or None, but gave 'first' of type str",
+        "must return the position of the mapped axis in a result, or None, but returned 'first' of type str",
     ),
     "a position that is not there": (
         lambda: vmap(defined(batch=lambda a, xs, ds: (xs[0], 1)))(W),
-        r"result with the mapped axis, of size 3, at the position that it says, but gave f32\[3\] and the position 1",
+        r"result with the mapped axis, of size 3, at the position that it says, but returned f32\[3\] and "
+        r"the position 1",
     ),
     "a negative position": (lambda: vmap(defined(batch=lambda a, xs, ds: (xs[0], -1)))(W), "and the position -1"),
     "another size": (lambda: vmap(defined(batch=lambda a, xs, ds: (xs[0][1:], 0)))(W), r"f32\[2\] and the position 0"),
     "another size of one of two": (
         lambda: vmap(defined(True, batch=lambda a, xs, ds: ([xs[0], xs[0][:1]], [0, 0])))(W),
-        r"must give result 1 with the mapped axis, of size 3, .* f32\[1\] and the position 0",
+        r"must return result 1 with the mapped axis, of size 3, .* f32\[1\] and the position 0",
     ),
     "positions that are too few": (
         lambda: vmap(defined(True, batch=lambda a, xs, ds: ([xs[0]] * 2, ds)))(W),
-        "a list of 2 positions, one for each result, but gave 1 of them: ",
+        "a list of 2 positions, one for each result, but returned 1 of them: ",
     ),
     "no value": (
         lambda: jit(defined(lowering=lambda hlo, x: None))(W),
-        "lowering rule .* a value of the builder, but gave None",
+        "lowering rule .* a value of the builder, but returned None",
     ),
     "a value of NumPy's": (
         lambda: jit(defined(lowering=lambda hlo, x: W))(W),
-        "as a value of the builder, but gave an np.nd",
+        "as a value of the builder, but returned an np.nd",
     ),
     "a value of another type": (
         lambda: jit(defined(lowering=lambda hlo, x: hlo.reshape(x, (3, 1))))(W),
-        r"must give its result of type f32\[3\], as its abstract .* says, but gave f32\[3,1\]",
+        r"must return its result of type f32\[3\], as its abstract .* says, but returned f32\[3,1\]",
     ),
     "one value for two": (
         lambda: jit(defined(True, lowering=lambda hlo, x: x))(W),
-        "a list of 2 values, one for each result, but gave <pullback",
+        "a list of 2 values, one for each result, but returned <pullback",
     ),
     "a value of another dtype for one of two": (
         lambda: jit(defined(True, lowering=lambda hlo, x: [x, hlo.convert(x, np.dtype("int8"))]))(W),
-        r"must give result 1 of type f32\[3\], as its abstract evaluation rule says, but gave i8\[3\]",
+        r"must return result 1 of type f32\[3\], as its abstract evaluation rule says, but returned i8\[3\]",
     ),
 }
 
@@ -404,16 +414,20 @@ def test_a_rule_that_gives_something_else_is_named(case: str) -> None:
     use, message = WRONG[case]
     with pytest.raises(errors.CustomRuleError, match=message) as caught:
         use()
-    assert re.search(r"rule of the primitive 'bad', .*<lambda> at .*test_extend\.py:\d+, must give", str(caught.value))
+    assert re.search(
+        r"rule of the primitive 'bad', .*<lambda> at .*test_extend\.py:\d+, must return", str(caught.value)
+    )
     assert isinstance(caught.value, TypeError)
 
 
 def test_evaluation_is_compared_with_the_shape_rule_where_checks_are_on(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = defined(host=lambda x: x[:2]), defined(True, host=lambda x: [x, x > 0])
     assert config.enable_checks
-    with pytest.raises(errors.CustomRuleError, match=r"must give f32\[3\], as its abstract .* says, but gave f32\[2\]"):
+    with pytest.raises(
+        errors.CustomRuleError, match=r"must return f32\[3\], as its abstract .* says, but returned f32\[2\]"
+    ):
         one(W)
-    with pytest.raises(errors.CustomRuleError, match=r"f32\[3\], f32\[3\], as its .* but gave f32\[3\], bool\[3\]"):
+    with pytest.raises(errors.CustomRuleError, match=r"f32\[3\], f32\[3\], as its .* but returned f32\[3\], bool\[3\]"):
         two(W)
     assert defined(host=np.add)(2.0, jnp.ones((), "bfloat16")).dtype == jnp.bfloat16
     monkeypatch.setattr(config, "enable_checks", False)

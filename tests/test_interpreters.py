@@ -511,10 +511,12 @@ def test_lowering_rules_that_give_something_else() -> None:
         with pytest.raises(errors.CustomRuleError, match=r"lowering rule of the primitive 'twice'.*test_interpreters"):
             jit(lowered(rule).bind)(W)
     with pytest.raises(
-        errors.CustomRuleError, match=r"must give values of the types \(tensor<3xf32>\).*tensor<3xbf16>"
+        errors.CustomRuleError, match=r"must return values of the types \(tensor<3xf32>\).*tensor<3xbf16>"
     ):
         jit(lowered(lambda ctx, x: mlir.hlo.ConvertOp(bfloat16(x), x)).bind)(W)
-    with pytest.raises(errors.CustomRuleError, match=r"with multiple_results=True, so it must give a list .* f32\[3\]"):
+    with pytest.raises(
+        errors.CustomRuleError, match=r"with multiple_results=True, so it must return a list .* f32\[3\]"
+    ):
         jit(lowered(mlir.lower_fun(lambda x: x)).bind)(W)
     with pytest.raises(
         errors.CustomRuleError, match=r"lowering rule of the primitive 'twice'.* of type f32\[3\].*bf16\[3\]"
@@ -567,13 +569,19 @@ def defined(**rules: Any) -> Any:
 WRONG: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: defined(impl=lambda x: [x])(W),
-        r"evaluation rule .* an array as its result, but gave \[f32\[3\]\] \(a prim",
+        r"evaluation rule .* an array as its result, but returned \[f32\[3\]\] \(a prim",
     ),
-    (lambda: defined(impl=lambda x: None)(W), "evaluation rule .* must give an array as its result, but gave None"),
-    (lambda: defined(impl=lambda x: x, multiple_results=True)(W), r"must give a list of results, but gave f32\[3\]"),
+    (
+        lambda: defined(impl=lambda x: None)(W),
+        "evaluation rule .* must return an array as its result, but returned None",
+    ),
+    (
+        lambda: defined(impl=lambda x: x, multiple_results=True)(W),
+        r"must return a list of results, but returned f32\[3\]",
+    ),
     (
         lambda: make_jaxpr(defined(aval=lambda x: x.shape))(W),
-        r"abstract_eval rule .* a ShapedArray .* gave \(3 of type int\)",
+        r"abstract_eval rule .* a ShapedArray .* returned \(3 of type int\)",
     ),
     (
         lambda: make_jaxpr(defined(aval=lambda x: x, multiple_results=True))(W),
@@ -581,30 +589,36 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: jvp(defined(jvp=lambda xs, ts: ts[0]), (W,), (W,)),
-        r"jvp rule .* a pair \(out, tangent\), but gave f32\[3",
+        r"jvp rule .* a pair \(out, tangent\), but returned f32\[3",
     ),
-    (lambda: jvp(defined(jvp=lambda xs, ts: (xs[0], None)), (W,), (W,)), "tangent as an array or ZERO, but gave None"),
-    (lambda: jvp(defined(jvp=lambda xs, ts: (W, ts[0][0])), (W,), (W,)), r"tangent of type f32\[3\], but gave f32\[\]"),
+    (
+        lambda: jvp(defined(jvp=lambda xs, ts: (xs[0], None)), (W,), (W,)),
+        "tangent as an array or ZERO, but returned None",
+    ),
+    (
+        lambda: jvp(defined(jvp=lambda xs, ts: (W, ts[0][0])), (W,), (W,)),
+        r"tangent of type f32\[3\], but returned f32\[\]",
+    ),
     (
         lambda: vjp(defined(jvp=lambda xs, ts: (xs[0], defined(transpose=lambda ct, x: ct)(ts[0]))), W)[1](W),
-        r"transpose rule .* a tuple of 1 cotangents, one for each operand .*but gave f32\[3\]",
+        r"transpose rule .* a tuple of 1 cotangents, one for each operand .*but returned f32\[3\]",
     ),
     (
         lambda: vjp(defined(jvp=lambda xs, ts: (xs[0], defined(transpose=lambda ct, x: [ct, ct])(ts[0]))), W)[1](W),
-        r"1 cotangents.*but gave 2 of them: \[f32\[3\], f32\[3\]\]",
+        r"1 cotangents.*but returned 2 of them: \[f32\[3\], f32\[3\]\]",
     ),
     (
         lambda: vjp(defined(jvp=lambda xs, ts: (xs[0], defined(transpose=lambda ct, x: [ct[0]])(ts[0]))), W)[1](W),
-        r"cotangent 0 of type f32\[3\], but gave f32\[\]",
+        r"cotangent 0 of type f32\[3\], but returned f32\[\]",
     ),
-    (lambda: vmap(defined(batch=lambda xs, ds: xs[0]))(W), r"batch rule .* a pair \(out, dim\), but gave f32\[3\]"),
+    (lambda: vmap(defined(batch=lambda xs, ds: xs[0]))(W), r"batch rule .* a pair \(out, dim\), but returned f32\[3\]"),
     (
         lambda: vmap(defined(batch=lambda xs, ds: (xs[0], "a")))(W),
-        "the position of the mapped axis .* gave 'a' of type",
+        "the position of the mapped axis .* returned 'a' of type",
     ),
     (
         lambda: vmap(defined(batch=lambda xs, ds: (xs[0], 1)))(W),
-        r"axis, of size 3, .* but gave f32\[3\] and the position 1",
+        r"axis, of size 3, .* but returned f32\[3\] and the position 1",
     ),
     (lambda: vmap(defined(batch=lambda xs, ds: (xs[0][1:], 0)))(W), r"axis, of size 3, .* f32\[2\] and the position 0"),
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,10 @@ kept: list[Any] = []
 
 
 @pytest.fixture
-def little_to_search() -> Iterator[None]:
+def little_to_search() -> None:
     """What is alive before the test need not be looked at by the garbage collector."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def keep(x: Any) -> Any:

@@ -317,9 +317,9 @@ def test_the_text_is_shown_in_one_line() -> None:
 
 def test_calls_that_do_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
     message = refused(capsys, "looked_at:loss", "--args", "f32[3]")
-    assert message == "looked_at:loss takes (params, x), but --args gives 1 argument: missing a required argument: 'x'"
-    assert "gives 0 arguments" in refused(capsys, "looked_at:loss")
-    assert "gives 3 arguments: too many" in refused(capsys, "looked_at:loss", "--args", "1,2,3")
+    assert message == "looked_at:loss takes (params, x), but --args has 1 argument: missing a required argument: 'x'"
+    assert "has 0 arguments" in refused(capsys, "looked_at:loss")
+    assert "has 3 arguments: too many" in refused(capsys, "looked_at:loss", "--args", "1,2,3")
     message = refused(capsys, "looked_at:scaled", "--args", "f32[3], 2, 'sine'")
     assert message == "--args: argument 2 has 'sine', which is no array; --static 2 passes it as it is"
     message = refused(capsys, "looked_at:repeated", "--args", "f32[3], i32[]", "--static", "1")

@@ -139,7 +139,7 @@ def visualize(fun: Callable[..., Any]) -> Callable[..., Drawing]:
       fun: takes and returns trees of arrays. It may be a transformed function, such as ``grad(f)``.
 
     Returns:
-      A function of the same arguments (arrays, numbers, or anything with ``shape`` and ``dtype``) that gives a
+      A function of the same arguments (arrays, numbers, or anything with ``shape`` and ``dtype``) that returns a
       :class:`Drawing`, which notebooks show, and which has ``source`` and ``save``.
 
     Raises:
@@ -301,7 +301,7 @@ class _Sketch:
     # Equations
 
     def equations(self, scope: _Scope, jaxpr: Jaxpr) -> list[list[_End]]:
-        """Draw the equations of a program, and give where each of its results comes from."""
+        """Draw the equations of a program, and return where each of its results comes from."""
         named, live = used_variables(jaxpr), _live_variables(jaxpr)
         for eqn in jaxpr.eqns:
             binders = [self.names(v) if v in named else "_" for v in eqn.outvars]
@@ -339,7 +339,7 @@ class _Sketch:
     # Nested programs
 
     def framed(self, scope: _Scope, eqn: Eqn, binders: Sequence[str], unused: bool) -> list[list[_End]]:
-        """Draw an equation that holds programs as a frame around them, and give where each result comes from."""
+        """Draw an equation that holds programs as a frame around them, and return where each result comes from."""
         nested = list(_nested(eqn))
         held = {place.partition("[")[0] for place, _ in nested}
         params = {name: value for name, value in eqn.params.items() if name not in held}
@@ -368,7 +368,7 @@ class _Sketch:
             yield _Scope(graph, {}, name, unused)
 
     def nested(self, around: _Scope, scope: _Scope, eqn: Eqn, closed: ClosedJaxpr) -> list[list[_End]]:
-        """Draw a program that an equation holds, and give where each result of the equation comes from.
+        """Draw a program that an equation holds, and return where each result of the equation comes from.
 
         Operands are connected to the inputs, and the results to the equation's, where there are as many of them; else
         to the frame, since only the primitive knows how they belong together.

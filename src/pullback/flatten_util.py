@@ -41,7 +41,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 class Unravel:
-    """The function from a vector to a tree that :func:`ravel_pytree` gives."""
+    """The function from a vector to a tree that :func:`ravel_pytree` returns."""
 
     __slots__ = ("dtype", "shapes", "size", "treedef", "types")
 

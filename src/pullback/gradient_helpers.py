@@ -49,7 +49,7 @@ def _map_inexact(function: Callable[[Any], Any], tangents: Any) -> Any:
 def safe_where(condition: Any, fun: Callable[[Any], Any], x: Any, otherwise: Any = 0.0, safe: Any = 1.0) -> Any:
     """``where(condition, fun(x), otherwise)`` with derivatives that are finite where ``fun`` is singular and not taken.
 
-    In ``where(x > 0, sqrt(x), 0)`` the derivative of the branch that is not taken is multiplied by zero, which gives
+    In ``where(x > 0, sqrt(x), 0)`` the derivative of the branch that is not taken is multiplied by zero, which returns
     NaN if it is infinite. Here ``fun`` is not given the elements that are not taken.
 
     Args:
@@ -60,7 +60,7 @@ def safe_where(condition: Any, fun: Callable[[Any], Any], x: Any, otherwise: Any
       safe: what ``fun`` is given there, at which it must be smooth: one value, or a tree of them like ``x``.
 
     Returns:
-      What ``fun`` gives, with ``otherwise`` where the condition is false.
+      What ``fun`` returns, with ``otherwise`` where the condition is false.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import grad
@@ -231,7 +231,7 @@ def straight_through(fun: Callable[..., Any]) -> Callable[..., Any]:
     """A function with the value of another one and the derivative of the identity, such as rounding needs it.
 
     Args:
-      fun: ``fun(x, *args, **kwargs)`` gives a tree of arrays of the shapes and dtypes of ``x``. It is not
+      fun: ``fun(x, *args, **kwargs)`` returns a tree of arrays of the shapes and dtypes of ``x``. It is not
         differentiated, so it may be anything, a call of a foreign function for example.
 
     Returns:
@@ -340,7 +340,7 @@ def implicit_function(
         for x in tree.leaves(z):
             if not dtypes.is_inexact(x.dtype):
                 raise ArgumentError(
-                    f"implicit_function: the solution that {name_of(solver)} gives must be real or complex to be "
+                    f"implicit_function: the solution that {name_of(solver)} returns must be real or complex to be "
                     f"differentiated, but it has a leaf {typeof(x)}. Let it give the solution of the equation only."
                 )
         return z, inverse.solution(((z, params), NOTHING), tree.tree_map(pnp.negative, moved), z)

@@ -329,7 +329,7 @@ def _check_call(fun: Function, name: str, values: Sequence[Any]) -> None:
         signature.bind(*values)
     except TypeError as error:
         count = "1 argument" if len(values) == 1 else f"{len(values)} arguments"
-        raise ArgumentError(f"{name} takes {signature}, but --args gives {count}: {error}") from None
+        raise ArgumentError(f"{name} takes {signature}, but --args has {count}: {error}") from None
 
 
 def _positions(static: str, values: Sequence[Any]) -> set[int]:

@@ -84,11 +84,11 @@ def check_jvp(
     eps: float | None = None,
     err_msg: str = "",
 ) -> None:
-    """Check a function that gives values and tangents against differences. See :func:`check_grads` for the rest.
+    """Check a function that returns values and tangents against differences. See :func:`check_grads` for the rest.
 
     Args:
       f: the function.
-      f_jvp: ``f_jvp(primals, tangents)`` gives the value of ``f`` and its tangent.
+      f_jvp: ``f_jvp(primals, tangents)`` returns the value of ``f`` and its tangent.
       args: the point.
       atol, rtol, eps: as for :func:`check_grads`.
       err_msg: put before the report.
@@ -111,11 +111,11 @@ def check_vjp(
     eps: float | None = None,
     err_msg: str = "",
 ) -> None:
-    """Check a function that gives values and pullbacks against differences. See :func:`check_grads` for the rest.
+    """Check a function that returns values and pullbacks against differences. See :func:`check_grads` for the rest.
 
     Args:
       f: the function.
-      f_vjp: ``f_vjp(*args)`` gives the value of ``f``, and a function from a cotangent of it to a cotangent for each
+      f_vjp: ``f_vjp(*args)`` returns the value of ``f``, and a function from a cotangent of it to a cotangent for each
         argument.
       args: the point.
       atol, rtol, eps: as for :func:`check_grads`.
@@ -285,7 +285,7 @@ def _check_value(point: Point, out: Any, what: str) -> None:
     if space.treedef != point.outputs.treedef or [x.shape for x in space.leaves] != [
         x.shape for x in point.outputs.leaves
     ]:
-        raise AssertionError(f"{what}: the value that comes with it is {out!r}, but the function gives {point.out!r}")
+        raise AssertionError(f"{what}: the value that comes with it is {out!r}, but the function returns {point.out!r}")
     value = space.vector(out)
     allowed = 1e3 * point.rounding * (np.abs(point.value) + np.max(np.abs(point.value), initial=0))
     with np.errstate(all="ignore"):
@@ -293,7 +293,7 @@ def _check_value(point: Point, out: Any, what: str) -> None:
     for k in np.flatnonzero(wrong)[:1]:
         raise AssertionError(
             f"{what}: the value that comes with it is wrong: {space.name(int(k), 'output')} is {value[k]:.9g}, "
-            f"but the function gives {point.value[k]:.9g}"
+            f"but the function returns {point.value[k]:.9g}"
         )
 
 

@@ -94,7 +94,7 @@ def quantities(lib: Any, case: Case) -> dict[str, Callable[[], Any]]:
 
 
 def record() -> None:
-    """Write what JAX gives for the cases, where it does not refuse them or fail."""
+    """Write what JAX returns for the cases, where it does not refuse them or fail."""
     import jax
 
     found: dict[str, dict[str, Any]] = {}

@@ -9,6 +9,8 @@ import pytest
 import pullback
 import pullback.numpy as pnp
 from pullback import checkpoint, custom_jvp, custom_vjp, grad, hessian, jit, jvp, lax, make_jaxpr, vjp, vmap
+from pullback.core.errors import JaxprError
+from pullback.core.jaxpr_check import check_jaxpr
 from tests.collectives.cases import CASES, GROUPS, PART, PERM, RECORDED, SIZE, quantities
 
 
@@ -465,3 +467,17 @@ def test_a_program_whose_axis_is_gone():
         pullback.core.jaxpr_as_fun(closed)(1.0)
     with pytest.raises(NameError, match="unbound axis name: 'i'"):
         jit(pullback.core.jaxpr_as_fun(closed))(1.0)
+
+
+def test_the_checker_knows_the_sizes_of_axes_in_scope():
+    def f(x):
+        return lax.all_gather(x, "i"), lax.all_to_all(four(x), "i", 0, 0)
+
+    def four(x):
+        return pnp.zeros(4) + x
+
+    closed = make_jaxpr(f, axis_env=[("i", 4)])(1.0)
+    check_jaxpr(closed)  # no axis is in scope
+    vmap(lambda x: check_jaxpr(closed) or x, axis_name="i")(np.zeros(4))
+    with pytest.raises(JaxprError, match=r"it is for 4 indices along \('i',\), which have 2 here"):
+        vmap(lambda x: check_jaxpr(closed) or x, axis_name="i")(np.zeros(2))

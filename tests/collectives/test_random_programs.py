@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import assert_close
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pullback import grad, jit, jvp, vjp, vmap
 from tests.collectives.programs import Program, programs
 
 pytestmark = pytest.mark.usefixtures("all_in_x64")
+
+few = settings(max_examples=25)  # of those that compile
 
 
 def over_all(p: Program) -> Any:
@@ -37,6 +39,7 @@ def test_values_are_those_of_numpy(p: Program) -> None:
     )
 
 
+@few
 @given(programs())
 def test_compiled_inside_and_outside(p: Program) -> None:
     x = p.point()
@@ -45,6 +48,7 @@ def test_compiled_inside_and_outside(p: Program) -> None:
     assert_close(vmap(jit(p), axis_name="i")(x), expected, 1e-12)
 
 
+@few
 @given(programs())
 def test_derivatives_are_those_of_differences(p: Program) -> None:
     """Along a random direction; the transposed derivative has the same product with a random cotangent."""

@@ -52,7 +52,7 @@ def scans(jaxpr: Any) -> list[Any]:
     return [eqn for eqn in equations(jaxpr) if eqn.primitive is lax.scan_p]
 
 
-# What it gives -------------------------------------------------------------------------------------------------------
+# What it returns ----------------------------------------------------------------------------------------------------
 
 
 def test_a_sum_and_its_partial_sums() -> None:
@@ -425,7 +425,7 @@ def test_the_operation_that_gives_a_nan_is_found() -> None:
         return lax.scan(lambda c, y: (jnp.log(c - y), c), x, jnp.arange(5.0))[0]
 
     for g in (f, jit(f), grad(f)):
-        with debug_nans(), pytest.raises(FloatingPointError, match=r"log gave NaN.*\n.*test_scan.py"):
+        with debug_nans(), pytest.raises(FloatingPointError, match=r"log returned NaN.*\n.*test_scan.py"):
             g(3.0)
     with debug_nans():  # one that is only handed through is nobody's fault
         lax.scan(lambda c, x: (c, x), 0.0, jnp.asarray([1.0, np.nan]))

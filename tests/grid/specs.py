@@ -1,6 +1,6 @@
 """The table of operations: one row for each, from which all the checks of the grid are generated.
 
-A row gives the operation, a reference in NumPy, and shapes of sample operands. ``R(2, 3)`` is a sample of distinct
+A row has the operation, a reference in NumPy, and shapes of sample operands. ``R(2, 3)`` is a sample of distinct
 real numbers (complex ones where the dtype is complex) between ``lo`` and ``hi``; ``K(...)`` holds given values, for
 indices, masks and the like.
 """
@@ -141,7 +141,7 @@ class Spec:
     Attributes:
       name: of the row, for reports; it starts with that of the operation.
       operation: the name of the primitive, or of the function of ``pullback.numpy``.
-      function: takes as many arrays as there are samples; gives a tree of arrays.
+      function: takes as many arrays as there are samples; returns a tree of arrays.
       reference: the same function of NumPy arrays; None if there is none.
       samples: the operands.
       dtypes: for which it is compared with the reference: see ``LETTERS``.
@@ -150,7 +150,7 @@ class Spec:
       ugly: whether to compare with the reference on zeros, infinities, NaN and the extremes of the dtype too.
       second: whether second derivatives are checked.
       tolerance: of the comparison with the reference, as a multiple of the usual one.
-      signed_zeros: whether the sign of a zero is determined: of max(0, -0) NumPy gives one or the other, by dtype.
+      signed_zeros: whether the sign of a zero is determined: of max(0, -0) NumPy returns one or the other, by dtype.
     """
 
     name: str

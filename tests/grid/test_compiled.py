@@ -1,4 +1,4 @@
-"""For every row of the table of operations: compiled, it gives what it gives on the host.
+"""For every row of the table of operations: compiled, it returns what it returns on the host.
 
 Equal dtypes, shapes and weak types; values within a few units in the last place; zeros of the same sign, infinities
 and NaN in the same places, also for zeros, infinities, NaN and the extremes of the dtype as operands. Rows and
@@ -35,7 +35,7 @@ TOGETHER = 24
 
 
 def compiled(f: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
-    """The leaves of what a function gives, compiled."""
+    """The leaves of what a function returns, compiled."""
     closed = make_jaxpr(f)(*args)
     return Lowered(closed, "f", default_device()).compile()(args)
 

@@ -344,7 +344,7 @@ def test_polygamma_takes_integers() -> None:
 # Initializers ------------------------------------------------------------------------------------------------------
 
 # fmt: off
-WEIGHTS = {  # of random.key(0), as JAX gives them with jax_threefry_partitionable off
+WEIGHTS = {  # of random.key(0), as JAX returns them with jax_threefry_partitionable off
     "glorot_uniform": [0.1632223, -0.877044, 0.53012073, 0.8636013, 0.21156673, -0.10242009],
     "glorot_normal": [0.12884755, -0.85241526, 0.44269735, 0.8314643, 0.16762722, -0.08058809],
     "lecun_uniform": [0.14900088, -0.80062795, 0.48393178, 0.78835654, 0.19313312, -0.09349632],

@@ -1,4 +1,4 @@
-"""NumPy's own functions on our values: on concrete ones they give what NumPy gives, on traced ones what is ours."""
+"""NumPy's own functions on our values: on concrete ones they give what NumPy returns, on traced ones what is ours."""
 
 from __future__ import annotations
 

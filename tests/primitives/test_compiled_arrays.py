@@ -73,7 +73,7 @@ def normal(*shape: int, dtype: Any = np.float32) -> Any:
 def assert_compiled_is_host(
     f: Callable[..., Sequence[Any]], *args: Any, rtol: float = 0, zeros: bool = True
 ) -> Sequence[Any]:
-    """A function that gives a list gives the same compiled: NaN in the same places, zeros of the same sign."""
+    """A function that returns a list returns the same compiled: NaN in the same places, zeros of the same sign."""
     lowered = programs.Lowered(make_jaxpr(f)(*args), "f", default_device())
     outs = lowered.compile()(args)
     for got, expected in zip(outs, f(*args), strict=True):

@@ -36,7 +36,7 @@ def text(f: Callable[..., Any], *args: Any) -> str:
 
 
 def assert_compiled_is_host(f: Callable[..., Sequence[Any]], *args: Any) -> None:
-    """A function of arrays that gives a list gives the same types and the same bytes when it is compiled."""
+    """A function of arrays that returns a list returns the same types and the same bytes when it is compiled."""
     for got, expected in zip(lowered(f, *args).compile()(args), f(*args), strict=True):
         assert typeof(got) == typeof(expected)
         a, b = np.asarray(host_value(got)), np.asarray(host_value(expected))

@@ -23,7 +23,7 @@ from pullback.primitives import elementwise as ew
 
 
 def both(p: Primitive, *values: Any, **params: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """What a primitive gives compiled, and on the host, of one type."""
+    """What a primitive returns compiled, and on the host, of one type."""
     return both_of(lambda *xs: [p.bind(*xs, **params)], *values)[0]
 
 
@@ -153,7 +153,7 @@ def test_poles_of_digamma_and_its_derivatives() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_derivatives_of_digamma_left_of_minus_nine(n: int) -> None:
-    """Where the compiler's own gives 1e22 for 28."""
+    """Where the compiler's own returns 1e22 for 28."""
     x = np.array([-0.3, -8.7, -9.2, -10.25, -20.3, -100.3])
     got, expected = both(ew.polygamma_p, np.full_like(x, n), x)
     np.testing.assert_allclose(got, expected, rtol=1e-11)
@@ -233,7 +233,7 @@ def test_conversions(old: str) -> None:
 
 
 def test_a_small_float_is_not_saturated_when_it_becomes_an_integer() -> None:
-    """The compiler's own conversion gives 2**31 - 1 for 6."""
+    """The compiler's own conversion returns 2**31 - 1 for 6."""
     six = np.array([6, -6, 0.5], ml_dtypes.float4_e2m1fn)
     got, expected = both(ew.convert_element_type_p, six, new_dtype=np.dtype(np.int32), weak_type=False)
     assert got.tolist() == expected.tolist() == [6, -6, 0]
@@ -271,9 +271,9 @@ def test_keys_are_not_numbers() -> None:
     key = random.key(0)
     with pytest.raises(DtypeError, match="add takes numbers or booleans, got key<fry>"):
         ew.add_p.bind(key, key)
-    with pytest.raises(DtypeError, match=r"from key<fry> to i32; random\.key_data gives the words"):
+    with pytest.raises(DtypeError, match=r"from key<fry> to i32; random\.key_data returns the words"):
         ew.convert_element_type(key, np.dtype(np.int32))
-    with pytest.raises(DtypeError, match=r"from key<fry> to i32; random\.key_data gives the words"):
+    with pytest.raises(DtypeError, match=r"from key<fry> to i32; random\.key_data returns the words"):
         make_jaxpr(lambda k: ew.convert_element_type(k, np.dtype(np.int32)))(key)
 
 

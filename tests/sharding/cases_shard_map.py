@@ -68,7 +68,7 @@ def test_devices_in_turn_give_the_same(case):
         near(mapped(x), expected)
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(programs(size=8))
 def test_random_programs_are_those_of_numpy(p):
     """Values over eight devices, and the derivatives that the same programs have under ``vmap``."""

@@ -1,4 +1,4 @@
-"""Bad input: each mistake gives an error of a certain kind, whose message says what was expected and what came."""
+"""Bad input: each mistake returns an error of a certain kind, whose message says what was expected and what came."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ DIFFERENTIABLE: list[Case] = [
     derivative("holomorphic, real input", lambda: grad(sin, holomorphic=True)(1.0), "holomorphic=True",
          "complex inputs", "argument 0 (x)", "float32"),
     derivative("holomorphic, real output", lambda: grad(jnp.real, holomorphic=True)(z), "complex output",
-         "real gave f32[]"),
+         "real returned f32[]"),
     *[
         derivative(f"{t.__name__}, holomorphic, real input", lambda t=t: t(sin, holomorphic=True)(1.0), t.__name__,
              "complex inputs", "float32")

@@ -816,7 +816,7 @@ def test_arguments_and_results_of_every_kind() -> None:
             same(jit(grad(loss(wrap), (0, 1)))(*args), expected)
 
 
-# The function that it gives ------------------------------------------------------------------------------------------
+# The function that it returns ---------------------------------------------------------------------------------------
 
 
 def test_ways_to_write_it() -> None:

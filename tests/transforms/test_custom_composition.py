@@ -291,7 +291,7 @@ def test_closures_over_values_that_are_traced_by_the_same_jit(kind: str, mode: F
 def test_rules_that_close_over_values_of_an_outer_differentiation(kind: str, mode: Function) -> None:
     f = times_closed_over(kind, everywhere=False)
     for outer in (grad, along):
-        if mode is OVER_X[2] and kind != "custom_jvp":  # the backward rule runs as a rule of what linearize gave
+        if mode is OVER_X[2] and kind != "custom_jvp":  # the backward rule runs as a rule of what linearize returned
             with pytest.raises(ClosedOverError, match="Pass the value as an argument"):
                 outer(lambda y: mode(f)(y, 5.0))(2.0)
         else:

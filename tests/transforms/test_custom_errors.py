@@ -111,13 +111,13 @@ def good_tangent(primals: Any, tangents: Any) -> Any:
 
 
 NOT_A_PAIR: dict[str, tuple[Function, str]] = {
-    "nothing": (lambda primals, tangents: None, "but it gave None of type NoneType"),
-    "one array": (lambda primals, tangents: primals[0], r"but it gave (Array|Traced).* of type \w+"),
-    "one": (lambda primals, tangents: (function(*primals),), r"but it gave a tuple of 1, \(\{"),
-    "three": (lambda primals, tangents: [1, 2, 3], r"but it gave a list of 3, \[1, 2, 3\]"),
+    "nothing": (lambda primals, tangents: None, "but it returned None of type NoneType"),
+    "one array": (lambda primals, tangents: primals[0], r"but it returned (Array|Traced).* of type \w+"),
+    "one": (lambda primals, tangents: (function(*primals),), r"but it returned a tuple of 1, \(\{"),
+    "three": (lambda primals, tangents: [1, 2, 3], r"but it returned a list of 3, \[1, 2, 3\]"),
     "a dict": (
         lambda primals, tangents: {"out": 1, "tangent": 2},
-        r"but it gave \{'out': 1, 'tangent': 2\} of type dict",
+        r"but it returned \{'out': 1, 'tangent': 2\} of type dict",
     ),
 }
 
@@ -127,7 +127,7 @@ NOT_A_PAIR: dict[str, tuple[Function, str]] = {
 def test_a_jvp_rule_that_gives_no_pair(what: str, mode: str) -> None:
     rule, came = NOT_A_PAIR[what]
     message = message_of(CustomRuleError, lambda: MODES[mode](with_jvp(rule)))
-    assert f"the jvp rule {place(rule)} of {place(function)} must give a pair (out, tangent_out)" in message
+    assert f"the jvp rule {place(rule)} of {place(function)} must return a pair (out, tangent_out)" in message
     assert re.search(came, message)
 
 
@@ -155,7 +155,8 @@ def test_a_jvp_rule_whose_results_differ_in_their_trees(what: str, mode: str) ->
     rule, came = TREES[what]
     message = message_of(CustomRuleError, lambda: MODES[mode](with_jvp(rule)))
     assert (
-        f"the jvp rule {place(rule)} of {place(function)} must give a result and a tangent of the same tree" in message
+        f"the jvp rule {place(rule)} of {place(function)} must return a result and a tangent of the same tree"
+        in message
     )
     assert "the result has PyTreeSpec({'n': *, 'y': *})" in message
     assert came in message
@@ -167,7 +168,7 @@ def test_a_jvp_rule_whose_tangents_are_of_other_types_lists_them_all(mode: str) 
         return function(*primals), {"y": tangents[0], "n": jnp.ones((2, 1))}
 
     message = message_of(TangentMismatchError, lambda: MODES[mode](with_jvp(rule)))
-    assert f"the jvp rule {place(rule)} of {place(function)} must give tangents of the shapes and dtypes" in message
+    assert f"the jvp rule {place(rule)} of {place(function)} must return tangents of the shapes and dtypes" in message
     assert "out['y'] is f32[3], so its tangent must be f32[3], but it is f32[]" in message
     assert "out['n'] is i32[], so its tangent must be float0[], but it is f32[2,1]" in message
 
@@ -205,15 +206,15 @@ def test_a_jvp_rule_that_gives_another_result_than_the_function_where_that_is_kn
         return primals[0], tangents[0]
 
     message = message_of(CustomRuleError, lambda: MODES[mode](with_jvp(other_tree)))
-    assert f"the jvp rule {place(other_tree)} of {place(function)} must give a result of the same tree" in message
-    assert "PyTreeSpec({'n': *, 'y': *}), but gave that of one array" in message
+    assert f"the jvp rule {place(other_tree)} of {place(function)} must return a result of the same tree" in message
+    assert "PyTreeSpec({'n': *, 'y': *}), but returned that of one array" in message
 
     def other_shape(primals: Any, tangents: Any) -> Any:
         return {"y": primals[0], "n": 2}, {"y": tangents[0], "n": np.zeros((), float0)}
 
     message = message_of(CustomRuleError, lambda: MODES[mode](with_jvp(other_shape)))
     assert place(function) in message
-    assert "gave f32[] as result 1, where the function itself gives f32[3]" in message
+    assert "returned f32[] as result 1, where the function itself returns f32[3]" in message
 
 
 @MODE
@@ -282,7 +283,7 @@ def test_a_forward_rule_that_gives_no_pair(what: str, mode: str) -> None:
         return wrong((x, params), None)
 
     message = message_of(CustomRuleError, lambda: MODES[mode](with_vjp(fwd, lambda _, ct: (None, None))))
-    assert f"the forward rule {place(fwd)} of {place(function)} must give a pair (out, residuals)" in message
+    assert f"the forward rule {place(fwd)} of {place(function)} must return a pair (out, residuals)" in message
     assert re.search(came, message)
 
 
@@ -295,8 +296,8 @@ def test_a_forward_rule_that_gives_another_result_than_the_function_where_that_i
         return out, None
 
     message = message_of(CustomRuleError, lambda: MODES[mode](with_vjp(fwd, lambda _, ct: (None, None))))
-    assert f"the forward rule {place(fwd)} of {place(function)} must give a result of the same tree" in message
-    assert f"but gave {came}" in message
+    assert f"the forward rule {place(fwd)} of {place(function)} must return a result of the same tree" in message
+    assert f"but returned {came}" in message
 
 
 def test_a_result_that_is_not_an_array() -> None:
@@ -309,12 +310,12 @@ def test_a_result_that_is_not_an_array() -> None:
 
 
 NOT_A_TUPLE: dict[str, tuple[Function, str]] = {
-    "a short list": (lambda residuals, ct: [None], r"it gave 1: \(None,\)"),
-    "nothing": (lambda residuals, ct: None, "it gave None of type NoneType"),
-    "an array": (lambda residuals, ct: ct["y"], r"it gave (Array|Traced).* of type \w+; write \(\.\.\., \.\.\.\)"),
-    "a dict": (lambda residuals, ct: {"x": None}, r"it gave \{'x': None\} of type dict"),
-    "too few": (lambda residuals, ct: (None,), r"it gave 1: \(None,\)"),
-    "too many": (lambda residuals, ct: (None, None, 3), r"it gave 3: \(None, None, 3\)"),
+    "a short list": (lambda residuals, ct: [None], r"it returned 1: \(None,\)"),
+    "nothing": (lambda residuals, ct: None, "it returned None of type NoneType"),
+    "an array": (lambda residuals, ct: ct["y"], r"it returned (Array|Traced).* of type \w+; write \(\.\.\., \.\.\.\)"),
+    "a dict": (lambda residuals, ct: {"x": None}, r"it returned \{'x': None\} of type dict"),
+    "too few": (lambda residuals, ct: (None,), r"it returned 1: \(None,\)"),
+    "too many": (lambda residuals, ct: (None, None, 3), r"it returned 3: \(None, None, 3\)"),
 }
 
 
@@ -323,7 +324,7 @@ NOT_A_TUPLE: dict[str, tuple[Function, str]] = {
 def test_a_backward_rule_that_gives_no_tuple_of_cotangents(what: str, mode: str) -> None:
     bwd, came = NOT_A_TUPLE[what]
     message = message_of(CustomRuleError, lambda: MODES[mode](with_vjp(forward, bwd)))
-    assert f"the backward rule {place(bwd)} of {place(function)} must give a tuple of 2 cotangents" in message
+    assert f"the backward rule {place(bwd)} of {place(function)} must return a tuple of 2 cotangents" in message
     assert re.search(came, message)
 
 
@@ -336,18 +337,18 @@ def test_a_hint_for_one_argument() -> None:
 COTANGENT_TREES: dict[str, tuple[Function, list[str]]] = {
     "a leaf for a tree": (
         lambda residuals, ct: (None, ct["y"]),
-        ["it gave PyTreeSpec((None, *))", r"is at \[1\], where the arguments have no array"],
+        ["it returned PyTreeSpec((None, *))", r"is at \[1\], where the arguments have no array"],
     ),
     "a tree for a leaf": (
         lambda residuals, ct: ((5,), None),
-        ["it gave PyTreeSpec(((*,), None))", r"5 is at \[0\]\[0\], where the arguments have no array"],
+        ["it returned PyTreeSpec(((*,), None))", r"5 is at \[0\]\[0\], where the arguments have no array"],
     ),
     "another key": (
         lambda residuals, ct: (None, {"w": ct["y"], "m": 7}),
-        ["it gave PyTreeSpec((None, {'m': *, 'w': *}))", r"7 is at \[1\]\['m'\]", r"nothing is at \[1\]\['n'\]"],
+        ["it returned PyTreeSpec((None, {'m': *, 'w': *}))", r"7 is at \[1\]\['m'\]", r"nothing is at \[1\]\['n'\]"],
     ),
     "a missing key": (lambda residuals, ct: (None, {"w": ct["y"]}), [r"nothing is at \[1\]\['n'\]"]),
-    "a list for a dict": (lambda residuals, ct: (None, [ct["y"], None]), ["it gave PyTreeSpec((None, [*, None]))"]),
+    "a list for a dict": (lambda residuals, ct: (None, [ct["y"], None]), ["it returned PyTreeSpec((None, [*, None]))"]),
 }
 
 
@@ -356,7 +357,7 @@ COTANGENT_TREES: dict[str, tuple[Function, list[str]]] = {
 def test_a_backward_rule_whose_cotangents_have_another_tree(what: str, mode: str) -> None:
     bwd, came = COTANGENT_TREES[what]
     message = message_of(CustomRuleError, lambda: MODES[mode](with_vjp(forward, bwd)))
-    assert f"the backward rule {place(bwd)} of {place(function)} must give cotangents of the same trees" in message
+    assert f"the backward rule {place(bwd)} of {place(function)} must return cotangents of the same trees" in message
     assert "PyTreeSpec((*, {'n': *, 'w': *}))" in message
     for part in came:
         assert part in message or re.search(part, message)
@@ -369,7 +370,8 @@ def test_a_backward_rule_whose_cotangents_are_of_other_types_lists_them_all(mode
 
     message = message_of(TangentMismatchError, lambda: MODES[mode](with_vjp(forward, bwd)))
     assert (
-        f"the backward rule {place(bwd)} of {place(function)} must give cotangents of the shapes and dtypes" in message
+        f"the backward rule {place(bwd)} of {place(function)} must return cotangents of the shapes and dtypes"
+        in message
     )
     assert "argument 0 is f32[], so its cotangent must be f32[], but it is f32[3]" in message
     assert "argument 1['w'] is f32[3], so its cotangent must be f32[3], but it is f32[]" in message
@@ -625,4 +627,4 @@ def test_pullback_names_no_function_without_code() -> None:
     f = custom_jvp(functools.partial(max, 3.0))
     f.defjvp(lambda primals, tangents: None)
     message = message_of(CustomRuleError, lambda: along(f)(1.0))
-    assert "of max must give a pair" in message
+    assert "of max must return a pair" in message

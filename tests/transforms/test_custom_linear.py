@@ -214,7 +214,7 @@ def test_custom_gradient_of_trees_and_of_python_control_flow():
 
 
 def test_custom_gradient_without_a_backward_function():
-    with pytest.raises(TypeError, match=r"must give a pair \(out, vjp_function\)"):
+    with pytest.raises(TypeError, match=r"must return a pair \(out, vjp_function\)"):
         custom_gradient(lambda x: x)(1.0)
 
 

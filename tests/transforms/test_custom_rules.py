@@ -163,7 +163,7 @@ def test_the_square_root_by_newtons_iteration_to_second_order() -> None:
         close(second(2.0), -0.25 * 2.0**-1.5)
 
 
-# What functions and rules take and give ----------------------------------------------------------------------------
+# What functions and rules take and return ----------------------------------------------------------------------------
 
 
 class Pair(NamedTuple):

@@ -132,7 +132,7 @@ def test_errors():
     with pytest.raises(MissingCustomRuleError, match="def_vmap"):
         g(1.0)
     g.def_vmap(lambda size, batched, x: x)
-    with pytest.raises(CustomRuleError, match=r"must give a pair \(out, out_batched\)"):
+    with pytest.raises(CustomRuleError, match=r"must return a pair \(out, out_batched\)"):
         vmap(g)(XS)
     g.def_vmap(lambda size, batched, x: (x, (True, True)))
     with pytest.raises(CustomRuleError, match="tree of booleans like out"):

@@ -47,7 +47,7 @@ def message(function: Callable[[], Any]) -> str:
 def test_it_names_operation_line_type_and_pass() -> None:
     with debug_nans():
         text = message(lambda: logarithm(X))
-    assert text.startswith("log gave NaN in its result of type f32[2], in 1 of 2 elements, in the forward pass, at\n")
+    assert text.startswith("log returned NaN in its result of type f32[2], in 1 of 2 elements, in the forward pass, at")
     assert "test_debugging.py" in text
     assert "y = jnp.log(x)  # the line of the logarithm" in text
     assert text.endswith("Its operands were finite.")
@@ -74,7 +74,7 @@ def test_the_error_ends_at_the_users_line() -> None:
 )
 def test_operators_of_concrete_arrays_are_looked_at(function: Any, operation: str) -> None:
     with debug_nans():
-        assert message(lambda: function(jnp.asarray(AT_ZERO))).startswith(f"{operation} gave NaN")
+        assert message(lambda: function(jnp.asarray(AT_ZERO))).startswith(f"{operation} returned NaN")
     with debug_nans(), pytest.raises(NonFiniteError):
         jit(function)(AT_ZERO)
     assert not np.isfinite(np.asarray(function(jnp.asarray(AT_ZERO)))).all()
@@ -83,7 +83,7 @@ def test_operators_of_concrete_arrays_are_looked_at(function: Any, operation: st
 def test_infinities() -> None:
     with debug_infs():
         text = message(lambda: 1 / jnp.asarray(AT_ZERO))
-        assert "div gave an infinity" in text
+        assert "div returned an infinity" in text
         assert np.isnan(np.asarray(jnp.log(X))[0])
     with debug_nans():
         assert np.isinf(np.asarray(1 / jnp.asarray(AT_ZERO))[0])
@@ -128,7 +128,7 @@ def compiled_outside(f: Any) -> Any:
 def test_the_backward_pass_un_compiled() -> None:
     with debug_nans():
         text = message(lambda: grad(root)(AT_ZERO))
-    assert "mul gave NaN" in text
+    assert "mul returned NaN" in text
     assert "in the backward pass (transposition), at" in text
     assert "y = jnp.sqrt(x)  # the line of the root" in text
     assert "Already its operand" in text
@@ -138,7 +138,7 @@ def test_the_backward_pass_un_compiled() -> None:
 def test_the_backward_pass_compiled(transform: Any) -> None:
     with debug_nans():
         text = message(lambda: transform(root)(AT_ZERO))
-    assert "mul gave NaN" in text
+    assert "mul returned NaN" in text
     assert "in the backward pass (transposition), at" in text
     assert "y = jnp.sqrt(x)  # the line of the root" in text
     assert "of the compiled function" in text
@@ -171,14 +171,14 @@ def test_the_tangents(transform: Any) -> None:
 def test_the_forward_pass_within_differentiation(transform: Any) -> None:
     with debug_nans():
         text = message(lambda: transform(lambda x: logarithm(x) * logarithm(x))(X))
-    assert "log gave NaN" in text
+    assert "log returned NaN" in text
     assert "in the forward pass" in text
 
 
 def test_a_derivative_rule_computes_with_infinities() -> None:
     with debug_infs():
         text = message(lambda: grad(root)(AT_ZERO))
-    assert "div gave an infinity" in text
+    assert "div returned an infinity" in text
     assert "in the computation of tangents" in text
 
 
@@ -188,7 +188,7 @@ def test_a_derivative_rule_computes_with_infinities() -> None:
 def test_a_compiled_function_is_run_again() -> None:
     with debug_nans():
         text = message(lambda: jit(logarithm)(X))
-    assert text.startswith("log gave NaN in its result of type f32[2], in 1 of 2 elements, in the forward pass, at\n")
+    assert text.startswith("log returned NaN in its result of type f32[2], in 1 of 2 elements, in the forward pass, at")
     assert "y = jnp.log(x)  # the line of the logarithm" in text
     assert text.endswith("This is an operation of the compiled function logarithm, run again eager.")
 
@@ -196,7 +196,7 @@ def test_a_compiled_function_is_run_again() -> None:
 def test_nested_programs_are_taken_apart() -> None:
     with debug_nans():
         text = message(lambda: jit(lambda x: 2 * jit(logarithm)(x))(X))
-    assert text.startswith("log gave NaN")
+    assert text.startswith("log returned NaN")
     assert text.count("compiled function") == 1
 
 
@@ -214,7 +214,7 @@ def test_donated_arguments_are_there_to_run_again() -> None:
     f = jit(lambda x: jnp.log(x), donate_argnums=0)
     with debug_nans():
         x = jnp.asarray(X) + 0
-        assert "log gave NaN" in message(lambda: f(x))
+        assert "log returned NaN" in message(lambda: f(x))
         good = jnp.asarray(AT_ZERO) + 1
         f(good)
         with pytest.raises(pullback.errors.DeletedArrayError):
@@ -226,13 +226,13 @@ def test_donated_arguments_are_there_to_run_again() -> None:
 def test_unused_and_captured_arguments() -> None:
     large = jnp.full((100,), -1.0)
     with debug_nans():
-        assert "log gave NaN" in message(lambda: jit(lambda a, b: jnp.log(b + large))(1.0, 0.5))
+        assert "log returned NaN" in message(lambda: jit(lambda a, b: jnp.log(b + large))(1.0, 0.5))
 
 
 def test_ahead_of_time() -> None:
     with debug_nans():
         compiled = jit(logarithm).lower(X).compile()
-        assert "log gave NaN" in message(lambda: compiled(X))
+        assert "log returned NaN" in message(lambda: compiled(X))
 
 
 def test_what_does_not_happen_again_is_said() -> None:
@@ -252,7 +252,7 @@ def test_what_does_not_happen_again_is_said() -> None:
 
     with debug_nans():
         text = message(lambda: jit(lambda x: odd_p.bind(x), inline=False)(X))
-    assert "gave NaN, but none of its operations does when they are run one by one" in text
+    assert "returned NaN, but none of its operations does when they are run one by one" in text
 
 
 def test_effects_do_not_happen_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -261,7 +261,7 @@ def test_effects_do_not_happen_again(capsys: pytest.CaptureFixture[str]) -> None
         return jnp.log(x)
 
     with debug_nans():
-        assert "log gave NaN" in message(lambda: jit(f)(-1.0))
+        assert "log returned NaN" in message(lambda: jit(f)(-1.0))
     assert capsys.readouterr().out == "x = -1.0\n"
 
 
@@ -330,4 +330,4 @@ def test_the_environment() -> None:
         text=True,
         check=False,
     )
-    assert "NonFiniteError: log gave NaN" in done.stderr
+    assert "NonFiniteError: log returned NaN" in done.stderr

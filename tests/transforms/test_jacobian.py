@@ -33,7 +33,7 @@ def arguments() -> Any:
     return {"a": x3, "b": [m23, None]}, Point(m23, 2.0)
 
 
-# The shapes that JAX 0.10.2 gives for ``several``.
+# The shapes that JAX 0.10.2 returns for ``several``.
 SHAPES: dict[Any, Any] = {
     0: {"m": {"a": (2, 3, 3), "b": [(2, 3, 2, 3), None]}, "n": None, "s": {"a": (3,), "b": [(2, 3), None]},
         "v": ({"a": (3, 3), "b": [(3, 2, 3), None]},)},

@@ -1,4 +1,4 @@
-"""Large operands of some operations are compiled, with the result that NumPy gives."""
+"""Large operands of some operations are compiled, with the result that NumPy returns."""
 
 from __future__ import annotations
 

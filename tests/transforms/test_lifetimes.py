@@ -206,7 +206,6 @@ def nothing_kept() -> Iterator[None]:
     gc.collect()
     gc.freeze()  # what there was before need not be looked at
     yield
-    gc.unfreeze()
     pullback.clear_caches()
 
 

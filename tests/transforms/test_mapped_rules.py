@@ -1,4 +1,4 @@
-"""A rule under ``vmap`` is run for each example: ``vmap`` is a loop, also where what a rule gives does not vary.
+"""A rule under ``vmap`` is run for each example: ``vmap`` is a loop, also where what a rule returns does not vary.
 
 The functions take ``a``, which all examples share, and ``x``, of which each has its own. Their rules give a
 cotangent of ``a`` that is a constant, or depends on the point, or on the cotangent; none need be true derivatives.

@@ -292,7 +292,7 @@ POINTS = [(0.7, 0.9), (0.2, 0.5), (1.1, 0.3)]
 
 
 def unsupported(constructs: list[str], transformations: list[str]) -> bool:
-    """Whether a backward function is used by a linear function that ``linearize`` gave, within a differentiation."""
+    """Whether a backward function is used by a linear function from ``linearize``, within a differentiation."""
     return "custom_gradient" in constructs and ("linearize" in transformations or "jvp" in transformations)
 
 

@@ -47,12 +47,12 @@ def write(
     Args:
       hlo: the builder of the function that is being written.
       primitive: the operation.
-      rule: ``rule(ctx, *operands, **params)`` gives one ``ir.Value`` for each result, as a sequence or by itself.
+      rule: ``rule(ctx, *operands, **params)`` returns one ``ir.Value`` for each result, as a sequence or by itself.
       values: the operands.
       params: the parameters.
 
     Raises:
-      CustomRuleError: the rule gave something else (a TypeError).
+      CustomRuleError: the rule returned something else (a TypeError).
     """
     expected = hlo.results
     platform = hlo.module.platform
@@ -88,7 +88,7 @@ def _function(
 
 
 def _values(given: Any) -> list[Any]:
-    """The values that a rule gave: one, or those of an operation, or a sequence of such."""
+    """The values that a rule returned: one, or those of an operation, or a sequence of such."""
     if hasattr(given, "results"):
         return list(given.results)
     if isinstance(given, Iterable) and not hasattr(given, "type"):
@@ -101,7 +101,7 @@ def _check(rule: Callable[..., Any], context: LoweringRuleContext, outs: Sequenc
     came = [str(getattr(v, "type", f"{v!r} of type {type(v).__name__}")) for v in outs]
     if came != expected:
         raise CustomRuleError(
-            f"the lowering rule of the primitive {context.primitive.name!r}, {describe_function(rule)}, must give "
-            f"values of the types ({', '.join(expected)}), as its abstract evaluation rule says, but gave "
+            f"the lowering rule of the primitive {context.primitive.name!r}, {describe_function(rule)}, must return "
+            f"values of the types ({', '.join(expected)}), as its abstract evaluation rule says, but returned "
             f"({', '.join(came)})"
         )

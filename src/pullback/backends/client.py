@@ -988,7 +988,7 @@ def serialize(loaded: Any, device: Devices) -> bytes:
 
 
 def deserialize(data: bytes, device: Devices) -> Any:
-    """A compiled program from bytes that :func:`serialize` gave in an equal environment."""
+    """A compiled program from bytes that :func:`serialize` returned in an equal environment."""
     on = bound_to(device)
     return uninterrupted(lambda: on.client.deserialize_executable(data, on.device_list, None))
 

@@ -109,7 +109,7 @@ def _emit_body(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
 
 
 def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Value]) -> list[Value]:
-    """Write the equations of a program into a function, and give its results."""
+    """Write the equations of a program into a function, and return its results."""
     env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         env[var] = hlo.captured(const)

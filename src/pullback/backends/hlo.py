@@ -1,7 +1,7 @@
 """StableHLO text: types, constants, operations, regions and functions.
 
 A :class:`Builder` writes the body of one function of a module (``hlo_module.py``). Rules of primitives are given one,
-with the operands as :class:`Value`, and give back values. Text is the documented interface of the compiler, and quick
+with the operands as :class:`Value`, and return values. Text is the documented interface of the compiler, and quick
 to make: one operation is one string. The operations are those of the StableHLO specification, and of its ``chlo``
 companion.
 """
@@ -170,7 +170,7 @@ class Builder:
       results: the abstract results of the equation that is being written.
       operands: its abstract operands, within ``shard_map``: values do not know along which axes they vary.
       source_loc: where in the user's program it was written, as the text that ends each line.
-      order: what the last effect gave, on which the next one depends; None before the first.
+      order: what the last effect returned, on which the next one depends; None before the first.
     """
 
     __slots__ = (
@@ -321,7 +321,7 @@ class Builder:
         body: Callable[..., Sequence[Value]],
         terminator: str = "stablehlo.return",
     ) -> str:
-        """The text of a region: ``body`` is given its arguments, and gives its results.
+        """The text of a region: ``body`` takes its arguments, and returns its results.
 
         It may use values of the function around it.
         """
@@ -336,7 +336,7 @@ class Builder:
             return "{\n" + "\n".join([head, *self.lines, tail]) + "\n}"
         finally:
             self.lines = outer
-            self.order = order  # what a region gives is unknown outside of it
+            self.order = order  # what a region returns is unknown outside of it
 
     # Constants
 
@@ -530,7 +530,7 @@ class Builder:
           results: the shape and dtype of each result.
           config: its attributes, as text such as ``uplo = 76 : ui8``.
           more: further attributes of the operation, such as layouts.
-          side_effect: whether it does more than to give results.
+          side_effect: whether it does more than to return results.
         """
         attributes = (
             f'call_target_name = "{target}", has_side_effect = {str(side_effect).lower()}, '

@@ -1,6 +1,6 @@
 """What NumPy lacks, or does otherwise than the compiled backend: the host's side of the primitives.
 
-Functions take and give NumPy arrays and scalars; a Python number may stand for an operand beside an array.
+Functions take and return NumPy arrays and scalars; a Python number may stand for an operand beside an array.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def integer_pow(x: Any, *, y: int) -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """A power; of integers by squaring, wrapping; a negative exponent of an integer gives 1 over it, truncated."""
+    """A power; of integers by squaring, wrapping; a negative exponent of an integer means 1 over it, truncated."""
     dtype = x.dtype if hasattr(x, "dtype") else y.dtype
     if dtype.kind not in "iu":
         return _square_root(x) if dtype.kind == "f" and np.ndim(y) == 0 and y == 0.5 else np.power(x, y)
@@ -97,7 +97,7 @@ def rsqrt(x: Any) -> Any:
 
 
 def logistic(x: Any) -> Any:
-    """1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) is needed only for complex numbers: overflow gives 0."""
+    """1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) is needed only for complex numbers: at overflow it is 0."""
     if not _is_complex(x):
         return np.reciprocal(np.exp(-x) + x.dtype.type(1))
     small = x.real < 0
@@ -115,7 +115,7 @@ _COMPLEX_SCALARS = frozenset((np.complex64, np.complex128))
 
 
 def expm1(x: Any) -> Any:
-    """On the real axis without the NaN that NumPy gives for the imaginary part of an overflow."""
+    """On the real axis without the NaN that NumPy returns for the imaginary part of an overflow."""
     out = np.expm1(x)
     return _real_on_axis(out, x) if _is_complex(x) else out
 
@@ -217,7 +217,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
 
 
 def _shift(operation: Any, x: Any, y: Any) -> Any:
-    """A shift that gives zero when it is too far."""
+    """A shift that returns zero when it is too far."""
     x, y = _pair(x, y)
     too_far = (y < 0) | (y >= x.dtype.itemsize * 8)
     return np.where(too_far, x.dtype.type(0), operation(x, np.where(too_far, y.dtype.type(0), y)))
@@ -238,7 +238,7 @@ def count_leading_zeros(x: Any) -> Any:
 
 
 def convert(x: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> Any:
-    """A cast as XLA does it: floats to integers saturate and NaN gives 0; complex numbers lose their imaginary part."""
+    """A cast as XLA does it: floats to integers saturate, NaN becomes 0; complex numbers lose their imaginary part."""
     cast = _unlike_numpy(x.dtype, new_dtype)
     return x.astype(new_dtype) if cast is None else cast(x)
 
@@ -263,7 +263,7 @@ def check_cast(old: np.dtype[Any], new: np.dtype[Any]) -> None:
     """Refuse a cast between numbers and random keys."""
     if (old == dtypes.key_dtype) != (new == dtypes.key_dtype):
         shown = f"from {dtypes.short_name(old)} to {dtypes.short_name(new)}"
-        raise DtypeError(f"random keys cannot be converted, {shown}; random.key_data gives the words of a key")
+        raise DtypeError(f"random keys cannot be converted, {shown}; random.key_data returns the words of a key")
 
 
 def _saturate(x: Any, new_dtype: np.dtype[Any], info: Any) -> Any:

@@ -35,7 +35,7 @@ class Layout(NamedTuple):
       shape: the shape of the result.
       mask_shape: the same with 1 for the windows' axes.
       take_axis: the one axis that is indexed if ``np.take`` can do it; None otherwise.
-      take_order: the permutation from what ``np.take`` gives to the result.
+      take_order: the permutation from what ``np.take`` returns to the result.
     """
 
     batch: Axes
@@ -117,7 +117,7 @@ def layout(
 
 
 def _take_rows(taken: int | None, whole: list[int], place: dict[int, int], batch_axes: list[int]) -> list[int]:
-    """The axes of what ``np.take`` gives, as positions in the result."""
+    """The axes of what ``np.take`` returns, as positions in the result."""
     if taken is None:
         return []
     return [*(place[d] for d in whole if d < taken), *batch_axes, *(place[d] for d in whole if d > taken)]

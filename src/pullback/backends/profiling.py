@@ -2,7 +2,7 @@
 
 It writes what happened on the host and on devices as an XSpace, which TensorBoard reads, and as a list of events in
 Chrome's format. From the latter comes a file for Perfetto, in which each operation of a compiled program has the names
-that it has in the user's program, with named scopes: the profiler knows only those that the compiler gave.
+that it has in the user's program, with named scopes: the profiler knows only those that the compiler returned.
 """
 
 from __future__ import annotations

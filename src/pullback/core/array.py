@@ -79,7 +79,7 @@ class Array:
     def __setitem__(self, index: Any, value: Any) -> None:
         raise ImmutableArrayError(
             f"arrays are immutable: x[{index!r}] = ... is not possible. Write x = x.at[{_index_text(index)}].set(...), "
-            "which gives a new array."
+            "which returns a new array."
         )
 
     def __delitem__(self, index: Any) -> None:

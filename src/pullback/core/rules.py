@@ -43,7 +43,7 @@ class _Checks:
         """The error for a rule that returned something else than it must."""
         return CustomRuleError(
             f"the {self.kind} rule of the primitive {self.primitive.name!r}, {source.describe_function(self.rule)}, "
-            f"must give {expected}, but gave {came}"
+            f"must return {expected}, but returned {came}"
         )
 
     def several(self, given: Any, expected: str, count: int | None = None) -> Sequence[Any]:
@@ -74,7 +74,7 @@ class _Checks:
         except OperandError:
             hint = ""
             if isinstance(x, (tuple, list)) and not self.primitive.multiple_results:
-                hint = " (a primitive with multiple_results=True gives lists)"
+                hint = " (a primitive with multiple_results=True returns lists)"
             raise self.wrong(f"an array as {what}", f"{_show(x)}{hint}") from None
 
     def typed(self, x: Any, what: str, shape: tuple[int, ...], dtype: Any) -> Any:

@@ -64,7 +64,7 @@ def odeint(
     of their number.
 
     Args:
-      func: gives the derivative of a state, in its tree, shapes and dtypes.
+      func: returns the derivative of a state, in its tree, shapes and dtypes.
       y0: the state at ``t[0]``, a tree of real or complex arrays.
       t: the times at which the solution is wanted, a vector that does not decrease.
       args: further arguments of ``func``, trees of arrays.
@@ -78,7 +78,7 @@ def odeint(
       ``mxstep`` steps do not suffice, where the solution is not finite, or where times that are traced decrease.
 
     Raises:
-      ControlFlowError: ``func`` gives another tree, shape or dtype than that of the state; the message names the leaf
+      ControlFlowError: ``func`` returns another tree, shape or dtype than that of the state; the message names the leaf
         (a TypeError and ValueError).
       ArgumentError: ``t`` is no increasing vector, or a tolerance or a limit is no positive number (a TypeError and
         ValueError).

@@ -1,7 +1,7 @@
 """Rules of primitives in JAX's older spelling, as tables of functions: ``ad``, ``batching``, ``mlir`` and ``xla``.
 
 Code that was written against ``jax.interpreters`` runs when only its imports change. What it registers are rules of
-:class:`pullback.extend.Primitive`; new code gives them there.
+:class:`pullback.extend.Primitive`; new code registers them there.
 
 >>> import numpy as np
 >>> from pullback import core, grad

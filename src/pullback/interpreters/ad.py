@@ -134,7 +134,7 @@ def add_tangents(x: Any, y: Any) -> Any:
 
 
 def _inwards(given: Any) -> Any:
-    """What a rule in JAX's spelling gives, in ours."""
+    """What a rule in JAX's spelling returns, in ours."""
     if type(given) is Zero:
         return ZERO
     if isinstance(given, (tuple, list)):

@@ -56,12 +56,12 @@ class LoweredFunction:
         )
 
     def write(self, hlo: Any, values: Any, params: dict[str, Any]) -> list[Any]:
-        """Write what the function does, and give its results."""
+        """Write what the function does, and return its results."""
         out = hlo.inline(functools.partial(self.__wrapped__, **params), *values)
         if self.multiple_results and not isinstance(out, list):
             raise CustomRuleError(
                 f"{describe_function(self.__wrapped__)} was given to lower_fun with multiple_results=True, so it must "
-                f"give a list of arrays, but gave one of type {ShapedArray(out.shape, out.dtype)}"
+                f"return a list of arrays, but returned one of type {ShapedArray(out.shape, out.dtype)}"
             )
         return out if isinstance(out, list) else [out]
 
@@ -70,11 +70,11 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowered
     """A rule for :func:`register_lowering` that writes what a function does.
 
     Args:
-      fun: ``fun(*operands, **params)``, of arrays, by operations of Pullback; gives a list of arrays, or one.
-      multiple_results: whether it gives a list.
+      fun: ``fun(*operands, **params)``, of arrays, by operations of Pullback; returns a list of arrays, or one.
+      multiple_results: whether it returns a list.
 
     Raises:
-      CustomRuleError: in use, if the function gives something else; where the rule is called (a TypeError).
+      CustomRuleError: in use, if the function returns something else; where the rule is called (a TypeError).
 
     >>> lower_fun(lambda x: x + x, multiple_results=False).multiple_results
     False
@@ -113,7 +113,7 @@ def register_lowering(
 
     Args:
       prim: the operation.
-      rule: from :func:`lower_fun`, or ``rule(ctx, *operands, **params)``, which is given ``ir.Value`` and gives one
+      rule: from :func:`lower_fun`, or ``rule(ctx, *operands, **params)``, which takes ``ir.Value`` and returns one
         for each result, in a sequence.
       platform: ``"cpu"``, ``"cuda"``, ...: where the rule holds; None for wherever there is no other.
       inline: is taken for JAX's sake; the compiler decides what is inlined.
@@ -121,7 +121,7 @@ def register_lowering(
 
     Raises:
       ArgumentError: the rule is not a function (a TypeError).
-      CustomRuleError: in use, if the rule gives something else than it must (a TypeError).
+      CustomRuleError: in use, if the rule returns something else than it must (a TypeError).
 
     >>> from pullback import core, jit
     >>> from pullback.interpreters import mlir

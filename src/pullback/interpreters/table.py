@@ -30,9 +30,9 @@ class Table:
 
         Args:
           kind: what the rules are for, for messages.
-          own: gives a primitive's own rule, if it has one.
+          own: returns a primitive's own rule, if it has one.
           register: makes a rule in JAX's spelling the primitive's own.
-          spelled: gives a primitive's own rule in JAX's spelling.
+          spelled: returns a primitive's own rule in JAX's spelling.
         """
         self._kind = kind
         self._own = own

@@ -564,5 +564,5 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
     [0. 2. 4.]
     """
     if to != "varying":
-        raise ArgumentError(f"lax.pcast: to must be 'varying', got {to!r}: psum or pmean gives what does not vary")
+        raise ArgumentError(f"lax.pcast: to must be 'varying', got {to!r}: psum or pmean returns what does not vary")
     return pvary(x, axis_name)

@@ -1,6 +1,6 @@
 """Activations: functions of each element, with derivatives that are finite wherever the functions are.
 
-The kinks of those that have one are where JAX has them, with the derivative that JAX gives there.
+The kinks of those that have one are where JAX has them, with the derivative that JAX has there.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import axis_index, shape_tuple
 
 Initializer = Callable[..., Any]
-"""``initializer(key, shape, dtype=...)`` gives an array of that shape and dtype."""
+"""``initializer(key, shape, dtype=...)`` returns an array of that shape and dtype."""
 
 Axis = int | Sequence[int]
 
@@ -52,7 +52,7 @@ def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
-    """An initializer that gives one value, or an array that broadcasts, everywhere.
+    """An initializer that returns one value, or an array that broadcasts, everywhere.
 
     Args:
       value: the value.
@@ -70,7 +70,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 
 
 def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
-    """An initializer that gives uniformly distributed numbers.
+    """An initializer that returns uniformly distributed numbers.
 
     Args:
       scale: their upper bound; the lower one is 0.
@@ -89,7 +89,7 @@ def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
 
 
 def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
-    """An initializer that gives normally distributed numbers.
+    """An initializer that returns normally distributed numbers.
 
     Args:
       stddev: their standard deviation.
@@ -108,7 +108,7 @@ def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
 
 
 def truncated_normal(stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
-    """An initializer that gives normally distributed numbers between bounds.
+    """An initializer that returns normally distributed numbers between bounds.
 
     Args:
       stddev: the standard deviation of the numbers before they are restricted.

@@ -69,7 +69,7 @@ def logsumexp(
       axis: an axis, a tuple of axes, or None for all.
       b: factors of the exponentials, which broadcast against ``a``.
       keepdims: whether to keep the axes, with size one.
-      return_sign: whether to give the logarithm of the absolute value of the sum, and the sign of the sum.
+      return_sign: whether to return the logarithm of the absolute value of the sum, and the sign of the sum.
       where: booleans that broadcast to ``a``: which elements count.
 
     Returns:

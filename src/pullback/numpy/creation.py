@@ -43,7 +43,7 @@ def array(
     Args:
       object: a number, a NumPy array, an array, anything with ``__array__``, a ``range``, or nested lists or tuples of
         these, all of one shape.
-      dtype: the dtype of the result; by default that which promotion gives. Numbers alone give a weak type.
+      dtype: the dtype of the result; by default that of promotion, which is weak for numbers alone.
       copy: whether the result is another array than ``object``, so that donating or deleting one leaves the other
         alone. Their memory is one while nobody takes it, for arrays are immutable.
       order: accepted for compatibility.
@@ -96,7 +96,7 @@ def asarray(
 
     Args:
       a: an array, a number, or nested lists of them.
-      dtype: the dtype of the result; by default that which promotion gives.
+      dtype: the dtype of the result; by default that of promotion.
       order: accepted for compatibility.
       copy: whether the result is another array than ``a`` where that is one; not by default.
       device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.

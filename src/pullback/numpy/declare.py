@@ -100,7 +100,7 @@ def binary(name: str, primitive: Primitive, module: str, doc: Doc | None = None)
 
 
 def wrapped(name: str, operands: tuple[Any, ...], error: Exception) -> tuple[Any, ...]:
-    """Promoted operands that gave an error, as arrays: a Python integer that the dtype of the others cannot hold wraps.
+    """Promoted operands that raised an error, as arrays; a Python integer that the others' dtype cannot hold wraps.
 
     Where there is no such integer the error goes on.
     """

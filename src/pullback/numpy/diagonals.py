@@ -126,7 +126,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     if inplace or wrap:
         raise ArgumentError(
             "fill_diagonal cannot change an array in place, for arrays are immutable, and does not wrap: with "
-            "inplace=False, wrap=False it gives a new one"
+            "inplace=False, wrap=False it returns a new one"
         )
     x = operand("fill_diagonal", a)
     if len(x.shape) < 2 or (len(x.shape) > 2 and len(set(x.shape)) > 1):

@@ -137,7 +137,7 @@ def _fill_from_positions(x: Any, pair: Widths, axis: int, mode: str, option: Any
 
 
 def _fill_linearly(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Odd reflection: a linear map, whose matrix NumPy gives by padding the unit matrix."""
+    """Odd reflection: a linear map, whose matrix is what NumPy returns when it pads the unit matrix."""
     n = x.shape[axis]
     matrix = np.pad(np.eye(n), (pair, (0, 0)), mode=mode, reflect_type=option)  # type: ignore[call-overload]
     before, after = (_apply(part, x, axis) for part in (matrix[: pair[0]], matrix[pair[0] + n :]))

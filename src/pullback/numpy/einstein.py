@@ -289,7 +289,7 @@ class _Term:
 
 
 def _combine(x: _Term, y: _Term, kept: set[str], output: str | None) -> tuple[Callable[[Any, Any], Any], str]:
-    """The operation on two prepared operands, and the indices of its result; it gives ``output`` itself if it can."""
+    """The operation on two prepared operands, and the indices of its result; it returns ``output`` itself if it can."""
     common = [c for c in x.indices if c in y.indices]
     summed = [c for c in common if c not in kept]
     batch = [c for c in common if c in kept]

@@ -180,7 +180,7 @@ def _mask_entries(mask: Any, shape: Shape, index: Any) -> Sequence[Any]:
 
 
 def is_basic(entries: Sequence[Any]) -> bool:
-    """Whether an index has no arrays: it gives a block of the array."""
+    """Whether an index has no arrays: it selects a block of the array."""
     return all(e is None or e is Ellipsis or type(e) is int or type(e) is range for e in entries)
 
 

@@ -41,7 +41,7 @@ class IndexUpdateHelper:
 
 
 class IndexUpdateRef:
-    """What ``x.at[index]`` is: each method gives a new array with the elements at the index changed.
+    """What ``x.at[index]`` is: each method returns a new array with the elements at the index changed.
 
     Where elements are selected several times, ``set`` keeps the last value and all others apply each in turn, like the
     method ``at`` of NumPy's ufuncs. All take ``mode``: what becomes of positions out of range, "drop" (the default),
@@ -259,7 +259,7 @@ class IndexUpdateRef:
         """The array with a function of one argument, which works on each element, applied to the elements.
 
         Args:
-          func: takes and gives an array; applied as often as an element is selected.
+          func: takes and returns an array; applied as often as an element is selected.
           indices_are_sorted: a promise that the positions are in order.
           unique_indices: a promise that nothing is selected twice. If positions are traced and this is not promised,
             the function is called as often as there are positions.

@@ -205,7 +205,7 @@ def take(
       indices: integers of any shape; negative ones count from the end.
       axis: the axis; None for the elements in row-major order.
       out: must be None.
-      mode: what a position out of range gives: "fill" (the default) the ``fill_value``, "clip" the first or last
+      mode: what is read at a position out of range: "fill" (the default) the ``fill_value``, "clip" the first or last
         element (negative ones are then out of range), "wrap" the element at the remainder.
       unique_indices: a promise that no position comes twice.
       indices_are_sorted: a promise that the positions are in order.
@@ -290,7 +290,7 @@ def take_along_axis(
       arr: an array.
       indices: integers, with as many axes as ``arr``; negative ones count from the end.
       axis: the axis; None for the elements in row-major order.
-      mode: what a position out of range gives: "fill" (the default) or "clip".
+      mode: what is read at a position out of range: "fill" (the default) or "clip".
       fill_value: as for :func:`take`.
       wrap_negative_indices: whether negative positions count from the end; otherwise they are out of range.
 
@@ -365,7 +365,7 @@ def put_along_axis(
 def _not_in_place(name: str, inplace: bool) -> None:
     if inplace:
         raise ArgumentError(
-            f"{name} cannot change an array in place, for arrays are immutable; with inplace=False it gives a new one"
+            f"{name} cannot change an array in place, for arrays are immutable; with inplace=False it returns a new one"
         )
 
 

@@ -1,7 +1,7 @@
 """NumPy's own functions on Pullback's values.
 
 NumPy hands a call with one of our arrays among the operands to ``array_ufunc`` or ``array_function``. Concrete arrays
-go back to NumPy as NumPy arrays, so that results are what NumPy gives, and can be written to. Where an operand is
+go back to NumPy as NumPy arrays, so that results are what NumPy returns, and can be written to. Where an operand is
 traced, the function of the same name in ``pullback.numpy`` or ``pullback.scipy.special`` takes its place, so that
 ``grad(np.sin)`` works.
 """
@@ -52,7 +52,7 @@ _ON_THE_HOST = frozenset((
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a NumPy ufunc, or of one of its methods.
 
-    An operator between a NumPy array and one of ours, as in ``a + x``, is such a call too. It gives an array of ours;
+    An operator between a NumPy array and one of ours, as in ``a + x``, is such a call too. It returns an array of ours;
     NumPy does not tell it apart from ``np.add(a, x)``.
 
     Raises:

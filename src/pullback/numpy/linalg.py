@@ -157,7 +157,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 
     Args:
       a: an array (..., n, n) of numbers; integers become floats.
-      upper: whether to give upper triangular factors U, for which the adjoint of U times U is the matrix.
+      upper: whether to return upper triangular factors U, for which the adjoint of U times U is the matrix.
       symmetrize_input: whether to factorise the means of the matrices and their adjoints; otherwise the triangles that
         the factors have are read alone.
 
@@ -209,7 +209,7 @@ def solve(a: Any, b: Any) -> Any:
 
 
 def solve_systems(name: str, solver: Callable[..., Any], matrices: Sequence[Any], b: Any) -> Any:
-    """What a solver of systems of equations gives for a vector, or for matrices whose leading axes broadcast.
+    """What a solver of systems of equations returns for a vector, or for matrices whose leading axes broadcast.
 
     Args:
       name: of the function that was called, for errors.
@@ -292,7 +292,7 @@ def det(a: Any) -> Any:
 
 
 class SlogdetResult(NamedTuple):
-    """What :func:`slogdet` gives.
+    """What :func:`slogdet` returns.
 
     Attributes:
       sign: the determinants divided by their sizes; zero for singular matrices.

@@ -138,7 +138,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 def atleast_1d(*arys: Any) -> Any:
-    """Arrays with at least one axis: a scalar becomes a vector. One array gives one, several give a list.
+    """Arrays with at least one axis: a scalar becomes a vector. One array returns one, several a list.
 
     >>> import pullback.numpy as pnp
     >>> pnp.atleast_1d(2.0).shape
@@ -148,7 +148,7 @@ def atleast_1d(*arys: Any) -> Any:
 
 
 def atleast_2d(*arys: Any) -> Any:
-    """Arrays with at least two axes: new ones go in front. One array gives one, several give a list.
+    """Arrays with at least two axes: new ones go in front. One array returns one, several a list.
 
     >>> import pullback.numpy as pnp
     >>> pnp.atleast_2d(pnp.ones(3)).shape
@@ -163,7 +163,7 @@ def two_axes(x: Any) -> Any:
 
 
 def atleast_3d(*arys: Any) -> Any:
-    """Arrays with at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1). Several give a list.
+    """Arrays with at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1). Several return a list.
 
     >>> import pullback.numpy as pnp
     >>> pnp.atleast_3d(pnp.ones(3)).shape

@@ -56,7 +56,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
     """A function of an array and an axis applied for one axis after another.
 
     Args:
-      func: ``func(x, axis)`` gives an array of as many axes as ``x``, or of one less, which is put back.
+      func: ``func(x, axis)`` returns an array of as many axes as ``x``, or of one less, which is put back.
       a: an array.
       axes: an axis, or several.
 
@@ -93,7 +93,7 @@ def vectorize(
     """A function of arrays of a few axes, as a function of arrays of any more, which broadcast.
 
     Args:
-      pyfunc: takes and returns scalars, or arrays of the axes that the signature gives them.
+      pyfunc: takes and returns scalars, or arrays of the axes that the signature names.
       excluded: positions and names of arguments that are passed on as they are.
       signature: the axes, such as ``"(m,n),(n)->(m)"``; only scalars by default.
 

@@ -1,7 +1,7 @@
 """Python's operators on arrays.
 
 On traced values an operator is the function of ``pullback.numpy``. On concrete arrays it computes at once where that
-is sure to be right: Python's own operator on the two NumPy values, if it gives a result of the operands' dtype. All
+is sure to be right: Python's own operator on the two NumPy values, if it returns a result of the operands' dtype. All
 else (mixed dtypes, errors) goes the way of all functions.
 """
 
@@ -82,7 +82,7 @@ def _named(method: Any, name: str) -> Any:
 
 
 def _eager(name: str, compute: Method, general: Method) -> Method:
-    """The operator on a concrete array; of two arrays of one dtype ``compute`` gives that dtype, or raises."""
+    """The operator on a concrete array; of two arrays of one dtype ``compute`` returns that dtype, or raises."""
 
     def method(self: Any, other: Any) -> Any:
         kind = type(other)

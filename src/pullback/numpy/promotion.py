@@ -178,7 +178,7 @@ def quote(x: Any) -> str:
 
 
 def axes_tuple(axis: Any, rank: int, name: str) -> tuple[int, ...]:
-    """Axes to reduce over, as NumPy gives them: None for all, an int, or a tuple of ints, as increasing positions."""
+    """Axes to reduce over, as NumPy takes them: None for all, an int, or a tuple of ints, as increasing positions."""
     if axis is None:
         return tuple(range(rank))
     if type(axis) is int and 0 <= axis < rank:

@@ -23,7 +23,7 @@ import numpy as np
 from pullback.backends import hlo_collectives
 from pullback.core.array import ArrayImpl, typeof
 from pullback.core.axes import axis_in_scope, is_reduced
-from pullback.core.errors import UnboundAxisNameError
+from pullback.core.errors import ArgumentError, UnboundAxisNameError
 from pullback.core.linear import LinearProgram, LinearVar
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
@@ -271,12 +271,27 @@ reduce_scatter_p.jvp_rule = jvp_linear(reduce_scatter_p)
 reduce_scatter_p.lowering(hlo_collectives.reduce_scatter)
 
 
-@all_gather_p.abstract_eval
-def _all_gather_shape(
-    x: ShapedArray, *, axes: Names, axis_size: int, dimension: int, groups: Groups, tiled: bool
-) -> ShapedArray:
-    shape = _gathered_shape(x.shape, dimension, axis_size, tiled)
-    return x.update(shape=shape, varying=x.varying | _keys(axes))
+def _check_size(axes: Names, size: int, groups: Groups) -> None:
+    """A program says the sizes of the axes that it uses: those of the axes in scope, if they are, must be these."""
+    found = [state.axes[name].size for name in axes if name in state.axes]
+    if len(found) == len(axes) and math.prod(found) != size * (len(groups) if groups else 1):
+        of = f"{len(groups)} groups of " if groups else ""
+        raise ArgumentError(f"it is for {of}{size} indices along {axes}, which have {math.prod(found)} here")
+
+
+def _changes_dimension(p: Primitive, changed: Callable[[Shape, int, int, bool], Shape]) -> None:
+    """The type of what gathers or scatters along a dimension."""
+
+    @p.abstract_eval
+    def abstract_eval(
+        x: ShapedArray, *, axes: Names, axis_size: int, dimension: int, groups: Groups, tiled: bool
+    ) -> ShapedArray:
+        _check_size(axes, axis_size, groups)
+        return x.update(shape=changed(x.shape, dimension, axis_size, tiled), varying=x.varying | _keys(axes))
+
+
+_changes_dimension(all_gather_p, _gathered_shape)
+_changes_dimension(reduce_scatter_p, _scattered_shape)
 
 
 @all_gather_p.transpose
@@ -302,14 +317,6 @@ def _all_gather_batch(
         of_group[list(group)] = i
     x = shapes.moveaxis(rows(x, np.array(groups)[of_group]), 1, dimension + 1)
     return (_merged(x, dimension + 1) if tiled else x), 0
-
-
-@reduce_scatter_p.abstract_eval
-def _reduce_scatter_shape(
-    x: ShapedArray, *, axes: Names, axis_size: int, dimension: int, groups: Groups, tiled: bool
-) -> ShapedArray:
-    shape = _scattered_shape(x.shape, dimension, axis_size, tiled)
-    return x.update(shape=shape, varying=x.varying | _keys(axes))
 
 
 @reduce_scatter_p.transpose
@@ -346,6 +353,7 @@ all_to_all_p.lowering(hlo_collectives.all_to_all)
 def _all_to_all_shape(
     x: ShapedArray, *, axes: Names, axis_size: int, split_axis: int, concat_axis: int, groups: Groups, tiled: bool
 ) -> ShapedArray:
+    _check_size(axes, axis_size, groups)
     shape = _scattered_shape(x.shape, split_axis, axis_size, tiled)
     shape = _gathered_shape(shape, concat_axis, axis_size, tiled)
     return x.update(shape=shape, varying=x.varying | _keys(axes))

@@ -68,7 +68,7 @@ def _in_single(hlo: Builder, operands: tuple[Value, ...]) -> list[Value]:
 
 
 def _composed(formula: Formula) -> XlaRule:
-    """The rule of an operation that a formula gives."""
+    """The rule of an operation that is a formula."""
 
     def rule(hlo: Builder, *operands: Value) -> Value:
         return hlo.convert(hlo.inline(formula, *_in_single(hlo, operands)), hlo.result.dtype)
@@ -220,7 +220,7 @@ def _complex_cosh(z: Any) -> Any:
     return complex(mul(cosh(x), cos(y)), _product(sin(y), sinh(x), sign(x)))
 
 
-# Signs of zeros in complex numbers: corrections of what the compiler gives -------------------------------------------
+# Signs of zeros in complex numbers: corrections of what the compiler returns ----------------------------------------
 
 
 def _same_quadrant(out: Any, z: Any) -> Any:
@@ -301,7 +301,7 @@ def _pow(hlo: Builder, x: Value, y: Value) -> Value:
 
 
 def _integer_power(out: Any, x: Any, y: Any) -> Any:
-    """A negative exponent gives 1 over the power, truncated, and 1 over zero is -1, as it is for integers."""
+    """A negative exponent means 1 over the power, truncated, and 1 over zero is -1, as it is for integers."""
     unit = where(eq(_and(y, 1), 0), mul(x, x), x)
     inverse = where(eq(abs(x), 1), unit, where(eq(x, 0), sub(x, 1), mul(x, 0)))
     return where(lt(y, 0), inverse, out)

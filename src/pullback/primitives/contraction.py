@@ -181,7 +181,7 @@ def _inverse(order: Sequence[int]) -> Shape | None:
 def _left_cotangent(ct_rank: int, y_rank: int, dims: Dims) -> tuple[Dims, Shape | None]:
     """How to contract ``ct`` with ``y`` over the free axes of ``y``, and to permute the result, to a cotangent of x.
 
-    The contraction gives the batch axes, the free axes of x, and its contracted axes in y's order.
+    The contraction has the batch axes, the free axes of x, and its contracted axes in y's order.
     """
     (xc, yc), (xb, yb) = dims
     y_free = _free(y_rank, yc, yb)

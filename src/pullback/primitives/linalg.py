@@ -176,7 +176,7 @@ def _cholesky_shape(x: ShapedArray) -> ShapedArray:
 def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
     # Murray 2016, "Differentiation of the Cholesky decomposition" (arXiv:1602.07527), in its form with matrices; after
     # Giles 2008, "An extended collection of matrix derivative results". The tangent is Hermitian, like x: as the
-    # primitive reads a triangle of x, that triangle of the tangent gives the whole.
+    # primitive reads a triangle of x, that triangle of the tangent determines the whole.
     (x,), (t,) = primals, tangents
     factor = cholesky(x)
     distance = rows_minus_columns(x.shape[-1], x.shape[-1], dtypes.to_real(x.dtype))

@@ -339,7 +339,7 @@ def lu_solve(factors: Any, permutation: Any, b: Any, *, transpose: bool = False,
     """The solutions X of op(A) X = B, by the factors of the matrices A.
 
     Args:
-      factors: of square matrices, as :func:`lu` gives them.
+      factors: of square matrices, as :func:`lu` returns them.
       permutation: of their rows.
       b: the matrices B, with the leading axes of ``factors``.
       transpose: whether op transposes.

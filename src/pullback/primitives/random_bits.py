@@ -40,7 +40,7 @@ _word = np.dtype(np.uint32)
 
 
 def threefry2x32(k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
-    """The pair of words that the key ``k0, k1`` gives for the counter ``x0, x1``; all broadcast."""
+    """The pair of words of the key ``k0, k1`` for the counter ``x0, x1``; all broadcast."""
     return threefry2x32_p.bind(k0, k1, x0, x1)  # type: ignore[no-any-return]
 
 

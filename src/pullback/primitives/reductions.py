@@ -330,7 +330,7 @@ def cumlogsumexp(x: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 
 def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any]) -> Primitive:
-    """Declare the operation that gives all partial results of a reduction along one axis."""
+    """Declare the operation that returns all partial results of a reduction along one axis."""
     p = Primitive(name)
     p.host_rule = partial(host.accumulate, ufunc)
     p.lowering_rule = xla

@@ -78,7 +78,7 @@ def reduction(name: str, *, of: Of, host: Callable[..., Any], hlo: Element, star
       of: which dtypes it takes.
       host: the NumPy function.
       hlo: the operation of two elements in StableHLO, or ``rule(hlo, x, y) -> value``.
-      start: what a reduction of nothing gives.
+      start: what a reduction of nothing returns.
     """
     p = Primitive(name)
     p.host_rule = host

@@ -21,7 +21,7 @@ def float_dtype(name: str, dtype: Any) -> DType:
         return dtypes.default_float()
     found = dtypes.canonicalize_dtype(dtype)
     if not dtypes.is_float(found):
-        raise ArgumentError(f"{name} gives floats: its dtype must be floating-point, got {dtypes.short_name(found)}")
+        raise ArgumentError(f"{name} returns floats: its dtype must be floating-point, got {dtypes.short_name(found)}")
     return found
 
 
@@ -31,7 +31,7 @@ def integer_dtype(name: str, dtype: Any) -> DType:
         return dtypes.default_int()
     found = dtypes.canonicalize_dtype(dtype)
     if not dtypes.is_integer(found):
-        raise ArgumentError(f"{name} gives integers: its dtype must be one of them, got {dtypes.short_name(found)}")
+        raise ArgumentError(f"{name} returns integers: its dtype must be one of them, got {dtypes.short_name(found)}")
     return found
 
 

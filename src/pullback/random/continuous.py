@@ -50,7 +50,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     found = dtypes.canonicalize_dtype("uint64" if dtype is None else dtype)
     if found.kind != "u":
         raise ArgumentError(
-            f"bits gives unsigned integers: its dtype must be one of them, got {dtypes.short_name(found)}"
+            f"bits returns unsigned integers: its dtype must be one of them, got {dtypes.short_name(found)}"
         )
     return random_bits(words, found.itemsize * 8, shape_tuple(shape, "bits"))
 
@@ -155,7 +155,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
         return ops.mul(ops.complex(real, imag), math.sqrt(0.5))
     if not dtypes.is_float(found):
         raise ArgumentError(
-            f"normal gives floats or complex numbers: its dtype must be inexact, got {dtypes.short_name(found)}"
+            f"normal returns floats or complex numbers: its dtype must be inexact, got {dtypes.short_name(found)}"
         )
     return _normal(words, size, found)
 

@@ -55,7 +55,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
     size = shape_tuple(shape, "randint")
     bits, least, most = _limits(found)
     if bits not in (8, 16, 32, 64):
-        raise ArgumentError(f"randint gives integers of 8, 16, 32 or 64 bits, not {dtypes.short_name(found)}")
+        raise ArgumentError(f"randint returns integers of 8, 16, 32 or 64 bits, not {dtypes.short_name(found)}")
     drawn = np.dtype(np.int32) if bits < 32 else found
     above = most + 1 if bits < 32 else most
     low, _ = _bound("minval", minval, drawn, least, most)

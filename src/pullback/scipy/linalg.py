@@ -33,7 +33,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
     Args:
       a: an array (..., n, n) of numbers, of which the triangles that the factors have are read; integers become floats.
-      lower: whether to give lower triangular factors L, with L times its adjoint the matrix, rather than upper
+      lower: whether to return lower triangular factors L, with L times its adjoint the matrix, rather than upper
         triangular U, with the adjoint of U times U the matrix.
       overwrite_a: without effect.
       check_finite: without effect.
@@ -80,8 +80,8 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
     """The solutions x of A x = b, where the Cholesky factors of the matrices A are known.
 
     Args:
-      c_and_lower: the factors, an array (..., n, n), and whether they are lower triangular, as :func:`cho_factor` gives
-        them.
+      c_and_lower: the factors, an array (..., n, n), and whether they are lower triangular, as from
+        :func:`cho_factor`.
       b: a vector (n), or matrices (..., n, k).
       overwrite_b: without effect.
       check_finite: without effect.
@@ -174,7 +174,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
 
     Args:
       a: an array (..., m, n) of numbers; integers become floats.
-      permute_l: whether to give P L in the place of P and L.
+      permute_l: whether to return P L in the place of P and L.
       overwrite_a: without effect.
       check_finite: without effect.
 
@@ -239,7 +239,7 @@ def lu_solve(
     """The solutions x of op(A) x = b, where the LU decomposition of the matrices A is known.
 
     Args:
-      lu_and_piv: the factors (..., n, n) and the pivots (..., n), as :func:`lu_factor` gives them.
+      lu_and_piv: the factors (..., n, n) and the pivots (..., n), as :func:`lu_factor` returns them.
       b: a vector (n), or matrices (..., n, k).
       trans: 0 or "N" for A itself, 1 or "T" for its transpose, 2 or "C" for its adjoint.
       overwrite_b: without effect.

@@ -1,4 +1,4 @@
-"""A derivative rule beside what it must give: which components are wrong, and what is to be said of them."""
+"""A derivative rule beside what it must return: which components are wrong, and what is to be said of them."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Comparison:
                 found = diagnose(self.got, self.expected, self.rows, self.columns, (i, k), precision)
                 compared = self.rows.coordinates and self.columns.coordinates
                 yield (
-                    f"gives {got:.9g} as the derivative of {place}, expected {expected:.9g} (by {source}); "
+                    f"returns {got:.9g} as the derivative of {place}, expected {expected:.9g} (by {source}); "
                     f"{wrong.sum()} of {wrong.size} {'components' if compared else 'random combinations'} differ."
                     f"{' ' * bool(found)}{found}"
                 )
@@ -227,7 +227,7 @@ def nonlinearity(rule: Rule, scales: tuple[float, ...]) -> str:
             k = int(np.argmax(wrong))
             root = "out" if rule.forward else "argument"
             return (
-                f"for {case} it gives {got[k]:.9g} as {name} {rule.to_space.name(k, root)}, where a linear rule gives "
-                f"{expected[k]:.9g}"
+                f"for {case} it returns {got[k]:.9g} as {name} {rule.to_space.name(k, root)}, where a linear rule "
+                f"returns {expected[k]:.9g}"
             )
     return ""

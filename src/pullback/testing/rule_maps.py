@@ -54,7 +54,7 @@ class Subject:
 
 
 class Rule:
-    """A rule at a point: called with a vector, it gives what it makes of that.
+    """A rule at a point: called with a vector, it returns what it makes of that.
 
     Args:
       subject: the function.
@@ -73,11 +73,11 @@ class Rule:
 
     @staticmethod
     def name_in(owner: CustomFunction, value: bool = False) -> str:
-        """What the rule of a function is called, with its line; with ``value`` what gives the function's results."""
+        """What the rule of a function is called, with its line; with ``value`` what returns the function's results."""
         raise NotImplementedError
 
     def results(self) -> list[Any]:
-        """The results of the function, as the rule gives them; all of the rule has run then."""
+        """The results of the function, as the rule returns them; all of the rule has run then."""
         raise NotImplementedError
 
     def __call__(self, vector: Vector, nonzero: Sequence[bool] | None = None) -> Vector:
@@ -85,7 +85,7 @@ class Rule:
         raise NotImplementedError
 
     def zero_cases(self) -> Iterator[tuple[str, Callable[[], Vector], Vector]]:
-        """Calls with symbolic zeros: what they are like, and what they must give."""
+        """Calls with symbolic zeros: what they are like, and what they must return."""
         vector = random_vector(self.from_space.size, 7)
         kind = "tangent" if self.forward else "cotangent"
         for i, name in _inexact_leaves(self.from_space, "argument" if self.forward else "out"):

@@ -33,7 +33,7 @@ from pullback.transforms.interpreters.forward import JVPTracer
 from pullback.transforms.programs.callbacks import NotRepeatable, without_effects
 
 SCALES = (64.0, -1 / 64)
-"""A linear function gives these multiples of its result at multiples of a vector: clipping shows."""
+"""A linear function returns these multiples of its result at multiples of a vector: clipping shows."""
 
 
 class Finding(NamedTuple):
@@ -62,7 +62,7 @@ def check_rule(
     """Check the derivative rules of a ``custom_jvp`` or ``custom_vjp`` function at a point.
 
     Each rule that the function has is tested for structure (its results are of the trees, shapes and dtypes that they
-    must be), value (it gives the function's own result beside the derivative), linearity (in the tangents, or in the
+    must be), value (it returns the function's own result beside the derivative), linearity (in the tangents, or in the
     cotangent), and the derivative: against differentiation of the function without its rules, where that is finite,
     and against differences, where these are. Where neither is, at a singularity, any derivative is right. Two rules of
     one function are tested against each other. All is done in float64 as far as the function allows it, and then in the
@@ -75,9 +75,9 @@ def check_rule(
         rounding explains.
       linear: whether a backward rule must be linear in the cotangent, which forward mode needs. False allows one that
         clips, for example; its derivative is not compared if it is not linear.
-      derivative: whether the rules must give the function's true derivative. False is for those that are meant to give
-        another one. The defaults of both are true. A dictionary ``f.rule_check`` may give other defaults for these
-        four, which the switch ``check_custom_rules`` heeds too.
+      derivative: whether the rules must return the function's true derivative. False is for those that are meant to
+        return another one. The defaults of both are true. A dictionary ``f.rule_check`` may give other defaults for
+        these four, which the switch ``check_custom_rules`` heeds too.
 
     Raises:
       RuleCheckError: something is wrong; the message says all that is, and of each the rule, the place, what came, what
@@ -180,13 +180,13 @@ class _Check:
         self.findings.append(Finding(kind, rule.name_in(self.subject.owner, value), message))
 
     def _structure(self, kind: type[Rule]) -> bool:
-        """Whether the rule gives results of the right trees, shapes and dtypes, as the function is called."""
+        """Whether the rule returns results of the right trees, shapes and dtypes, as the function is called."""
         try:
             outs = kind(self.subject, self.given, self.subject.leaves).results()
         except NotRepeatable:
             raise
         except PullbackError as error:
-            self._found("structure", kind, f"does not give what it must:\n{indent(str(error), '     ')}")
+            self._found("structure", kind, f"does not return what it must:\n{indent(str(error), '     ')}")
             return False
         except Exception as error:
             self._found("structure", kind, f"raised {_raised(error)}")
@@ -198,14 +198,14 @@ class _Check:
             if wanted != got:
                 right = False
                 name = space.leaf_name(i, "out")
-                message = f"gives {got} as {name}, where the function itself gives {wanted}"
+                message = f"returns {got} as {name}, where the function itself returns {wanted}"
                 self._found("structure", kind, message, value=True)
         if right:
             self._value(kind, space, outs)
         return right
 
     def _value(self, kind: type[Rule], space: Space, outs: Sequence[Any]) -> None:
-        """The results that the rule gives must be the function's."""
+        """The results that the rule returns must be the function's."""
         for i, (x, y) in enumerate(zip(space.leaves, outs, strict=True)):
             expected, got = np.asarray(host_value(x)), np.asarray(host_value(y))
             with np.errstate(all="ignore"):
@@ -220,8 +220,9 @@ class _Check:
             at = tuple(int(k) for k in np.argwhere(wrong)[0])
             self._found(
                 "value", kind,
-                f"gives {got[at]} as {space.leaf_name(i, 'out')}{list(at) if at else ''}, where the function itself "
-                f"gives {expected[at]}; {wrong.sum()} of {wrong.size} elements differ. It must give the same result.",
+                f"returns {got[at]} as {space.leaf_name(i, 'out')}{list(at) if at else ''}, where the function itself "
+                f"returns {expected[at]}; {wrong.sum()} of {wrong.size} elements differ. It must return the "
+                "same result.",
                 value=True,
             )  # fmt: skip
 
@@ -288,11 +289,11 @@ class _Check:
                 what += rule.to_space.name(k, "out" if kind.forward else "argument")
                 self._found(
                     "symbolic zeros", kind,
-                    f"gives {got[k]:.9g} as {what} {where}, and {expected[k]:.9g} if the zeros are arrays",
+                    f"returns {got[k]:.9g} as {what} {where}, and {expected[k]:.9g} if the zeros are arrays",
                 )  # fmt: skip
 
     def _derivatives(self, kinds: Sequence[type[Rule]]) -> None:
-        """The rules must give the derivative of the function."""
+        """The rules must return the derivative of the function."""
         references: dict[Point, Reference] = {}
         for kind in kinds:
             point, precision = self._best(kind)
@@ -313,7 +314,7 @@ class _Check:
         return Comparison(kind(self.subject, point), reference, tolerance)
 
     def _precision(self, kind: type[Rule], precise: Comparison) -> None:
-        """In the dtype of the arguments the rule must give what it gives in float64."""
+        """In the dtype of the arguments the rule must return what it returns in float64."""
         rule = kind(self.subject, self.given)
         expected, got = precise.matrix, precise.reference.matrix(rule)
         tolerance = Tolerance(self.given, self.settings.atol, self.settings.rtol)
@@ -326,7 +327,7 @@ class _Check:
         place = f"{taken} by {given}" if kind.forward else f"{given} by {taken}"
         self._found(
             "precision", kind,
-            f"gives {got[i, k]:.9g} as the derivative of {place} in the dtype of the arguments, but "
+            f"returns {got[i, k]:.9g} as the derivative of {place} in the dtype of the arguments, but "
             f"{expected[i, k]:.9g} in float64; {wrong.sum()} of {wrong.size} components overflow or lose precision.",
         )  # fmt: skip
 

@@ -107,7 +107,7 @@ def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: ShapedArray, 
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """A policy that keeps the values of some names, as :func:`checkpoint_name` gave them.
+    """A policy that keeps the values of some names, as :func:`checkpoint_name` set them.
 
     >>> save_only_these_names("a")(name_p, name="a"), save_only_these_names("a")(name_p, name="b")
     (True, False)

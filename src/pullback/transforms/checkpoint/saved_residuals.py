@@ -167,7 +167,7 @@ def _binders(jaxpr: Jaxpr) -> dict[Atom, Any]:
 
 
 def _origin(binders: Binders, jaxpr: Jaxpr, atom: Atom) -> int | str | None:
-    """The position of the input that a variable is, or what gives it; None for constants."""
+    """The position of the input that a variable is, or what returns it; None for constants."""
     bound = binders(jaxpr).get(atom)
     if not isinstance(bound, tuple):
         return bound

@@ -35,7 +35,7 @@ def _closed_over(function: Any, error: UnexpectedTracerError) -> UnexpectedTrace
     if trace is None or isinstance(error, CustomRuleError):
         return None
     if is_at_work(trace):
-        why = "where its rules do not apply to it: a rule gives derivatives with respect to arguments only"
+        why = "where its rules do not apply to it: a rule returns derivatives with respect to arguments only"
     else:
         why = "which had ended when the rule ran: rules run when a derivative is asked for, the backward ones last"
     better = ClosedOverError(

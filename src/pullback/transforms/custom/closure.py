@@ -54,7 +54,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     def converted(*args: Any) -> Any:
         if len(args) != count + len(hoisted):
             raise ArgumentError(
-                f"closure_convert of {name_of(fun)} gave a function of {count} arguments and then {len(hoisted)} "
+                f"closure_convert of {name_of(fun)} returned a function of {count} arguments and then {len(hoisted)} "
                 f"hoisted arrays, but it was called with {len(args)}"
             )
         values, treedef = tree.flatten(args[:count])
@@ -96,8 +96,8 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         pair = fun(*args)
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and callable(pair[1])):
             raise CustomRuleError(
-                f"{name_of(fun)} is a custom_gradient function, which must give a pair (out, vjp_function), "
-                f"but it gave {pair!r}"
+                f"{name_of(fun)} is a custom_gradient function, which must return a pair (out, vjp_function), "
+                f"but it returned {pair!r}"
             )
         return pair[0], pair[1]
 

@@ -137,8 +137,8 @@ def equation(name: str) -> Primitive:
         for i, (x, aval) in enumerate(zip(outs, call_jaxpr.out_avals, strict=True)):
             if x.shape != aval.shape or x.dtype != aval.dtype:
                 raise CustomRuleError(
-                    f"the derivative rule of {name_of(rules.function)} gave {typeof(x)} as result {i}, where the "
-                    f"function itself gives {aval}; a rule must give the function's own results"
+                    f"the derivative rule of {name_of(rules.function)} returned {typeof(x)} as result {i}, where the "
+                    f"function itself returns {aval}; a rule must return the function's own results"
                 )
         return outs, out_tangents
 
@@ -273,13 +273,13 @@ class DerivativeCall(CustomCall):
             if rules.eager and is_affine(node, rules.parent):
                 raise NotLinearError(
                     f"the jvp rule of {name_of(self.function)} adds a constant to a tangent (by {node.primitive}): "
-                    "what it gives must be linear in the tangents that it is given, and zero if they are"
+                    "what it returns must be linear in the tangents that it is given, and zero if they are"
                 )
         for t in out_tangents:
             if type(t) is ArrayImpl and host_value(t).any():
                 raise NotLinearError(
-                    f"the jvp rule of {name_of(self.function)} gave the tangent {t!r}, which does not depend on the "
-                    "tangents that the rule was given, and is not zero: it must be linear in them"
+                    f"the jvp rule of {name_of(self.function)} returned the tangent {t!r}, which does not depend on "
+                    "the tangents that the rule was given, and is not zero: it must be linear in them"
                 )
         return outs, out_tangents
 

@@ -89,14 +89,14 @@ class LinearCall(LinearMap):
         who = f"the transpose rule {name_of(self.rule)} of {name_of(self.function)}"
         if treedef != self.linear_tree:
             raise CustomRuleError(
-                f"{who} must give cotangents of the same tree as the linear arguments, {self.linear_tree}, but it gave "
-                f"{treedef}"
+                f"{who} must return cotangents of the same tree as the linear arguments, {self.linear_tree}, but it "
+                f"returned {treedef}"
             )
         results = [out_leaf(x, self.rule) for x in leaves]
         for i, (ct, aval) in enumerate(zip(results, self.linear_avals, strict=True)):
             if ct.shape != aval.shape or ct.dtype != aval.dtype:
                 raise CustomRuleError(
-                    f"{who} must give cotangents of the types of the linear arguments, but leaf {i} of these "
+                    f"{who} must return cotangents of the types of the linear arguments, but leaf {i} of these "
                     f"is {aval}, and its cotangent {typeof(ct)}"
                 )
         return results
@@ -161,7 +161,7 @@ def linear_call(
 
     Returns:
       What ``fun`` returns. Its transpose is ``linear_call`` with the two functions exchanged, so that transposing twice
-      gives the original again. That they are transposes of each other is not checked.
+      is the original again. That they are transposes of each other is not checked.
 
     Raises:
       CustomRuleError: ``fun_transpose`` returns another tree, shape or dtype than ``linear_args`` (a TypeError).
@@ -213,7 +213,7 @@ class custom_transpose(FunctionWithRules):
       fun: ``fun(residual_args, linear_args) -> out``, linear in its second argument.
 
     It is called as ``f(out_types, residual_args, linear_args)``, where ``out_types`` is a tree like the result, of
-    arrays or anything with ``shape`` and ``dtype``. The method ``def_transpose`` gives the rule.
+    arrays or anything with ``shape`` and ``dtype``. The method ``def_transpose`` sets the rule.
 
     Raises:
       MissingCustomRuleError: from a call before there is a rule (an AttributeError).

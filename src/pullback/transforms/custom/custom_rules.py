@@ -289,7 +289,7 @@ class custom_vjp(CustomFunction):
         anything but traced arrays, and the backward rule is given them before the residuals.
 
     The rule is given by the method ``defvjp``. Forward mode (``jvp``, ``jacfwd``, ``hessian``) transposes the backward
-    rule, if it is linear in the cotangent; for one that is not, ``defjvp`` gives a rule for forward mode as well, and
+    rule, if it is linear in the cotangent; for one that is not, ``defjvp`` sets a rule for forward mode as well, and
     each mode then uses its own.
 
     Raises:
@@ -321,7 +321,7 @@ class custom_vjp(CustomFunction):
                 raise ClosedOverError(
                     f"argument {i} of {self.described} is one of nondiff_argnums, but the value that it was given is "
                     f"traced: {x!r}. Pass an array that may be traced as an ordinary argument, for which the "
-                    "backward rule may give None; nondiff_argnums is for functions, strings and the like. The value "
+                    "backward rule may return None; nondiff_argnums is for functions, strings and the like. The value "
                     f"comes from {x.origin()}"
                 )
         return value

@@ -265,13 +265,13 @@ class custom_vmap(FunctionWithRules):
         pair = rule(size, list(tree.unflatten(in_tree, mapped)), *tree.unflatten(in_tree, values))
         who = f"the batching rule {name_of(rule)} of {name_of(self.fun)}"
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
-            raise CustomRuleError(f"{who} must give a pair (out, out_batched), but it gave {pair!r}")
+            raise CustomRuleError(f"{who} must return a pair (out, out_batched), but it returned {pair!r}")
         outs, out_tree = flat_result(pair[0], rule)
         flags, flags_tree = tree.flatten(pair[1])
         if flags_tree != structure_of(out_tree) or any(type(f) is not bool for f in flags):
             raise CustomRuleError(
-                f"{who} must give out_batched as a tree of booleans like out, which is "
-                f"{'one array' if out_tree is None else out_tree}, but it gave {pair[1]!r}"
+                f"{who} must return out_batched as a tree of booleans like out, which is "
+                f"{'one array' if out_tree is None else out_tree}, but it returned {pair[1]!r}"
             )
         for i, (x, flag) in enumerate(zip(outs, flags, strict=True)):
             if flag and (not x.shape or x.shape[0] != size):

@@ -192,8 +192,8 @@ def with_batch_axis(trace: BatchTrace, x: Any, wanted: int | None) -> Any:
     if wanted is None:
         if dim is not None:
             raise CustomRuleError(
-                f"a rule of {name_of(trace.function)} gave a result that varies along the axis that vmap maps, where "
-                "the function's own does not: the rule closes over a mapped value. Pass it as an argument."
+                f"a rule of {name_of(trace.function)} returned a result that varies along the axis that vmap maps, "
+                "where the function's own does not: the rule closes over a mapped value. Pass it as an argument."
             )
         return value
     if dim is None:

@@ -153,7 +153,7 @@ class RuleAdapter(FlatFunction):
         ts, tangent_tree = flatten_one(tangent_out)
         if tangent_tree != out_tree and structure_of(tangent_tree) != structure_of(out_tree):
             raise CustomRuleError(
-                f"{self._named('jvp rule', rule)} must give a result and a tangent of the same tree, but the result "
+                f"{self._named('jvp rule', rule)} must return a result and a tangent of the same tree, but the result "
                 f"has {_show(out_tree)}, and the tangent {_show(tangent_tree)}"
             )
         wrong = []
@@ -169,7 +169,7 @@ class RuleAdapter(FlatFunction):
                 ts[i] = ZERO
         if wrong:
             raise TangentMismatchError(
-                f"{self._named('jvp rule', rule)} must give tangents of the shapes and dtypes of its results, but"
+                f"{self._named('jvp rule', rule)} must return tangents of the shapes and dtypes of its results, but"
                 + "".join(wrong)
             )
         return outs, ts
@@ -180,7 +180,7 @@ class RuleAdapter(FlatFunction):
 
     def _not_linear(self, rule: Any, error: PullbackError) -> NotLinearError:
         return NotLinearError(
-            f"{self._named('jvp rule', rule)} must give a tangent that is linear in those that it is given, since "
+            f"{self._named('jvp rule', rule)} must return a tangent that is linear in those that it is given, since "
             f"reverse mode transposes it, but it does not: {error}"
         )
 
@@ -191,16 +191,16 @@ class RuleAdapter(FlatFunction):
             came = f"a {type(pair).__name__} of {len(pair)}, {_short(pair)}"
         else:
             came = f"{_short(pair)} of type {type(pair).__name__}"
-        raise CustomRuleError(f"{self._named(what, rule)} must give a pair {form}, but it gave {came}")
+        raise CustomRuleError(f"{self._named(what, rule)} must return a pair {form}, but it returned {came}")
 
     def _check_out_tree(self, out_tree: Any, what: str, rule: Any) -> None:
-        """The rule must give a result of the same tree as the function, as far as that is known."""
+        """The rule must return a result of the same tree as the function, as far as that is known."""
         if self.out_tree is _UNKNOWN:
             self.out_tree = out_tree
         elif self.out_tree != out_tree:
             raise CustomRuleError(
-                f"{self._named(what, rule)} must give a result of the same tree as the function, "
-                f"{_show(self.out_tree)}, but gave {_show(out_tree)}"
+                f"{self._named(what, rule)} must return a result of the same tree as the function, "
+                f"{_show(self.out_tree)}, but returned {_show(out_tree)}"
             )
 
     # Reverse mode
@@ -312,8 +312,8 @@ class UserLinearMap(LinearMap):
                 leaves[i] = ZERO if isinstance(ct, SymbolicZero) else ct
         if wrong:
             raise TangentMismatchError(
-                f"the backward rule {name_of(rule)} of {name_of(self.function)} must give cotangents of the shapes and "
-                "dtypes of the arguments, but" + "".join(wrong)
+                f"the backward rule {name_of(rule)} of {name_of(self.function)} must return cotangents of the shapes "
+                "and dtypes of the arguments, but" + "".join(wrong)
             )
         return list(compress(leaves, self.perturbed))
 
@@ -335,8 +335,8 @@ class UserLinearMap(LinearMap):
                 form = f"({', '.join(['...'] * count)}{',' * (count == 1)})"
                 came = f"{_short(results)} of type {type(results).__name__}; write {form}"
             raise CustomRuleError(
-                f"{who} must give a tuple of {count} cotangents, one for each argument that is differentiated, but it "
-                f"gave {came}"
+                f"{who} must return a tuple of {count} cotangents, one for each argument that is differentiated, but "
+                f"it returned {came}"
             )
         where = _paths(self.in_tree)
         given = tree.leaves_with_path(results, is_leaf=_is_none)
@@ -354,8 +354,8 @@ class UserLinearMap(LinearMap):
             except ValueError:  # lists for tuples, for example
                 pass
         raise CustomRuleError(
-            f"{who} must give cotangents of the same trees as the arguments, {_show(self.in_tree)}, None for what "
-            f"is zero, but it gave {_show(treedef)}{''.join(wrong)}"
+            f"{who} must return cotangents of the same trees as the arguments, {_show(self.in_tree)}, None for what "
+            f"is zero, but it returned {_show(treedef)}{''.join(wrong)}"
         )
 
     def _argument(self, i: int) -> str:

@@ -1,4 +1,4 @@
-"""``debug_nans`` and ``debug_infs``: the first operation that gives a NaN, or an infinity, raises an error.
+"""``debug_nans`` and ``debug_infs``: the first operation that returns a NaN, or an infinity, raises an error.
 
 While a thread has one of the switches on, the trace at the bottom of its own is one that looks at each result; it is
 not ``quick``, so that operators ask it too. Of a compiled program the results are looked at; if one is not finite, the
@@ -54,7 +54,7 @@ def _error(primitive: Primitive, args: Sequence[Any], i: int, out: Any, name: st
     shown = source.format_location(state.source_loc or source.here())
     given = [f"operand {k} had {what}" for k, x in enumerate(args) for what in _not_finite(host_value(as_array(x)))]
     operands = f"Already its {', '.join(given)}." if given else "Its operands were finite."
-    what = f"{primitive.name} gave {name} in {which} of type {aval}{elements} {phase}"
+    what = f"{primitive.name} returned {name} in {which} of type {aval}{elements} {phase}"
     return NonFiniteError(f"{what}, at\n{shown}\n{operands}")
 
 
@@ -118,8 +118,8 @@ def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
 
 
 def _run_again(closed: ClosedJaxpr, args: Sequence[ArrayImpl], name: str, what: str) -> NonFiniteError:
-    """The error for a compiled program that gave a NaN or an infinity: its operations run one by one."""
-    gave = f"the compiled function {name} gave {what}"
+    """The error for a compiled program that returned a NaN or an infinity: its operations run one by one."""
+    returned = f"the compiled function {name} returned {what}"
     trace, state.trace = state.trace, state.bottom
     try:
         with override("disable_jit", True), without_effects():
@@ -128,12 +128,12 @@ def _run_again(closed: ClosedJaxpr, args: Sequence[ArrayImpl], name: str, what: 
         return NonFiniteError(f"{error}\nThis is an operation of the compiled function {name}, run again eager.")
     except NotRepeatable:
         return NonFiniteError(
-            f"{gave}. It calls io_callback, so that it cannot be run again to find the operation: call it within "
+            f"{returned}. It calls io_callback, so that it cannot be run again to find the operation: call it within "
             "disable_jit() to find it."
         )
     finally:
         state.trace = trace
     return NonFiniteError(
-        f"{gave}, but none of its operations does when they are run one by one, eager, on the same inputs: the "
+        f"{returned}, but none of its operations does when they are run one by one, eager, on the same inputs: the "
         "compiler rounds otherwise. debug.print shows values within the compiled function."
     )

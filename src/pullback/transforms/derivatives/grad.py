@@ -53,8 +53,8 @@ def grad(
     Args:
       fun: takes arrays, numbers or trees of them, and returns a scalar (shape ``()``), or with ``has_aux`` a pair
         of a scalar and anything.
-      argnums: which positional arguments to differentiate with respect to; a tuple gives a tuple of gradients.
-        Arguments given by keyword pass through undifferentiated.
+      argnums: which positional arguments to differentiate with respect to; of several a tuple is returned. Arguments
+        given by keyword pass through undifferentiated.
       has_aux: whether ``fun`` returns a pair, whose second part is returned beside the gradient.
       holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex, and the result
         is its complex derivative.
@@ -63,7 +63,7 @@ def grad(
         where it meets what does vary; along other axes each index has its own.
 
     Returns:
-      A function of the same arguments that gives the gradient, with the shapes and dtypes of the arguments chosen
+      A function of the same arguments that returns the gradient, with the shapes and dtypes of the arguments chosen
       by ``argnums``. For a real function of complex arguments it is the transpose of the real derivative, without
       conjugation: its conjugate is the direction of steepest ascent.
 
@@ -97,7 +97,7 @@ def value_and_grad(
     Args:
       fun: takes arrays, numbers or trees of them, and returns a scalar (shape ``()``), or with ``has_aux`` a pair of a
         scalar and anything.
-      argnums: which positional arguments to differentiate with respect to; a tuple gives a tuple of gradients.
+      argnums: which positional arguments to differentiate with respect to; of several a tuple is returned.
       has_aux: whether ``fun`` returns a pair, whose second part is returned beside the value.
       holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex.
       allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
@@ -105,7 +105,7 @@ def value_and_grad(
         where it meets what does vary; along other axes each index has its own.
 
     Returns:
-      A function that gives ``(value, gradient)``, or ``((value, aux), gradient)`` with ``has_aux``.
+      A function that returns ``(value, gradient)``, or ``((value, aux), gradient)`` with ``has_aux``.
 
     >>> value, gradient = value_and_grad(lambda x: x**2)(3.0)
     >>> print(value, gradient)
@@ -192,29 +192,29 @@ def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
     dtype = value.dtype
     if value.shape != ():
         raise NotDifferentiableError(
-            f"gradients are for scalar outputs, but {name_of(fun)} gave an output of shape {value.shape}. Sum it, "
+            f"gradients are for scalar outputs, but {name_of(fun)} returned an output of shape {value.shape}. Sum it, "
             "or use jacrev, jacfwd or vjp."
         )
     if holomorphic:
         if not dtypes.is_complex(dtype):
             raise NotDifferentiableError(
-                f"{transformation} with holomorphic=True needs a complex output, but {name_of(fun)} gave "
+                f"{transformation} with holomorphic=True needs a complex output, but {name_of(fun)} returned "
                 f"{typeof(value)}. Leave holomorphic out for the gradient of a real function."
             )
     elif dtypes.is_complex(dtype):
         raise NotDifferentiableError(
-            f"{transformation} needs a real output, but {name_of(fun)} gave {typeof(value)}. If the function is "
+            f"{transformation} needs a real output, but {name_of(fun)} returned {typeof(value)}. If the function is "
             "holomorphic, say so with holomorphic=True; otherwise use vjp, or take the real part."
         )
     elif not dtypes.is_float(dtype):
         raise NotDifferentiableError(
-            f"{transformation} needs a real output, but {name_of(fun)} gave {typeof(value)}. Convert it to a float."
+            f"{transformation} needs a real output, but {name_of(fun)} returned {typeof(value)}. Convert it to a float."
         )
     return ArrayImpl(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
 
 
 class LinearFunction:
-    """The derivative of a function at a point, as ``linearize`` gives it: a pytree whose leaves are its residuals."""
+    """The derivative of a function at a point, as ``linearize`` returns it: a pytree whose leaves are its residuals."""
 
     __slots__ = ("in_avals", "in_tree", "name", "out_avals", "out_tree", "program", "reduce_axes")
 
@@ -253,7 +253,7 @@ class LinearFunction:
 
 
 class VJPFunction(LinearFunction):
-    """The pullback of a function at a point, as ``vjp`` gives it: a pytree whose leaves are its residuals."""
+    """The pullback of a function at a point, as ``vjp`` returns it: a pytree whose leaves are its residuals."""
 
     __slots__ = ()
 
@@ -354,7 +354,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
         where it meets what does vary; along other axes each index has its own.
 
     Returns:
-      ``(out, vjp_fun)``, or ``(out, vjp_fun, aux)``. ``vjp_fun(ct)`` takes a tree like ``out`` and gives a tuple of
+      ``(out, vjp_fun)``, or ``(out, vjp_fun, aux)``. ``vjp_fun(ct)`` takes a tree like ``out`` and returns a tuple of
       one cotangent for each argument. It may be called many times, and is a pytree: it passes through the other
       transformations as an argument or a result.
 
@@ -380,7 +380,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
       has_aux: whether ``fun`` returns a pair of an output and anything else.
 
     Returns:
-      ``(out, f_jvp)``, or ``(out, f_jvp, aux)``. ``f_jvp(*tangents)`` takes trees like the arguments and gives the
+      ``(out, f_jvp)``, or ``(out, f_jvp, aux)``. ``f_jvp(*tangents)`` takes trees like the arguments and returns the
       tangent of the output without evaluating ``fun`` again. It is a pytree, and may be called many times.
 
     Raises:
@@ -406,7 +406,7 @@ def linear_transpose(
       reduce_axes: names of axes of ``vmap``, over which cotangents are summed of what does not vary along them.
 
     Returns:
-      A function that takes a cotangent like the output of ``fun`` and gives a tuple of one cotangent for each argument.
+      A function that takes a cotangent like the output of ``fun`` and returns a tuple, of one cotangent an argument.
 
     Raises:
       NotLinearError: ``fun`` is not linear; the message names the operation and its line (a TypeError).

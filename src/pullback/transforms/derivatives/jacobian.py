@@ -51,7 +51,7 @@ def jacfwd(
       chunk_size: how many columns to compute at a time, which bounds the memory that is used; all by default.
 
     Returns:
-      A function of the same arguments that gives, for each leaf of the output, a tree like the chosen arguments, of
+      A function of the same arguments that returns, for each leaf of the output, a tree like the chosen arguments, of
       arrays of shape ``output shape + input shape``.
 
     Raises:
@@ -108,7 +108,7 @@ def jacrev(
       chunk_size: how many rows to compute at a time, which bounds the memory that is used; all by default.
 
     Returns:
-      A function of the same arguments that gives, for each leaf of the output, a tree like the chosen arguments, of
+      A function of the same arguments that returns, for each leaf of the output, a tree like the chosen arguments, of
       arrays of shape ``output shape + input shape``.
 
     Raises:
@@ -179,7 +179,7 @@ def hessian(
       chunk_size: how many columns to compute at a time, which bounds the memory that is used; all by default.
 
     Returns:
-      A function that gives, for each leaf of the output, a tree of trees like the chosen arguments.
+      A function that returns, for each leaf of the output, a tree of trees like the chosen arguments.
 
     >>> import pullback.numpy as pnp
     >>> print(hessian(lambda x: pnp.sum(x**3))(pnp.array([1.0, 2.0])))

@@ -106,16 +106,16 @@ def make_jaxpr(
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable[..., Any]:
-    """A function that gives the program of ``fun`` instead of running it.
+    """A function that returns the program of ``fun`` instead of running it.
 
     Args:
       fun: takes and returns trees of arrays.
       static_argnums: positional arguments that are passed to ``fun`` as they are.
       axis_env: the names and sizes of mapped axes that ``fun`` may refer to, as pairs.
-      return_shape: whether to give the types of the results too.
+      return_shape: whether to return the types of the results too.
 
     Returns:
-      A function of the same arguments (arrays, numbers, or anything with ``shape`` and ``dtype``) that gives a
+      A function of the same arguments (arrays, numbers, or anything with ``shape`` and ``dtype``) that returns a
       ``ClosedJaxpr``, or with ``return_shape`` a pair of it and a tree of ``ShapeDtypeStruct``.
 
     Raises:

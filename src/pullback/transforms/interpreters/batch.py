@@ -15,7 +15,7 @@ from pullback.core.types import MappedAxis, ShapedArray
 class Uniform(int):
     """The position of a mapped axis along which a value does not vary, though cotangents of it may.
 
-    Only calls with rules make such values; an operation on these alone gives another one.
+    Only calls with rules make such values; an operation on these alone returns another one.
     """
 
     __slots__ = ()

@@ -56,8 +56,8 @@ class LinearizeTrace(JVPTrace):
             return JVPTracer(self, out, tangent, made_at)
         if tangent is not ZERO and type(tangent) is ArrayImpl and host_value(tangent).any():
             raise NotLinearError(
-                f"the jvp rule of {primitive.name} gave the tangent {tangent!r}, which does not depend on the tangents "
-                "that the rule was given, and is not zero: a tangent must be linear in them"
+                f"the jvp rule of {primitive.name} returned the tangent {tangent!r}, which does not depend on the "
+                "tangents that the rule was given, and is not zero: a tangent must be linear in them"
             )
         return located(out, made_at)
 

@@ -19,7 +19,7 @@ class PartialEvaluation(NamedTuple):
     Attributes:
       known: from the known inputs to the known results, and then those residuals that it has to compute.
       unknown: from the residuals, and then the unknown inputs, to the unknown results.
-      unknown_outputs: for each result of the whole, whether ``unknown`` gives it.
+      unknown_outputs: for each result of the whole, whether ``unknown`` returns it.
       residual_avals: the types of the residuals.
       residual_sources: where each residual is found in the list of the known inputs followed by the results
         of ``known``: a residual that is an input, or a result anyway, is not returned once more.
@@ -34,7 +34,7 @@ class PartialEvaluation(NamedTuple):
     recomputes: bool = False
 
     def residuals(self, known_inputs: Sequence[Any], known_results: Sequence[Any]) -> list[Any]:
-        """The residuals, from what ``known`` was given and what it gave."""
+        """The residuals, from what ``known`` was given and what it returned."""
         values = [*known_inputs, *known_results]
         return [values[i] for i in self.residual_sources]
 
@@ -50,13 +50,13 @@ def partial_eval_jaxpr(
 ) -> PartialEvaluation:
     """Cut a jaxpr into the part that does not depend on some of its inputs, and the part that does.
 
-    Running the known part, and then the unknown one on the residuals and unknown inputs, gives the results
+    Running the known part, and then the unknown one on the residuals and unknown inputs, returns the results
     of the whole. Neither part holds dead code; constants go to the part that reads them.
 
     Args:
       closed: the program.
       unknown_inputs: for each input, whether it is unknown.
-      instantiate: which results the unknown part gives, whatever they depend on.
+      instantiate: which results the unknown part returns, whatever they depend on.
 
     Returns:
       The two parts and how they fit together.

@@ -20,7 +20,7 @@ class RematSplit(NamedTuple):
     """Equations in two: those that are computed at first, and those that are computed again.
 
     Attributes:
-      first: all of the equations; some give more results than they did.
+      first: all of the equations; some return more results than they did.
       again: those that are needed once more, in order; of some only a part.
       kept: the variables that ``first`` binds and that are kept, so that ``again`` may read them.
     """
@@ -145,7 +145,7 @@ def remat_partial_eval(
     Args:
       closed: the program.
       unknown_inputs: for each input, whether it is unknown.
-      instantiate: which results the unknown part gives, whatever they depend on.
+      instantiate: which results the unknown part returns, whatever they depend on.
       policy: None for nothing.
 
     >>> from pullback.primitives.elementwise import cos, mul, sin

@@ -122,7 +122,7 @@ class Lowered:
         self.kept = None if all(used) else [i for i, u in enumerate(used) if u]
         self.donated, aliases = _aliases(jaxpr, self.kept, self.out_index, call)
         if checking():
-            aliases = {}  # what gives a NaN is run again on its inputs
+            aliases = {}  # what returns a NaN is run again on its inputs
         self.program = programs.Lowered(
             jaxpr, f"jit_{name}", device, aliases, asked_for=asked_for,
             in_places=places if self.kept is None else [places[i] for i in self.kept],
@@ -197,7 +197,7 @@ class Compiled:
       kinds: the signatures of the results of its program.
       unflatten: makes the tree of the results, or None for a single array.
       placed: whether its arguments are spread over several devices as the program takes them.
-      simple: whether the program takes all leaves and gives all results, so that nothing has to be done but
+      simple: whether the program takes all leaves and returns all results, so that nothing has to be done but
         ``collect(execute(buffers), handlers)``, see :class:`pullback.backends.backend.Executable`.
       start: ``start(buffers)`` runs the program.
     """
