@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -41,43 +41,52 @@ class Space:
         self.labels = labels
         self.paths = [path for path, _ in pairs]
         self.leaves: list[Any] = [as_array(x) for _, x in pairs]
+        self.complex = [dtypes.is_complex(x.dtype) for x in self.leaves]
         self.parts = [
-            x.size * (2 if dtypes.is_complex(x.dtype) else 1) if dtypes.is_inexact(x.dtype) else 0 for x in self.leaves
+            x.size * (2 if pair else 1) if dtypes.is_inexact(x.dtype) else 0
+            for x, pair in zip(self.leaves, self.complex, strict=True)
         ]
         self.size = sum(self.parts)
 
     def vector(self, value: Any, dual: bool = False) -> Vector:
         """The coordinates of a tree like this one; with ``dual`` those of a cotangent."""
-        pieces: list[Any] = [np.zeros(0)]
-        for x, count in zip(tree.leaves(value), self.parts, strict=True):
+        out = np.empty(self.size)
+        begin = 0
+        for x, count, pair in zip(tree.leaves(value), self.parts, self.complex, strict=True):
             if count:
-                flat = np.asarray(x).ravel()
-                if np.iscomplexobj(flat):
-                    pieces += [flat.real, -flat.imag if dual else flat.imag]
+                flat, end = np.asarray(x).ravel(), begin + count
+                if pair:
+                    middle = begin + count // 2
+                    out[begin:middle], out[middle:end] = flat.real, -flat.imag if dual else flat.imag
                 else:
-                    pieces.append(flat)
-        return np.concatenate([np.asarray(p, np.float64) for p in pieces])
+                    out[begin:end] = flat
+                begin = end
+        return out
+
+    def _arrays(self, vector: Vector, dual: bool = False) -> Iterator[np.ndarray[Any, Any]]:
+        """For each leaf the array, of its shape and dtype, with these coordinates; of dtype ``float0`` if it has none."""
+        begin = 0
+        for x, count, pair in zip(self.leaves, self.parts, self.complex, strict=True):
+            part = vector[begin : begin + count]
+            begin += count
+            if not dtypes.is_inexact(x.dtype):
+                yield np.zeros(x.shape, dtypes.float0)
+                continue
+            if pair:
+                half = count // 2
+                part = part[:half] + (-1j if dual else 1j) * part[half:]
+            yield part.reshape(x.shape).astype(x.dtype)
 
     def tangents(self, vector: Vector, dual: bool = False) -> Any:
         """The tree of tangents, or with ``dual`` of cotangents, with these coordinates."""
-        pieces = np.split(vector, np.cumsum(self.parts)[:-1]) if self.leaves else []
-        out: list[Any] = []
-        for x, part in zip(self.leaves, pieces, strict=True):
-            if not dtypes.is_inexact(x.dtype):
-                out.append(np.zeros(x.shape, dtypes.float0))
-                continue
-            if dtypes.is_complex(x.dtype):
-                half = len(part) // 2
-                part = part[:half] + (-1j if dual else 1j) * part[half:]
-            out.append(as_array(part.reshape(x.shape).astype(x.dtype)))
-        return tree.unflatten(self.treedef, out)
+        arrays = self._arrays(vector, dual)
+        return tree.unflatten(self.treedef, [t if t.dtype == dtypes.float0 else as_array(t) for t in arrays])
 
     def displaced(self, vector: Vector) -> Any:
         """The tree, moved by a vector."""
-        steps = tree.leaves(self.tangents(vector))
         moved = [
-            as_array((np.asarray(x) + np.asarray(d)).astype(x.dtype)) if dtypes.is_inexact(x.dtype) else x
-            for x, d in zip(self.leaves, steps, strict=True)
+            x if t.dtype == dtypes.float0 else as_array(np.asarray(np.asarray(x) + t, x.dtype))
+            for x, t in zip(self.leaves, self._arrays(vector), strict=True)
         ]
         return tree.unflatten(self.treedef, moved)
 
