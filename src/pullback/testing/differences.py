@@ -64,7 +64,7 @@ class Space:
         return out
 
     def _arrays(self, vector: Vector, dual: bool = False) -> Iterator[np.ndarray[Any, Any]]:
-        """For each leaf the array, of its shape and dtype, with these coordinates; of dtype ``float0`` if it has none."""
+        """For each leaf an array of its shape and dtype with these coordinates; of dtype ``float0`` if it has none."""
         begin = 0
         for x, count, pair in zip(self.leaves, self.parts, self.complex, strict=True):
             part = vector[begin : begin + count]
