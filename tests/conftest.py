@@ -30,7 +30,7 @@ settings.register_profile(
     "pullback",
     deadline=None,
     derandomize=True,
-    max_examples=60,
+    max_examples=50,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("pullback")
