@@ -25,7 +25,9 @@ def named_sum(library: Library) -> Call:
 
 
 def _mesh(library: Library) -> Any:
-    return library.transforms.make_mesh((DEVICES,), ("data",))
+    """Devices in a row; JAX by itself makes axes whose shardings are parts of types."""
+    transforms = library.transforms
+    return transforms.make_mesh((DEVICES,), ("data",), axis_types=(transforms.sharding.AxisType.Auto,))
 
 
 def trace_and_lower_mapped_step(library: Library) -> Task:
