@@ -598,3 +598,14 @@ def test_a_gradient_on_a_device_takes_the_weak_type_of_its_argument_where_it_is(
     assert gradient.weak_type
     assert float(gradient) == 2.0
     assert not grad(jit(lambda x: x * two))(jnp.float32(3.0)).weak_type
+
+
+def test_a_first_program_needs_no_modules_for_several_processes() -> None:
+    program = """
+import sys
+import pullback.numpy as jnp
+from pullback import grad, jit
+jit(grad(lambda x: jnp.tanh(x).sum()))(jnp.ones(3))
+assert not {"asyncio", "ssl", "json"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

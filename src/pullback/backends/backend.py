@@ -75,6 +75,12 @@ class Service(Protocol):
         """End it."""
 
 
+GRACE = 3.0
+"""How many seconds a program may still take after a process that takes part is known to be gone."""
+SLICE = 1.0
+"""How many seconds a call of the coordination service waits; it is made again."""
+
+
 class Store(Protocol):
     """The values, by key, that processes have in common."""
 

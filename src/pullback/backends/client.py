@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.backends import devices, forks, transfers
-from pullback.backends.backend import Backend, Buffer, Group, Store
+from pullback.backends.backend import GRACE, SLICE, Backend, Buffer, Group, Store
 from pullback.backends.devices import Device, DeviceAssignment, Devices, cpu_count
 from pullback.backends.devices import default_device as default_device
 from pullback.backends.host_calls import HostCall, check_platform, original
-from pullback.backends.links import GRACE, SLICE
 from pullback.backends.memory import large_heaps_for_new_threads
 from pullback.backends.shardings import NamedSharding
 from pullback.backends.storage import from_stored, stored_dtype, to_stored

@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine
 from typing import Any, TypeVar
 
+from pullback.backends.backend import GRACE, SLICE
 from pullback.core.errors import ArgumentError, DistributedError, DistributedTimeoutError, ProcessLostError
 
 T = TypeVar("T")
@@ -32,12 +33,8 @@ _RELAY = b"pullback relay\n"
 _HELLO = "pullback"
 _LIMIT = 1 << 16
 _ENDED = "its connection ended: it crashed, or was killed"
-GRACE = 3.0
-"""How many seconds a program may still take after a process that takes part is known to be gone."""
-SLICE = 1.0
-"""How many seconds a call of the coordination service waits; it is made again."""
 SHORT_GRACE = 0.5
-"""The same for a call of the coordination service."""
+"""As ``GRACE``, for a call of the coordination service."""
 
 
 class _Loop:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.backends import distributed, forks, options, small_loops, spread
+from pullback.backends import forks, options, small_loops, spread
 from pullback.backends.backend import Executable, backend
 from pullback.backends.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
 from pullback.backends.devices import Device, Devices
@@ -205,6 +205,8 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
         return backend().executable(_compile(lowered, chosen), device, out_avals, True, shardings)
     digest = hashlib.sha256(text.encode()).digest()
     if not (isinstance(device, Device) or device.is_local):
+        from pullback.backends import distributed  # with asyncio, whose import takes 40 ms
+
         of = sorted({d.process_index for d in device.devices})
         distributed.agree(lowered.module.name, hashlib.sha256(digest + repr(device.id).encode()).digest(), of)
     key = (digest, tuple(chosen), device, tuple(lowered.module.meshes))
