@@ -456,7 +456,7 @@ def conv_general_dilated_patches(
         x = ops.convert_element_type(x, dtypes.canonicalize_dtype(preferred_element_type))
     x = shapes.transpose(x, specs.lhs_spec)
     config = [(low, high, base - 1) for (low, high), base in zip(geometry.padding, geometry.lhs_dilation)]
-    patches = slicing.pad(x, ops.convert_element_type(0, x.dtype), [(0, 0, 0)] * 2 + config)
+    patches = slicing.pad(x, 0, [(0, 0, 0)] * 2 + config)
     for a, k in enumerate(window):  # the axes: batch, features, windows so far, space
         patches = _cut_in_windows(patches, 2 + a, 2 + 2 * a, k, geometry.strides[a], geometry.rhs_dilation[a])
     n, c, *rest = patches.shape
