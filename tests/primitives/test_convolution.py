@@ -22,7 +22,6 @@ def spread_over(cases: list[Case]) -> list[Case]:
 KNOWN = json.loads(RECORDED.read_text())["cases"]
 
 
-
 def assert_recorded(case: Case, found: dict[str, Any]) -> None:
     recorded = KNOWN[case.name]
     assert "value" in recorded

@@ -330,9 +330,9 @@ def _joined(x: Any, d: int, axis: int, groups: int) -> Any:
     if groups == 1:
         x = shapes.moveaxis(x, d, axis)
         return shapes.reshape(x, (*x.shape[:axis], size * n, *x.shape[axis + 2 :]))
-    x = shapes.moveaxis(x, d, -1)
-    x = shapes.reshape(x, (*x.shape[:axis], groups, n // groups, *x.shape[axis + 1 :]))
-    x = shapes.moveaxis(x, len(x.shape) - 1, axis + 1)
+    x = shapes.moveaxis(x, d, 0)
+    x = shapes.reshape(x, (*x.shape[: axis + 1], groups, n // groups, *x.shape[axis + 2 :]))
+    x = shapes.moveaxis(x, 0, axis + 1)
     return shapes.reshape(x, (*x.shape[:axis], size * n, *x.shape[axis + 3 :]))
 
 

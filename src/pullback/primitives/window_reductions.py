@@ -338,12 +338,20 @@ def _indices(positions: Any, shape: Shape, windows: Windows) -> Any:
     wide = np.dtype(np.int32 if math.prod(shape) < 2**31 else np.int64)
     rest = ops.convert_element_type(positions, wide)
     places: list[Any] = []
+    outside: Any = None
     for a in reversed(range(len(shape))):
         k, stride, (low, _), base, step = (v[a] for v in windows)
         element, rest = ops.rem_p.bind(rest, wide.type(k)), ops.div(rest, wide.type(k))
         place = ops.add(_places(positions.shape, a, -low, stride, wide), ops.mul(element, wide.type(step)))
         places.append(ops.div(place, wide.type(base)))
-    flat = ops.where(ops.eq(rest, wide.type(0)), _flat(places[::-1], shape), wide.type(math.prod(shape)))
+        for wrong in (
+            ops.lt(place, wide.type(0)),
+            ops.gt(places[-1], wide.type(shape[a] - 1)),
+            ops.ne_p.bind(ops.rem_p.bind(place, wide.type(base)), wide.type(0)),
+        ):
+            outside = wrong if outside is None else ops.or_p.bind(outside, wrong)
+    outside = ops.or_p.bind(outside, ops.ne_p.bind(rest, wide.type(0)))
+    flat = ops.where(outside, wide.type(math.prod(shape)), _flat(places[::-1], shape))
     return shapes.expand_dims(flat, (-1,))
 
 
