@@ -6,6 +6,8 @@ learning*, 2016): that by the operand has strides for dilations, and that by the
 
 from __future__ import annotations
 
+import itertools
+import math
 import operator
 from collections.abc import Sequence
 from functools import lru_cache, partial
@@ -21,8 +23,9 @@ from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import VALUE, check_dtype, same_dtype
+from pullback.primitives.contraction import dot_general
 from pullback.primitives.declare import jvp_bilinear
-from pullback.primitives.slicing import rev
+from pullback.primitives.slicing import concatenate, pad, rev, slice
 from pullback.primitives.windows import zeros
 
 Pairs = tuple[tuple[int, int], ...]
@@ -357,7 +360,9 @@ def _conv_xla(hlo: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
     if dtypes.is_complex(dtype):
         return _complex_convolution(hlo, lhs, rhs, shape, params)
     wide = _accumulated(dtype)
-    out = _convolution(hlo, hlo.convert(lhs, wide), hlo.convert(rhs, wide), shape, **params)
+    lhs, rhs = hlo.convert(lhs, wide), hlo.convert(rhs, wide)
+    write = _by_product if hlo.module.platform == "cpu" and _is_small_product(lhs, rhs, **params) else _convolution
+    out = write(hlo, lhs, rhs, shape, **params)
     return hlo.compare(out, hlo.splat(0, shape, wide), "NE") if dtypes.is_bool(dtype) else hlo.convert(out, dtype)
 
 
@@ -370,6 +375,62 @@ def _complex_convolution(hlo: Any, lhs: Any, rhs: Any, shape: Shape, params: dic
     ac, bd, ad, bc = (_convolution(hlo, v, w, shape, **params) for v, w in ((a, c), (b, d), (a, d), (b, c)))
     parts = [hlo.same("stablehlo.subtract", ac, bd), hlo.same("stablehlo.add", ad, bc)]
     return hlo.op("stablehlo.complex", parts, shape, lhs.dtype)
+
+
+def _is_small_product(
+    lhs: Any, rhs: Any, geometry: Geometry, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
+    batch_group_count: int, precision: Any,
+) -> bool:  # fmt: skip
+    """Whether to write a convolution of few features as a product of its windows and the kernel.
+
+    Of one feature the product takes a quarter of the compiler's time: 0.54 instead of 1.96 ms for 32 images of 28 x 28
+    and 32 kernels of 3 x 3; of 32 features it takes half as long again. The windows are no larger than the result.
+    """
+    del precision
+    (n, c, *_), (o, i, *window), (m, f, *_) = dimension_numbers
+    features, last = lhs.shape[c], len(lhs.shape) - 1
+    return (
+        feature_group_count == batch_group_count == 1
+        and features <= FEW
+        and features * math.prod(rhs.shape[k] for k in window) <= rhs.shape[o]
+        and set(geometry.lhs_dilation) == {1}
+        and (n, m, f) == (0, 0, last)
+        and dtypes.is_float(lhs.dtype)
+    )
+
+
+FEW = 2
+"""Up to so many features of the operand a convolution may be a product of matrices."""
+
+
+def _by_product(hlo: Any, lhs: Any, rhs: Any, shape: Shape, **params: Any) -> Any:
+    return hlo.inline(partial(_product_of_windows, shape=shape, **params), lhs, rhs)
+
+
+def _product_of_windows(
+    lhs: Any, rhs: Any, shape: Shape, geometry: Geometry, dimension_numbers: ConvDimensionNumbers, **_: Any
+) -> Any:
+    """The windows beside each other, times the kernel as a matrix."""
+    (n, c, *space), (o, i, *window), (_, _, *places) = dimension_numbers
+    x = shapes.transpose(lhs, (n, *space, c))
+    x = pad(x, x.dtype.type(0), [(0, 0, 0), *((low, high, 0) for low, high in geometry.padding), (0, 0, 0)])
+    sizes = [rhs.shape[k] for k in window]
+    parts = []
+    for element in itertools.product(*map(range, sizes)):
+        first = [e * step for e, step in zip(element, geometry.rhs_dilation)]
+        last = [f + dilated(shape[a], stride) for f, a, stride in zip(first, places, geometry.strides)]
+        start, limit = (0, *first, 0), (x.shape[0], *last, x.shape[-1])
+        parts.append(slice(x, start, limit, (1, *geometry.strides, 1)))
+    windows = concatenate(parts, len(x.shape) - 1)
+    depth = windows.shape[-1]
+    kernel = shapes.reshape(shapes.transpose(rhs, (*window, i, o)), (depth, rhs.shape[o]))
+    rows = shapes.reshape(windows, (math.prod(windows.shape[:-1]), depth))
+    product = dot_general(rows, kernel, (((1,), (0,)), ((), ())))
+    out = shapes.reshape(product, (*windows.shape[:-1], rhs.shape[o]))  # the axes: batch, space, features
+    order = [0] * len(shape)
+    for source, a in enumerate((0, *places, len(shape) - 1)):
+        order[a] = source
+    return shapes.transpose(out, order)
 
 
 def _convolution(

@@ -80,6 +80,10 @@ class Windows(NamedTuple):
         """The elements of a window by their distances from its first, in row-major order."""
         return list(itertools.product(*[range(0, k * step, step) for k, step in zip(self.sizes, self.window_dilation)]))
 
+    def are_tiles(self) -> bool:
+        """Whether windows are beside each other, with nothing between them or between their elements."""
+        return self.strides == self.sizes and set(self.base_dilation + self.window_dilation) == {1}
+
     def check(self, name: str, shape: Shape) -> None:
         """Refuse windows that do not fit the rank of an operand, or that are of no elements."""
         rank = len(shape)
@@ -230,7 +234,29 @@ def _positions_batch(axis: MappedAxis, args: Any, dims: Any, *, windows: Windows
 
 @window_positions_p.lowering
 def _positions_xla(hlo: Any, x: Any, *, windows: Windows, largest: bool) -> Any:
-    return hlo.inline(partial(_positions, windows=windows, largest=largest), x)
+    few = math.prod(windows.sizes) <= UNROLLED and 0 not in (*x.shape, *hlo.result.shape)
+    return hlo.inline(partial(_positions_of_few if few else _positions, windows=windows, largest=largest), x)
+
+
+def _positions_of_few(x: Any, windows: Windows, largest: bool) -> Any:
+    """Element by element, which the compiler makes one loop of."""
+    dtype, count = _position_dtype(windows), math.prod(windows.sizes)
+    parts = window_parts(padded_operand(x, x.dtype.type(0), windows), windows)
+    padded = any(low > 0 or high > 0 for low, high in windows.padding) or any(b > 1 for b in windows.base_dilation)
+    inside: list[Any] = [None] * count
+    if padded:
+        inside = window_parts(padded_operand(shapes.full(x.shape, True, np.dtype(bool)), False, windows), windows)
+    precedes = ops.gt if largest else ops.lt
+    best, found = parts[0], inside[0]
+    number: Any = shapes.full(best.shape, 0, dtype)
+    for i in range(1, count):
+        one = parts[i]
+        better = ops.or_p.bind(precedes(one, best), ops.and_p.bind(ops.ne_p.bind(one, one), ops.eq(best, best)))
+        if padded:
+            better = ops.and_p.bind(inside[i], ops.or_p.bind(better, ops.not_p.bind(found)))
+            found = ops.or_p.bind(found, inside[i])
+        best, number = ops.where(better, one, best), ops.where(better, dtype.type(i), number)
+    return ops.where(found, number, dtype.type(count)) if padded else number
 
 
 def _positions(x: Any, windows: Windows, largest: bool) -> Any:
@@ -392,6 +418,8 @@ def _put_chosen(ct: Any, positions: Any, windows: Windows, shape: Shape) -> Any:
         start = zeros((math.prod(shape),), ct.dtype)
         flat = scatter_add_p.bind(start, indices, ct, dimension_numbers=numbers, **_SCATTER)
         return shapes.reshape(flat, shape)
+    if windows.are_tiles():
+        return _put_in_tiles(ct, positions, windows, shape)
     total: Any = None
     sizes = [dilated(n, b) for n, b in zip(shape, windows.base_dilation)]
     for number, element in enumerate(windows.elements()):
@@ -405,6 +433,19 @@ def _put_chosen(ct: Any, positions: Any, windows: Windows, shape: Shape) -> Any:
             part = slice(part, (0,) * len(shape), part.shape, windows.base_dilation)
         total = part if total is None else ops.add(total, part)
     return total
+
+
+def _put_in_tiles(ct: Any, positions: Any, windows: Windows, shape: Shape) -> Any:
+    """The same for windows beside each other: each element is in one, and is the chosen one or not."""
+    ranks = range(len(shape))
+    here = shapes.reshape(_flat([_places(windows.sizes, a, 0, 1, positions.dtype) for a in ranks], windows.sizes), [
+        size for k in windows.sizes for size in (1, k)
+    ])  # fmt: skip
+    of_tile, chosen = (shapes.reshape(x, [size for n in ct.shape for size in (n, 1)]) for x in (ct, positions))
+    tiles = ops.where(ops.eq(chosen, here), of_tile, ct.dtype.type(0))
+    whole = shapes.reshape(tiles, [n * k for n, k in zip(ct.shape, windows.sizes)])
+    ends = zip(shape, whole.shape, windows.padding)
+    return pad(whole, ct.dtype.type(0), [(-low, n + low - size, 0) for n, size, (low, _) in ends])
 
 
 # Any operation -----------------------------------------------------------------------------------------------------
