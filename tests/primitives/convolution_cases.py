@@ -73,6 +73,8 @@ GENERAL = [
     case("conv_general_dilated", TWO, (1, 2), [(3, 1), (0, 4)], (2, 1), (1, 2)),
     case("conv_general_dilated", TWO, (3, 2), [(3, 1), (2, 4)], (2, 3), (2, 2)),
     case("conv_general_dilated", ((2, 6, 5, 3), (3, 2, 3, 4)), (2, 1), "SAME", dimension_numbers=LAST),
+    case("conv_general_dilated", ((2, 6, 5, 1), (3, 2, 1, 7)), (2, 1), "SAME", None, (1, 2), LAST),
+    case("conv_general_dilated", ((2, 7, 2), (2, 2, 5)), (3,), [(2, 0)], dimension_numbers=("NHC", "HIO", "NHC")),
     case("conv_general_dilated", ((4, 2, 5, 3), (3, 2, 3, 2)), (1, 2), [(1, 0), (2, 1)], dimension_numbers=MIXED),
     case("conv_general_dilated", ((2, 6, 7), (4, 3, 3)), (2,), "SAME", feature_group_count=2),
     case("conv_general_dilated", ((2, 4, 7), (8, 1, 3)), (1,), [(2, 1)], (2,), (2,), feature_group_count=4),
