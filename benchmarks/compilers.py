@@ -50,7 +50,8 @@ class Compiler(Protocol):
     and ``attention(query, key, value)`` (over the last two axes); for images ``in_order(array)``, which puts the axes
     (batch, height, width, features) of an array of NumPy's, or (height, width, features in, features out), in the
     library's own order, ``convolve(x, kernel)`` (of the same size), ``max_pool(x)`` (two by two), ``add_bias(x, bias)``
-    and ``mean_over_space(x)``. ``cold_start`` is a program that prints the sum of the magnitudes of a compiled gradient.
+    and ``mean_over_space(x)``. ``cold_start`` is a program that prints the sum of the magnitudes of a compiled
+    gradient.
     """
 
     cold_start: str

@@ -155,11 +155,11 @@ NOT_OF_ARRAYS = """
 """
 VALID |= {f"numpy.{name}": () for name in NOT_OF_ARRAYS.split()}
 TREES = {
-    "device_put", "lax.reduce", "lax.reduce_window", "lax.stop_gradient", "lax.optimization_barrier", "lax.map", "lax.scan", "lax.fori_loop",
-    "lax.while_loop", "lax.associative_scan", "flatten_util.ravel_pytree", "experimental.ode.odeint",
-    "ad_checkpoint.checkpoint_name", "custom_derivatives.clip_gradient", "custom_derivatives.clip_gradient_norm",
-    "custom_derivatives.reverse_gradient", "custom_derivatives.safe_where", "custom_derivatives.scale_gradient",
-    "random.key_data", "custom_derivatives.zero_from_primal",
+    "device_put", "lax.reduce", "lax.reduce_window", "lax.stop_gradient", "lax.optimization_barrier", "lax.map",
+    "lax.scan", "lax.fori_loop", "lax.while_loop", "lax.associative_scan", "flatten_util.ravel_pytree",
+    "experimental.ode.odeint", "ad_checkpoint.checkpoint_name", "custom_derivatives.clip_gradient",
+    "custom_derivatives.clip_gradient_norm", "custom_derivatives.reverse_gradient", "custom_derivatives.safe_where",
+    "custom_derivatives.scale_gradient", "random.key_data", "custom_derivatives.zero_from_primal",
 }  # fmt: skip
 """Functions of trees of arrays, for which None, lists and dicts are trees."""
 ALSO_VALID = {

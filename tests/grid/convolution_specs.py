@@ -153,7 +153,10 @@ def chosen_rows(shape: tuple[int, ...], windows: Windows) -> list[Spec]:
     positions = K(numbers.reshape(counts))
     options: dict[str, Any] = {"dtypes": "f", "label": str(windows.sizes)}
     return [
-        row(wr.take_chosen_p, partial(take, windows=windows), R(*shape), positions, params={"windows": windows}, **options),
+        row(
+            wr.take_chosen_p, partial(take, windows=windows), R(*shape), positions, params={"windows": windows},
+            **options,
+        ),
         row(
             wr.put_chosen_p, partial(put, windows=windows, shape=shape), R(*counts), positions,
             params={"windows": windows, "shape": shape}, **options,

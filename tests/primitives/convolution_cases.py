@@ -162,6 +162,24 @@ WINDOWS = [
 ]
 
 
+def reduced(lax: Any, *xs: Any, name: str, init: Any, computation: Any, rest: Any) -> Any:
+    """A reduction of one operand, by a function or by one of the library's."""
+    function = getattr(lax, computation) if isinstance(computation, str) else computation
+    return getattr(lax, name)(*xs, init, function, *rest)
+
+
+def reduction(
+    title: str,
+    shape: tuple[int, ...],
+    init: Any,
+    computation: Any,
+    *rest: Any,
+    dtype: str = "float32",
+    of: str = "reduce",
+) -> Case:
+    return Case(title, partial(reduced, name=of, init=init, computation=computation, rest=rest), (shape,), dtype)
+
+
 def second_of_largest(lax: Any, x: Any, y: Any, axes: Any) -> Any:
     def better(one: Any, other: Any) -> Any:
         larger = one[0] >= other[0]
@@ -176,29 +194,29 @@ def of_logarithms(a: Any, b: Any) -> Any:
 
 FUNCTIONS = [
     *(
-        Case(f"reduce {name} {axes}", lambda lax, x, n=name, i=init, a=axes: lax.reduce(x, i, getattr(lax, n), a), ((2, 3, 4),))
+        reduction(f"reduce {name} {axes}", (2, 3, 4), init, name, axes)
         for name, init in (("add", 0.0), ("mul", 1.0), ("max", -np.inf), ("min", np.inf))
         for axes in ((0,), (0, 2))
     ),
-    Case("reduce from 2", lambda lax, x: lax.reduce(x, 2.0, lax.add, (1,)), ((2, 3),)),
-    Case("reduce from 0", lambda lax, x: lax.reduce(x, 0.0, lax.max, (1,)), ((2, 3),)),
+    reduction("reduce from 2", (2, 3), 2.0, "add", (1,)),
+    reduction("reduce from 0", (2, 3), 0.0, "max", (1,)),
     *(
-        Case(f"reduce by a function {axes}", lambda lax, x, a=axes: lax.reduce(x, 0.0, of_logarithms, a), ((2, 3, 4),))
+        reduction(f"reduce by a function {axes}", (2, 3, 4), 0.0, of_logarithms, axes)
         for axes in ((0,), (1,), (0, 2), (0, 1, 2), ())
     ),
     *(
-        Case(f"reduce of two {axes}", lambda lax, x, y, a=axes: second_of_largest(lax, x, y, a), ((2, 3, 5), (2, 3, 5)))
+        Case(f"reduce of two {axes}", partial(second_of_largest, axes=axes), ((2, 3, 5), (2, 3, 5)))
         for axes in ((0,), (2,), (1, 2))
     ),
     *(
-        Case(f"reduce {name} of integers", lambda lax, x, n=name, i=init: lax.reduce(x, i, getattr(lax, n), (1,)), ((2, 3),), "int32")
+        reduction(f"reduce {name} of integers", (2, 3), init, name, (1,), dtype="int32")
         for name, init in (("bitwise_and", -1), ("bitwise_or", 0), ("bitwise_xor", 0), ("add", 0))
     ),
     *(
-        Case(f"reduce_window by a function {rest}", lambda lax, x, r=rest: lax.reduce_window(x, 0.0, of_logarithms, *r), (shape,))
+        reduction(f"reduce_window by a function {rest}", shape, 0.0, of_logarithms, *rest, of="reduce_window")
         for shape, rest in SPACES
     ),
-]  # fmt: skip
+]
 
 CASES = [*GENERAL, *OTHERS, *WINDOWS, *FUNCTIONS]
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from convolution_cases import CASES, RECORDED, Case, quantities, recordable
-
 from helpers import EXHAUSTIVE
 
 import pullback
@@ -83,7 +82,7 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
         lambda: conv(X + 0j, KERNEL + 0j, preferred_element_type="float32"), DtypeError, "preferred_element_type",
     ),
     "a letter twice": (lambda: conv(dimension_numbers=("NCC", "OIH", "NCH")), ShapeError, "each once.*'NCC'"),
-    "other letters": (lambda: conv(dimension_numbers=("NCW", "OIH", "NCH")), ShapeError, "operand must be the 3 letters"),
+    "other letters": (lambda: conv(dimension_numbers=("NCW", "OIH", "NCH")), ShapeError, "must be the 3 letters"),
     "too few letters": (lambda: conv(dimension_numbers=("NC", "OIH", "NCH")), ShapeError, "'NC'"),
     "two specifications": (lambda: conv(dimension_numbers=("NCH", "OIH")), ShapeError, "three strings"),
     "no permutation": (lambda: conv(dimension_numbers=((0, 0, 1), (0, 1, 2), (0, 1, 2))), ShapeError, "permutations"),
@@ -108,9 +107,11 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     "local kernels": (
         lambda: lax.conv_general_dilated_local(X, jnp.ones((4, 8, 3)), (1,), "VALID", (2,)), ShapeError, r"\(8, 7\)",
     ),
-    "many axes": (lambda: lax.conv_transpose(jnp.ones((1,) * 6), jnp.ones((1,) * 6), (1,) * 4, "SAME"), ShapeError, "2 to 5"),
+    "many axes": (
+        lambda: lax.conv_transpose(jnp.ones((1,) * 6), jnp.ones((1,) * 6), (1,) * 4, "SAME"), ShapeError, "2 to 5",
+    ),
     "a word to transpose": (
-        lambda: lax.conv_transpose(X, KERNEL.transpose(2, 1, 0)[:, :, :], (1,), "SAME_LOWER"), ArgumentError, "'SAME', 'VALID'",
+        lambda: lax.conv_transpose(X, jnp.ones((3, 8, 4)), (1,), "SAME_LOWER"), ArgumentError, "'SAME', 'VALID'",
     ),
     "pooling without features": (lambda: nn.max_pool(jnp.ones(3), (2, 2)), ShapeError, "an axis of features"),
     "strides of pooling": (lambda: nn.max_pool(X, (2,), (2, 2)), ShapeError, "strides must be 1 integers"),

@@ -1,4 +1,4 @@
-"""Reductions over windows and by functions: which elements are chosen, what is refused, and how much memory it takes."""
+"""Reductions over windows and by functions: which elements are chosen, what is refused, how much memory it takes."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-
 from pullback.core import dtypes
 from pullback.core.config import PRECISIONS
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
@@ -134,8 +133,8 @@ def _converted(name: str, x: Any, y: Any, preferred: Any) -> tuple[Any, Any, Any
         dtypes.is_inexact(x.dtype) and wide != dtype
     ):  # fmt: skip
         raise DtypeError(
-            f"lax.{name}: preferred_element_type must hold what the operands hold, of {dtypes.short_name(x.dtype)}, got "
-            f"{dtypes.short_name(dtype)}"
+            f"lax.{name}: preferred_element_type must hold what the operands hold, of "
+            f"{dtypes.short_name(x.dtype)}, got {dtypes.short_name(dtype)}"
         )
     return ops.convert_element_type(x, wide), ops.convert_element_type(y, wide), dtype
 
@@ -205,7 +204,8 @@ def _convolution(
     x, y = array_operand(name, lhs), array_operand(name, rhs)
     if out_sharding is not None:
         raise UnsupportedArgumentError(
-            f"lax.{name}: out_sharding must be None, got {out_sharding!r}; use lax.with_sharding_constraint on the result"
+            f"lax.{name}: out_sharding must be None, got {out_sharding!r}; use "
+            "lax.with_sharding_constraint on the result"
         )
     specs = conv_dimension_numbers(x.shape, y.shape, numbers)
     geometry = _geometry(
@@ -236,8 +236,8 @@ def _geometry(
     if isinstance(padding, str):
         if any(b != 1 for b in base):
             raise ArgumentError(
-                f"lax.{name}: a padding in words, as {padding!r}, is not defined for an operand that is dilated, here by "
-                f"{base}; give pairs of numbers, or use lax.conv_transpose"
+                f"lax.{name}: a padding in words, as {padding!r}, is not defined for an operand that is dilated, here "
+                f"by {base}; give pairs of numbers, or use lax.conv_transpose"
             )
         spans = [dilated(k, r) for k, r in zip(window, step)]
         return plain._replace(padding=tuple(padtype_to_pads(sizes, spans, plain.strides, padding)))
@@ -371,14 +371,7 @@ def conv_transpose(
     specs = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
     window = [y.shape[a] for a in specs.rhs_spec[2:]]
     strides, step = ints(strides), _spatial(rhs_dilation, len(window))
-    check_geometry(f"lax.{name}", Geometry(strides, ((0, 0),) * len(window), strides, step), len(window))
-    spans = [dilated(k, r) for k, r in zip(window, step)]
-    if isinstance(padding, str):
-        pairs = tuple(_transposed_padding(k, s, padding) for k, s in zip(spans, strides))
-    else:
-        pairs = padding_pairs(f"lax.{name}", padding)
-        if use_consistent_padding and len(pairs) == len(spans):
-            pairs = tuple((k - 1 - low, k - 1 - high) for k, (low, high) in zip(spans, pairs))
+    pairs = _padding_of_transpose(window, strides, step, padding, use_consistent_padding)
     if transpose_kernel:
         o, i, *space_axes = specs.rhs_spec
         order = list(range(rank))
@@ -388,7 +381,22 @@ def conv_transpose(
     return _convolution(name, x, y, ones, pairs, strides, step, specs, (1, 1), precision, preferred_element_type)
 
 
-def _transposed_padding(span: int, stride: int, padding: str) -> tuple[int, int]:
+def _padding_of_transpose(
+    window: Sequence[int], strides: Shape, step: Shape, padding: Any, consistent: bool
+) -> Sequence[tuple[int, int]]:
+    """The padding of an operand of ``conv_transpose``, in numbers."""
+    name, count = "lax.conv_transpose", len(window)
+    check_geometry(name, Geometry(strides, ((0, 0),) * count, strides, step), count)
+    spans = [dilated(k, r) for k, r in zip(window, step)]
+    if isinstance(padding, str):
+        return [_in_words(span, stride, padding) for span, stride in zip(spans, strides)]
+    pairs = padding_pairs(name, padding)
+    if not consistent or len(pairs) != count:
+        return pairs
+    return [(span - 1 - low, span - 1 - high) for span, (low, high) in zip(spans, pairs)]
+
+
+def _in_words(span: int, stride: int, padding: str) -> tuple[int, int]:
     """The padding for the transpose of a convolution with a padding in words, of a kernel that spans so many."""
     word = padding.upper()
     if word == "SAME":
@@ -517,7 +525,7 @@ def conv_general_dilated_local(
         x, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation,
         ConvDimensionNumbers(specs.lhs_spec, specs.rhs_spec, specs.out_spec),
     )  # fmt: skip
-    (n, c, *places), (o, i, *kernels) = specs.out_spec, specs.rhs_spec
+    (_, c, *places), (_, i, *kernels) = specs.out_spec, specs.rhs_spec
     wanted = [patches.shape[c], *(patches.shape[a] for a in places)]
     if [y.shape[a] for a in (i, *kernels)] != wanted:
         raise ShapeError(

@@ -51,7 +51,8 @@ def avg_pool(
       inputs: an array of axes (batch, space, features), of any number of axes of the batch.
       window_shape: how many elements a window has along each axis of space.
       strides: how far apart the windows are; 1 by default.
-      padding: ``VALID``, ``SAME``, ``SAME_LOWER``, or a pair for each axis of space: how many zeros go before and after.
+      padding: ``VALID``, ``SAME``, ``SAME_LOWER``, or a pair for each axis of space: how many zeros go before and
+        after.
       count_include_pad: whether the zeros count as elements of a window.
 
     Returns:

@@ -387,7 +387,7 @@ def _is_small_product(
     and 32 kernels of 3 x 3; of 32 features it takes half as long again. The windows are no larger than the result.
     """
     del precision
-    (n, c, *_), (o, i, *window), (m, f, *_) = dimension_numbers
+    (n, c, *_), (o, _, *window), (m, f, *_) = dimension_numbers
     features, last = lhs.shape[c], len(lhs.shape) - 1
     return (
         feature_group_count == batch_group_count == 1
@@ -408,7 +408,7 @@ def _by_product(hlo: Any, lhs: Any, rhs: Any, shape: Shape, **params: Any) -> An
 
 
 def _product_of_windows(
-    lhs: Any, rhs: Any, shape: Shape, geometry: Geometry, dimension_numbers: ConvDimensionNumbers, **_: Any
+    lhs: Any, rhs: Any, shape: Shape, geometry: Geometry, dimension_numbers: ConvDimensionNumbers, **_others: Any
 ) -> Any:
     """The windows beside each other, times the kernel as a matrix."""
     (n, c, *space), (o, i, *window), (_, _, *places) = dimension_numbers

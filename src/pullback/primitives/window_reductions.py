@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core import dtypes
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
@@ -66,7 +65,8 @@ class Windows(NamedTuple):
 
     def with_axis(self, position: int) -> Windows:
         """Windows of one element along one more axis."""
-        return Windows(*[(*v[:position], new, *v[position:]) for v, new in zip(self, (1, 1, (0, 0), 1, 1))])  # type: ignore[arg-type]
+        longer = [(*v[:position], new, *v[position:]) for v, new in zip(self, (1, 1, (0, 0), 1, 1))]
+        return Windows(*longer)  # type: ignore[arg-type]
 
     def back(self, shape: Shape) -> Windows:
         """The windows of the result in which an element of the operand, of this shape, has a part."""
@@ -140,7 +140,8 @@ def _write(hlo: Any, x: Any, start: Any, windows: Windows, operation: str) -> An
     scalar = ((), x.dtype)
     attributes = (
         f"window_dimensions = {hlo.integers(sizes)}, window_strides = {hlo.integers(strides)}, "
-        f"base_dilations = {hlo.integers(base)}, window_dilations = {hlo.integers(step)}, padding = {hlo.dense(padding)}"
+        f"base_dilations = {hlo.integers(base)}, window_dilations = {hlo.integers(step)}, "
+        f"padding = {hlo.dense(padding)}"
     )
     region = hlo.region([scalar, scalar], lambda a, b: [hlo.same(operation, a, b)])
     results = [(windows.counts(x.shape), x.dtype)]
@@ -366,9 +367,11 @@ def _indices(positions: Any, shape: Shape, windows: Windows) -> Any:
     places: list[Any] = []
     outside: Any = None
     for a in reversed(range(len(shape))):
-        k, stride, (low, _), base, step = (v[a] for v in windows)
+        k, stride, base, step = (v[a] for v in (windows.sizes, windows.strides, *windows[3:]))
         element, rest = ops.rem_p.bind(rest, wide.type(k)), ops.div(rest, wide.type(k))
-        place = ops.add(_places(positions.shape, a, -low, stride, wide), ops.mul(element, wide.type(step)))
+        place = ops.add(
+            _places(positions.shape, a, -windows.padding[a][0], stride, wide), ops.mul(element, wide.type(step))
+        )
         places.append(ops.div(place, wide.type(base)))
         for wrong in (
             ops.lt(place, wide.type(0)),
