@@ -298,3 +298,29 @@ def transformer_training(library: Library, eager: bool = False) -> Task:
 
     x, targets = (_normal(library, 8, 128, width, seed=seed) for seed in (6, 7))
     return _training(library, loss, 1.0, parameters, x, targets, eager=eager)
+
+
+def convolutional_training(library: Library) -> Task:
+    """A training step of a classifier of 32 images of 28 x 28 by convolutions with 32 and 64 kernels of 3 x 3."""
+    nn, np = _compiler(library).nn, library.np
+    rng = numpy.random.default_rng(0)
+
+    def in_order(*shape: int, scale: float = 1.0) -> Any:
+        return library.array(nn.in_order(rng.normal(size=shape, scale=scale).astype(numpy.float32)))
+
+    widths = (1, 32, 64)
+    parameters = {
+        "kernels": [in_order(3, 3, m, n, scale=math.sqrt(2 / (9 * m))) for m, n in itertools.pairwise(widths)],
+        "biases": [library.array(numpy.zeros(n, numpy.float32)) for n in widths[1:]],
+        "last": _dense(library, widths[-1], 10, seed=1),
+    }
+    labels = rng.integers(10, size=32)
+
+    def loss(parameters: Any, x: Any, targets: Any) -> Any:
+        for kernel, bias in zip(parameters["kernels"], parameters["biases"], strict=True):
+            x = nn.max_pool(nn.relu(nn.add_bias(nn.convolve(x, kernel), bias)))
+        logits = nn.log_softmax(_apply(parameters["last"], nn.mean_over_space(x)))
+        return -np.sum(targets * logits) / len(targets)
+
+    one_hot = library.array(numpy.eye(10, dtype=numpy.float32)[labels])
+    return _training(library, loss, 0.05, parameters, in_order(32, 28, 28, 1), one_hot)

@@ -37,12 +37,21 @@ def leaves(tree: Any) -> Iterator[Any]:
         yield tree
 
 
+def _as_torch_has_it(array: Any) -> Any:
+    """Images (batch, features, height, width); kernels (features out, features in, height, width)."""
+    is_kernel = array.shape[0] == array.shape[1] == 3
+    return array.transpose((3, 2, 0, 1) if is_kernel else (0, 3, 1, 2)).copy()
+
+
 class Compiler(Protocol):
     """What a compiled workload may use.
 
     ``nn`` has ``relu``, ``gelu`` (by tanh), ``log_softmax`` (over the last axis), ``layer_norm(x, scale, shift)``
-    and ``attention(query, key, value)`` (over the last two axes); ``cold_start`` is a program that prints the sum of
-    the magnitudes of a compiled gradient.
+    and ``attention(query, key, value)`` (over the last two axes); for images ``in_order(array)``, which puts the axes
+    (batch, height, width, features) of an array of NumPy's, or (height, width, features in, features out), in the
+    library's own order, ``convolve(x, kernel)`` (of the same size), ``max_pool(x)`` (two by two), ``add_bias(x, bias)``
+    and ``mean_over_space(x)``. ``cold_start`` is a program that prints the sum of the magnitudes of a compiled
+    gradient.
     """
 
     cold_start: str
@@ -84,6 +93,10 @@ class JaxLike:
     def nn(self) -> Any:
         np = importlib.import_module(f"{self._package}.numpy")
         nn = importlib.import_module(f"{self._package}.nn")
+        lax, pairs = self._library.lax, (1, 2, 2, 1)
+
+        def convolve(x: Any, kernel: Any) -> Any:
+            return lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
         def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
             centred = x - np.mean(x, axis=-1, keepdims=True)
@@ -95,7 +108,16 @@ class JaxLike:
             return nn.softmax(scores, axis=-1) @ value
 
         return SimpleNamespace(
-            relu=nn.relu, gelu=nn.gelu, log_softmax=nn.log_softmax, layer_norm=layer_norm, attention=attention
+            relu=nn.relu,
+            gelu=nn.gelu,
+            log_softmax=nn.log_softmax,
+            layer_norm=layer_norm,
+            attention=attention,
+            in_order=lambda array: array,
+            convolve=convolve,
+            max_pool=lambda x: lax.reduce_window(x, -math.inf, lax.max, pairs, pairs, "VALID"),
+            add_bias=lambda x, bias: x + bias,
+            mean_over_space=lambda x: np.mean(x, axis=(1, 2)),
         )
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -163,6 +185,11 @@ class Torch:
             log_softmax=functools.partial(functional.log_softmax, dim=-1),
             layer_norm=lambda x, scale, shift: functional.layer_norm(x, x.shape[-1:], scale, shift),
             attention=functional.scaled_dot_product_attention,
+            in_order=_as_torch_has_it,
+            convolve=functools.partial(functional.conv2d, padding="same"),
+            max_pool=functools.partial(functional.max_pool2d, kernel_size=2),
+            add_bias=lambda x, bias: x + bias[:, None, None],
+            mean_over_space=lambda x: x.mean((2, 3)),
         )
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:

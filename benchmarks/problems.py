@@ -198,6 +198,18 @@ def _with_rule(library: Library, kind: str) -> Callable[[Any, Any], Any]:
     return ruled  # type: ignore[no-any-return]
 
 
+def convolution_gradient(library: Library) -> Call:
+    """The gradient of the sum of squares of a convolution: 8 images of 14 x 14, from 8 to 16 features."""
+    np, grad = library.np, library.transforms.grad
+    convolve = library.transforms.lax.conv_general_dilated
+    x, kernel = _normal(library, 8, 14, 14, 8), _normal(library, 3, 3, 8, 16, scale=0.1, seed=1)
+
+    def total(x: Any, kernel: Any) -> Any:
+        return np.sum(convolve(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")) ** 2)
+
+    return lambda: grad(total, (0, 1))(x, kernel)
+
+
 def custom_rule_gradient(library: Library, kind: str, mapped: bool = False) -> Call:
     """The gradient of a function with a rule of its own; mapped over 8 points too."""
     f, grad, vmap = _with_rule(library, kind), library.transforms.grad, library.transforms.vmap

@@ -127,6 +127,7 @@ _EAGER = (
         )
         for kind in ("custom_jvp", "custom_vjp")
     ),
+    Workload("conv-grad", "grad of a convolution, 8 images", problems.convolution_gradient, {"jax": 0.5}),
     Workload("scan", "grad of a scan of 100 small steps, new body", loops.scan_eager, {"jax": 0.3}),
     Workload(
         "transformer-eager",
@@ -173,6 +174,13 @@ _COMPILED = (
     _compiled("mlp-train", "training step, MLP 784-512-512-10", compiled.mlp_training, jax=1.03),
     _compiled("attention-train", "training step, attention block", compiled.attention_training, jax=0.95),
     _compiled("transformer-train", "training step, transformer block", compiled.transformer_training, jax=0.75),
+    Workload(
+        "conv-train",
+        "training step, convolutional network",
+        compiled.convolutional_training,
+        {"jax": 1.0, "torch-compile": None, "torch-imperative": 1.0},
+        group="compiled",
+    ),
     _compiled("rosenbrock-hessian-jit", "Rosenbrock-100, hessian", compiled.rosenbrock_hessian, jax=1.03),
     _compiled("mlp-512-jit", "MLP, 10 layers of 512, batch 128", compiled.network, jax=0.75),
     _compiled("mlp-512-grad-jit", "grad(MLP), 10 layers of 512, batch 128", compiled.network_gradient, jax=1.0),

@@ -47,6 +47,7 @@ BAD: dict[str, Any] = {
 
 V, M = jnp.array([0.25, 0.5, 0.75]), jnp.array([[2.0, 0.5], [0.5, 1.0]])
 I, S, B = jnp.array([0, 1, 1]), jnp.float32(0.5), jnp.array([True, False, True])
+W = jnp.ones((1, 1, 1))
 KEY = pullback.random.key(0)
 GATHER = lax.GatherDimensionNumbers((), (0,), (0,))
 SCATTER = lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -92,6 +93,19 @@ VALID: dict[str, tuple[Any, ...]] = {
     "lax.collapse": (M, 0),
     "lax.broadcast_shapes": (),
     "lax.cond": (),  # not compiled, it hands its operands to a function as they are
+    "lax.conv": (W, W, (1,), "VALID"),
+    "lax.conv_dimension_numbers": (),  # shapes
+    "lax.conv_general_dilated": (W, W, (1,), "VALID"),
+    "lax.conv_general_dilated_local": (W, W, (1,), "VALID", (1,)),
+    "lax.conv_general_dilated_patches": (W, (1,), (1,), "VALID"),
+    "lax.conv_transpose": (W, W, (1,), "VALID"),
+    "lax.conv_with_general_padding": (W, W, (1,), "VALID", None, None),
+    "lax.padtype_to_pads": (),  # shapes
+    "lax.reduce": (V, 0.0, lax.add, (0,)),
+    "lax.reduce_window": (V, 0.0, lax.add, (2,)),
+    "nn.avg_pool": (W, (1,)),
+    "nn.max_pool": (W, (1,)),
+    "nn.min_pool": (W, (1,)),
     "lax.dot_general": (V, V, (((0,), (0,)), ((), ()))),
     "lax.dynamic_index_in_dim": (V, I[0]),
     "lax.dynamic_slice_in_dim": (V, I[0], 1),
@@ -141,11 +155,11 @@ NOT_OF_ARRAYS = """
 """
 VALID |= {f"numpy.{name}": () for name in NOT_OF_ARRAYS.split()}
 TREES = {
-    "device_put", "lax.stop_gradient", "lax.optimization_barrier", "lax.map", "lax.scan", "lax.fori_loop",
-    "lax.while_loop", "lax.associative_scan", "flatten_util.ravel_pytree", "experimental.ode.odeint",
-    "ad_checkpoint.checkpoint_name", "custom_derivatives.clip_gradient", "custom_derivatives.clip_gradient_norm",
-    "custom_derivatives.reverse_gradient", "custom_derivatives.safe_where", "custom_derivatives.scale_gradient",
-    "random.key_data", "custom_derivatives.zero_from_primal",
+    "device_put", "lax.reduce", "lax.reduce_window", "lax.stop_gradient", "lax.optimization_barrier", "lax.map",
+    "lax.scan", "lax.fori_loop", "lax.while_loop", "lax.associative_scan", "flatten_util.ravel_pytree",
+    "experimental.ode.odeint", "ad_checkpoint.checkpoint_name", "custom_derivatives.clip_gradient",
+    "custom_derivatives.clip_gradient_norm", "custom_derivatives.reverse_gradient", "custom_derivatives.safe_where",
+    "custom_derivatives.scale_gradient", "random.key_data", "custom_derivatives.zero_from_primal",
 }  # fmt: skip
 """Functions of trees of arrays, for which None, lists and dicts are trees."""
 ALSO_VALID = {

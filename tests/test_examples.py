@@ -45,3 +45,9 @@ def test_ring() -> None:
 @pytest.mark.slow
 def test_two_processes() -> None:
     assert run("two_processes.py").count("has 64 of 128 examples") == 2
+
+
+@pytest.mark.slow
+def test_convolution(tmp_path: Path) -> None:
+    assert "are recognised" in run("convolution.py", str(tmp_path / "loss.png"))
+    assert (tmp_path / "loss.png").stat().st_size > 1000

@@ -31,6 +31,15 @@ from pullback.lax.collectives import (
     pvary,
 )
 from pullback.lax.contraction import Precision, batch_matmul, dot, dot_general
+from pullback.lax.convolution import (
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_general_dilated_local,
+    conv_general_dilated_patches,
+    conv_transpose,
+    conv_with_general_padding,
+)
 from pullback.lax.elementwise import (
     FUNCTIONS,
     RoundingMethod,
@@ -99,6 +108,7 @@ from pullback.lax.shapes import (
     transpose,
     zeros_like_array,
 )
+from pullback.lax.windows import reduce, reduce_window
 from pullback.primitives.collectives import (
     all_gather_p,
     all_to_all_p,
@@ -110,6 +120,7 @@ from pullback.primitives.collectives import (
     reduce_scatter_p,
 )
 from pullback.primitives.contraction import dot_general_p
+from pullback.primitives.convolution import ConvDimensionNumbers, conv_general_dilated_p, padtype_to_pads
 from pullback.primitives.declare import PUBLIC
 from pullback.primitives.elementwise import (
     clamp_p,
@@ -144,6 +155,7 @@ from pullback.primitives.scatter import scatter_add_p, scatter_max_p, scatter_mi
 from pullback.primitives.shapes import broadcast_in_dim_p, reshape_p, squeeze_p, transpose_p
 from pullback.primitives.slicing import concatenate_p, iota_p, pad_p, rev_p, slice_p
 from pullback.primitives.sorting import sort_p, top_k_p
+from pullback.primitives.window_reductions import reduce_window_max_p, reduce_window_min_p, reduce_window_sum_p
 from pullback.primitives.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier
 from pullback.transforms.programs.placement import with_sharding_constraint

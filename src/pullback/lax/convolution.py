@@ -1,0 +1,541 @@
+"""Convolutions: ``pullback.lax`` in front of the primitive."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core import dtypes
+from pullback.core.config import PRECISIONS
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
+from pullback.core.types import Shape
+from pullback.lax.arguments import ints
+from pullback.lax.contraction import Precision, dot_general
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.primitives.convolution import (
+    ConvDimensionNumbers,
+    Geometry,
+    check_geometry,
+    conv_general_dilated_p,
+    dilated,
+    padding_pairs,
+    padtype_to_pads,
+    window_count,
+)
+from pullback.primitives.operands import array_operand, bind
+
+# Arguments ---------------------------------------------------------------------------------------------------------
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+) -> ConvDimensionNumbers:
+    """The dimension numbers of a convolution as positions of axes.
+
+    Args:
+      lhs_shape: the shape of the operand.
+      rhs_shape: the shape of the kernel.
+      dimension_numbers: None for ``("NCHW", "OIHW", "NCHW")``, with as many axes of space as there are; three strings
+        in which ``N`` is the batch, ``C`` features, ``O`` and ``I`` those of the result and of the operand, and any
+        other letter an axis of space, which are in the order of the kernel's; three sequences of positions: batch and
+        features (of the kernel: of the result and of the operand), and then space; or a ``ConvDimensionNumbers``.
+
+    Raises:
+      ShapeError: they do not fit the ranks, or are no permutations (a TypeError, ValueError).
+
+    >>> from pullback import lax
+    >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 5), ("NHWC", "HWIO", "NHWC"))
+    ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
+    """
+    rank = len(lhs_shape)
+    if rank < 2 or len(rhs_shape) != rank:
+        raise ShapeError(
+            "a convolution takes an operand and a kernel of one rank, of at least 2 axes (batch and features), got "
+            f"shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
+        )
+    if dimension_numbers is None:
+        return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
+    try:
+        lhs, rhs, out = dimension_numbers
+    except (TypeError, ValueError):
+        raise ShapeError(
+            "the dimension numbers of a convolution must be None, three strings, three sequences of axes or a "
+            f"ConvDimensionNumbers, got {dimension_numbers!r}"
+        ) from None
+    if not all(isinstance(spec, str) for spec in (lhs, rhs, out)):
+        try:
+            specs = ConvDimensionNumbers(ints(lhs), ints(rhs), ints(out))
+        except TypeError:
+            raise ShapeError(
+                f"dimension numbers must be strings or sequences of axes, got {dimension_numbers!r}"
+            ) from None
+        for spec in specs:
+            if sorted(spec) != list(range(rank)):
+                raise ShapeError(f"dimension numbers must be permutations of {rank} axes, got {spec} in {specs}")
+        return specs
+    return _from_letters(rank, lhs, rhs, out)
+
+
+def _from_letters(rank: int, lhs: str, rhs: str, out: str) -> ConvDimensionNumbers:
+    space = [letter for letter in rhs if letter not in "OI"]
+    specs = []
+    for what, spec, first in (("operand", lhs, "NC"), ("kernel", rhs, "OI"), ("result", out, "NC")):
+        letters = [*first, *space]
+        if len(spec) != rank or sorted(spec) != sorted(letters) or len(set(spec)) != rank:
+            raise ShapeError(
+                f"the dimension numbers of the {what} must be the {rank} letters of {first} and of the axes of space, "
+                f"each once, as in ('NCHW', 'OIHW', 'NCHW'); got {spec!r} in {(lhs, rhs, out)}"
+            )
+        specs.append(tuple(spec.index(letter) for letter in letters))
+    return ConvDimensionNumbers(*specs)
+
+
+def precisions(precision: Any) -> tuple[str, str] | None:
+    """The precisions of two operands by the compiler's names.
+
+    Raises:
+      ArgumentError: it is none of the precisions (a TypeError, ValueError).
+    """
+    if precision is None:
+        return None
+    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
+    names = [p.name if isinstance(p, Precision) else _PRECISIONS.get(p) if isinstance(p, str) else None for p in pair]
+    if len(names) != 2 or None in names:
+        raise ArgumentError(
+            f"precision must be None, a lax.Precision, one of {', '.join(_PRECISIONS)}, or a pair of these, got "
+            f"{precision!r}"
+        )
+    return names[0], names[1]  # type: ignore[return-value]
+
+
+_PRECISIONS = {**PRECISIONS, "fastest": "DEFAULT"}
+
+
+def _spatial(values: Any, count: int) -> Shape:
+    return (1,) * count if values is None else ints(values)
+
+
+def _converted(name: str, x: Any, y: Any, preferred: Any) -> tuple[Any, Any, Any]:
+    """Operands in the dtype in which products are summed, and the dtype of the result, None if it is that."""
+    if x.dtype != y.dtype:
+        raise DtypeError(
+            f"lax.{name} takes operands of one dtype, got {dtypes.short_name(x.dtype)} and "
+            f"{dtypes.short_name(y.dtype)}; convert one with lax.convert_element_type"
+        )
+    if preferred is None:
+        return x, y, None
+    dtype = dtypes.canonicalize_dtype(preferred)
+    wide = dtypes.promote_types(x.dtype, dtype)
+    if dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(x.dtype) or (
+        dtypes.is_inexact(x.dtype) and wide != dtype
+    ):  # fmt: skip
+        raise DtypeError(
+            f"lax.{name}: preferred_element_type must hold what the operands hold, of "
+            f"{dtypes.short_name(x.dtype)}, got {dtypes.short_name(dtype)}"
+        )
+    return ops.convert_element_type(x, wide), ops.convert_element_type(y, wide), dtype
+
+
+# Convolutions ------------------------------------------------------------------------------------------------------
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The convolution of an operand by a kernel, as neural networks have it: the kernel is not turned around.
+
+    Args:
+      lhs: the operand, with axes for the batch, for features and for ``n`` dimensions of space.
+      rhs: the kernel, with axes for the features of the result, for those of the operand, and for space.
+      window_strides: how far apart the places of the kernel are, ``n`` integers.
+      padding: zeros before and after the operand along each axis of space, ``n`` pairs, of which negative ones cut; or
+        ``SAME``, ``SAME_LOWER`` or ``VALID`` (see :func:`padtype_to_pads`).
+      lhs_dilation: how far apart the elements of the operand are; 1 by default. With another a padding in words is
+        refused.
+      rhs_dilation: how far apart the elements of the kernel are; 1 by default.
+      dimension_numbers: which axes are which, for example ``("NHWC", "HWIO", "NHWC")``; see
+        :func:`conv_dimension_numbers`.
+      feature_group_count: into how many groups the features are divided; each group of the result's is computed from
+        its own group of the operand's.
+      batch_group_count: into how many groups the batch is divided; each group of the result's features is computed from
+        its own.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. Processors compute in full precision.
+      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      out_sharding: must be None.
+
+    Returns:
+      An array with the axes of the third of the dimension numbers. Along an axis of space it has as many elements as
+      there are places; none if the kernel is longer than the padded operand.
+
+    Raises:
+      DtypeError, ShapeError, ArgumentError: operands or arguments that do not fit each other.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> x, kernel = pnp.arange(5.0).reshape(1, 1, 5), pnp.array([1.0, 0.0, -1.0]).reshape(1, 1, 3)
+    >>> print(lax.conv_general_dilated(x, kernel, (1,), "SAME")[0, 0])
+    [-1. -2. -2. -2.  3.]
+    """
+    return _convolution(
+        "conv_general_dilated", lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
+        (feature_group_count, batch_group_count), precision, preferred_element_type, out_sharding,
+    )  # fmt: skip
+
+
+def _convolution(
+    name: str, lhs: Any, rhs: Any, strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any, numbers: Any,
+    groups: tuple[Any, Any], precision: Any, preferred: Any, out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """What all of these functions do, under the name of one of them."""
+    x, y = array_operand(name, lhs), array_operand(name, rhs)
+    if out_sharding is not None:
+        raise UnsupportedArgumentError(
+            f"lax.{name}: out_sharding must be None, got {out_sharding!r}; use "
+            "lax.with_sharding_constraint on the result"
+        )
+    specs = conv_dimension_numbers(x.shape, y.shape, numbers)
+    geometry = _geometry(
+        name, x.shape, [y.shape[a] for a in specs.rhs_spec[2:]], strides, padding, lhs_dilation, rhs_dilation, specs
+    )
+    x, y, dtype = _converted(name, x, y, preferred)
+    out = bind(
+        conv_general_dilated_p, x, y,
+        geometry=geometry,
+        dimension_numbers=specs,
+        feature_group_count=operator.index(groups[0]),
+        batch_group_count=operator.index(groups[1]),
+        precision=precisions(precision),
+    )  # fmt: skip
+    return out if dtype is None else ops.convert_element_type(out, dtype)
+
+
+def _geometry(
+    name: str, shape: Shape, window: Sequence[int], strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any,
+    specs: ConvDimensionNumbers,
+) -> Geometry:  # fmt: skip
+    """The checked geometry of a convolution, its padding in numbers."""
+    sizes = [shape[a] for a in specs.lhs_spec[2:]]
+    count = len(sizes)
+    base, step = _spatial(lhs_dilation, count), _spatial(rhs_dilation, count)
+    plain = Geometry(ints(strides), ((0, 0),) * count, base, step)
+    check_geometry(f"lax.{name}", plain, count)
+    if isinstance(padding, str):
+        if any(b != 1 for b in base):
+            raise ArgumentError(
+                f"lax.{name}: a padding in words, as {padding!r}, is not defined for an operand that is dilated, here "
+                f"by {base}; give pairs of numbers, or use lax.conv_transpose"
+            )
+        spans = [dilated(k, r) for k, r in zip(window, step)]
+        return plain._replace(padding=tuple(padtype_to_pads(sizes, spans, plain.strides, padding)))
+    pairs = padding_pairs(f"lax.{name}", padding)
+    if len(pairs) != count:
+        raise ShapeError(f"lax.{name}: padding must be {count} pairs, one for each axis of space, got {pairs}")
+    for size, pair, b in zip(sizes, pairs, base):
+        if min(pair) < -dilated(size, b) or sum(pair) < -dilated(size, b):
+            raise ShapeError(
+                f"lax.{name}: a negative padding must not cut more than there is, got {pairs} for axes of space of "
+                f"sizes {tuple(sizes)}"
+            )
+    return plain._replace(padding=pairs)
+
+
+def conv(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The convolution of an operand of axes (batch, features, space) by a kernel (features out, features in, space).
+
+    Args:
+      lhs, rhs: the operand and the kernel.
+      window_strides: how far apart the places of the kernel are, along each axis of space.
+      padding: ``SAME``, ``SAME_LOWER`` or ``VALID``.
+      precision, preferred_element_type: as for :func:`conv_general_dilated`.
+
+    Returns:
+      An array of axes (batch, features, space).
+
+    Raises:
+      DtypeError, ShapeError, ArgumentError: operands or arguments that do not fit each other.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> lax.conv(pnp.ones((2, 3, 8, 8)), pnp.ones((5, 3, 3, 3)), (2, 2), "SAME").shape
+    (2, 5, 4, 4)
+    """
+    return _convolution(
+        "conv", lhs, rhs, window_strides, padding, None, None, None, (1, 1), precision, preferred_element_type
+    )
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The same as :func:`conv` with any padding and with dilations.
+
+    Args:
+      lhs, rhs: an operand of axes (batch, features, space), and a kernel of axes (features out, features in, space).
+      window_strides, padding, lhs_dilation, rhs_dilation: as for :func:`conv_general_dilated`.
+      precision, preferred_element_type: the same.
+
+    Returns:
+      An array of axes (batch, features, space).
+
+    Raises:
+      DtypeError, ShapeError, ArgumentError: operands or arguments that do not fit each other.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> lax.conv_with_general_padding(pnp.ones((2, 3, 8)), pnp.ones((5, 3, 3)), (1,), [(2, 0)], (1,), (2,)).shape
+    (2, 5, 6)
+    """
+    return _convolution(
+        "conv_with_general_padding", lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, None, (1, 1),
+        precision, preferred_element_type,
+    )  # fmt: skip
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Any:
+    """A convolution with fractional strides, which makes an operand larger: the transpose of one with these strides.
+
+    Args:
+      lhs: the operand.
+      rhs: the kernel.
+      strides: how far the elements of the operand are put apart, along each axis of space.
+      padding: ``SAME`` or ``VALID`` of the convolution of which this is the transpose; or pairs.
+      rhs_dilation: how far apart the elements of the kernel are; 1 by default.
+      dimension_numbers: which axes are which; by default those of ``("NHWC", "HWIO", "NHWC")``, of up to three
+        dimensions of space.
+      transpose_kernel: whether the kernel is that of the convolution of which this is the transpose; it is then turned
+        around, and its axes of features are exchanged.
+      precision, preferred_element_type: as for :func:`conv_general_dilated`.
+      use_consistent_padding: whether pairs are paddings of the convolution of which this is the transpose, as words
+        are; or else of the operand, once it is put apart.
+
+    Returns:
+      An array with the axes of the third of the dimension numbers.
+
+    Raises:
+      DtypeError, ShapeError, ArgumentError: operands or arguments that do not fit each other.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> lax.conv_transpose(pnp.ones((1, 4, 4, 2)), pnp.ones((3, 3, 2, 5)), (2, 2), "SAME").shape
+    (1, 8, 8, 5)
+    """
+    name = "conv_transpose"
+    x, y = array_operand(name, lhs), array_operand(name, rhs)
+    rank = len(x.shape)
+    if dimension_numbers is None:
+        if not 2 <= rank <= 5:
+            raise ShapeError(
+                f"lax.conv_transpose: without dimension_numbers the operand must have 2 to 5 axes, got shape {x.shape}"
+            )
+        space = "HWD"[: rank - 2]
+        dimension_numbers = (f"N{space}C", f"{space}IO", f"N{space}C")
+    specs = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
+    window = [y.shape[a] for a in specs.rhs_spec[2:]]
+    strides, step = ints(strides), _spatial(rhs_dilation, len(window))
+    pairs = _padding_of_transpose(window, strides, step, padding, use_consistent_padding)
+    if transpose_kernel:
+        o, i, *space_axes = specs.rhs_spec
+        order = list(range(rank))
+        order[o], order[i] = i, o
+        y = shapes.transpose(slicing.rev(y, space_axes), order)
+    ones = (1,) * len(window)
+    return _convolution(name, x, y, ones, pairs, strides, step, specs, (1, 1), precision, preferred_element_type)
+
+
+def _padding_of_transpose(
+    window: Sequence[int], strides: Shape, step: Shape, padding: Any, consistent: bool
+) -> Sequence[tuple[int, int]]:
+    """The padding of an operand of ``conv_transpose``, in numbers."""
+    name, count = "lax.conv_transpose", len(window)
+    check_geometry(name, Geometry(strides, ((0, 0),) * count, strides, step), count)
+    spans = [dilated(k, r) for k, r in zip(window, step)]
+    if isinstance(padding, str):
+        return [_in_words(span, stride, padding) for span, stride in zip(spans, strides)]
+    pairs = padding_pairs(name, padding)
+    if not consistent or len(pairs) != count:
+        return pairs
+    return [(span - 1 - low, span - 1 - high) for span, (low, high) in zip(spans, pairs)]
+
+
+def _in_words(span: int, stride: int, padding: str) -> tuple[int, int]:
+    """The padding for the transpose of a convolution with a padding in words, of a kernel that spans so many."""
+    word = padding.upper()
+    if word == "SAME":
+        total = span + stride - 2
+        low = span - 1 if stride > span - 1 else -(-total // 2)
+    elif word == "VALID":
+        total, low = span + stride - 2 + max(span - stride, 0), span - 1
+    else:
+        raise ArgumentError(
+            f"lax.conv_transpose: padding must be 'SAME', 'VALID' or pairs of integers, got {padding!r}"
+        )
+    return low, total - low
+
+
+# Patches -----------------------------------------------------------------------------------------------------------
+
+
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """What a convolution sees at each place: its windows, as features.
+
+    Args:
+      lhs: the operand.
+      filter_shape: the sizes of the windows along the axes of space, in the order of the second of the dimension
+        numbers.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers: as for :func:`conv_general_dilated`.
+      precision: accepted for compatibility: elements are moved, not computed.
+      preferred_element_type: the dtype of the result; that of the operand by default.
+
+    Returns:
+      An array with the axes of the third of the dimension numbers, whose features are those of the operand, and for
+      each of them the elements of the window, in row-major order.
+
+    Raises:
+      ShapeError, ArgumentError: arguments that do not fit the operand.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.conv_general_dilated_patches(pnp.arange(4.0).reshape(1, 1, 4), (2,), (1,), "VALID")[0])
+    [[0. 1. 2.]
+     [1. 2. 3.]]
+    """
+    name = "conv_general_dilated_patches"
+    x, window = array_operand(name, lhs), ints(filter_shape)
+    precisions(precision)
+    rank = len(x.shape)
+    if len(window) != rank - 2 or any(k < 1 for k in window):
+        raise ShapeError(
+            f"lax.{name}: filter_shape must be {max(rank - 2, 0)} positive integers for an operand of shape {x.shape}, "
+            f"got {window}"
+        )
+    specs = conv_dimension_numbers(x.shape, (1,) * rank, dimension_numbers)
+    geometry = _geometry(name, x.shape, window, window_strides, padding, lhs_dilation, rhs_dilation, specs)
+    if preferred_element_type is not None:
+        x = _converted(name, x, x, preferred_element_type)[0]
+        x = ops.convert_element_type(x, dtypes.canonicalize_dtype(preferred_element_type))
+    x = shapes.transpose(x, specs.lhs_spec)
+    config = [(low, high, base - 1) for (low, high), base in zip(geometry.padding, geometry.lhs_dilation)]
+    patches = slicing.pad(x, 0, [(0, 0, 0)] * 2 + config)
+    for a, k in enumerate(window):  # the axes: batch, features, windows so far, space
+        patches = _cut_in_windows(patches, 2 + a, 2 + 2 * a, k, geometry.strides[a], geometry.rhs_dilation[a])
+    n, c, *rest = patches.shape
+    patches = shapes.reshape(patches, (n, c * math.prod(window), *rest[len(window) :]))
+    order = sorted(range(rank), key=specs.out_spec.__getitem__)
+    return shapes.transpose(patches, order)
+
+
+def _cut_in_windows(x: Any, at: int, axis: int, size: int, stride: int, step: int) -> Any:
+    """The windows along an axis, whose elements are along a new axis at a position."""
+    count = window_count(x.shape[axis], size, stride, (0, 0), 1, step)
+    reach = (count - 1) * stride + 1 if count else 0
+    if not count:
+        return shapes.full((*x.shape[:at], size, *x.shape[at:axis], 0, *x.shape[axis + 1 :]), 0, x.dtype)
+    return slicing.stack([slicing.slice_in_dim(x, i * step, i * step + reach, axis, stride) for i in range(size)], at)
+
+
+def conv_general_dilated_local(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+) -> Any:
+    """A convolution whose kernel is another one at each place: a locally connected layer.
+
+    Args:
+      lhs: the operand.
+      rhs: the kernels: the axes of space are those of the result, and the features of the operand are those of its
+        windows (see :func:`conv_general_dilated_patches`).
+      window_strides, padding: as for :func:`conv_general_dilated`.
+      filter_shape: the sizes of the windows along the axes of space, in the order of the second of the dimension
+        numbers.
+      lhs_dilation, rhs_dilation, dimension_numbers, precision: as for :func:`conv_general_dilated`.
+
+    Returns:
+      An array with the axes of the third of the dimension numbers.
+
+    Raises:
+      DtypeError, ShapeError, ArgumentError: operands or arguments that do not fit each other.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> lax.conv_general_dilated_local(pnp.ones((2, 3, 5)), pnp.ones((4, 6, 4)), (1,), "VALID", (2,)).shape
+    (2, 4, 4)
+    """
+    name = "conv_general_dilated_local"
+    x, y = array_operand(name, lhs), array_operand(name, rhs)
+    if x.dtype != y.dtype:
+        _converted(name, x, y, None)
+    precisions(precision)
+    specs = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
+    patches = conv_general_dilated_patches(
+        x, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation,
+        ConvDimensionNumbers(specs.lhs_spec, specs.rhs_spec, specs.out_spec),
+    )  # fmt: skip
+    (_, c, *places), (_, i, *kernels) = specs.out_spec, specs.rhs_spec
+    wanted = [patches.shape[c], *(patches.shape[a] for a in places)]
+    if [y.shape[a] for a in (i, *kernels)] != wanted:
+        raise ShapeError(
+            f"lax.{name}: kernels of shape {y.shape} do not fit: along the axes {(i, *kernels)} they need the sizes "
+            f"{tuple(wanted)}, of the windows and of the result"
+        )
+    numbers = (((i,), (c,)), (tuple(kernels), tuple(places)))
+    out = dot_general(y, patches, numbers, precision)  # the axes: space, features, batch
+    space = len(places)
+    order = [0] * len(x.shape)
+    for a, source in zip(specs.out_spec, (space + 1, space, *range(space))):
+        order[a] = source
+    return shapes.transpose(out, order)

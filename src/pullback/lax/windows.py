@@ -1,0 +1,251 @@
+"""Reductions by any function, of axes and of windows: ``pullback.lax`` in front of the primitives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes, tree
+from pullback.core.array import ArrayImpl
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
+from pullback.core.jaxpr import Var
+from pullback.core.trace import Primitive
+from pullback.core.types import ShapedArray
+from pullback.lax.arguments import ints
+from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions, shapes
+from pullback.primitives import window_reductions as in_windows
+from pullback.primitives.checks import BITS, NUMBER, ORDERED
+from pullback.primitives.operands import array_operand, bind
+from pullback.primitives.sums import reduce_sum_p
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.arguments import name_of
+from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.interpreters.stage import stage_flat
+
+
+def _ones(dtype: np.dtype[Any]) -> Any:
+    return np.True_ if dtypes.is_bool(dtype) else ~np.zeros((), dtype)[()]
+
+
+# For an operation of two elements: the reduction that it makes, of which dtypes, and the number that changes nothing.
+_KNOWN: dict[Primitive, tuple[Primitive, Any, Callable[[np.dtype[Any]], Any]]] = {
+    ops.add_p: (reduce_sum_p, NUMBER, lambda dtype: dtype.type(0)),
+    ops.mul_p: (reductions.reduce_prod_p, NUMBER, lambda dtype: dtype.type(1)),
+    ops.max_p: (reductions.reduce_max_p, ORDERED, lambda dtype: reductions.extreme(dtype, largest=False)),
+    ops.min_p: (reductions.reduce_min_p, ORDERED, lambda dtype: reductions.extreme(dtype, largest=True)),
+    ops.and_p: (reductions.reduce_and_p, BITS, _ones),
+    ops.or_p: (reductions.reduce_or_p, BITS, lambda dtype: dtype.type(0)),
+    ops.xor_p: (reductions.reduce_xor_p, BITS, lambda dtype: dtype.type(0)),
+}
+_KNOWN_IN_WINDOWS: dict[Primitive, Primitive] = {
+    ops.add_p: in_windows.reduce_window_sum_p,
+    ops.max_p: in_windows.reduce_window_max_p,
+    ops.min_p: in_windows.reduce_window_min_p,
+}
+
+
+class _Reduction:
+    """What a reduction is given, checked.
+
+    Attributes:
+      xs: the operands, arrays of one shape.
+      starts: for each operand a scalar of its dtype.
+      known: the operation of two elements, if it is one that has a reduction of its own, of one operand.
+    """
+
+    def __init__(self, name: str, operands: Any, starts: Any, computation: Callable[..., Any]) -> None:
+        self.name, self.computation = f"lax.{name}", computation
+        leaves, self.treedef = tree.flatten(operands)
+        first_leaves, treedef = tree.flatten(starts)
+        if treedef != self.treedef:
+            raise ArgumentError(
+                f"{self.name}: the initial values must be a tree like that of the operands, {self.treedef}, got "
+                f"{treedef}"
+            )
+        if not leaves:
+            raise ArgumentError(f"{self.name} needs at least one operand")
+        self.xs = [array_operand(name, x) for x in leaves]
+        self.starts = [self._start(name, start, x) for x, start in zip(self.xs, first_leaves)]
+        if len({x.shape for x in self.xs}) > 1:
+            shown = ", ".join(str(x.shape) for x in self.xs)
+            raise ShapeError(f"{self.name}: all operands must have one shape, got {shown}")
+        self.known = self._recognised()
+
+    def _start(self, name: str, start: Any, x: Any) -> Any:
+        start = array_operand(name, start)
+        if start.shape:
+            raise ShapeError(f"{self.name}: initial values must be scalars, got one of shape {start.shape}")
+        if start.dtype == x.dtype:
+            return start
+        if not start.weak_type or dtypes.promote_types(start.dtype, x.dtype) != x.dtype:
+            raise DtypeError(
+                f"{self.name}: the initial value must have the dtype of its operand, {dtypes.short_name(x.dtype)}, got "
+                f"{dtypes.short_name(start.dtype)}"
+            )
+        return ops.convert_element_type(start, x.dtype)
+
+    def _recognised(self) -> Primitive | None:
+        """The one operation that the user's function is; the function is checked on the way."""
+        scalars = [ShapedArray((), x.dtype) for x in self.xs] * 2
+        flat = FlatFunction(lambda *args: self._called(args), described=self.computation)
+        closed = stage_flat(self.computation, flat, scalars)
+        outs = closed.out_avals
+        wanted = [(a.shape, a.dtype) for a in scalars[: len(self.xs)]]
+        structure = flat.out_structure
+        if structure != self.treedef or [(a.shape, a.dtype) for a in outs] != wanted:
+            raise ArgumentError(
+                f"{self.name}: {name_of(self.computation)} must return a tree of scalars like one of its arguments, "
+                f"{tree.unflatten(self.treedef, list(map(str, scalars[: len(self.xs)])))}, got "
+                f"{tree.unflatten(structure, list(map(str, outs)))}"
+            )
+        jaxpr = closed.jaxpr
+        if len(self.xs) > 1 or len(jaxpr.eqns) != 1 or jaxpr.outvars != jaxpr.eqns[0].outvars:
+            return None
+        (eqn,) = jaxpr.eqns
+        both = all(type(v) is Var for v in eqn.invars) and set(eqn.invars) == set(jaxpr.invars)
+        known = _KNOWN.get(eqn.primitive)
+        return eqn.primitive if known is not None and both and known[1](self.xs[0].dtype) else None
+
+    def _called(self, args: Sequence[Any]) -> Any:
+        count = len(args) // 2
+        return self.computation(*[tree.unflatten(self.treedef, part) for part in (args[:count], args[count:])])
+
+    def combine(self, one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+        """The user's function, of arrays of one shape: of their elements."""
+        if self.known is not None:
+            return [self.known.bind(one[0], other[0])]
+        shape = one[0].shape
+        if 0 in shape:
+            return list(one)
+        if not shape:
+            return list(tree.leaves(self._called([*one, *other])))
+        flat = [shapes.reshape(x, (math.prod(shape),)) for x in (*one, *other)]
+        outs = vmap(lambda *xs: list(tree.leaves(self._called(xs))))(*flat)
+        return [shapes.reshape(out, shape) for out in outs]
+
+    def changes_nothing(self) -> bool:
+        """Whether the initial value is known to leave every other as it is."""
+        assert self.known is not None
+        (start,) = self.starts
+        if not isinstance(start, ArrayImpl):
+            return False
+        return bool(np.asarray(start) == _KNOWN[self.known][2](start.dtype))
+
+    def from_start(self, out: Any) -> Any:
+        """A result that began with nothing, as one that began with the initial value."""
+        assert self.known is not None
+        return out if self.changes_nothing() else self.known.bind(self.starts[0], out)
+
+
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: Any = None,
+) -> Any:
+    """The elements along some axes, combined by a function.
+
+    Args:
+      operands: an array, or a tree of arrays of one shape.
+      init_values: a scalar for each operand, which the function combines with every other to that other.
+      computation: takes two trees of scalars like that of the operands, and returns one. It must be associative: which
+        elements are combined first is not said.
+      dimensions: the axes.
+      out_sharding: must be None.
+
+    Returns:
+      A tree of arrays without these axes, like that of the operands. It is differentiated as the function is.
+
+    Raises:
+      ShapeError, DtypeError, ArgumentError: arguments that do not fit each other.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.reduce(pnp.arange(6.0).reshape(2, 3), 0.0, lax.add, (0,)))
+    [3. 5. 7.]
+    >>> def later_of_largest(one, other):
+    ...     larger = other[0] >= one[0]
+    ...     return tuple(lax.select(larger, b, a) for a, b in zip(one, other))
+    >>> x = pnp.array([1.0, 5.0, 5.0, 2.0])
+    >>> largest, where = lax.reduce((x, pnp.arange(4)), (-pnp.inf, -1), later_of_largest, (0,))
+    >>> print(largest, where)
+    5.0 2
+    """
+    if out_sharding is not None:
+        raise UnsupportedArgumentError(f"lax.reduce: out_sharding must be None, got {out_sharding!r}")
+    found = _Reduction("reduce", operands, init_values, computation)
+    axes, rank = ints(dimensions), len(found.xs[0].shape)
+    if len(set(axes)) != len(axes) or any(not 0 <= a < rank for a in axes):
+        raise ShapeError(
+            f"lax.reduce: dimensions must be distinct axes of operands of shape {found.xs[0].shape}, got {axes}"
+        )
+    if not axes:
+        return operands
+    if found.known is None:
+        return tree.unflatten(found.treedef, in_windows.fold(found.combine, found.xs, found.starts, axes))
+    out = bind(_KNOWN[found.known][0], found.xs[0], axes=axes)
+    return tree.unflatten(found.treedef, [found.from_start(out)])
+
+
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable[[Any, Any], Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """The elements of each of many windows, combined by a function.
+
+    Args:
+      operand: an array, or a tree of arrays of one shape.
+      init_value: a scalar for each operand, which the function combines with every other to that other.
+      computation: takes two trees of scalars like that of the operands, and returns one. It must be associative: which
+        elements are combined first is not said.
+      window_dimensions: how many elements a window has along each axis.
+      window_strides: how far apart the windows are along each axis; 1 by default.
+      padding: how much is before and after the operand along each axis, as pairs, of which negative ones cut; or
+        ``SAME``, ``SAME_LOWER`` or ``VALID`` (see :func:`padtype_to_pads`).
+      base_dilation: how far apart the elements of the operand are; 1 by default.
+      window_dilation: how far apart the elements of a window are; 1 by default.
+
+    Returns:
+      A tree of arrays like that of the operands, of an element for each window; none along an axis along which the
+      window is longer than the padded operand. The derivative of a maximum or minimum is that of the first of those
+      that are largest or smallest; other results are differentiated as the function is.
+
+    Raises:
+      ShapeError, DtypeError, ArgumentError: arguments that do not fit each other.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import grad, lax
+    >>> x = pnp.array([1.0, 3.0, 2.0, 5.0, 4.0])
+    >>> print(lax.reduce_window(x, -pnp.inf, lax.max, (2,), (1,)))
+    [3. 3. 5. 5.]
+    >>> print(grad(lambda x: lax.reduce_window(x, -pnp.inf, lax.max, (2,)).sum())(x))
+    [0. 2. 0. 2. 0.]
+    """
+    found = _Reduction("reduce_window", operand, init_value, computation)
+    shape = found.xs[0].shape
+    windows = in_windows.windows_on(
+        shape, found.name, window_dimensions, window_strides, padding, base_dilation, window_dilation
+    )
+    if found.known is None:
+        outs = in_windows.fold_windows(found.combine, found.xs, found.starts, windows)
+        starts = [shapes.broadcast_to(start, out.shape) for start, out in zip(found.starts, outs)]
+        return tree.unflatten(found.treedef, found.combine(starts, outs))
+    (x,) = found.xs
+    primitive = _KNOWN_IN_WINDOWS.get(found.known)
+    if primitive is not None:
+        out = bind(primitive, x, windows=windows)
+    else:
+        nothing = ArrayImpl(_KNOWN[found.known][2](x.dtype))
+        (out,) = in_windows.fold_windows(found.combine, [x], [nothing], windows)
+    return tree.unflatten(found.treedef, [found.from_start(out)])

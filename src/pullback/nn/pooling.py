@@ -1,0 +1,133 @@
+"""Pooling: the mean, the largest and the smallest element of windows in space."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core.errors import ShapeError
+from pullback.numpy.promotion import inexact_operand, operand
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.window_reductions import Windows, reduce_window_extreme, reduce_window_sum, windows_on
+
+Padding = str | Sequence[tuple[int, int]]
+
+
+def _windows(name: str, shape: tuple[int, ...], window_shape: Any, strides: Any, padding: Any) -> Windows:
+    """Windows along the axes of space, of an operand of axes (batch, space, features)."""
+    sizes = tuple(window_shape)
+    before = len(shape) - len(sizes) - 1
+    if before < 0:
+        raise ShapeError(
+            f"nn.{name}: windows of {len(sizes)} axes need an operand with these and an axis of features, after any "
+            f"number of axes of a batch, got shape {shape}"
+        )
+    strides = (1,) * len(sizes) if strides is None else tuple(strides)
+    if len(strides) != len(sizes):
+        raise ShapeError(f"nn.{name}: strides must be {len(sizes)} integers, one for each axis of space, got {strides}")
+    ones = (1,) * before
+    if not isinstance(padding, str):
+        pairs = tuple(padding)
+        if len(pairs) != len(sizes):
+            raise ShapeError(
+                f"nn.{name}: padding must be {len(sizes)} pairs, one for each axis of space, got {padding}"
+            )
+        padding = (*[(0, 0)] * before, *pairs, (0, 0))
+    return windows_on(shape, f"nn.{name}", (*ones, *sizes, 1), (*ones, *strides, 1), padding)
+
+
+def avg_pool(
+    inputs: Any,
+    window_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Padding = "VALID",
+    count_include_pad: bool = True,
+) -> Any:
+    """The mean of each window.
+
+    Args:
+      inputs: an array of axes (batch, space, features), of any number of axes of the batch.
+      window_shape: how many elements a window has along each axis of space.
+      strides: how far apart the windows are; 1 by default.
+      padding: ``VALID``, ``SAME``, ``SAME_LOWER``, or a pair for each axis of space: how many zeros go before and
+        after.
+      count_include_pad: whether the zeros count as elements of a window.
+
+    Returns:
+      An array of the same axes.
+
+    Raises:
+      ShapeError, ArgumentError: arguments that do not fit the operand.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import nn
+    >>> print(nn.avg_pool(pnp.arange(4.0).reshape(1, 4, 1), (2,), (2,))[0, :, 0])
+    [0.5 2.5]
+    """
+    x = inexact_operand("nn.avg_pool", inputs)
+    windows = _windows("avg_pool", x.shape, window_shape, strides, padding)
+    total = reduce_window_sum(x, windows)
+    if count_include_pad:
+        return ops.div(total, math.prod(windows.sizes))
+    space = range(len(x.shape) - 1 - len(tuple(window_shape)), len(x.shape) - 1)
+    shape = tuple(n if a in space else 1 for a, n in enumerate(x.shape))
+    return ops.div(total, reduce_window_sum(shapes.full(shape, 1, x.dtype), windows))
+
+
+def max_pool(
+    inputs: Any, window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID"
+) -> Any:
+    """The largest element of each window, of which the first of several has the derivative.
+
+    Args:
+      inputs: an array of axes (batch, space, features), of any number of axes of the batch.
+      window_shape: how many elements a window has along each axis of space.
+      strides: how far apart the windows are; 1 by default.
+      padding: ``VALID``, ``SAME``, ``SAME_LOWER``, or a pair for each axis of space; padding is never the largest.
+
+    Returns:
+      An array of the same axes.
+
+    Raises:
+      DtypeError, ShapeError, ArgumentError: arguments that do not fit the operand, which must be real.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import nn
+    >>> print(nn.max_pool(pnp.arange(4.0).reshape(1, 4, 1), (2,), (2,))[0, :, 0])
+    [1. 3.]
+    """
+    return _extreme_pool("max_pool", inputs, window_shape, strides, padding, largest=True)
+
+
+def min_pool(
+    inputs: Any, window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID"
+) -> Any:
+    """The smallest element of each window, of which the first of several has the derivative.
+
+    Args:
+      inputs: an array of axes (batch, space, features), of any number of axes of the batch.
+      window_shape: how many elements a window has along each axis of space.
+      strides: how far apart the windows are; 1 by default.
+      padding: ``VALID``, ``SAME``, ``SAME_LOWER``, or a pair for each axis of space; padding is never the smallest.
+
+    Returns:
+      An array of the same axes.
+
+    Raises:
+      DtypeError, ShapeError, ArgumentError: arguments that do not fit the operand, which must be real.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import nn
+    >>> print(nn.min_pool(pnp.arange(4.0).reshape(1, 4, 1), (2,), (2,))[0, :, 0])
+    [0. 2.]
+    """
+    return _extreme_pool("min_pool", inputs, window_shape, strides, padding, largest=False)
+
+
+def _extreme_pool(
+    name: str, inputs: Any, window_shape: Sequence[int], strides: Sequence[int] | None, padding: Padding, largest: bool
+) -> Any:
+    x = operand(f"nn.{name}", inputs)
+    return reduce_window_extreme(x, _windows(name, x.shape, window_shape, strides, padding), largest)
