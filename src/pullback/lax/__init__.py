@@ -44,6 +44,7 @@ from pullback.lax.elementwise import (
     select,
     select_n,
 )
+from pullback.lax.fourier import fft
 from pullback.lax.indexing import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -122,6 +123,7 @@ from pullback.primitives.elementwise import (
     select_n_p,
     stop_gradient_p,
 )
+from pullback.primitives.fourier import FftType, fft_p
 from pullback.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p, gather_p
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.reductions import (
