@@ -30,16 +30,20 @@ from pullback.lax.collectives import (
     pswapaxes,
     pvary,
 )
-from pullback.lax.contraction import Precision, batch_matmul, dot, dot_general
+from pullback.lax.contraction import DotDimensionNumbers, batch_matmul, dot, dot_general, scaled_dot
 from pullback.lax.elementwise import (
     FUNCTIONS,
+    AccuracyMode,
     RoundingMethod,
+    Tolerance,
+    bitcast_convert_type,
     clamp,
     conj,
     convert_element_type,
     integer_pow,
     pow,
     reciprocal,
+    reduce_precision,
     round,
     select,
     select_n,
@@ -53,13 +57,19 @@ from pullback.lax.indexing import (
     dynamic_update_slice,
     dynamic_update_slice_in_dim,
     gather,
+    index_take,
     scatter,
     scatter_add,
+    scatter_apply,
     scatter_max,
     scatter_min,
     scatter_mul,
+    scatter_sub,
 )
+from pullback.lax.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 from pullback.lax.reductions import (
+    approx_max_k,
+    approx_min_k,
     argmax,
     argmin,
     cumlogsumexp,
@@ -81,10 +91,13 @@ from pullback.lax.reductions import (
 from pullback.lax.shapes import (
     broadcast,
     broadcast_in_dim,
+    broadcast_like,
     broadcast_shapes,
+    broadcast_to_rank,
     broadcasted_iota,
     collapse,
     concatenate,
+    empty,
     expand_dims,
     full,
     full_like,
@@ -97,9 +110,14 @@ from pullback.lax.shapes import (
     slice_in_dim,
     split,
     squeeze,
+    stack,
+    stage,
+    tile,
     transpose,
+    unstack,
     zeros_like_array,
 )
+from pullback.primitives.bits import reduce_precision_p
 from pullback.primitives.collectives import (
     all_gather_p,
     all_to_all_p,
