@@ -117,6 +117,7 @@ from pullback.lax.shapes import (
     unstack,
     zeros_like_array,
 )
+from pullback.lax.special import betainc, igamma, igamma_grad_a, igammac, random_gamma_grad, zeta
 from pullback.primitives.bits import reduce_precision_p
 from pullback.primitives.collectives import (
     all_gather_p,
@@ -143,6 +144,7 @@ from pullback.primitives.elementwise import (
 )
 from pullback.primitives.fourier import FftType, fft_p
 from pullback.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p, gather_p
+from pullback.primitives.incomplete import betainc_p, igamma_p, igammac_p
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.reductions import (
     argmax_p,
@@ -164,6 +166,7 @@ from pullback.primitives.scatter import scatter_add_p, scatter_max_p, scatter_mi
 from pullback.primitives.shapes import broadcast_in_dim_p, reshape_p, squeeze_p, transpose_p
 from pullback.primitives.slicing import concatenate_p, iota_p, pad_p, rev_p, slice_p
 from pullback.primitives.sorting import sort_p, top_k_p
+from pullback.primitives.special import zeta_p
 from pullback.primitives.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier
 from pullback.transforms.programs.placement import with_sharding_constraint

@@ -17,8 +17,8 @@ from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeE
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
 from pullback.primitives import elementwise as ops
-from pullback.primitives import bits as bits  # which declares more of them, as do the next
-from pullback.primitives import incomplete as incomplete
+from pullback.primitives import bessel as bessel  # which declares more of them, as do the next
+from pullback.primitives import bits as bits
 from pullback.primitives import shapes
 from pullback.primitives import special as special
 from pullback.primitives.checks import FLOAT, REAL_NUMBER, check_dtype

@@ -16,27 +16,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import numpy as np
 
-from pullback.backends import host
-from pullback.core.array import ArrayImpl
+from pullback.backends import host, one_operation
+from pullback.core.array import SCALARS, shape_of
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT, broadcast_shape, check_dtype, same_dtype
-from pullback.primitives.declare import batch_broadcasting, elementwise
+from pullback.primitives.declare import batch_broadcasting, elementwise, in_double
 from pullback.primitives.elementwise import abs, add, digamma, div, eq, exp, gt, log, lt, mul, neg, polygamma, sqrt, sub
-from pullback.primitives.reductions import reduce_sum
+from pullback.primitives.quadrature import integral
 from pullback.primitives.special import xlog1py_p, xlogy_p
 from pullback.primitives.sums import add_any
 
 _double = np.dtype(np.float64)
 _expm1, _log1p, _lgamma = ops.expm1_p.bind, ops.log1p_p.bind, ops.lgamma_p.bind
-_and, _or, _not, _ge = ops.and_p.bind, ops.or_p.bind, ops.not_p.bind, ops.ge_p.bind
+_and, _or, _not = ops.and_p.bind, ops.or_p.bind, ops.not_p.bind
+_ge, _le = ops.ge_p.bind, ops.le_p.bind
 _maximum, _minimum = ops.max_p.bind, ops.min_p.bind
 xlogy, xlog1py = xlogy_p.bind, xlog1py_p.bind
 _where, _polynomial = ops.where, ops.polynomial
@@ -79,31 +80,14 @@ def _stirling_error(a: Any) -> Any:
 
 def _lgamma1p(a: Any) -> Any:
     """log Γ(1 + a) for sizes up to 1/2, by its series at 0 (DLMF 5.7.3)."""
-    zeta = [math.fsum([1.0, *((k**-n) for k in range(2, 60)), 60 ** (1 - n) / (n - 1) + 60**-n / 2]) for n in range(2, 52)]
-    terms = [(-1) ** n * z / n for n, z in enumerate(zeta, 2)]
+    zeta = host.special("zeta")(np.arange(2.0, 52.0), np.ones(50))
+    terms = [float((-1) ** n * z / n) for n, z in enumerate(zeta, 2)]
     return mul(a, _polynomial(a, [*terms[::-1], -np.euler_gamma]))
 
 
 # Integrals ---------------------------------------------------------------------------------------------------------
 
 _BELOW = 38.0
-_NODES = 48
-
-
-@lru_cache(maxsize=1)
-def _rule() -> tuple[ArrayImpl, ArrayImpl]:
-    """The nodes and weights of Gauss and Legendre's rule from 0 to 1."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    return ArrayImpl((nodes + 1) / 2), ArrayImpl(weights / 2)
-
-
-def _integral(integrand: Formula, end: Any, *operands: Any) -> Any:
-    """The integral over y from 0 to ``end`` of ``integrand(y, *operands)``, along a new axis that the compiler fuses."""
-    nodes, weights = _rule()
-    last = len(end.shape)
-    wide = [shapes.expand_dims(x, (last,)) for x in (end, *operands)]
-    values = integrand(mul(wide[0], nodes), *wide[1:])
-    return mul(end, reduce_sum(mul(values, weights), (last,)))
 
 
 def _bell(order: Sequence[int], derivatives: Callable[[tuple[int, ...]], Any]) -> Any:
@@ -133,17 +117,21 @@ def _polygamma(order: int, x: Any) -> Any:
     return digamma(x) if order == 0 else polygamma(shapes.full((), order, x.dtype), x)
 
 
-def _compiled_only(name: str, formula: Formula, jvp: Sequence[Formula]) -> Primitive:
-    """An operation on elements whose formula is for the compiler: it has an axis more than the operands.
+_FEW = 1024
+"""Up to so many elements a formula is evaluated as it is: its integrals have 48 times as many. More are compiled."""
+
+
+def _by_integrals(name: str, formula: Formula, jvp: Sequence[Formula]) -> Primitive:
+    """An operation on elements whose formula has integrals, which have an axis more than the operands.
 
     Args:
       name: the name in jaxprs and errors.
-      formula: ``formula(*operands, **params)``, of double precision.
+      formula: ``formula(*operands, **params)``, of arrays of double precision and one shape.
       jvp: a sequence of ``rule(t, *operands, **params) -> tangent``, one an operand.
     """
     p = Primitive(name)
     p.batch_rule = batch_broadcasting(p)
-    p.lowering_rule = lambda hlo, *operands, **params: _in_double(partial(formula, **params))(hlo, *operands)
+    p.lowering_rule = lambda hlo, *operands, **params: in_double(partial(formula, **params))(hlo, *operands)
 
     @p.abstract_eval
     def shape(*avals: ShapedArray, **params: Any) -> ShapedArray:
@@ -151,27 +139,22 @@ def _compiled_only(name: str, formula: Formula, jvp: Sequence[Formula]) -> Primi
         check_dtype(name, FLOAT, dtype)
         return ShapedArray(broadcast_shape(name, [a.shape for a in avals]), dtype)
 
+    @p.impl
+    def evaluate(operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        shape = broadcast_shape(name, [shape_of(x) for x in operands])
+        if math.prod(shape) > _FEW:
+            return one_operation.evaluate(p, operands, params)
+        dtype = next(x.dtype for x in operands if type(x) not in SCALARS)
+        arrays = [shapes.full((), x, dtype) if type(x) in SCALARS else x for x in operands]
+        wide = [shapes.broadcast_to(ops.convert_element_type(x, _double), shape) for x in arrays]
+        return ops.convert_element_type(formula(*wide, **params), dtype)
+
     @p.jvp
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
-        total: Any = None
-        for one, t in zip(jvp, tangents, strict=True):
-            if t is not ZERO:
-                term = one(t, *primals, **params)
-                total = term if total is None else add_any(total, term)
-        return p.bind(*primals, **params), total
+        terms = [one(t, *primals, **params) for one, t in zip(jvp, tangents, strict=True) if t is not ZERO]
+        return p.bind(*primals, **params), reduce(add_any, terms)
 
     return p
-
-
-def _in_double(formula: Formula) -> Formula:
-    """The lowering rule of an operation that is a formula of operands in double precision, of one shape."""
-
-    def rule(hlo: Any, *operands: Any) -> Any:
-        shape = hlo.result.shape
-        wide = [hlo.convert(hlo.spread(x, shape), _double) for x in operands]
-        return hlo.convert(hlo.inline(formula, *wide), hlo.result.dtype)
-
-    return rule
 
 
 def _guarded(valid: Any, operands: Sequence[Any], formula: Formula, otherwise: Any) -> Any:
@@ -213,7 +196,7 @@ def _gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
         first = add(add(z, log(x)), constants[0])
         return mul(value, _bell((order,), lambda index: first if index == (1,) else constants[index[0] - 1]))
 
-    out = _integral(integrand, end, x, slope, _where(above, _all(1, x), -1), *constants)
+    out = integral(integrand, end, x, slope, _where(above, _all(1, x), -1), *constants)
     first = add(log(x), constants[0]) if order else None
     extra = _bell((order,), lambda index: first if index == (1,) else constants[index[0] - 1])
     extra = 1 if extra is None else extra
@@ -242,7 +225,7 @@ def _gamma_lower(a: Any, x: Any) -> Any:
 def _gamma_upper(a: Any, x: Any) -> Any:
     above, part = _gamma_integral(a, x, 0)
     value = mul(_gamma_weight(a, x), part)
-    small = _and(lt(x, 1), lt(a, 0.5))
+    small = _and(_le(x, 1), lt(a, 0.5))
     tail = _gamma_small(_where(small, a, 0.25), _where(small, x, 0.5))
     return _where(small, tail, _where(above, value, sub(1, value)))
 
@@ -278,14 +261,14 @@ def _gamma_exponents(a: Any, x: Any) -> Formula:
 
 
 igamma_p = elementwise(
-    "igamma", of=FLOAT, arity=2, host=host.special("gammainc"), hlo=_in_double(_with_limits(_gamma_lower, 0.0)),
+    "igamma", of=FLOAT, arity=2, host=host.special("gammainc"), hlo=in_double(_with_limits(_gamma_lower, 0.0)),
     jvp=(
         lambda t, a, x, ans: mul(t, igamma_derivative_p.bind(a, x, order=1)),
         lambda t, a, x, ans: mul(t, _gamma_density(a, x)),
     ),
 )  # fmt: skip
 igammac_p = elementwise(
-    "igammac", of=FLOAT, arity=2, host=host.special("gammaincc"), hlo=_in_double(_with_limits(_gamma_upper, 1.0)),
+    "igammac", of=FLOAT, arity=2, host=host.special("gammaincc"), hlo=in_double(_with_limits(_gamma_upper, 1.0)),
     jvp=(
         lambda t, a, x, ans: neg(mul(t, igamma_derivative_p.bind(a, x, order=1))),
         lambda t, a, x, ans: neg(mul(t, _gamma_density(a, x))),
@@ -308,7 +291,7 @@ def _outside(valid: Any, x: Any) -> Any:
 
 
 # The derivative of igamma by a, of an order from 1 on.
-igamma_derivative_p: Primitive = _compiled_only(
+igamma_derivative_p: Primitive = _by_integrals(
     "igamma_derivative", _igamma_derivative,
     (
         lambda t, a, x, order: mul(t, igamma_derivative_p.bind(a, x, order=order + 1)),
@@ -329,7 +312,7 @@ def _gamma_slope(a: Any, x: Any, *, order: int) -> Any:
 
 
 # The same divided by x times the density, which may underflow.
-gamma_slope_p: Primitive = _compiled_only(
+gamma_slope_p: Primitive = _by_integrals(
     "gamma_slope", _gamma_slope,
     (
         lambda t, a, x, order: mul(t, sub(
@@ -352,14 +335,13 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 # The incomplete beta function --------------------------------------------------------------------------------------
 
 
-def _beta_weight(a: Any, b: Any, x: Any) -> Any:
-    """x**a (1 - x)**b / B(a, b), by how far x is from a / (a + b)."""
+def _beta_weight(a: Any, b: Any, x: Any, rest: Any, distance: Any) -> Any:
+    """x**a (1 - x)**b / B(a, b), by the distance of x from the mean, a / (a + b)."""
     total = add(a, b)
     mean = div(a, total)
-    rest = div(b, total)
-    distance = sub(x, mean)
-    exponent = add(mul(a, _log_ratio(distance, mean, x)), mul(b, _log_ratio(neg(distance), rest, sub(1, x))))
+    near_x, near_rest = _log_ratio(distance, mean, x), _log_ratio(neg(distance), div(b, total), rest)
     errors = sub(sub(_stirling_error(total), _stirling_error(a)), _stirling_error(b))
+    exponent = add(mul(a, near_x), mul(b, near_rest))
     return mul(sqrt(div(mul(mean, b), 2 * math.pi)), exp(add(exponent, errors)))
 
 
@@ -374,10 +356,12 @@ def _beta(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> Any:
     """The function, or its derivative of some orders by a and by b."""
     orders = (by_a, by_b)
     swapped = gt(x, div(add(a, 1), add(add(a, b), 1)))
+    distance = sub(x, div(a, add(a, b)))
+    rest, log_x, log_rest = sub(1, x), log(x), _log1p(neg(x))
     a, b = _where(swapped, b, a), _where(swapped, a, b)
-    log_x, log_rest = log(x), _log1p(neg(x))
+    x, rest = _where(swapped, rest, x), _where(swapped, x, rest)
     log_x, log_rest = _where(swapped, log_rest, log_x), _where(swapped, log_x, log_rest)
-    x = _where(swapped, sub(1, x), x)
+    distance = _where(swapped, neg(distance), distance)
     shifted = add(a, 1)
     total = add(shifted, b)
     slope = sub(shifted, mul(total, x))
@@ -416,20 +400,23 @@ def _beta(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> Any:
             of[0, 1] = add(of[0, 1], sub(second, add(shift, _where(swapped, y, 0))))
         return mul(value, _bell(orders, of.__getitem__))
 
-    out = _integral(integrand, end, x, slope, total, swapped, *firsts, *inner.values())
+    out = integral(integrand, end, x, slope, total, swapped, *firsts, *inner.values())
     if by_a:
         outer[1, 0] = add(outer[1, 0], firsts[0])
     if by_b:
         outer[0, 1] = add(outer[0, 1], firsts[1])
     extra = _bell(orders, outer.__getitem__) if keys else 1
-    value = mul(div(_beta_weight(a, b, x), a), add(extra, mul(mul(x, add(a, b)), out)))
+    value = mul(div(_beta_weight(a, b, x, rest, distance), a), add(extra, mul(mul(x, add(a, b)), out)))
     return _where(swapped, neg(value) if keys else sub(1, value), value)
 
 
 def _betainc(a: Any, b: Any, x: Any) -> Any:
     inside = partial(_beta, by_a=0, by_b=0)
-    at_ends = _where(eq(x, 0), _all(0, x), _where(eq(x, 1), _all(1, x), math.nan))
-    at_ends = _where(_and(gt(a, 0), gt(b, 0)), at_ends, math.nan)
+    at_ends = _where(_or(eq(x, 1), _or(eq(a, 0), eq(b, math.inf))), _all(1, x), 0)
+    at_ends = _where(eq(x, 0), 0, at_ends)
+    both = _or(_and(eq(a, 0), eq(b, 0)), _and(eq(a, math.inf), eq(b, math.inf)))
+    known = _and(_and(_ge(a, 0), _ge(b, 0)), _and(_ge(x, 0), _le(x, 1)))
+    at_ends = _where(_and(known, _not(both)), at_ends, math.nan)
     return _guarded(_beta_domain(a, b, x), ((a, 1), (b, 1), (x, 0.5)), inside, at_ends)
 
 
@@ -460,7 +447,7 @@ def _beta_exponents(a: Any, b: Any, x: Any) -> Formula:
 
 
 betainc_p = elementwise(
-    "betainc", of=FLOAT, arity=3, host=host.special("betainc"), hlo=_in_double(_betainc),
+    "betainc", of=FLOAT, arity=3, host=host.special("betainc"), hlo=in_double(_betainc),
     jvp=(
         lambda t, a, b, x, ans: mul(t, betainc_derivative_p.bind(a, b, x, by_a=1, by_b=0)),
         lambda t, a, b, x, ans: mul(t, betainc_derivative_p.bind(a, b, x, by_a=0, by_b=1)),
@@ -476,7 +463,7 @@ def _betainc_derivative(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
 
 
 # The derivative of betainc by a and b, of orders that are not both zero.
-betainc_derivative_p: Primitive = _compiled_only(
+betainc_derivative_p: Primitive = _by_integrals(
     "betainc_derivative", _betainc_derivative,
     (
         lambda t, a, b, x, by_a, by_b: mul(t, betainc_derivative_p.bind(a, b, x, by_a=by_a + 1, by_b=by_b)),
