@@ -9,10 +9,12 @@ from pullback.control.associative import associative_scan
 from pullback.control.conditional import cond, cond_p, switch
 from pullback.control.fori_loop import fori_loop
 from pullback.control.loops import while_loop, while_p
+from pullback.control.platforms import composite, platform_dependent
 from pullback.control.scan import map, scan
 from pullback.control.scan_primitive import scan_p
 from pullback.control.solves import custom_linear_solve, custom_root
 from pullback.lax import linalg
+from pullback.lax.bit_generator import rng_bit_generator
 from pullback.lax.collectives import (
     all_gather,
     all_to_all,
@@ -67,6 +69,7 @@ from pullback.lax.indexing import (
     scatter_sub,
 )
 from pullback.lax.precision import DotAlgorithm, DotAlgorithmPreset, Precision
+from pullback.lax.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general
 from pullback.lax.reductions import (
     approx_max_k,
     approx_min_k,
@@ -118,6 +121,7 @@ from pullback.lax.shapes import (
     zeros_like_array,
 )
 from pullback.lax.special import betainc, igamma, igamma_grad_a, igammac, random_gamma_grad, zeta
+from pullback.primitives.bit_generator import RandomAlgorithm, rng_bit_generator_p
 from pullback.primitives.bits import reduce_precision_p
 from pullback.primitives.collectives import (
     all_gather_p,
