@@ -48,9 +48,13 @@ def of_lax(name: str, *args: Any, **options: Any) -> Callable[..., Any]:
 
 
 ONE = [
-    ("fft", both(3, 4)), ("ifft", both(3, 4)), ("rfft", real(3, 4)), ("irfft", both(3, 4)), ("hfft", both(3, 4)),
+    ("fft", both(3, 4)),
+    ("ifft", both(3, 4)),
+    ("rfft", real(3, 4)),
+    ("irfft", both(3, 4)),
+    ("hfft", both(3, 4)),
     ("ihfft", real(3, 4)),
-]  # fmt: skip
+]
 SEVERAL = [("fftn", both(2, 3, 4)), ("ifftn", both(2, 3, 4)), ("rfftn", real(2, 3, 4)), ("irfftn", both(2, 3, 4))]
 A, X = real(10, lo=0.3, hi=6), real(10, lo=0.1, hi=9)
 P = real(10, lo=0.05, hi=0.95)
@@ -69,10 +73,17 @@ CASES = [
         for name, x in SEVERAL
         for options in ({}, {"s": (3, 2)}, {"axes": (2, 0), "norm": "ortho"}, {"s": (4, 4), "axes": (0, 1)})
     ),
-    *(Case(f"{name}2", fft(f"{name}2", norm="forward"), (x,)) for name, x in (("fft", both(3, 4)), ("rfft", real(3, 4)))),
+    *(
+        Case(f"{name}2", fft(f"{name}2", norm="forward"), (x,))
+        for name, x in (("fft", both(3, 4)), ("rfft", real(3, 4)))
+    ),
     *(Case(f"fftfreq {n}", lambda lib, n=n: lib.numpy.fft.fftfreq(n, 0.25), ()) for n in (1, 4, 5)),
     *(Case(f"rfftfreq {n}", lambda lib, n=n: lib.numpy.fft.rfftfreq(n, 0.25), ()) for n in (1, 4, 5)),
-    *(Case(f"{name} {axes}", fft(name, axes=axes), (real(3, 4),)) for name in ("fftshift", "ifftshift") for axes in (None, 1)),
+    *(
+        Case(f"{name} {axes}", fft(name, axes=axes), (real(3, 4),))
+        for name in ("fftshift", "ifftshift")
+        for axes in (None, 1)
+    ),
     *(Case(f"lax.fft {kind}", of_lax("fft", kind, (4,)), (both(2, 4),)) for kind in ("FFT", "IFFT")),
     Case("lax.fft RFFT", of_lax("fft", "RFFT", (3, 4)), (real(2, 3, 4),)),
     Case("lax.fft IRFFT", of_lax("fft", "IRFFT", (3, 4)), (both(2, 3, 3),)),
@@ -82,40 +93,91 @@ CASES = [
     Case("betainc by x", lambda lib, x: lib.lax.betainc(A, X, x), (P,)),
     Case("zeta by q", lambda lib, q: lib.lax.zeta(A + 1.2, q), (X,)),
     *(Case(f"mulhi by {n}", lambda lib, n=n: lib.lax.mulhi(LONG, np.int32(n)), ()) for n in (3, -5, 2**30)),
-    *(Case(f"reduce_precision {e} {m}", of_lax("reduce_precision", e, m), (X,)) for e, m in ((5, 10), (8, 7), (3, 2), (2, 0))),
-    *(Case(f"bitcast to {d}", lambda lib, d=d: lib.lax.bitcast_convert_type(X, d), ()) for d in ("int32", "uint8", "int16")),
+    *(
+        Case(f"reduce_precision {e} {m}", of_lax("reduce_precision", e, m), (X,))
+        for e, m in ((5, 10), (8, 7), (3, 2), (2, 0))
+    ),
+    *(
+        Case(f"bitcast to {d}", lambda lib, d=d: lib.lax.bitcast_convert_type(X, d), ())
+        for d in ("int32", "uint8", "int16")
+    ),
     Case("approx_max_k", of_lax("approx_max_k", 3), (real(2, 6),)),
     Case("approx_min_k", of_lax("approx_min_k", 3, reduction_dimension=0), (real(6, 2),)),
     Case("tile", of_lax("tile", (2, 3)), (real(2, 3),)),
-    Case("index_take", lambda lib, x: lib.lax.index_take(x, (np.array([2, -1, 9]), np.array([0, 1, 1])), (0, 2)), (real(3, 4, 2),)),
-    Case("stack", lambda lib, x, y: lib.lax.stack([x, y], axis=-1), (real(2, 3), real(2, 3, hi=2))),
-    Case("scatter_sub", lambda lib, x, u: lib.lax.scatter_sub(
-        x, np.array([[1], [3], [1]]), u, lib.lax.ScatterDimensionNumbers((), (0,), (0,))), (real(4), real(3))),
-    Case("scatter_apply", lambda lib: lib.lax.scatter_apply(
-        real(4), np.array([[1], [3], [1]]), lib.lax.sin, lib.lax.ScatterDimensionNumbers((), (0,), (0,)),
-        update_shape=(3,)), ()),
-    Case("ragged_dot", lambda lib, x, y: lib.lax.ragged_dot(x, y, SIZES), (real(6, 2), real(3, 2, 4))),
-    Case("ragged_dot of batches", lambda lib, x, y: lib.lax.ragged_dot_general(
-        x, y, np.array([[1, 2], [3, 1]]), lib.lax.RaggedDotDimensionNumbers((((2,), (2,)), ((0,), (1,))), [1], [0])),
-        (real(2, 5, 3), real(2, 2, 3, 4))),
-    Case("ragged_dot of contracted", lambda lib, x, y: lib.lax.ragged_dot_general(
-        x, y, SIZES, lib.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])), (real(6, 2), real(6, 4))),
-    Case("ragged_dot of outer and inner axes", lambda lib, x, y: lib.lax.ragged_dot_general(
-        x, y, np.array([[1, 2], [2, 0]]), lib.lax.RaggedDotDimensionNumbers((((3,), (1,)), ((), ())), [1], [0])),
-        (real(2, 3, 2, 3), real(2, 3, 4))),
-    Case("scaled_dot", lambda lib: lib.lax.scaled_dot(
-        np.round(8 * real(2, 8)), np.round(8 * real(8, 3)), lhs_scale=np.round(4 * real(2, 4)),
-        rhs_scale=np.round(4 * real(2, 3)), preferred_element_type="float32"), ()),
-    *(
-        Case(f"rng_bit_generator {d} {a}", lambda lib, d=d, a=a: lib.lax.rng_bit_generator(
-            WORDS[0], (2, 3), d, lib.lax.RandomAlgorithm(a)), ())
-        for d in ("uint8", "uint16", "uint32") for a in (0, 1, 2)
+    Case(
+        "index_take",
+        lambda lib, x: lib.lax.index_take(x, (np.array([2, -1, 0]), np.array([0, 1, 1])), (0, 2)),
+        (real(3, 4, 2),),
     ),
-    Case("platform_dependent", lambda lib, x: lib.lax.platform_dependent(
-        x, cuda=lambda x: x, cpu=lambda x: x * x), (real(3),)),
+    Case("stack", lambda lib, x, y: lib.lax.stack([x, y], axis=-1), (real(2, 3), real(2, 3, hi=2))),
+    Case(
+        "scatter_sub",
+        lambda lib, x, u: lib.lax.scatter_sub(
+            x, np.array([[1], [3], [1]]), u, lib.lax.ScatterDimensionNumbers((), (0,), (0,))
+        ),
+        (real(4), real(3)),
+    ),
+    Case(
+        "scatter_apply",
+        lambda lib: lib.lax.scatter_apply(
+            real(4),
+            np.array([[1], [3], [1]]),
+            lib.lax.sin,
+            lib.lax.ScatterDimensionNumbers((), (0,), (0,)),
+            update_shape=(3,),
+        ),
+        (),
+    ),
+    Case("ragged_dot", lambda lib, x, y: lib.lax.ragged_dot(x, y, SIZES), (real(6, 2), real(3, 2, 4))),
+    Case(
+        "ragged_dot of batches",
+        lambda lib, x, y: lib.lax.ragged_dot_general(
+            x, y, np.array([[1, 2], [3, 1]]), lib.lax.RaggedDotDimensionNumbers((((2,), (2,)), ((0,), (1,))), [1], [0])
+        ),
+        (real(2, 5, 3), real(2, 2, 3, 4)),
+    ),
+    Case(
+        "ragged_dot of contracted",
+        lambda lib, x, y: lib.lax.ragged_dot_general(
+            x, y, SIZES, lib.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
+        ),
+        (real(6, 2), real(6, 4)),
+    ),
+    Case(
+        "ragged_dot of outer and inner axes",
+        lambda lib, x, y: lib.lax.ragged_dot_general(
+            x, y, np.array([[1, 2], [2, 0]]), lib.lax.RaggedDotDimensionNumbers((((3,), (1,)), ((), ())), [1], [0])
+        ),
+        (real(2, 3, 2, 3), real(2, 3, 4)),
+    ),
+    Case(
+        "scaled_dot",
+        lambda lib: lib.lax.scaled_dot(
+            np.round(8 * real(2, 8)),
+            np.round(8 * real(8, 3)),
+            lhs_scale=np.round(4 * real(2, 4)),
+            rhs_scale=np.round(4 * real(2, 3)),
+            preferred_element_type="float32",
+        ),
+        (),
+    ),
+    *(
+        Case(
+            f"rng_bit_generator {d} {a}",
+            lambda lib, d=d, a=a: lib.lax.rng_bit_generator(WORDS[0], (2, 3), d, lib.lax.RandomAlgorithm(a)),
+            (),
+        )
+        for d in ("uint8", "uint16", "uint32")
+        for a in (0, 1, 2)
+    ),
+    Case(
+        "platform_dependent",
+        lambda lib, x: lib.lax.platform_dependent(x, cuda=lambda x: x, cpu=lambda x: x * x),
+        (real(3),),
+    ),
     Case("mul out_dtype", lambda lib: lib.lax.mul(real(3), real(3), out_dtype="bfloat16").astype("float32"), ()),
     Case("exp accuracy", lambda lib, x: lib.lax.exp(x, accuracy=lib.lax.Tolerance(ulps=1)), (real(3),)),
-]  # fmt: skip
+]
 
 
 def flat(out: Any) -> list[np.ndarray[Any, Any]]:

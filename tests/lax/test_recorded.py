@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pullback
-import pullback.numpy  # noqa: F401
-from pullback import lax  # noqa: F401
+import pullback.lax
+import pullback.numpy
 from tests.lax.cases import CASES, RECORDED, encoded, flat, gradients
 
 JAX = json.loads(RECORDED.read_text())["cases"]
@@ -16,7 +16,7 @@ JAX = json.loads(RECORDED.read_text())["cases"]
 def near(found, expected):
     for a, b in zip(found, expected, strict=True):
         b = np.array(b)
-        scale = np.abs(b).max(initial=1e-30)
+        scale = np.abs(b[np.isfinite(b)]).max(initial=1e-30)
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5 * scale)
 
 
@@ -31,13 +31,14 @@ def test_values_and_gradients_are_those_of_jax(case):
 
 
 def test_compiled_is_eager():
-    """All of them in one program, with their gradients."""
+    """Those that the grid of operations does not have, in one program, with their gradients."""
+    cases = [c for c in CASES if c.name.startswith(("ragged", "rng", "platform", "mul ", "exp "))]
 
     def everything(operands):
-        outs = [case.run(pullback, *xs) for case, xs in zip(CASES, operands, strict=True)]
-        return outs, [gradients(pullback, case) for case in CASES if "gradients" in JAX[case.name]]
+        outs = [case.run(pullback, *xs) for case, xs in zip(cases, operands, strict=True)]
+        return outs, [gradients(pullback, case) for case in cases if "gradients" in JAX[case.name]]
 
-    operands = [case.operands for case in CASES]
+    operands = [case.operands for case in cases]
     got, expected = pullback.jit(everything)(operands), everything(operands)
     for a, b in zip(pullback.tree.leaves(got), pullback.tree.leaves(expected), strict=True):
         near(encoded(a), encoded(b))

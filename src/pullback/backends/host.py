@@ -280,7 +280,7 @@ def erf_inv(x: Any) -> Any:
 
 
 def special(name: str) -> Callable[..., Any]:
-    """A function of ``scipy.special``, imported when it is first called, in the dtype of its last operand that is an array."""
+    """A function of ``scipy.special``, imported when it is first called, in the dtype of its last array."""
     found: list[Any] = []
 
     def call(*args: Any) -> Any:

@@ -30,8 +30,8 @@ def _index(platform: str, platforms: tuple[str, ...], default: bool) -> int:
     if default:
         return len(platforms)
     raise MissingRuleError(
-        f"platform_dependent: nothing for the platform {platform!r}, where this runs: give {platform}=, or default=; got "
-        f"{', '.join(platforms) or 'none'}"
+        f"platform_dependent: nothing for the platform {platform!r}, where this runs: give {platform}=, or default=; "
+        f"got {', '.join(platforms) or 'none'}"
     )
 
 
@@ -45,7 +45,9 @@ def _index_xla(hlo: Any, *, platforms: tuple[str, ...], default: bool) -> Any:
     return hlo.number(_index(hlo.module.platform, platforms, default), np.dtype(np.int32))
 
 
-def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]) -> Any:
+def platform_dependent(
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
+) -> Any:
     """The result of the function for the platform on which a program runs.
 
     A compiled program has all of them, and takes the one of the platform for which it is compiled; eager code runs the
@@ -71,7 +73,11 @@ def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **
     branches = [*per_platform.values(), *([] if default is None else [default])]
     for branch in branches:
         check_callable(branch, "platform_dependent")
+    if default is not None and not per_platform:
+        return default(*args)
     index = platform_index_p.bind(platforms=tuple(per_platform), default=default is not None)
+    if len(branches) == 1:
+        branches *= 2  # so that the choice stays in the program, which is refused on other platforms
     return switch(index, branches, *args)
 
 

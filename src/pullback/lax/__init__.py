@@ -147,8 +147,8 @@ from pullback.primitives.elementwise import (
     stop_gradient_p,
 )
 from pullback.primitives.fourier import FftType, fft_p
-from pullback.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p, gather_p
 from pullback.primitives.incomplete import betainc_p, igamma_p, igammac_p
+from pullback.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p, gather_p
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.reductions import (
     argmax_p,

@@ -14,7 +14,6 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.operands import array_operand, bind
 from pullback.transforms.programs.placement import constrained
 
-
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 """((contracted axes of the left operand, of the right), (batch axes of the left, of the right))."""
 
@@ -33,8 +32,8 @@ def dot_general(
     Args:
       lhs, rhs: arrays; of different dtypes they are converted to their common one.
       dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``.
-      precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full precision;
-        or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
+      precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full
+        precision; or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
       preferred_element_type: the dtype to sum in and to return; that of the operands by default.
       out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
@@ -92,8 +91,8 @@ def dot(
       lhs, rhs: arrays; of different dtypes they are converted to their common one.
       dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``; None for the usual
         product.
-      precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full precision;
-        or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
+      precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full
+        precision; or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
       preferred_element_type: the dtype to sum in and to return; that of the operands by default.
       out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
@@ -121,8 +120,8 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
 
     Args:
       lhs, rhs: arrays of shapes ``(..., n, k)`` and ``(..., k, m)``.
-      precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full precision;
-        or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
+      precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full
+        precision; or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
 
     Raises:
       DtypeError, ShapeError: operands that do not fit each other.

@@ -16,9 +16,9 @@ from pullback.core.array import SCALARS, Array, typeof
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
-from pullback.primitives import elementwise as ops
 from pullback.primitives import bessel as bessel  # which declares more of them, as do the next
 from pullback.primitives import bits as bits
+from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives import special as special
 from pullback.primitives.checks import FLOAT, REAL_NUMBER, check_dtype
@@ -135,12 +135,12 @@ FUNCTIONS = {public.name: checked(primitive, public) for primitive, public in PU
 FUNCTIONS |= {name: _with_accuracy(FUNCTIONS[name]) for name in _WITH_ACCURACY}
 
 
-def _with_other_arguments(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Put a function with arguments of its own in the place of a declared one, whose docstring it takes."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         sentence, rest = FUNCTIONS[name].__doc__.split("\n\n", 1)  # type: ignore[union-attr]
-        function.__doc__ = f"{sentence}\n\n{function.__doc__ or ''}{rest}"
+        function.__doc__ = f"{sentence}\n\n{arguments}{rest}"
         FUNCTIONS[name] = function
         return function
 
@@ -148,15 +148,15 @@ def _with_other_arguments(name: str) -> Callable[[Callable[..., Any]], Callable[
 
 
 _mul, _nextafter, _polygamma = FUNCTIONS["mul"], FUNCTIONS["nextafter"], FUNCTIONS["polygamma"]
-
-
-@_with_other_arguments("mul")
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
-    """    Args:
+_OF_MUL = """    Args:
       x, y: arrays of one dtype.
       out_dtype: to which dtype the operands are converted first, which is that of the result.
 
 """
+
+
+@_with_other_arguments("mul", _OF_MUL)
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     if out_dtype is not None:
         x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
     return _mul(x, y)

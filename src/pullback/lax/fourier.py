@@ -25,7 +25,7 @@ def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> An
       Complex numbers, or real ones for ``IRFFT``. Inverse transforms are divided by the product of the lengths.
 
     Raises:
-      ShapeError: the lengths do not fit the array, one is zero, or there is no such kind (a TypeError and a ValueError).
+      ShapeError: the lengths do not fit the array, one is zero, or no such kind (a TypeError and a ValueError).
       DtypeError: complex numbers for ``RFFT`` or others for ``IRFFT``, or less than single precision (a TypeError).
 
     >>> import pullback.numpy as pnp

@@ -105,13 +105,17 @@ def algorithm_of(name: str, precision: Any) -> Algorithm:
             return None
         if precision in DotAlgorithmPreset.__members__:
             return _of_preset(DotAlgorithmPreset[precision])
-    elif isinstance(precision, (tuple, list)) and len(precision) == 2:
-        if all(isinstance(p, (Precision, str, type(None))) and algorithm_of(name, p) is None for p in precision):
-            return None
+    elif isinstance(precision, (tuple, list)) and len(precision) == 2 and all(map(_is_plain, precision)):
+        return None
     raise ArgumentError(
-        f"lax.{name}: precision must be None, a Precision or the name of one ({', '.join(PRECISIONS)}), a pair of such, "
-        f"a DotAlgorithm, or a DotAlgorithmPreset or its name; got {precision!r}"
+        f"lax.{name}: precision must be None, a Precision or the name of one ({', '.join(PRECISIONS)}), a pair of "
+        f"such, a DotAlgorithm, or a DotAlgorithmPreset or its name; got {precision!r}"
     )
+
+
+def _is_plain(precision: Any) -> bool:
+    """Whether an argument is a precision, its name or None, and no algorithm."""
+    return precision is None or isinstance(precision, Precision) or str(precision).lower() in PRECISIONS
 
 
 def _of_preset(preset: DotAlgorithmPreset) -> Algorithm:

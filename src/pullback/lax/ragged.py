@@ -139,18 +139,9 @@ def ragged_dot_general(
         raise UnsupportedArgumentError("lax.ragged_dot: group_offset is not supported; slice rhs and group_sizes")
     x, y = array_operand("ragged_dot", lhs), array_operand("ragged_dot", rhs)
     sizes = array_operand("ragged_dot", group_sizes)
-    if not dtypes.is_integer(sizes.dtype):
-        raise DtypeError(f"lax.ragged_dot: group_sizes must be integers, got {dtypes.short_name(sizes.dtype)}")
+    free = _is_free(x, y, sizes, ragged_dot_dimension_numbers)
     numbers = ragged_dot_dimension_numbers
-    ((lc, _), (lb, _)), where, groups = numbers._all()
-    if len(where) != 1 or not 0 <= where[0] < len(x.shape):
-        raise ShapeError(f"lax.ragged_dot: one axis of lhs is in groups, got {where} for an array of shape {x.shape}")
-    free = where[0] not in (*lc, *lb)
-    if len(groups) != free:
-        raise ShapeError(
-            f"lax.ragged_dot: the right operand needs {int(free)} axes of groups, as the axis {where[0]} of lhs is "
-            f"{'neither contracted nor of the batch' if free else 'contracted or of the batch'}; got {groups}"
-        )
+    where, (_, (lb, _)) = numbers.lhs_ragged_dimensions, numbers.dot_dimension_numbers
     if where[0] in lb:
         return dot_general(
             x, y, numbers.dot_dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding
@@ -165,6 +156,31 @@ def ragged_dot_general(
         common = dtypes.promote_types(wide, total)
         out = contract(ops.convert_element_type(x, common), ops.convert_element_type(y, common))
     return constrained(ops.convert_element_type(out, total), out_sharding, "lax.ragged_dot")
+
+
+def _is_free(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> bool:
+    """Whether the axis in groups is neither contracted nor of the batch; refuses what is no axis."""
+    if not dtypes.is_integer(sizes.dtype):
+        raise DtypeError(f"lax.ragged_dot: group_sizes must be integers, got {dtypes.short_name(sizes.dtype)}")
+    if not sizes.shape:
+        raise ShapeError("lax.ragged_dot: group_sizes must have an axis, of the groups, got a scalar")
+    ((lc, rc), (lb, rb)), where, groups = numbers._all()
+    for axes, others in ((lc, rc), (lb, rb)):
+        inside = all(0 <= i < len(x.shape) for i in axes) and all(0 <= i < len(y.shape) for i in others)
+        if not inside or _sizes(x, axes) != _sizes(y, others):
+            raise ShapeError(
+                f"lax.ragged_dot: the axes {axes} of lhs and {others} of rhs must have equal sizes, got arrays of "
+                f"shapes {x.shape} and {y.shape}"
+            )
+    if len(where) != 1 or not 0 <= where[0] < len(x.shape):
+        raise ShapeError(f"lax.ragged_dot: one axis of lhs is in groups, got {where} for an array of shape {x.shape}")
+    free = where[0] not in (*lc, *lb)
+    if len(groups) != free:
+        raise ShapeError(
+            f"lax.ragged_dot: the right operand needs {int(free)} axes of groups, as the axis {where[0]} of lhs is "
+            f"{'neither contracted nor of the batch' if free else 'contracted or of the batch'}; got {groups}"
+        )
+    return free
 
 
 def _each_row(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import dtypes
 from pullback.backends.shardings import NamedSharding
+from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, is_at_home
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.naming import named

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pullback.core.array import typeof
+from pullback.core.trace import Primitive
 from pullback.lax.elementwise import same_rank
 from pullback.primitives import incomplete, special
 from pullback.primitives.operands import bind, operands
 
 
-def _checked(name: str, function: Callable[..., Any], *xs: Any, **params: Any) -> Any:
+def _checked(name: str, primitive: Primitive, *xs: Any, **params: Any) -> Any:
     arrays = operands(name, xs)
     same_rank(name, [typeof(x).shape for x in arrays])
-    return bind(function, *arrays, **params)  # type: ignore[arg-type]
+    return bind(primitive, *arrays, **params)
 
 
 def igamma(a: Any, x: Any) -> Any:
@@ -78,8 +78,8 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
 def random_gamma_grad(a: Any, x: Any) -> Any:
     """The derivative of a sample of the gamma distribution by its parameter.
 
-    It is minus the derivative of the distribution function by ``a``, divided by the density: implicit reparameterisation
-    (Figurnov, Mohamed and Mnih, *Implicit reparameterization gradients*, 2018, arXiv:1805.08498).
+    It is minus the derivative of the distribution function by ``a``, divided by the density: implicit
+    reparameterisation (Figurnov, Mohamed and Mnih, *Implicit reparameterization gradients*, 2018, arXiv:1805.08498).
 
     Args:
       a: the parameters, positive floats.

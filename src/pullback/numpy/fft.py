@@ -84,7 +84,9 @@ def _prepared(name: str, kind: FftType, a: Any) -> Any:
     x = inexact_operand(name, a)
     dtype = x.dtype
     if kind is FftType.RFFT and dtypes.is_complex(dtype):
-        raise DtypeError(f"{name} takes real numbers, got {dtypes.short_name(dtype)}; use {name.replace('rfft', 'fft')}")
+        raise DtypeError(
+            f"{name} takes real numbers, got {dtypes.short_name(dtype)}; use {name.replace('rfft', 'fft')}"
+        )
     target = dtypes.promote_types(dtype, "float32")
     if kind is FftType.IRFFT:
         target = dtypes.to_complex(dtypes.to_real(target))
@@ -122,7 +124,9 @@ def _over_several(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any
 
 def _sequence(name: str, what: str, value: Any) -> list[Any]:
     if not isinstance(value, (tuple, list, range)):
-        raise ShapeError(f"{name}: {what} must be a sequence of ints, got {quote(value)} of type {type(value).__name__}")
+        raise ShapeError(
+            f"{name}: {what} must be a sequence of ints, got {quote(value)} of type {type(value).__name__}"
+        )
     return list(value)
 
 
@@ -142,7 +146,8 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
       a: an array.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default): nothing is divided; "forward": the result is divided by the length; "ortho": by its square root both ways.
+      norm: "backward" (the default): nothing is divided;
+        "forward": the result is divided by the length; "ortho": by its square root both ways.
 
     Returns:
       Complex numbers, of the shape of the operand but for the axis, which has the length.
@@ -164,7 +169,8 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
       a: an array.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default): the result is divided by the length; "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the length;
+        "forward": nothing is divided; "ortho": by its square root both ways.
 
     Returns:
       Complex numbers, of the shape of the operand but for the axis, which has the length.
@@ -186,7 +192,8 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
       a: an array of real numbers.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default): nothing is divided; "forward": the result is divided by the length; "ortho": by its square root both ways.
+      norm: "backward" (the default): nothing is divided;
+        "forward": the result is divided by the length; "ortho": by its square root both ways.
 
     Returns:
       Complex numbers, of the shape of the operand but for the axis, which has ``n // 2 + 1`` elements.
@@ -209,7 +216,8 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
       a: an array; the imaginary parts of what a real transform has no use for are left out.
       n: the length of the result: ``n // 2 + 1`` elements are used. By default ``2 * (m - 1)`` for an axis of size m.
       axis: the axis.
-      norm: "backward" (the default): the result is divided by the length; "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the length;
+        "forward": nothing is divided; "ortho": by its square root both ways.
 
     Returns:
       Real numbers, of the shape of the operand but for the axis, which has ``n`` elements.
@@ -231,7 +239,8 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
       a: an array.
       n: the length of the result: ``n // 2 + 1`` elements are used. By default ``2 * (m - 1)`` for an axis of size m.
       axis: the axis.
-      norm: "backward" (the default): nothing is divided; "forward": the result is divided by the length; "ortho": by its square root both ways.
+      norm: "backward" (the default): nothing is divided;
+        "forward": the result is divided by the length; "ortho": by its square root both ways.
 
     Returns:
       Real numbers, of the shape of the operand but for the axis, which has ``n`` elements.
@@ -253,7 +262,8 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
       a: an array of real numbers.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default): the result is divided by the length; "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the length;
+        "forward": nothing is divided; "ortho": by its square root both ways.
 
     Returns:
       Complex numbers, of the shape of the operand but for the axis, which has ``n // 2 + 1`` elements.
@@ -286,7 +296,8 @@ def fftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = No
       a: an array.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: "backward" (the default): nothing is divided; "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
+      norm: "backward" (the default): nothing is divided;
+        "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
 
     Returns:
       Complex numbers, of the shape of the operand but for the axes, which have the lengths.
@@ -310,7 +321,8 @@ def ifftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = N
       a: an array.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: "backward" (the default): the result is divided by the product of the lengths; "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the product of the lengths;
+        "forward": nothing is divided; "ortho": by its square root both ways.
 
     Returns:
       Complex numbers, of the shape of the operand but for the axes, which have the lengths.
@@ -328,17 +340,18 @@ def ifftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = N
 
 
 def rfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
-    """The Fourier transform of real numbers over any number of axes: real along the last of them, complex along the others.
+    """The Fourier transform of real numbers over any number of axes: real along the last, complex along others.
 
     Args:
       a: an array of real numbers.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: "backward" (the default): nothing is divided; "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
+      norm: "backward" (the default): nothing is divided;
+        "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths, the last one
-      ``s[-1] // 2 + 1``.
+      Complex numbers, of the shape of the operand but for the axes, which have the lengths, the last
+      one ``s[-1] // 2 + 1``.
 
     Raises:
       ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
@@ -358,10 +371,11 @@ def irfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = 
 
     Args:
       a: an array.
-      s: the lengths of the result: of the last axis ``s[-1] // 2 + 1`` elements are used. By default the sizes of the axes,
-        the last one ``2 * (m - 1)`` for a size m.
+      s: the lengths of the result: of the last axis ``s[-1] // 2 + 1`` elements are used. By default the sizes of the
+        axes, the last one ``2 * (m - 1)`` for a size m.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: "backward" (the default): the result is divided by the product of the lengths; "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the product of the lengths;
+        "forward": nothing is divided; "ortho": by its square root both ways.
 
     Returns:
       Real numbers, of the shape of the operand but for the axes, which have the lengths.
@@ -385,7 +399,8 @@ def fft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1),
       a: an array.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; two of them, by default the last.
-      norm: "backward" (the default): nothing is divided; "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
+      norm: "backward" (the default): nothing is divided;
+        "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
 
     Returns:
       Complex numbers, of the shape of the operand but for the axes, which have the lengths.
@@ -409,7 +424,8 @@ def ifft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1)
       a: an array.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; two of them, by default the last.
-      norm: "backward" (the default): the result is divided by the product of the lengths; "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the product of the lengths;
+        "forward": nothing is divided; "ortho": by its square root both ways.
 
     Returns:
       Complex numbers, of the shape of the operand but for the axes, which have the lengths.
@@ -427,17 +443,18 @@ def ifft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1)
 
 
 def rfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """The Fourier transform of real numbers over two axes: real along the last of them, complex along the others.
+    """The Fourier transform of real numbers over two axes: real along the last, complex along others.
 
     Args:
       a: an array of real numbers.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; two of them, by default the last.
-      norm: "backward" (the default): nothing is divided; "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
+      norm: "backward" (the default): nothing is divided;
+        "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths, the last one
-      ``s[-1] // 2 + 1``.
+      Complex numbers, of the shape of the operand but for the axes, which have the lengths, the last
+      one ``s[-1] // 2 + 1``.
 
     Raises:
       ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
@@ -457,10 +474,11 @@ def irfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1
 
     Args:
       a: an array.
-      s: the lengths of the result: of the last axis ``s[-1] // 2 + 1`` elements are used. By default the sizes of the axes,
-        the last one ``2 * (m - 1)`` for a size m.
+      s: the lengths of the result: of the last axis ``s[-1] // 2 + 1`` elements are used. By default the sizes of the
+        axes, the last one ``2 * (m - 1)`` for a size m.
       axes: the axes; two of them, by default the last.
-      norm: "backward" (the default): the result is divided by the product of the lengths; "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the product of the lengths;
+        "forward": nothing is divided; "ortho": by its square root both ways.
 
     Returns:
       Real numbers, of the shape of the operand but for the axes, which have the lengths.

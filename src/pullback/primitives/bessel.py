@@ -26,12 +26,12 @@ def _i1e_xla(hlo: Any, x: Any) -> Any:
     return hlo.convert(hlo.inline(lambda out, x: ops.where(ops.eq(x, 0), 0, out), out, wide), hlo.result.dtype)
 
 
-bessel_i0e_p = elementwise(
+bessel_i0e_p: Primitive = elementwise(
     "bessel_i0e", doc=("The modified Bessel function of order 0, times ``exp(-abs(x))``.", "0.0", "1.0"),
     of=FLOAT, host=host.special("i0e"), hlo=in_double(lambda x: _poisson(x, 0)),
     jvp=lambda t, x, ans: mul(t, sub(bessel_i1e_p.bind(x), mul(ops.sign(x), ans))),
 )  # fmt: skip
-bessel_i1e_p = elementwise(
+bessel_i1e_p: Primitive = elementwise(
     "bessel_i1e", doc=("The modified Bessel function of order 1, times ``exp(-abs(x))``.", "0.0", "0.0"),
     of=FLOAT, host=host.special("i1e"), hlo=_i1e_xla,
     jvp=lambda t, x, ans: mul(t, _slope(x, 1, ans)),
@@ -47,7 +47,9 @@ def _slope(x: Any, order: int, value: Any) -> Any:
 
 
 def _of_order(x: Any, order: int) -> Any:
-    return bessel_i0e_p.bind(x) if order == 0 else bessel_i1e_p.bind(x) if order == 1 else bessel_ie_p.bind(x, order=order)
+    return (
+        bessel_i0e_p.bind(x) if order == 0 else bessel_i1e_p.bind(x) if order == 1 else bessel_ie_p.bind(x, order=order)
+    )
 
 
 bessel_ie_p = Primitive("bessel_ie")

@@ -205,8 +205,8 @@ def _bitcast_shape(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
         return ShapedArray((*x.shape, old // new), new_dtype)
     if not x.ndim or x.shape[-1] * old != new:
         raise ShapeError(
-            f"bitcast_convert_type to {dtypes.short_name(new_dtype)} takes arrays whose last axis has size {new // old}, "
-            f"for {dtypes.short_name(x.dtype)}; got shape {x.shape}"
+            f"bitcast_convert_type to {dtypes.short_name(new_dtype)} takes arrays whose last axis has size "
+            f"{new // old}, for {dtypes.short_name(x.dtype)}; got shape {x.shape}"
         )
     return ShapedArray(x.shape[:-1], new_dtype)
 

@@ -18,7 +18,7 @@ NODES = 48
 
 
 def integral(integrand: Callable[..., Any], end: Any, *operands: Any) -> Any:
-    """The integral over y from 0 to ``end`` of ``integrand(y, *operands)``, along a new axis that the compiler fuses."""
+    """The integral over y from 0 to ``end`` of ``integrand(y, *operands)``, a sum along an axis that is fused."""
     nodes, weights = rule()
     last = len(end.shape)
     wide = [shapes.expand_dims(x, (last,)) for x in (end, *operands)]
