@@ -14,7 +14,7 @@ from specs import FLOAT, INTEGER, K, R, Sample, Spec, binary, derivative_of, row
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core.trace import Primitive
-from pullback.primitives import bessel, bits, fourier, incomplete
+from pullback.primitives import bessel, bit_generator, bits, fourier, incomplete, ragged
 from pullback.primitives import elementwise as ew
 from pullback.primitives import special as special_functions
 from pullback.primitives.fourier import FftType
@@ -263,6 +263,38 @@ BITS_ROWS: list[Spec] = [
     ),
 ]
 
+# Rows in groups, and random bits -------------------------------------------------------------------------------------
+
+SIZES = K([[1, 0, 2], [2, 3, 0]], np.int32, fixed=True)
+
+
+def memberships(sizes: Any, rows: int) -> Any:
+    """For each batch and group which rows are in it."""
+    ends = np.cumsum(sizes, 1)[..., None]
+    return (np.arange(rows) >= ends - sizes[..., None]) & (np.arange(rows) < ends)
+
+
+def each_row(x: Any, y: Any, sizes: Any) -> Any:
+    return np.einsum("bgm,bmk,bgkn->bmn", memberships(sizes, x.shape[1]).astype(x.dtype), x, y)
+
+
+def each_group(x: Any, y: Any, sizes: Any) -> Any:
+    return np.einsum("bgm,bmk,bmn->bgkn", memberships(sizes, x.shape[1]).astype(x.dtype), x, y)
+
+
+GROUPS: list[Spec] = [
+    row(ragged.grouped_rows_p, each_row, R(2, 5, 2), R(2, 3, 2, 4), SIZES, dtypes="hfF", tolerance=4),
+    row(ragged.grouped_rows_p, each_row, R(2, 4, 1), R(2, 3, 1, 1), SIZES, dtypes="fi", tolerance=4),
+    row(ragged.grouped_products_p, each_group, R(2, 5, 2), R(2, 5, 3), SIZES, dtypes="fFi", tolerance=4),
+    row(
+        bit_generator.rng_bit_generator_p,
+        None,
+        K([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint32),
+        params={"shape": (2, 3), "dtype": np.dtype(np.uint32), "algorithm": bit_generator.RandomAlgorithm.RNG_PHILOX},
+        derivative="",
+    ),
+]
+
 # Functions of lax ----------------------------------------------------------------------------------------------------
 
 
@@ -348,5 +380,5 @@ FUNCTIONS: list[Spec] = [
     ),
 ]
 
-LAX: list[Spec] = [*TRANSFORMS, *GAMMA, *OTHERS, *BITS_ROWS]
+LAX: list[Spec] = [*TRANSFORMS, *GAMMA, *OTHERS, *BITS_ROWS, *GROUPS]
 OF_LAX: list[Spec] = [*ONE, *SEVERAL, *FUNCTIONS]
