@@ -327,9 +327,9 @@ def scatter_sub(
     >>> print(lax.scatter_sub(pnp.zeros(3), pnp.array([[1], [1]]), pnp.array([1.0, 2.0]), numbers))
     [ 0. -3.  0.]
     """
-    lost = ops.neg(array_operand("scatter_sub", updates))
+    x, indices, lost = (array_operand("scatter_sub", a) for a in (operand, scatter_indices, updates))
     return scatter_add(
-        operand, scatter_indices, lost, dimension_numbers,
+        x, indices, ops.neg(lost), dimension_numbers,
         indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
     )  # fmt: skip
 
@@ -366,10 +366,10 @@ def scatter_apply(
     >>> print(lax.scatter_apply(pnp.ones(3), pnp.array([[1], [1]]), lambda x: 2 * x, numbers, update_shape=(2,)))
     [1. 4. 1.]
     """
-    x = array_operand("scatter_apply", operand)
+    x, indices = array_operand("scatter_apply", operand), array_operand("scatter_apply", scatter_indices)
     once = shapes.full(ints(update_shape), 1, np.dtype(np.int32))
     counts = scatter_add(
-        shapes.full(x.shape, 0, np.dtype(np.int32)), scatter_indices, once, dimension_numbers,
+        shapes.full(x.shape, 0, np.dtype(np.int32)), indices, once, dimension_numbers,
         indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
     )  # fmt: skip
 
@@ -403,6 +403,8 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     """
     x = array_operand("index_take", src)
     where = [axis_position("index_take", a, len(x.shape)) for a in axes]
+    if not isinstance(idxs, (tuple, list)):
+        raise ShapeError(f"lax.index_take: idxs must be a sequence of vectors, got {type(idxs).__name__}")
     positions = [array_operand("index_take", i) for i in idxs]
     if len(positions) != len(where) or len(set(where)) != len(where) or not where:
         raise ShapeError(f"lax.index_take needs one vector of positions for each axis, got {len(positions)} for {axes}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.backends.shardings import NamedSharding
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, is_at_home
+from pullback.core.array import Array, ArrayImpl, is_at_home
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Tracer
@@ -271,6 +271,10 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     [[1 3]
      [2 4]]
     """
+    if not isinstance(operands, (tuple, list, Array)):
+        raise OperandError(
+            f"lax.stack: expected a sequence of arrays, got {operands!r} of type {type(operands).__name__}"
+        )
     arrays = [array_operand("stack", x) for x in operands]
     if not arrays:
         raise ShapeError("lax.stack needs at least one array")
