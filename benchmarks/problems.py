@@ -28,6 +28,13 @@ def add(library: Library) -> Call:
     return lambda: plus(x, x)
 
 
+def fourier(library: Library, *shape: int) -> Call:
+    """The discrete Fourier transform of complex numbers over all axes."""
+    parts = [numpy.random.default_rng(seed).normal(size=shape) for seed in (0, 1)]
+    x, transform = library.array((parts[0] + 1j * parts[1]).astype(numpy.complex64)), library.np.fft.fftn
+    return lambda: transform(x)
+
+
 def tanh_derivative(library: Library, order: int) -> Call:
     """The derivative of tanh at 2, to any order."""
     function, x = library.np.tanh, library.scalar(2.0)

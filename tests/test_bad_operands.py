@@ -23,7 +23,8 @@ from pullback.core.array import Array
 
 MODULES = [
     "", "ad_checkpoint", "custom_batching", "custom_derivatives", "experimental.ode", "flatten_util", "lax",
-    "lax.linalg", "nn", "numpy", "numpy.linalg", "random", "scipy.linalg", "scipy.special", "test_util", "tree_util",
+    "lax.linalg", "nn", "numpy", "numpy.fft", "numpy.linalg", "random", "scipy.linalg", "scipy.special", "test_util",
+    "tree_util",
 ]  # fmt: skip
 
 
@@ -131,6 +132,7 @@ VALID: dict[str, tuple[Any, ...]] = {
     "lax.scatter_max": (V, I[:, None], V, SCATTER),
     "lax.scatter_min": (V, I[:, None], V, SCATTER),
     "lax.scatter_mul": (V, I[:, None], V, SCATTER),
+    "lax.DotDimensionNumbers": (),
     "lax.scatter_sub": (V, I[:, None], V, SCATTER),
     "lax.select_n": (B, V, V),
     "lax.slice_in_dim": (V, 0, 1),

@@ -16,7 +16,8 @@ MODULES = (
     "pullback.extend", "pullback.flatten_util",
     "pullback.gradient_helpers", "pullback.interpreters.ad", "pullback.interpreters.batching",
     "pullback.interpreters.mlir", "pullback.lax", "pullback.lax.linalg", "pullback.nn", "pullback.nn.initializers",
-    "pullback.numpy", "pullback.numpy.linalg", "pullback.profiler", "pullback.random", "pullback.scipy.linalg",
+    "pullback.numpy", "pullback.numpy.fft", "pullback.numpy.linalg", "pullback.profiler", "pullback.random",
+    "pullback.scipy.linalg",
     "pullback.scipy.special", "pullback.show", "pullback.stages", "pullback.test_util", "pullback.tree",
     "pullback.tree_util",
 )  # fmt: skip

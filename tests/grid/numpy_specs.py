@@ -607,7 +607,7 @@ _WITHOUT_ROWS = """
     integer isdtype isscalar issubdtype iterable nan ndarray ndim newaxis number ones pi promote_types result_type shape
     signedinteger single size tri uint uint16 uint32 uint64 uint8 unsignedinteger zeros bfloat16 float4_e2m1fn
     float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu
-    int2 int4 uint2 uint4 iscomplexobj isrealobj linalg einsum_path ComplexWarning
+    int2 int4 uint2 uint4 iscomplexobj isrealobj fft linalg einsum_path ComplexWarning
     tril_indices triu_indices tril_indices_from triu_indices_from diag_indices diag_indices_from mask_indices
     IndexUpdateHelper IndexUpdateRef iterate place argwhere flatnonzero nonzero histogram_bin_edges trim_zeros
     intersect1d setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values

@@ -87,7 +87,7 @@ def test_an_operand_of_numpys_comes_first() -> None:
 
 UNSUPPORTED = [
     (lambda x: np.spacing(x), r"np.spacing was called with traced arrays, but pullback.numpy has no such function"),
-    (lambda x: np.fft.fft(x), "np.fft.fft was called"),
+    (lambda x: np.roots(x), "np.roots was called"),
     (lambda x: np.linalg.svd(x), "np.linalg.svd was called"),
     (lambda x: np.add.at(x, [0], 1.0), r"np.add.at changes its operand; use x.at"),
     (lambda x: np.add.reduceat(x, [0]), "np.add.reduceat does not work"),

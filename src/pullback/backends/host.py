@@ -280,13 +280,14 @@ def erf_inv(x: Any) -> Any:
 
 
 def special(name: str) -> Callable[..., Any]:
-    """A function of ``scipy.special``, imported when it is first called, in the dtype of its last operand."""
+    """A function of ``scipy.special``, imported when it is first called, in the dtype of its last array."""
     found: list[Any] = []
 
     def call(*args: Any) -> Any:
         if not found:
             found.append(getattr(imported("scipy.special"), name))
-        dtype = args[-1].dtype
+        last = args[-1]
+        dtype = last.dtype if hasattr(last, "dtype") else next(a.dtype for a in args if hasattr(a, "dtype"))
         if dtype.kind == "V" or dtype.itemsize < 4:
             return found[0](*(np.asarray(a, np.float32) for a in args)).astype(dtype)
         out = found[0](*args)

@@ -41,6 +41,7 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
+    _split_transpose: bool = False,
     *,
     checkpoints: int | None = None,
     progress: bool | str = False,
@@ -58,6 +59,7 @@ def scan(
       length: the number of steps, which is needed only without ``xs``.
       reverse: whether to go from the last element to the first; the results are in the order of the elements.
       unroll: how many steps one round of the compiled loop takes; True for all, False for one.
+      _split_transpose: accepted for compatibility, without effect: the backward pass is one loop.
       checkpoints: how many states are kept for reverse mode: those for which the fewest steps are computed again. By
         default all that the backward pass needs are kept.
       progress: whether to show a progress bar, or a text to show beside it; this needs the library ``tqdm``.

@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
-import enum
+from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import dtypes
-from pullback.core.errors import ShapeError
+from pullback.core.errors import DtypeError, ShapeError
+from pullback.lax import precision as precisions
 from pullback.lax.arguments import ints
-from pullback.primitives import contraction
+from pullback.primitives import contraction, shapes
 from pullback.primitives import elementwise as ops
 from pullback.primitives.operands import array_operand, bind
+from pullback.transforms.programs.placement import constrained
 
-
-class Precision(enum.Enum):
-    """How exactly products are computed: accepted for compatibility, for here they are computed in full precision."""
-
-    DEFAULT = 0
-    HIGH = 1
-    HIGHEST = 2
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+"""((contracted axes of the left operand, of the right), (batch axes of the left, of the right))."""
 
 
 def dot_general(
-    lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None, preferred_element_type: Any = None
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: DotDimensionNumbers,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """The sum of products over some axes, for each index of others.
 
     Args:
       lhs, rhs: arrays; of different dtypes they are converted to their common one.
       dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``.
-      precision: accepted for compatibility.
+      precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full
+        precision; or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
       preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     Returns:
       An array with the batch axes, then the other axes of ``lhs``, then those of ``rhs``.
 
     Raises:
       DtypeError, ShapeError: operands that do not fit each other or the axes.
+      ArgumentError: ``precision`` is none (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -46,24 +52,38 @@ def dot_general(
     x, y = array_operand("dot_general", lhs), array_operand("dot_general", rhs)
     (xc, yc), (xb, yb) = dimension_numbers
     numbers = ((ints(xc), ints(yc)), (ints(xb), ints(yb)))
-    if preferred_element_type is None:
-        if x.dtype != y.dtype:
-            wide = dtypes.promote_types(x.dtype, y.dtype)
-            x, y = ops.convert_element_type(x, wide, x.weak_type), ops.convert_element_type(y, wide, y.weak_type)
+    algorithm = precisions.algorithm_of("dot_general", precision)
+    out = _contracted(x, y, numbers, algorithm, preferred_element_type)
+    return constrained(out, out_sharding, "lax.dot_general")
+
+
+def _contracted(x: Any, y: Any, numbers: Any, algorithm: Any, preferred_element_type: Any) -> Any:
+    def contract(x: Any, y: Any) -> Any:
         return bind(contraction.dot_general_p, x, y, dimension_numbers=numbers)
-    dtype = dtypes.canonicalize_dtype(preferred_element_type)
-    wide = dtypes.promote_types(dtypes.promote_types(x.dtype, y.dtype), dtype)
-    x, y = ops.convert_element_type(x, wide), ops.convert_element_type(y, wide)
-    return ops.convert_element_type(bind(contraction.dot_general_p, x, y, dimension_numbers=numbers), dtype)
+
+    wide = dtypes.promote_types(x.dtype, y.dtype)
+    preferred = None if preferred_element_type is None else dtypes.canonicalize_dtype(preferred_element_type)
+    if algorithm is not None:
+        out = precisions.apply("dot_general", algorithm, contract, x, y)
+        return ops.convert_element_type(out, wide if preferred is None else preferred)
+    if preferred is None:
+        if x.dtype != y.dtype:
+            x, y = ops.convert_element_type(x, wide, x.weak_type), ops.convert_element_type(y, wide, y.weak_type)
+        return contract(x, y)
+    wide = dtypes.promote_types(wide, preferred)
+    return ops.convert_element_type(
+        contract(ops.convert_element_type(x, wide), ops.convert_element_type(y, wide)), preferred
+    )
 
 
 def dot(
     lhs: Any,
     rhs: Any,
     *,
-    dimension_numbers: Any = None,
+    dimension_numbers: DotDimensionNumbers | None = None,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """The product of two vectors, of two matrices, or of a matrix and a vector; or what the dimension numbers say.
 
@@ -71,8 +91,10 @@ def dot(
       lhs, rhs: arrays; of different dtypes they are converted to their common one.
       dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``; None for the usual
         product.
-      precision: accepted for compatibility.
+      precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full
+        precision; or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
       preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     Raises:
       DtypeError, ShapeError: operands that do not fit each other.
@@ -90,7 +112,7 @@ def dot(
                 f"{x.shape} and {y.shape}"
             )
         dimension_numbers = (((len(x.shape) - 1,), (0,)), ((), ()))
-    return dot_general(x, y, dimension_numbers, precision, preferred_element_type)
+    return dot_general(x, y, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
@@ -98,7 +120,8 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
 
     Args:
       lhs, rhs: arrays of shapes ``(..., n, k)`` and ``(..., k, m)``.
-      precision: accepted for compatibility.
+      precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full
+        precision; or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
 
     Raises:
       DtypeError, ShapeError: operands that do not fit each other.
@@ -114,3 +137,71 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
         raise ShapeError(f"lax.batch_matmul needs operands of one rank of at least 2, got {x.shape} and {y.shape}")
     batch = tuple(range(rank - 2))
     return dot_general(x, y, (((rank - 1,), (rank - 2,)), (batch, batch)), precision)
+
+
+def scaled_dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    lhs_scale: Any = None,
+    rhs_scale: Any = None,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The product of two arrays, each times a scale that blocks of neighbours along the contracted axes share.
+
+    Args:
+      lhs, rhs: arrays of floats.
+      lhs_scale, rhs_scale: the scales, of the shape of their operand, but that the size of a contracted axis divides
+        that of the operand and is at most half of it; None for no scale.
+      dimension_numbers: as for :func:`dot_general`; the product of matrices, or of two batches of them, by default.
+      preferred_element_type: the dtype of the result; bfloat16 by default.
+
+    Raises:
+      ShapeError: operands and scales that do not fit each other (a TypeError and a ValueError).
+      DtypeError: operands that are no floats (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.scaled_dot(pnp.ones((1, 4)), pnp.ones((4, 1)), lhs_scale=pnp.array([[2.0, 3.0]])))
+    [[10]]
+    """
+    x, y = array_operand("scaled_dot", lhs), array_operand("scaled_dot", rhs)
+    rank = len(x.shape)
+    if dimension_numbers is None:
+        if rank not in (2, 3) or len(y.shape) != rank:
+            raise ShapeError(
+                "lax.scaled_dot: without dimension_numbers the operands must be two matrices, or two batches of them, "
+                f"got shapes {x.shape} and {y.shape}"
+            )
+        batch = tuple(range(rank - 2))
+        dimension_numbers = (((rank - 1,), (rank - 2,)), (batch, batch))
+    (xc, yc), _ = dimension_numbers
+    total = dtypes.canonicalize_dtype("bfloat16" if preferred_element_type is None else preferred_element_type)
+    wide = dtypes.promote_types(total, "float32")
+    x = _scaled("lhs", x, lhs_scale, ints(xc), wide)
+    y = _scaled("rhs", y, rhs_scale, ints(yc), wide)
+    return ops.convert_element_type(dot_general(x, y, dimension_numbers), total)
+
+
+def _scaled(which: str, x: Any, scale: Any, contracted: tuple[int, ...], dtype: Any) -> Any:
+    """An operand in a dtype, times its scale."""
+    if not dtypes.is_float(x.dtype):
+        raise DtypeError(f"lax.scaled_dot takes floats, got {dtypes.short_name(x.dtype)} for {which}")
+    out = ops.convert_element_type(x, dtype)
+    if scale is None:
+        return out
+    factors = array_operand("scaled_dot", scale)
+    fits = len(factors.shape) == len(x.shape) and all(
+        (n % max(m, 1) == 0 and 2 * m <= n) if a in contracted else m == n
+        for a, (m, n) in enumerate(zip(factors.shape, x.shape, strict=False))
+    )
+    if not fits:
+        raise ShapeError(
+            f"lax.scaled_dot: {which}_scale must have the shape of {which}, {x.shape}, but for the contracted axes "
+            f"{contracted}, whose size must divide that of the operand and be at most half of it; got {factors.shape}"
+        )
+    blocks = [s for m, n in zip(factors.shape, x.shape, strict=True) for s in (m, n // max(m, 1))]
+    ones = [s for m in factors.shape for s in (m, 1)]
+    spread = shapes.reshape(ops.convert_element_type(factors, dtype), ones)
+    return shapes.reshape(ops.mul(shapes.reshape(out, blocks), spread), x.shape)

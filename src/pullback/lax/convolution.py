@@ -12,7 +12,8 @@ from pullback.core.config import PRECISIONS
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.types import Shape
 from pullback.lax.arguments import ints
-from pullback.lax.contraction import Precision, dot_general
+from pullback.lax.contraction import dot_general
+from pullback.lax.precision import Precision
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.convolution import (

@@ -13,13 +13,15 @@ from typing import Any
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, typeof
-from pullback.core.errors import DtypeError, OperandError, ShapeError
+from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
+from pullback.primitives import bessel as bessel  # which declares more of them, as do the next
+from pullback.primitives import bits as bits
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives import special as special  # which declares more of them
-from pullback.primitives.checks import FLOAT, check_dtype
+from pullback.primitives import special as special
+from pullback.primitives.checks import FLOAT, REAL_NUMBER, check_dtype
 from pullback.primitives.declare import PUBLIC, Public
 from pullback.primitives.operands import array_operand, bind, operands
 
@@ -68,10 +70,108 @@ def same_rank(name: str, shapes_: Sequence[Shape]) -> None:
         raise ShapeError(f"lax.{name}: arrays must have the same number of dimensions, or none, got shapes {shown}")
 
 
+# How exactly -------------------------------------------------------------------------------------------------------
+
+
+class AccuracyMode(enum.Enum):
+    """How exactly a function is computed that has an argument ``accuracy``; here it always is as exactly as can be."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+class Tolerance:
+    """How large the error of a function may be that has an argument ``accuracy``.
+
+    Attributes:
+      atol: the absolute error, a number that is not negative.
+      rtol: the relative error.
+      ulps: the error in units in the last place, an int.
+
+    Raises:
+      ArgumentError: a tolerance is negative (a TypeError and a ValueError).
+
+    >>> from pullback import lax
+    >>> print(lax.exp(0.0, accuracy=lax.Tolerance(ulps=1)))
+    1.0
+    """
+
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0) -> None:
+        if atol < 0 or rtol < 0 or ulps < 0:
+            raise ArgumentError(f"a tolerance must not be negative, got atol={atol}, rtol={rtol}, ulps={ulps}")
+        self.atol, self.rtol, self.ulps = atol, rtol, ulps
+
+    def __repr__(self) -> str:
+        return f"Tolerance(atol={self.atol}, rtol={self.rtol}, ulps={self.ulps})"
+
+
+_WITH_ACCURACY = frozenset(
+    ("cbrt", "cos", "exp", "exp2", "expm1", "log", "log1p", "logistic", "rsqrt", "sin", "sqrt", "tan", "tanh")
+)
+
+
+def _with_accuracy(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A function with an argument ``accuracy``. XLA computes on processors as it does without."""
+    name = function.__name__
+
+    def called(x: Any, *, accuracy: Tolerance | AccuracyMode | None = None) -> Any:
+        if accuracy is not None and not isinstance(accuracy, (Tolerance, AccuracyMode)):
+            raise ArgumentError(f"lax.{name}: accuracy must be a Tolerance, an AccuracyMode or None, got {accuracy!r}")
+        return function(x)
+
+    called.__name__ = called.__qualname__ = name
+    sentence, rest = function.__doc__.split("\n\n", 1)  # type: ignore[union-attr]
+    called.__doc__ = (
+        f"{sentence}\n\n    Args:\n      x: an array.\n      accuracy: how exactly, a :class:`Tolerance` or an "
+        f":class:`AccuracyMode`; without effect, since it\n        is computed as exactly as can be.\n\n{rest}"
+    )
+    return called
+
+
 # Operations on elements --------------------------------------------------------------------------------------------
 
 FUNCTIONS = {public.name: checked(primitive, public) for primitive, public in PUBLIC.items()}
 """A function for each operation that ``elementwise`` declares with ``doc``, under its name in this module, too."""
+FUNCTIONS |= {name: _with_accuracy(FUNCTIONS[name]) for name in _WITH_ACCURACY}
+
+
+def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Put a function with arguments of its own in the place of a declared one, whose docstring it takes."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        sentence, rest = FUNCTIONS[name].__doc__.split("\n\n", 1)  # type: ignore[union-attr]
+        function.__doc__ = f"{sentence}\n\n{arguments}{rest}"
+        FUNCTIONS[name] = function
+        return function
+
+    return decorate
+
+
+_mul, _nextafter, _polygamma = FUNCTIONS["mul"], FUNCTIONS["nextafter"], FUNCTIONS["polygamma"]
+_OF_MUL = """    Args:
+      x, y: arrays of one dtype.
+      out_dtype: to which dtype the operands are converted first, which is that of the result.
+
+"""
+
+
+@_with_other_arguments("mul", _OF_MUL)
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+    if out_dtype is not None:
+        x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
+    return _mul(x, y)
+
+
+@_with_other_arguments("nextafter")
+def nextafter(x1: Any, x2: Any) -> Any:
+    return _nextafter(x1, x2)
+
+
+@_with_other_arguments("polygamma")
+def polygamma(m: Any, x: Any) -> Any:
+    return _polygamma(m, x)
+
+
 globals().update(FUNCTIONS)
 
 
@@ -235,3 +335,55 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
         raise DtypeError("lax.convert_element_type: a dtype must be given, got None")
     x = array_operand("convert_element_type", operand)
     return ops.convert_element_type(x, dtypes.canonicalize_dtype(new_dtype))
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits of the array read as another dtype.
+
+    Args:
+      operand: an array of integers or floats.
+      new_dtype: a dtype of integers or floats. Of half the width, an element becomes two along a new last axis; of
+        twice the width, two along the last axis become one; and so on.
+
+    Raises:
+      DtypeError: booleans or complex numbers, unless the dtypes are equal (a TypeError).
+      ShapeError: the size of the last axis does not fit the widths (a TypeError and a ValueError).
+
+    >>> from pullback import lax
+    >>> print(lax.bitcast_convert_type(1.0, "int32"))
+    1065353216
+    """
+    x, dtype = array_operand("bitcast_convert_type", operand), dtypes.canonicalize_dtype(new_dtype)
+    if x.dtype == dtype:
+        return x
+    for one in (x.dtype, dtype):
+        if not REAL_NUMBER(one):
+            raise DtypeError(
+                "lax.bitcast_convert_type takes integers and floats to integers and floats, got "
+                f"{dtypes.short_name(x.dtype)} and {dtypes.short_name(dtype)}"
+            )
+    return bind(ops.bitcast_convert_type_p, x, new_dtype=dtype)
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """The floats rounded to others of fewer bits, in the dtype that they have.
+
+    Args:
+      operand: an array of floats.
+      exponent_bits: how many bits the exponent has, at least 1. What is too large becomes infinite, and what is below
+        the smallest normal number 0.
+      mantissa_bits: how many bits of the mantissa are kept; ties go to even.
+
+    Raises:
+      DtypeError: other operands (a TypeError).
+      ShapeError: too few bits (a TypeError and a ValueError).
+
+    Tangents and cotangents are rounded too.
+
+    >>> from pullback import lax
+    >>> print(lax.reduce_precision(3.14159, exponent_bits=5, mantissa_bits=4))
+    3.125
+    """
+    counts = [operator.index(n) for n in (exponent_bits, mantissa_bits)]
+    x = array_operand("reduce_precision", operand)
+    return bind(bits.reduce_precision_p, x, exponent_bits=counts[0], mantissa_bits=counts[1])

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from pullback.control.loops import while_loop
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
 from pullback.lax.arguments import axis_position, ints
+from pullback.lax.reductions import reduce_max
 from pullback.lax.shapes import expand_dims, slice_in_dim, squeeze
 from pullback.primitives import elementwise as ops
-from pullback.primitives import indexing
+from pullback.primitives import indexing, shapes, slicing
 from pullback.primitives import scatter as scattering
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
 from pullback.primitives.operands import array_operand, bind
@@ -298,3 +300,125 @@ scatter_add = _scatter(scattering.scatter_add_p, "and ``updates`` summed")
 scatter_mul = _scatter(scattering.scatter_mul_p, "and ``updates`` multiplied")
 scatter_min = _scatter(scattering.scatter_min_p, "replaced by their minimum with ``updates``")
 scatter_max = _scatter(scattering.scatter_max_p, "replaced by their maximum with ``updates``")
+
+
+def scatter_sub(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: GatherScatterMode | str | None = None,
+) -> Any:
+    """The array with the windows at ``scatter_indices`` less ``updates``; see XLA's operation semantics.
+
+    Args:
+      operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode: as for
+        :func:`scatter_add`.
+
+    Raises:
+      DtypeError, ShapeError: operands that do not fit each other or the dimension numbers.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(lax.scatter_sub(pnp.zeros(3), pnp.array([[1], [1]]), pnp.array([1.0, 2.0]), numbers))
+    [ 0. -3.  0.]
+    """
+    x, indices, lost = (array_operand("scatter_sub", a) for a in (operand, scatter_indices, updates))
+    return scatter_add(
+        x, indices, ops.neg(lost), dimension_numbers,
+        indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
+    )  # fmt: skip
+
+
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable[[Any], Any],
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: GatherScatterMode | str | None = None,
+) -> Any:
+    """The array with a function applied to the elements of the windows at ``scatter_indices``.
+
+    To an element of several windows it is applied as often, in rounds over the whole array.
+
+    Args:
+      operand: an array.
+      scatter_indices: index vectors along the last axis, integers.
+      func: takes and returns an array of the shape and dtype of ``operand``, element by element.
+      dimension_numbers: which axes are which, as for :func:`scatter_add`.
+      update_shape: the shape that the updates of :func:`scatter_add` would have.
+      indices_are_sorted, unique_indices, mode: as for :func:`scatter_add`.
+
+    Raises:
+      DtypeError, ShapeError: operands that do not fit each other or the dimension numbers.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(lax.scatter_apply(pnp.ones(3), pnp.array([[1], [1]]), lambda x: 2 * x, numbers, update_shape=(2,)))
+    [1. 4. 1.]
+    """
+    x, indices = array_operand("scatter_apply", operand), array_operand("scatter_apply", scatter_indices)
+    once = shapes.full(ints(update_shape), 1, np.dtype(np.int32))
+    counts = scatter_add(
+        shapes.full(x.shape, 0, np.dtype(np.int32)), indices, once, dimension_numbers,
+        indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
+    )  # fmt: skip
+
+    def round_of_all(state: tuple[Any, Any]) -> tuple[Any, Any]:
+        values, left = state
+        return ops.where(ops.gt(left, 0), func(values), values), ops.sub(left, 1)
+
+    return while_loop(lambda state: ops.gt(reduce_max(state[1], range(len(x.shape))), 0), round_of_all, (x, counts))[0]
+
+
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+    """The elements at some positions of some axes, along a new first axis, for each index of the other axes.
+
+    Args:
+      src: an array.
+      idxs: for each axis of ``axes`` a vector of positions, all of one length; negative ones count from the end, and
+        those beyond are moved inside.
+      axes: the axes.
+
+    Returns:
+      An array whose first axis is that of the positions, and whose others are those of ``src`` that are not in
+      ``axes``.
+
+    Raises:
+      ShapeError: other numbers of axes and vectors, or no vectors of one length (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.index_take(pnp.array([[0, 1], [2, 3]]), (pnp.array([1, 0]), pnp.array([0, 1])), (0, 1)))
+    [2 1]
+    """
+    x = array_operand("index_take", src)
+    where = [axis_position("index_take", a, len(x.shape)) for a in axes]
+    if not isinstance(idxs, (tuple, list)):
+        raise ShapeError(f"lax.index_take: idxs must be a sequence of vectors, got {type(idxs).__name__}")
+    positions = [array_operand("index_take", i) for i in idxs]
+    if len(positions) != len(where) or len(set(where)) != len(where) or not where:
+        raise ShapeError(f"lax.index_take needs one vector of positions for each axis, got {len(positions)} for {axes}")
+    if len(positions[0].shape) != 1 or any(i.shape != positions[0].shape for i in positions):
+        shown = ", ".join(str(i.shape) for i in positions)
+        raise ShapeError(f"lax.index_take: the positions must be vectors of one length, got shapes {shown}")
+    columns = []
+    for i, a in zip(positions, where, strict=True):
+        i = wide_enough(i, x.shape[a])
+        signed = not dtypes.issubdtype(i.dtype, np.unsignedinteger)
+        columns.append(ops.where(ops.lt(i, 0), ops.add(i, x.shape[a]), i) if signed else i)
+    common = max((c.dtype for c in columns), key=lambda d: d.itemsize)
+    vectors = [expand_dims(ops.convert_element_type(c, common), (1,)) for c in columns]
+    rank = len(x.shape)
+    numbers = GatherDimensionNumbers(tuple(range(1, rank - len(where) + 1)), tuple(sorted(where)), tuple(where))
+    sizes = [1 if a in where else n for a, n in enumerate(x.shape)]
+    return gather(x, slicing.concatenate(vectors, 1), numbers, sizes, mode="clip")

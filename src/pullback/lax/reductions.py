@@ -11,8 +11,11 @@ from pullback.core.errors import ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
 from pullback.lax.arguments import axis_position, ints
+from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, sorting
+from pullback.primitives.checks import FLOAT, check_dtype
 from pullback.primitives.operands import array_operand, bind
+from pullback.transforms.programs.placement import constrained
 
 # Reductions --------------------------------------------------------------------------------------------------------
 
@@ -32,7 +35,21 @@ def _reduction(primitive: Primitive, what: str) -> Callable[..., Any]:
     return function
 
 
-reduce_sum = _reduction(reductions.reduce_sum_p, "sum")
+def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """The sum of the elements along some axes, in their dtype.
+
+    Args:
+      operand: an array.
+      axes: along which axes.
+      out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
+
+    Raises:
+      DtypeError, ShapeError: a dtype that it does not take, or axes that do not exist.
+    """
+    out = bind(reductions.reduce_sum_p, array_operand("reduce_sum", operand), axes=ints(axes))
+    return constrained(out, out_sharding, "lax.reduce_sum")
+
+
 reduce_prod = _reduction(reductions.reduce_prod_p, "product")
 reduce_max = _reduction(reductions.reduce_max_p, "maximum")
 reduce_min = _reduction(reductions.reduce_min_p, "minimum")
@@ -150,3 +167,77 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     x = array_operand("top_k", operand)
     values, positions = bind(sorting.top_k_p, x, k=operator.index(k), axis=axis_position("top_k", axis, len(x.shape)))
     return values, positions
+
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
+    """The ``k`` largest elements along an axis, where a few may be missed for speed; here none are.
+
+    Args:
+      operand: an array of floats.
+      k: how many, at most the size of the axis.
+      reduction_dimension: the axis.
+      recall_target: the share of the ``k`` largest that must be found, above 0 and at most 1. All are.
+      reduction_input_size_override: a larger size for which the target is meant, without effect.
+      aggregate_to_topk: whether to return ``k`` elements; others may be added otherwise, and none are.
+
+    Returns:
+      The elements in descending order, and their positions, int32.
+
+    Raises:
+      DtypeError: another dtype (a TypeError).
+      ShapeError: no such axis, more elements than it has, or a target out of range (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(*lax.approx_max_k(pnp.array([3.0, 1.0, 2.0]), 2))
+    [3. 2.] [0 2]
+    """
+    x, axis = _approximable("approx_max_k", operand, reduction_dimension, recall_target)
+    values, indices = bind(sorting.top_k_p, x, k=operator.index(k), axis=axis)
+    return values, indices
+
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
+    """The ``k`` smallest elements along an axis, where a few may be missed for speed; here none are.
+
+    Args:
+      operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk: as for
+        :func:`approx_max_k`.
+
+    Returns:
+      The elements in ascending order, and their positions, int32.
+
+    Raises:
+      DtypeError: another dtype (a TypeError).
+      ShapeError: no such axis, more elements than it has, or a target out of range (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(*lax.approx_min_k(pnp.array([3.0, 1.0, 2.0]), 2))
+    [1. 2.] [1 2]
+    """
+    x, axis = _approximable("approx_min_k", operand, reduction_dimension, recall_target)
+    values, indices = bind(sorting.top_k_p, ops.neg(x), k=operator.index(k), axis=axis)
+    return ops.neg(values), indices
+
+
+def _approximable(name: str, operand: Any, axis: int, recall_target: float) -> tuple[Any, int]:
+    x = array_operand(name, operand)
+    check_dtype(name, FLOAT, x.dtype)
+    if not 0 < recall_target <= 1:
+        raise ShapeError(f"lax.{name}: recall_target must be above 0 and at most 1, got {recall_target!r}")
+    return x, axis_position(name, axis, len(x.shape))

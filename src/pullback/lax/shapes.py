@@ -10,20 +10,28 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.shardings import NamedSharding
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, is_at_home
+from pullback.core.array import Array, ArrayImpl, is_at_home
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.naming import named
+from pullback.core.trace import Tracer
 from pullback.core.types import Shape
 from pullback.lax.arguments import axis_position, ints
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.operands import array_operand, bind, operands
+from pullback.transforms.programs.placement import constrained
 
 
-def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """The array repeated along new axes in front, of the given sizes.
+
+    Args:
+      operand: an array.
+      sizes: the sizes of the new axes.
+      out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -32,7 +40,8 @@ def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
     """
     x = array_operand("broadcast", operand)
     sizes = ints(sizes)
-    return broadcast_in_dim(x, (*sizes, *x.shape), range(len(sizes), len(sizes) + len(x.shape)))
+    dims = range(len(sizes), len(sizes) + len(x.shape))
+    return broadcast_in_dim(x, (*sizes, *x.shape), dims, out_sharding=out_sharding)
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
@@ -52,13 +61,16 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     return broadcast_shape("lax.broadcast_shapes", sizes) if sizes else ()
 
 
-def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
+def broadcast_in_dim(
+    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+) -> Any:
     """The array repeated to a shape, where its axis ``i`` becomes the axis ``broadcast_dimensions[i]``.
 
     Args:
       operand: an array.
       shape: the shape of the result.
       broadcast_dimensions: for each axis of the operand, which axis of the result it becomes.
+      out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     Raises:
       ShapeError: the shapes and axes do not fit (a TypeError and a ValueError).
@@ -70,10 +82,13 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
      [2 2 2]]
     """
     x = array_operand("broadcast_in_dim", operand)
-    return bind(shapes.broadcast_in_dim_p, x, shape=ints(shape), broadcast_dimensions=ints(broadcast_dimensions))
+    out = bind(shapes.broadcast_in_dim_p, x, shape=ints(shape), broadcast_dimensions=ints(broadcast_dimensions))
+    return constrained(out, out_sharding, "lax.broadcast_in_dim")
 
 
-def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Any:
+def reshape(
+    operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+) -> Any:
     """The elements in another shape, read in the order of the axes ``dimensions``.
 
     Args:
@@ -81,6 +96,7 @@ def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | 
       new_sizes: the shape of the result, of equally many elements.
       dimensions: all axes of the operand, in the order in which they are read, the last one fastest; as they are by
         default.
+      out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     Raises:
       ShapeError: the sizes do not fit (a TypeError and a ValueError).
@@ -93,7 +109,8 @@ def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | 
     x = array_operand("reshape", operand)
     x = x if dimensions is None else transpose(x, dimensions)
     sizes = ints(new_sizes)
-    return x if sizes == x.shape else bind(shapes.reshape_p, x, new_sizes=sizes)
+    out = x if sizes == x.shape else bind(shapes.reshape_p, x, new_sizes=sizes)
+    return constrained(out, out_sharding, "lax.reshape")
 
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
@@ -237,6 +254,120 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     return [slicing.slice_in_dim(x, stop - n, stop, axis) for n, stop in zip(sizes, stops, strict=True)]
 
 
+def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+    """Arrays of one shape and dtype, put side by side along a new axis.
+
+    Args:
+      operands: the arrays, at least one.
+      axis: where the new axis is in the result.
+
+    Raises:
+      ShapeError: no arrays, shapes that differ, or no such axis (a TypeError and a ValueError).
+      DtypeError: different dtypes (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.stack([pnp.array([1, 2]), pnp.array([3, 4])], axis=1))
+    [[1 3]
+     [2 4]]
+    """
+    if not isinstance(operands, (tuple, list, Array)):
+        raise OperandError(
+            f"lax.stack: expected a sequence of arrays, got {operands!r} of type {type(operands).__name__}"
+        )
+    arrays = [array_operand("stack", x) for x in operands]
+    if not arrays:
+        raise ShapeError("lax.stack needs at least one array")
+    return bind(slicing.stack_p, *arrays, dimension=axis_position("stack", axis, len(arrays[0].shape) + 1))
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The parts of an array along an axis, which they lack.
+
+    Args:
+      x: an array.
+      axis: the axis.
+
+    Raises:
+      ShapeError: there is no such axis (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(*lax.unstack(pnp.array([[1, 2], [3, 4]]), axis=1))
+    [1 3] [2 4]
+    """
+    array = array_operand("unstack", x)
+    return tuple(bind(slicing.unstack_p, array, dimension=axis_position("unstack", axis, len(array.shape))))
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """The array repeated as a whole along each axis.
+
+    Args:
+      operand: an array.
+      reps: how often, one int for each axis.
+
+    Raises:
+      ShapeError: there are not as many as axes, or one is negative (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.tile(pnp.array([1, 2]), (3,)))
+    [1 2 1 2 1 2]
+    """
+    x, counts = array_operand("tile", operand), ints(reps)
+    if len(counts) != len(x.shape) or any(n < 0 for n in counts):
+        raise ShapeError(f"lax.tile needs a count that is not negative for each axis of shape {x.shape}, got {counts}")
+    spread = tuple(n for pair in zip(counts, x.shape, strict=True) for n in pair)
+    repeated = shapes.broadcast_in_dim(x, spread, range(1, len(spread), 2))
+    return shapes.reshape(repeated, [n * c for n, c in zip(x.shape, counts, strict=True)])
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """The array with axes of size 1 in front, so that it has ``rank`` axes; as it is if it has as many or more.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> lax.broadcast_to_rank(pnp.ones(3), 2).shape
+    (1, 3)
+    """
+    array = array_operand("broadcast_to_rank", x)
+    return shapes.expand_dims(array, range(operator.index(rank) - len(array.shape)))
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """The array repeated to the shape of another, as NumPy does it.
+
+    Where both are traced, how they are spread over devices is left to the compiler.
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> lax.broadcast_like(pnp.ones(3), pnp.zeros((2, 3))).shape
+    (2, 3)
+    """
+    x, like = array_operand("broadcast_like", arr), array_operand("broadcast_like", like_arr)
+    shape = like.shape
+    if broadcast_shape("lax.broadcast_like", [x.shape, shape]) != shape:
+        raise ShapeError(f"lax.broadcast_like: an array of shape {x.shape} cannot be repeated to {shape}")
+    out = shapes.broadcast_to(x, shape)
+    sharding = None if isinstance(like, Tracer) else like.sharding
+    return constrained(out, sharding, "lax.broadcast_like") if isinstance(sharding, NamedSharding) else out
+
+
+def stage(x: Any, /) -> Any:
+    """The value as an array of the current trace: within a function that is staged, a variable of its program.
+
+    >>> import pullback
+    >>> from pullback import lax
+    >>> print(pullback.make_jaxpr(lambda: lax.stage(2.0))().eqns[0].primitive)
+    copy
+    """
+    return ops.copy_p.bind(array_operand("stage", x))
+
+
 # Constants ---------------------------------------------------------------------------------------------------------
 
 
@@ -250,31 +381,34 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Any:
     """0, 1, 2, ... along one axis of an array.
 
     Args:
       dtype: a dtype of numbers.
       shape: the shape of the result.
       dimension: the axis along which the numbers rise.
+      out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     >>> from pullback import lax
     >>> print(lax.broadcasted_iota("int32", (2, 3), 0))
     [[0 0 0]
      [1 1 1]]
     """
-    return bind(
+    out = bind(
         slicing.iota_p, dtype=dtypes.canonicalize_dtype(dtype), shape=ints(shape), dimension=operator.index(dimension)
     )
+    return constrained(out, out_sharding, "lax.broadcasted_iota")
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
     """An array of one value.
 
     Args:
       shape: its shape.
       fill_value: a scalar.
       dtype: its dtype; by default that of the value.
+      sharding: how it is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     >>> from pullback import lax
     >>> print(lax.full((2,), 7.0))
@@ -287,12 +421,15 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
         value = ops.convert_element_type(value, dtypes.canonicalize_dtype(dtype))
     sizes = ints(shape)
     if is_at_home(value):
-        return ArrayImpl(shapes.full(sizes, value._value, value.dtype)._value, value.weak_type)
-    return broadcast(value, sizes)
+        out = ArrayImpl(shapes.full(sizes, value._value, value.dtype)._value, value.weak_type)
+        return constrained(out, sharding, "lax.full")
+    return broadcast(value, sizes, out_sharding=sharding)
 
 
 @named
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None) -> Any:
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
+) -> Any:
     """An array of one value, of the shape and dtype of another unless they are given.
 
     Args:
@@ -300,6 +437,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] |
       fill_value: a scalar.
       dtype: the dtype of the result; that of ``x`` by default.
       shape: the shape of the result; that of ``x`` by default.
+      sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -310,11 +448,27 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] |
     aval = array_operand("full_like", x) if plain else x
     sizes = aval.shape if shape is None else shape
     if dtype is not None:
-        return full(sizes, fill_value, dtype)
+        return full(sizes, fill_value, dtype, sharding=sharding)
     value = ops.convert_element_type(
         array_operand("full_like", fill_value), aval.dtype, getattr(aval, "weak_type", False)
     )
-    return full(sizes, value)
+    return full(sizes, value, sharding=sharding)
+
+
+def empty(shape: int | Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
+    """An array whose elements are not to be relied on; here they are zero.
+
+    Args:
+      shape: its shape, or its size if it has one axis.
+      dtype: its dtype.
+      out_sharding: how it is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
+
+    >>> from pullback import lax
+    >>> lax.empty((2, 3), "float32").shape
+    (2, 3)
+    """
+    sizes = ints(shape) if hasattr(shape, "__iter__") else (operator.index(shape),)
+    return full(sizes, 0, dtype, sharding=out_sharding)
 
 
 @named

@@ -66,7 +66,7 @@ _NAMES = {
 
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 _MODULE_OF |= dict.fromkeys(ufuncs.__all__, "ufuncs") | dict.fromkeys(logic.__all__, "logic")  # which operators import
-_SUBMODULES = frozenset(("linalg",))
+_SUBMODULES = frozenset(("fft", "linalg"))
 __all__ = sorted([*_MODULE_OF, *_SUBMODULES])
 
 

@@ -18,6 +18,7 @@ from pullback.primitives.rules import batch_unary, jvp_zero
 from pullback.primitives.sums import add_any_p
 
 JVP = Callable[..., Any]
+_double = np.dtype(np.float64)
 
 
 class Public(NamedTuple):
@@ -185,6 +186,17 @@ def _tangent_of_each(each: tuple[JVP | None, ...]) -> Callable[..., Any]:
                 term = one(t, *primals, ans)
                 total = term if total is ZERO else add_any_p.bind(total, term)
         return total
+
+    return rule
+
+
+def in_double(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """The lowering rule of an operation on elements that is a formula of operands in double precision, of one shape."""
+
+    def rule(hlo: Any, *operands: Any) -> Any:
+        shape = hlo.result.shape
+        wide = [hlo.convert(hlo.spread(x, shape), _double) for x in operands]
+        return hlo.convert(hlo.inline(formula, *wide), hlo.result.dtype)
 
     return rule
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from pullback.backends import host, host_narrow
 from pullback.core import dtypes
-from pullback.core.errors import DtypeError
+from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.trace import Primitive, Rule
-from pullback.core.types import ShapedArray
+from pullback.core.types import MappedAxis, ShapedArray
+from pullback.primitives import shapes
 from pullback.primitives.checks import (
     ANY,
     BITS,
@@ -24,7 +25,7 @@ from pullback.primitives.checks import (
     ORDERED,
 )
 from pullback.primitives.declare import COMPOSED, elementwise
-from pullback.primitives.rules import batch_unary, jvp_zero
+from pullback.primitives.rules import jvp_zero
 
 _bool = np.dtype(bool)
 _int32 = np.dtype(np.int32)
@@ -144,20 +145,36 @@ clz_p = elementwise(
 
 
 def bitcast_convert_type(x: Any, dtype: Any) -> Any:
-    """The bits of ``x`` read as another dtype of the same width."""
+    """The bits of ``x`` read as another dtype; of another width, those of a new or of the last axis belong together."""
     return bitcast_convert_type_p.bind(x, new_dtype=dtype)
 
 
 bitcast_convert_type_p = Primitive("bitcast_convert_type", keeps_weak_type=False)
-bitcast_convert_type_p.host_rule = lambda x, *, new_dtype: x.view(new_dtype)
 bitcast_convert_type_p.jvp_rule = jvp_zero(bitcast_convert_type_p)
-bitcast_convert_type_p.batch_rule = batch_unary(bitcast_convert_type_p)
+
+
+@bitcast_convert_type_p.host
+def _bitcast_host(x: Any, *, new_dtype: np.dtype[Any]) -> Any:
+    if x.dtype.itemsize == new_dtype.itemsize:
+        return x.view(new_dtype)
+    shape = _bitcast_shape(ShapedArray(x.shape, x.dtype), new_dtype=new_dtype).shape
+    return np.frombuffer(np.ascontiguousarray(x).tobytes(), new_dtype).reshape(shape)
+
+
+@bitcast_convert_type_p.batch
+def _bitcast_batch(axis: MappedAxis, args: Any, dims: Any, *, new_dtype: np.dtype[Any]) -> Any:
+    (x,), (d,) = args, dims
+    if new_dtype.itemsize > x.dtype.itemsize:  # the last axis goes
+        x, d = shapes.moveaxis(x, d, 0), 0
+    return bitcast_convert_type(x, new_dtype), d
 
 
 @bitcast_convert_type_p.lowering
 def _bitcast_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
     """Booleans have one bit in the compiler, and complex numbers have none but those of their parts."""
     shape, last = x.shape, len(x.shape)
+    if x.dtype.itemsize != new_dtype.itemsize:
+        return hlo.bitcast(x, hlo.result.shape, new_dtype)
     if dtypes.is_bool(x.dtype):
         x = hlo.convert(x, np.dtype(np.uint8))
     elif dtypes.is_complex(x.dtype):
@@ -176,12 +193,22 @@ def _bitcast_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
 
 @bitcast_convert_type_p.abstract_eval
 def _bitcast_shape(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
-    if x.dtype.itemsize != new_dtype.itemsize:
+    old, new = x.dtype.itemsize, new_dtype.itemsize
+    if old == new:
+        return ShapedArray(x.shape, new_dtype)
+    if any(dtypes.is_bool(d) or dtypes.is_complex(d) for d in (x.dtype, new_dtype)):
         raise DtypeError(
-            f"bitcast_convert_type needs dtypes of one width, got {dtypes.short_name(x.dtype)} and "
-            f"{dtypes.short_name(new_dtype)}"
+            "bitcast_convert_type takes booleans and complex numbers to dtypes of their width only, got "
+            f"{dtypes.short_name(x.dtype)} and {dtypes.short_name(new_dtype)}"
         )
-    return ShapedArray(x.shape, new_dtype)
+    if old > new:
+        return ShapedArray((*x.shape, old // new), new_dtype)
+    if not x.ndim or x.shape[-1] * old != new:
+        raise ShapeError(
+            f"bitcast_convert_type to {dtypes.short_name(new_dtype)} takes arrays whose last axis has size "
+            f"{new // old}, for {dtypes.short_name(x.dtype)}; got shape {x.shape}"
+        )
+    return ShapedArray(x.shape[:-1], new_dtype)
 
 
 def _prepare_small_integers() -> None:

@@ -107,3 +107,79 @@ exprel_p = elementwise(
     of=FLOAT, host=host.special("exprel"), hlo=lambda hlo, x: hlo.inline(_exprel, x),
     jvp=lambda t, x, ans: ops.mul(t, exprel_derivative_p.bind(x, order=1)),
 )  # fmt: skip
+
+
+# The zeta function of Hurwitz ----------------------------------------------------------------------------------------
+
+_TERMS = 12
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+
+
+def _zeta_derivative(s: Any, q: Any, *, order: int) -> Any:
+    """The sum of (-log(q + k))**n (q + k)**-s over k, by Euler's and Maclaurin's formula (DLMF 25.11.5, 2.10.1).
+
+    Each term of the formula for n = 0 is differentiated by s, by Leibniz's rule.
+    """
+    dtype, double = s.dtype, np.dtype(np.float64)
+    s, q = ops.convert_element_type(s, double), ops.convert_element_type(q, double)
+    total: Any = None
+    for k in range(_TERMS):
+        base = ops.add(q, k)
+        term = ops.mul(ops.pow(base, ops.neg(s)), _power_of_logarithm(base, order))
+        total = term if total is None else ops.add(total, term)
+    base = ops.add(q, _TERMS)
+    last = ops.pow(base, ops.neg(s))
+    for i in range(order + 1):
+        logarithms = _power_of_logarithm(base, order - i)
+        tail = ops.div(ops.mul(base, (-1) ** i * math.factorial(i)), ops.integer_pow(ops.sub(s, 1), i + 1))
+        if i == 0:
+            tail = ops.add(tail, 0.5)
+        for j, bernoulli in enumerate(_BERNOULLI, 1):
+            rising = np.poly1d(-np.arange(2 * j - 1), r=True).deriv(i).coeffs * (bernoulli / math.factorial(2 * j))
+            slope = ops.polynomial(s, [float(c) for c in rising])
+            tail = ops.add(tail, ops.mul(ops.integer_pow(base, 1 - 2 * j), slope))
+        total = ops.add(total, ops.mul(ops.mul(last, logarithms), ops.mul(tail, math.comb(order, i))))
+    return ops.convert_element_type(total, dtype)
+
+
+def _power_of_logarithm(base: Any, order: int) -> Any:
+    return ops.integer_pow(ops.neg(ops.log(base)), order)
+
+
+def _zeta_by_q(t: Any, s: Any, q: Any, order: int) -> Any:
+    above = ops.add(s, 1)
+    slope = ops.mul(s, _zeta_of_order(above, q, order))
+    if order:
+        slope = ops.add(slope, ops.mul(_zeta_of_order(above, q, order - 1), order))
+    return ops.mul(t, ops.neg(slope))
+
+
+def _zeta_of_order(s: Any, q: Any, order: int) -> Any:
+    return zeta_derivative_p.bind(s, q, order=order) if order else zeta_p.bind(s, q)
+
+
+zeta_derivative_p: Primitive = by_formula(
+    "zeta_derivative", of=FLOAT, formula=_zeta_derivative,
+    jvp=(lambda t, s, q, order: ops.mul(t, zeta_derivative_p.bind(s, q, order=order + 1)), _zeta_by_q),
+)  # fmt: skip
+zeta_p = elementwise(
+    "zeta", of=FLOAT, arity=2, host=host.special("zeta"), hlo=lambda hlo, s, q: _zeta_xla(hlo, s, q),
+    jvp=(
+        lambda t, s, q, ans: ops.mul(t, zeta_derivative_p.bind(s, q, order=1)),
+        lambda t, s, q, ans: _zeta_by_q(t, s, q, 0),
+    ),
+)  # fmt: skip
+
+
+def _zeta_xla(hlo: Any, s: Any, q: Any) -> Any:
+    double = np.dtype(np.float64)
+    wide = [hlo.convert(x, double) for x in (s, q)]
+    out = hlo.op("chlo.zeta", wide, s.shape, double)
+    return hlo.convert(hlo.inline(_zeta_at_poles, out, *wide), hlo.result.dtype)
+
+
+def _zeta_at_poles(out: Any, s: Any, q: Any) -> Any:
+    """Infinite at s = 1, and where q is 0, -1, -2, ..., as SciPy has it; below s = 1 it is no number."""
+    pole = ops.and_p.bind(ops.le_p.bind(q, 0), ops.eq(ops.floor_p.bind(q), q))
+    pole = ops.or_p.bind(ops.eq(s, 1), ops.and_p.bind(pole, ops.gt(s, 1)))
+    return ops.where(pole, math.inf, ops.where(ops.lt(s, 1), math.nan, out))

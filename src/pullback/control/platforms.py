@@ -1,0 +1,111 @@
+"""Code that depends on where it runs, and operations that are known by a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.control.conditional import switch
+from pullback.core.errors import ArgumentError, MissingRuleError
+from pullback.core.trace import Primitive
+from pullback.core.types import ShapedArray
+from pullback.primitives.rules import jvp_zero
+from pullback.transforms.debugging.named_scope import named_call
+from pullback.transforms.functions.arguments import check_callable
+
+platform_index_p = Primitive("platform_index")
+platform_index_p.jvp_rule = jvp_zero(platform_index_p)
+platform_index_p.abstract_eval(lambda *, platforms, default: ShapedArray((), np.dtype(np.int32)))
+
+_ALSO = {"cuda": ("gpu",), "rocm": ("gpu",), "gpu": ("cuda", "rocm")}
+
+
+def _index(platform: str, platforms: tuple[str, ...], default: bool) -> int:
+    """Which of the platforms a program runs on; one more for none of them, if there is something to do then."""
+    for name in (platform, *_ALSO.get(platform, ())):
+        if name in platforms:
+            return platforms.index(name)
+    if default:
+        return len(platforms)
+    raise MissingRuleError(
+        f"platform_dependent: nothing for the platform {platform!r}, where this runs: give {platform}=, or default=; "
+        f"got {', '.join(platforms) or 'none'}"
+    )
+
+
+@platform_index_p.host
+def _index_host(*, platforms: tuple[str, ...], default: bool) -> Any:
+    return np.int32(_index("cpu", platforms, default))
+
+
+@platform_index_p.lowering
+def _index_xla(hlo: Any, *, platforms: tuple[str, ...], default: bool) -> Any:
+    return hlo.number(_index(hlo.module.platform, platforms, default), np.dtype(np.int32))
+
+
+def platform_dependent(
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
+) -> Any:
+    """The result of the function for the platform on which a program runs.
+
+    A compiled program has all of them, and takes the one of the platform for which it is compiled; eager code runs the
+    one for the host, ``cpu``.
+
+    Args:
+      args: trees of arrays.
+      default: the function for platforms that are not named.
+      per_platform: functions by platform: ``cpu=``, ``cuda=``, ``rocm=``, ``gpu=`` (for both of these), ``tpu=``.
+
+    Returns:
+      What the function returns, a tree of arrays.
+
+    Raises:
+      ArgumentError: something else than functions (a TypeError and a ValueError).
+      MissingRuleError: there is none for the platform, and no default (a NotImplementedError).
+
+    >>> from pullback import jit, lax
+    >>> f = lambda x: lax.platform_dependent(x, cpu=lambda x: x + 1, default=lambda x: x - 1)
+    >>> print(f(1.0), jit(f)(1.0))
+    2.0 2.0
+    """
+    branches = [*per_platform.values(), *([] if default is None else [default])]
+    for branch in branches:
+        check_callable(branch, "platform_dependent")
+    if default is not None and not per_platform:
+        return default(*args)
+    index = platform_index_p.bind(platforms=tuple(per_platform), default=default is not None)
+    if len(branches) == 1:
+        branches *= 2  # so that the choice stays in the program, which is refused on other platforms
+    return switch(index, branches, *args)
+
+
+def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+    """A function that is known by a name, and does what its decomposition does.
+
+    No compiler here has operations of its own for such names: programs have the operations of the decomposition, in a
+    scope of that name, so that all transformations apply to it.
+
+    Args:
+      decomposition: a function of trees of arrays; its keyword arguments are attributes of the operation.
+      name: the name, such as ``"my.tangent"``.
+      version: which meaning of the name it is, an int that is not negative.
+
+    Returns:
+      A function like ``decomposition``.
+
+    Raises:
+      ArgumentError: a name that is no string, or a version that is no such int (a TypeError and a ValueError).
+
+    >>> from pullback import grad, lax
+    >>> tangent = lax.composite(lambda x: lax.sin(x) / lax.cos(x), name="my.tangent")
+    >>> print(tangent(0.0), grad(tangent)(0.0))
+    0.0 1.0
+    """
+    check_callable(decomposition, "composite")
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"composite: name must be a string that is not empty, got {name!r}")
+    if not isinstance(version, int) or version < 0:
+        raise ArgumentError(f"composite: version must be an int that is not negative, got {version!r}")
+    return named_call(decomposition, name=name)

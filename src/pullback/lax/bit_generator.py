@@ -1,0 +1,62 @@
+"""XLA's generator of random bits under JAX's name: ``pullback.lax`` in front of the primitive."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError
+from pullback.lax.arguments import ints
+from pullback.primitives.bit_generator import RandomAlgorithm, rng_bit_generator_p
+from pullback.primitives.operands import array_operand, bind
+from pullback.transforms.programs.placement import constrained
+
+
+def rng_bit_generator(
+    key: Any,
+    shape: Sequence[int],
+    dtype: Any = np.uint32,
+    algorithm: RandomAlgorithm | int = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: Any = None,
+) -> tuple[Any, Any]:
+    """Random bits of a key, by XLA's generator; :mod:`pullback.random` has functions that are easier to use.
+
+    Args:
+      key: uint32 of shape (4,), or uint64 of shape (2,).
+      shape: the shape of the bits.
+      dtype: their dtype, uint8, uint16, uint32 or uint64.
+      algorithm: Philox by default; the bits of an algorithm are the same on all platforms, those of the default may not
+        be.
+      out_sharding: how the bits are spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
+
+    Returns:
+      The next key, and the bits.
+
+    Raises:
+      DtypeError, ShapeError: another key, or another dtype.
+      ArgumentError: no such algorithm (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> key, bits = lax.rng_bit_generator(pnp.array([1, 2, 3, 4], "uint32"), (2,))
+    >>> print(key, bits)
+    [1 2 4 4] [ 512747620 1298009047]
+    """
+    try:
+        chosen = RandomAlgorithm(operator.index(algorithm))
+    except (TypeError, ValueError):
+        shown = ", ".join(a.name for a in RandomAlgorithm)
+        raise ArgumentError(f"lax.rng_bit_generator: algorithm must be one of {shown}, got {algorithm!r}") from None
+    new, bits = bind(
+        rng_bit_generator_p,
+        array_operand("rng_bit_generator", key),
+        shape=ints(shape),
+        dtype=dtypes.canonicalize_dtype(dtype),
+        algorithm=chosen,
+    )
+    return new, constrained(bits, out_sharding, "lax.rng_bit_generator")

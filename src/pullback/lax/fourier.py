@@ -1,0 +1,49 @@
+"""The Fourier transform under JAX's name: ``pullback.lax`` in front of the primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core import dtypes
+from pullback.core.errors import ShapeError
+from pullback.lax.arguments import ints
+from pullback.primitives import elementwise as ops
+from pullback.primitives.fourier import FftType, fft_p
+from pullback.primitives.operands import array_operand, bind
+
+
+def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Any:
+    """The discrete Fourier transform over the last axes.
+
+    Args:
+      x: an array, whose last ``len(fft_lengths)`` axes are transformed: real for ``RFFT``, complex for ``IRFFT``.
+      fft_type: the kind, a :class:`FftType`, its name ("FFT", "IFFT", "RFFT", "IRFFT"), or its number.
+      fft_lengths: the sizes of these axes; of the real side, where the last one has ``n // 2 + 1`` on the other.
+
+    Returns:
+      Complex numbers, or real ones for ``IRFFT``. Inverse transforms are divided by the product of the lengths.
+
+    Raises:
+      ShapeError: the lengths do not fit the array, one is zero, or no such kind (a TypeError and a ValueError).
+      DtypeError: complex numbers for ``RFFT`` or others for ``IRFFT``, or less than single precision (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.fft(pnp.array([1.0, 2.0, 3.0, 4.0]), "RFFT", (4,)))
+    [10.+0.j -2.+2.j -2.+0.j]
+    """
+    x = array_operand("fft", x)
+    kind = _kind(fft_type)
+    lengths = ints(fft_lengths if isinstance(fft_lengths, (tuple, list)) else (fft_lengths,))
+    if kind in (FftType.FFT, FftType.IFFT) and not dtypes.is_inexact(x.dtype):
+        x = ops.convert_element_type(x, dtypes.to_inexact(x.dtype))
+    return bind(fft_p, x, fft_type=kind, fft_lengths=lengths)
+
+
+def _kind(given: Any) -> FftType:
+    try:
+        return FftType[given.upper()] if isinstance(given, str) else FftType(given)
+    except (KeyError, ValueError):
+        shown = ", ".join(kind.name for kind in FftType)
+        raise ShapeError(f"lax.fft: fft_type must be one of {shown}, or its number, got {given!r}") from None

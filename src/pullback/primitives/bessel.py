@@ -1,0 +1,101 @@
+"""Modified Bessel functions of the first kind and integer order, times exp(-abs(x)) so that none overflows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.backends import host
+from pullback.core.trace import Primitive
+from pullback.core.types import ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives.checks import FLOAT, check_dtype
+from pullback.primitives.declare import elementwise, in_double
+from pullback.primitives.elementwise import add, div, mul, sub
+from pullback.primitives.quadrature import integral
+from pullback.primitives.rules import batch_unary
+
+# Orders 0 and 1 ------------------------------------------------------------------------------------------------------
+
+
+def _i1e_xla(hlo: Any, x: Any) -> Any:
+    wide = hlo.convert(x, np.dtype(np.float64))
+    out = hlo.op("chlo.bessel_i1e", [wide], x.shape, wide.dtype)
+    return hlo.convert(hlo.inline(lambda out, x: ops.where(ops.eq(x, 0), 0, out), out, wide), hlo.result.dtype)
+
+
+bessel_i0e_p: Primitive = elementwise(
+    "bessel_i0e", doc=("The modified Bessel function of order 0, times ``exp(-abs(x))``.", "0.0", "1.0"),
+    of=FLOAT, host=host.special("i0e"), hlo=in_double(lambda x: _poisson(x, 0)),
+    jvp=lambda t, x, ans: mul(t, sub(bessel_i1e_p.bind(x), mul(ops.sign(x), ans))),
+)  # fmt: skip
+bessel_i1e_p: Primitive = elementwise(
+    "bessel_i1e", doc=("The modified Bessel function of order 1, times ``exp(-abs(x))``.", "0.0", "0.0"),
+    of=FLOAT, host=host.special("i1e"), hlo=_i1e_xla,
+    jvp=lambda t, x, ans: mul(t, _slope(x, 1, ans)),
+)  # fmt: skip
+
+
+# Higher orders: derivatives ------------------------------------------------------------------------------------------
+
+
+def _slope(x: Any, order: int, value: Any) -> Any:
+    """The derivative of the function of an order from 1 on (DLMF 10.29.1)."""
+    return sub(mul(add(_of_order(x, order - 1), _of_order(x, order + 1)), 0.5), mul(ops.sign(x), value))
+
+
+def _of_order(x: Any, order: int) -> Any:
+    return (
+        bessel_i0e_p.bind(x) if order == 0 else bessel_i1e_p.bind(x) if order == 1 else bessel_ie_p.bind(x, order=order)
+    )
+
+
+bessel_ie_p = Primitive("bessel_ie")
+bessel_ie_p.batch_rule = batch_unary(bessel_ie_p)
+_ive = host.special("ive")
+
+
+@bessel_ie_p.host
+def _ie_host(x: Any, *, order: int) -> Any:
+    # Of negative numbers SciPy returns an approximation of lower accuracy.
+    out = _ive(np.asarray(order, x.dtype), np.abs(x))
+    return out * np.sign(x) if order % 2 else out
+
+
+@bessel_ie_p.abstract_eval
+def _ie_shape(x: ShapedArray, *, order: int) -> ShapedArray:
+    check_dtype("bessel_ie", FLOAT, x.dtype)
+    return ShapedArray(x.shape, x.dtype)
+
+
+@bessel_ie_p.jvp
+def _ie_jvp(primals: Any, tangents: Any, *, order: int) -> Any:
+    (x,), (t,) = primals, tangents
+    value = bessel_ie_p.bind(x, order=order)
+    return value, mul(t, _slope(x, order, value))
+
+
+@bessel_ie_p.lowering
+def _ie_xla(hlo: Any, x: Any, *, order: int) -> Any:
+    return in_double(lambda x: _poisson(x, order))(hlo, x)
+
+
+def _poisson(x: Any, n: int) -> Any:
+    """Poisson's integral (DLMF 10.32.2), of exp(abs(x) (cos θ - 1)) sin(θ)**2n, in which nothing cancels.
+
+    It is cut off where the exponential is below a rounding error of the whole.
+    """
+    size = ops.min_p.bind(ops.abs(x), 1e300)
+    half = ops.sqrt(ops.min_p.bind(div(19.0 + 4 * n, ops.max_p.bind(size, 1e-300)), 1))
+    end = mul(ops.asin_p.bind(half), 2)
+
+    def integrand(theta: Any, size: Any) -> Any:
+        fall = mul(ops.square(ops.sin(mul(theta, 0.5))), mul(size, -2))
+        return mul(ops.exp(fall), ops.integer_pow(mul(ops.sin(theta), ops.sqrt(size)), 2 * n))
+
+    total = integral(integrand, end, size)
+    out = mul(total, 0.5**n / (math.sqrt(math.pi) * math.gamma(n + 0.5)))
+    out = ops.where(ops.eq(ops.abs(x), math.inf), 0, ops.where(ops.ne_p.bind(x, x), x, out))
+    return mul(out, ops.sign(x)) if n % 2 else out

@@ -1,0 +1,476 @@
+"""Incomplete gamma and beta functions, regularised, with derivatives of any order by all of their operands.
+
+Both are distribution functions, of a density that is exp(a s - κ(a)) times something without a, where s is the
+logarithm of the variable. So a derivative by a is the integral of the density times a polynomial: the complete Bell
+polynomial of the derivatives of the exponent, s - κ'(a), -κ''(a), ... (Comtet, *Advanced Combinatorics*, 1974, 3.3).
+
+The integrals are compiled as Gauss and Legendre's rule: of exp(h(y)) for y from 0, where h is concave and falls from
+h(0) = 0, up to where it is below -38 (the integrand is then less than a rounding error). On which side of the mean the
+variable is decides from where to integrate, and a is increased by one first (DLMF 8.8.5 and 8.17.20), so that the
+integrand has one scale. What h would lose to cancellation is computed by series. Against values of 60 digits the
+relative error is below 1e-13 for a up to 3e4.
+
+Whatever the dtype, all of this is computed in double precision, and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache, partial, reduce
+from typing import Any
+
+import numpy as np
+
+from pullback.backends import host, one_operation
+from pullback.core.array import SCALARS, shape_of
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.checks import FLOAT, broadcast_shape, check_dtype, same_dtype
+from pullback.primitives.declare import batch_broadcasting, elementwise, in_double
+from pullback.primitives.elementwise import abs, add, digamma, div, eq, exp, gt, log, lt, mul, neg, polygamma, sqrt, sub
+from pullback.primitives.quadrature import integral
+from pullback.primitives.special import xlog1py_p, xlogy_p
+from pullback.primitives.sums import add_any
+
+_double = np.dtype(np.float64)
+_expm1, _log1p, _lgamma = ops.expm1_p.bind, ops.log1p_p.bind, ops.lgamma_p.bind
+_and, _or, _not = ops.and_p.bind, ops.or_p.bind, ops.not_p.bind
+_ge, _le = ops.ge_p.bind, ops.le_p.bind
+_maximum, _minimum = ops.max_p.bind, ops.min_p.bind
+xlogy, xlog1py = xlogy_p.bind, xlog1py_p.bind
+_where, _polynomial = ops.where, ops.polynomial
+
+Formula = Callable[..., Any]
+
+
+# Without cancellation ----------------------------------------------------------------------------------------------
+
+
+def _log1p_less_x(x: Any) -> Any:
+    """log(1 + x) - x. Near zero log(1 + x) is 2 artanh(r), where r = x / (2 + x), and x - 2 r is r x."""
+    near = lt(abs(x), 0.5)
+    small = _where(near, x, 0)
+    r = div(small, add(small, 2))
+    square = ops.square(r)
+    series = mul(mul(r, square), _polynomial(square, [1 / n for n in range(31, 2, -2)]))
+    return _where(near, sub(mul(2, series), mul(r, small)), sub(_log1p(_where(near, 0, x)), x))
+
+
+def _expm1_less_x(x: Any) -> Any:
+    """exp(x) - 1 - x."""
+    near = lt(abs(x), 0.5)
+    small = _where(near, x, 0)
+    series = mul(ops.square(small), _polynomial(small, [1 / math.factorial(n) for n in range(16, 1, -1)]))
+    return _where(near, series, sub(_expm1(_where(near, 0, x)), x))
+
+
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
+
+
+def _stirling_error(a: Any) -> Any:
+    """log Γ(a) - (a - 1/2) log a + a - log(2π) / 2: from 10 on by its asymptotic series (DLMF 5.11.1)."""
+    large = _maximum(a, 10)
+    series = div(_polynomial(div(1, ops.square(large)), _STIRLING[::-1]), large)
+    small = _minimum(a, 10)
+    direct = sub(add(sub(_lgamma(small), mul(sub(small, 0.5), log(small))), small), 0.5 * math.log(2 * math.pi))
+    return _where(lt(a, 10), direct, series)
+
+
+def _lgamma1p(a: Any) -> Any:
+    """log Γ(1 + a) for sizes up to 1/2, by its series at 0 (DLMF 5.7.3)."""
+    zeta = host.special("zeta")(np.arange(2.0, 52.0), np.ones(50))
+    terms = [float((-1) ** n * z / n) for n, z in enumerate(zeta, 2)]
+    return mul(a, _polynomial(a, [*terms[::-1], -np.euler_gamma]))
+
+
+# Integrals ---------------------------------------------------------------------------------------------------------
+
+_BELOW = 38.0
+
+
+def _bell(order: Sequence[int], derivatives: Callable[[tuple[int, ...]], Any]) -> Any:
+    """The derivative of exp(L), divided by exp(L), of some order by each variable, from the derivatives of L."""
+
+    @cache
+    def factor(index: tuple[int, ...]) -> Any:
+        first = next((i for i, n in enumerate(index) if n), None)
+        if first is None:
+            return None  # one
+        below = tuple(n - (i == first) for i, n in enumerate(index))
+        total: Any = None
+        for taken in np.ndindex(*(n + 1 for n in below)):
+            weight = math.prod(map(math.comb, below, taken))
+            term = derivatives(tuple(n + (i == first) for i, n in enumerate(taken)))
+            rest = factor(tuple(n - m for n, m in zip(below, taken, strict=True)))
+            term = term if rest is None else mul(rest, term)
+            term = term if weight == 1 else mul(term, weight)
+            total = term if total is None else add(total, term)
+        return total
+
+    return factor(tuple(order))
+
+
+def _polygamma(order: int, x: Any) -> Any:
+    """The derivative of the logarithm of the gamma function of order ``order + 1``."""
+    return digamma(x) if order == 0 else polygamma(shapes.full((), order, x.dtype), x)
+
+
+_FEW = 1024
+"""Up to so many elements a formula is evaluated as it is: its integrals have 48 times as many. More are compiled."""
+
+
+def _by_integrals(name: str, formula: Formula, jvp: Sequence[Formula]) -> Primitive:
+    """An operation on elements whose formula has integrals, which have an axis more than the operands.
+
+    Args:
+      name: the name in jaxprs and errors.
+      formula: ``formula(*operands, **params)``, of arrays of double precision and one shape.
+      jvp: a sequence of ``rule(t, *operands, **params) -> tangent``, one an operand.
+    """
+    p = Primitive(name)
+    p.batch_rule = batch_broadcasting(p)
+    p.lowering_rule = lambda hlo, *operands, **params: in_double(partial(formula, **params))(hlo, *operands)
+
+    @p.abstract_eval
+    def shape(*avals: ShapedArray, **params: Any) -> ShapedArray:
+        dtype = same_dtype(name, avals)
+        check_dtype(name, FLOAT, dtype)
+        return ShapedArray(broadcast_shape(name, [a.shape for a in avals]), dtype)
+
+    @p.impl
+    def evaluate(operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        shape = broadcast_shape(name, [shape_of(x) for x in operands])
+        if math.prod(shape) > _FEW:
+            return one_operation.evaluate(p, operands, params)
+        dtype = next(x.dtype for x in operands if type(x) not in SCALARS)
+        arrays = [shapes.full((), x, dtype) if type(x) in SCALARS else x for x in operands]
+        wide = [shapes.broadcast_to(ops.convert_element_type(x, _double), shape) for x in arrays]
+        return ops.convert_element_type(formula(*wide, **params), dtype)
+
+    @p.jvp
+    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        terms = [one(t, *primals, **params) for one, t in zip(jvp, tangents, strict=True) if t is not ZERO]
+        return p.bind(*primals, **params), reduce(add_any, terms)
+
+    return p
+
+
+def _guarded(valid: Any, operands: Sequence[Any], formula: Formula, otherwise: Any) -> Any:
+    """A formula where the operands are in its domain, and another value elsewhere."""
+    safe = [_where(valid, x, inside) for x, inside in operands]
+    return _where(valid, formula(*safe), otherwise)
+
+
+# The incomplete gamma function -------------------------------------------------------------------------------------
+
+
+def _gamma_weight(a: Any, x: Any) -> Any:
+    """x**a exp(-x) / Γ(a): by how far x is from a, so that large operands cancel before they are rounded."""
+    far = div(sub(x, a), a)
+    near = lt(abs(far), 0.5)
+    exponent = mul(a, _where(near, _log1p_less_x(_where(near, far, 0)), sub(log(div(x, a)), far)))
+    return mul(sqrt(div(a, 2 * math.pi)), exp(sub(exponent, _stirling_error(a))))
+
+
+def _gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
+    """Whether x is above the mean; and the tail there, or else what is below x, divided by the weight.
+
+    Both are of the derivative by a of some order.
+    """
+    above = gt(x, _maximum(a, 1))
+    shifted = _where(above, a, add(a, 1))
+    slope = abs(sub(x, shifted))
+    c, d = div(_BELOW, x), div(_BELOW, shifted)
+    end_above = _minimum(sqrt(mul(2, c)), _log1p(add(c, log(mul(2, add(c, 1))))))
+    end_below = _minimum(mul(add(d, sqrt(mul(d, add(d, 8)))), 0.5), div(add(x, _BELOW), shifted))
+    end = _minimum(_where(above, end_above, end_below), div(_BELOW, slope))
+    constants = [neg(_polygamma(n, shifted)) for n in range(order)]
+
+    def integrand(y: Any, x: Any, slope: Any, sign: Any, *constants: Any) -> Any:
+        z = mul(y, sign)
+        value = exp(sub(neg(mul(slope, y)), mul(x, _expm1_less_x(z))))
+        if not order:
+            return value
+        first = add(add(z, log(x)), constants[0])
+        return mul(value, _bell((order,), lambda index: first if index == (1,) else constants[index[0] - 1]))
+
+    out = integral(integrand, end, x, slope, _where(above, _all(1, x), -1), *constants)
+    first = add(log(x), constants[0]) if order else None
+    extra = _bell((order,), lambda index: first if index == (1,) else constants[index[0] - 1])
+    extra = 1 if extra is None else extra
+    return above, _where(above, out, div(add(mul(x, out), extra), a))
+
+
+def _gamma_small(a: Any, x: Any) -> Any:
+    """The tail for x up to 1 and a up to 1/2: one less a power of x, less the rest of the series (DLMF 8.7.1)."""
+    exponent = sub(mul(a, log(x)), _lgamma1p(a))
+    term, total = 1.0, None
+    power: Any = None
+    for n in range(1, 22):
+        power = x if power is None else mul(power, x)
+        term /= -n
+        part = div(mul(power, term), add(a, n))
+        total = part if total is None else add(total, part)
+    return neg(add(_expm1(exponent), mul(mul(exp(exponent), a), total)))
+
+
+def _gamma_lower(a: Any, x: Any) -> Any:
+    above, part = _gamma_integral(a, x, 0)
+    value = mul(_gamma_weight(a, x), part)
+    return _where(above, sub(1, value), value)
+
+
+def _gamma_upper(a: Any, x: Any) -> Any:
+    above, part = _gamma_integral(a, x, 0)
+    value = mul(_gamma_weight(a, x), part)
+    small = _and(_le(x, 1), lt(a, 0.5))
+    tail = _gamma_small(_where(small, a, 0.25), _where(small, x, 0.5))
+    return _where(small, tail, _where(above, value, sub(1, value)))
+
+
+def _gamma_domain(a: Any, x: Any) -> Any:
+    return _and(_and(gt(a, 0), lt(a, math.inf)), _and(gt(x, 0), lt(x, math.inf)))
+
+
+def _all(value: float, like: Any) -> Any:
+    return shapes.full(like.shape, value, _double)
+
+
+def _with_limits(formula: Formula, nothing: float) -> Formula:
+    """The distribution function (``nothing`` is 0) or its tail (1), with SciPy's values at the ends of the domain."""
+
+    def of_all(a: Any, x: Any) -> Any:
+        at_ends = _where(_or(eq(x, math.inf), eq(a, 0)), _all(1 - nothing, x), nothing)
+        both = _or(_and(eq(x, 0), eq(a, 0)), _and(eq(x, math.inf), eq(a, math.inf)))
+        known = _and(_and(_ge(a, 0), _ge(x, 0)), _not(both))
+        return _guarded(_gamma_domain(a, x), ((a, 1), (x, 1)), formula, _where(known, at_ends, math.nan))
+
+    return of_all
+
+
+def _gamma_density(a: Any, x: Any) -> Any:
+    """x**(a - 1) exp(-x) / Γ(a)."""
+    return exp(sub(sub(xlogy(sub(a, 1), x), x), _lgamma(a)))
+
+
+def _gamma_exponents(a: Any, x: Any) -> Formula:
+    """The derivatives by a of the logarithm of the density."""
+    return lambda index: sub(log(x), digamma(a)) if index == (1,) else neg(_polygamma(index[0] - 1, a))
+
+
+igamma_p = elementwise(
+    "igamma", of=FLOAT, arity=2, host=host.special("gammainc"), hlo=in_double(_with_limits(_gamma_lower, 0.0)),
+    jvp=(
+        lambda t, a, x, ans: mul(t, igamma_derivative_p.bind(a, x, order=1)),
+        lambda t, a, x, ans: mul(t, _gamma_density(a, x)),
+    ),
+)  # fmt: skip
+igammac_p = elementwise(
+    "igammac", of=FLOAT, arity=2, host=host.special("gammaincc"), hlo=in_double(_with_limits(_gamma_upper, 1.0)),
+    jvp=(
+        lambda t, a, x, ans: neg(mul(t, igamma_derivative_p.bind(a, x, order=1))),
+        lambda t, a, x, ans: neg(mul(t, _gamma_density(a, x))),
+    ),
+)  # fmt: skip
+
+
+def _igamma_derivative(a: Any, x: Any, *, order: int) -> Any:
+    def inside(a: Any, x: Any) -> Any:
+        above, part = _gamma_integral(a, x, order)
+        value = mul(_gamma_weight(a, x), part)
+        return _where(above, neg(value), value)
+
+    return _guarded(_gamma_domain(a, x), ((a, 1), (x, 1)), inside, _outside(gt(a, 0), x))
+
+
+def _outside(valid: Any, x: Any) -> Any:
+    """Derivatives at the ends: none at 0 and at infinity."""
+    return _where(_and(valid, _or(eq(x, 0), eq(x, math.inf))), _all(0, x), math.nan)
+
+
+# The derivative of igamma by a, of an order from 1 on.
+igamma_derivative_p: Primitive = _by_integrals(
+    "igamma_derivative", _igamma_derivative,
+    (
+        lambda t, a, x, order: mul(t, igamma_derivative_p.bind(a, x, order=order + 1)),
+        lambda t, a, x, order: mul(t, mul(_gamma_density(a, x), _bell((order,), _gamma_exponents(a, x)))),
+    ),
+)  # fmt: skip
+
+
+# The derivative of a sample ----------------------------------------------------------------------------------------
+
+
+def _gamma_slope(a: Any, x: Any, *, order: int) -> Any:
+    def inside(a: Any, x: Any) -> Any:
+        above, part = _gamma_integral(a, x, order)
+        return _where(above, neg(part), part)
+
+    return _guarded(_gamma_domain(a, x), ((a, 1), (x, 1)), inside, math.nan)
+
+
+# The same divided by x times the density, which may underflow.
+gamma_slope_p: Primitive = _by_integrals(
+    "gamma_slope", _gamma_slope,
+    (
+        lambda t, a, x, order: mul(t, sub(
+            gamma_slope_p.bind(a, x, order=order + 1),
+            mul(gamma_slope_p.bind(a, x, order=order), sub(log(x), digamma(a))),
+        )),
+        lambda t, a, x, order: mul(t, sub(
+            div(_bell((order,), _gamma_exponents(a, x)), x),
+            mul(gamma_slope_p.bind(a, x, order=order), sub(div(a, x), 1)),
+        )),
+    ),
+)  # fmt: skip
+
+
+def random_gamma_grad(a: Any, x: Any) -> Any:
+    """The derivative of a sample of the gamma distribution by its parameter, where its place in the order is fixed."""
+    return _where(eq(x, 0), 0, neg(mul(x, gamma_slope_p.bind(a, x, order=1))))
+
+
+# The incomplete beta function --------------------------------------------------------------------------------------
+
+
+def _beta_weight(a: Any, b: Any, x: Any, rest: Any, distance: Any) -> Any:
+    """x**a (1 - x)**b / B(a, b), by the distance of x from the mean, a / (a + b)."""
+    total = add(a, b)
+    mean = div(a, total)
+    near_x, near_rest = _log_ratio(distance, mean, x), _log_ratio(neg(distance), div(b, total), rest)
+    errors = sub(sub(_stirling_error(total), _stirling_error(a)), _stirling_error(b))
+    exponent = add(mul(a, near_x), mul(b, near_rest))
+    return mul(sqrt(div(mul(mean, b), 2 * math.pi)), exp(add(exponent, errors)))
+
+
+def _log_ratio(distance: Any, mean: Any, value: Any) -> Any:
+    """log(value / mean) - distance / mean."""
+    far = div(distance, mean)
+    near = lt(abs(far), 0.5)
+    return _where(near, _log1p_less_x(_where(near, far, 0)), sub(log(div(value, mean)), far))
+
+
+def _beta(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> Any:
+    """The function, or its derivative of some orders by a and by b."""
+    orders = (by_a, by_b)
+    swapped = gt(x, div(add(a, 1), add(add(a, b), 1)))
+    distance = sub(x, div(a, add(a, b)))
+    rest, log_x, log_rest = sub(1, x), log(x), _log1p(neg(x))
+    a, b = _where(swapped, b, a), _where(swapped, a, b)
+    x, rest = _where(swapped, rest, x), _where(swapped, x, rest)
+    log_x, log_rest = _where(swapped, log_rest, log_x), _where(swapped, log_x, log_rest)
+    distance = _where(swapped, neg(distance), distance)
+    shifted = add(a, 1)
+    total = add(shifted, b)
+    slope = sub(shifted, mul(total, x))
+    c = div(mul(_BELOW, total), mul(shifted, b))
+    end = _minimum(mul(add(c, sqrt(mul(c, add(c, 8)))), 0.5), div(sub(_BELOW, mul(total, log_rest)), shifted))
+    end = _minimum(end, div(_BELOW, slope))
+
+    def exponents(total: Any) -> dict[tuple[int, ...], Any]:
+        """The derivatives of -log B, with a increased by one, by the operands as they were before they were swapped."""
+        found: dict[tuple[int, ...], Any] = {}
+        for k, n in np.ndindex(by_a + 1, by_b + 1):
+            if k + n:
+                value = _polygamma(k + n - 1, total)
+                if not n:
+                    value = sub(value, _polygamma(k - 1, _where(swapped, b, shifted)))
+                if not k:
+                    value = sub(value, _polygamma(n - 1, _where(swapped, shifted, b)))
+                found[k, n] = value
+        return found
+
+    inner, outer = exponents(total), exponents(add(a, b))
+    firsts = [_where(swapped, log_rest, log_x), _where(swapped, log_x, log_rest)]
+    keys = list(inner)
+
+    def integrand(y: Any, x: Any, slope: Any, total: Any, swapped: Any, first: Any, second: Any, *known: Any) -> Any:
+        fall = _expm1_less_x(neg(y))
+        part = mul(x, _expm1(neg(y)))
+        value = exp(neg(add(mul(slope, y), mul(total, add(mul(x, fall), _log1p_less_x(part))))))
+        if not keys:
+            return value
+        of = dict(zip(keys, known, strict=True))
+        shift = _log1p(part)
+        if by_a:
+            of[1, 0] = add(of[1, 0], sub(first, add(shift, _where(swapped, 0, y))))
+        if by_b:
+            of[0, 1] = add(of[0, 1], sub(second, add(shift, _where(swapped, y, 0))))
+        return mul(value, _bell(orders, of.__getitem__))
+
+    out = integral(integrand, end, x, slope, total, swapped, *firsts, *inner.values())
+    if by_a:
+        outer[1, 0] = add(outer[1, 0], firsts[0])
+    if by_b:
+        outer[0, 1] = add(outer[0, 1], firsts[1])
+    extra = _bell(orders, outer.__getitem__) if keys else 1
+    value = mul(div(_beta_weight(a, b, x, rest, distance), a), add(extra, mul(mul(x, add(a, b)), out)))
+    return _where(swapped, neg(value) if keys else sub(1, value), value)
+
+
+def _betainc(a: Any, b: Any, x: Any) -> Any:
+    inside = partial(_beta, by_a=0, by_b=0)
+    at_ends = _where(_or(eq(x, 1), _or(eq(a, 0), eq(b, math.inf))), _all(1, x), 0)
+    at_ends = _where(eq(x, 0), 0, at_ends)
+    both = _or(_and(eq(a, 0), eq(b, 0)), _and(eq(a, math.inf), eq(b, math.inf)))
+    known = _and(_and(_ge(a, 0), _ge(b, 0)), _and(_ge(x, 0), _le(x, 1)))
+    at_ends = _where(_and(known, _not(both)), at_ends, math.nan)
+    return _guarded(_beta_domain(a, b, x), ((a, 1), (b, 1), (x, 0.5)), inside, at_ends)
+
+
+def _beta_domain(a: Any, b: Any, x: Any) -> Any:
+    sizes = _and(_and(gt(a, 0), lt(a, math.inf)), _and(gt(b, 0), lt(b, math.inf)))
+    return _and(sizes, _and(gt(x, 0), lt(x, 1)))
+
+
+def _beta_density(a: Any, b: Any, x: Any) -> Any:
+    """x**(a - 1) (1 - x)**(b - 1) / B(a, b)."""
+    powers = add(xlogy(sub(a, 1), x), xlog1py(sub(b, 1), neg(x)))
+    return exp(add(powers, sub(_lgamma(add(a, b)), add(_lgamma(a), _lgamma(b)))))
+
+
+def _beta_exponents(a: Any, b: Any, x: Any) -> Formula:
+    """The derivatives by a and b of the logarithm of the density."""
+
+    def of(index: tuple[int, ...]) -> Any:
+        k, n = index
+        value = _polygamma(k + n - 1, add(a, b))
+        if not n:
+            value = sub(value, _polygamma(k - 1, a))
+        if not k:
+            value = sub(value, _polygamma(n - 1, b))
+        return add(value, log(x)) if index == (1, 0) else add(value, _log1p(neg(x))) if index == (0, 1) else value
+
+    return of
+
+
+betainc_p = elementwise(
+    "betainc", of=FLOAT, arity=3, host=host.special("betainc"), hlo=in_double(_betainc),
+    jvp=(
+        lambda t, a, b, x, ans: mul(t, betainc_derivative_p.bind(a, b, x, by_a=1, by_b=0)),
+        lambda t, a, b, x, ans: mul(t, betainc_derivative_p.bind(a, b, x, by_a=0, by_b=1)),
+        lambda t, a, b, x, ans: mul(t, _beta_density(a, b, x)),
+    ),
+)  # fmt: skip
+
+
+def _betainc_derivative(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
+    inside = partial(_beta, by_a=by_a, by_b=by_b)
+    at_ends = _where(_and(_and(gt(a, 0), gt(b, 0)), _or(eq(x, 0), eq(x, 1))), _all(0, x), math.nan)
+    return _guarded(_beta_domain(a, b, x), ((a, 1), (b, 1), (x, 0.5)), inside, at_ends)
+
+
+# The derivative of betainc by a and b, of orders that are not both zero.
+betainc_derivative_p: Primitive = _by_integrals(
+    "betainc_derivative", _betainc_derivative,
+    (
+        lambda t, a, b, x, by_a, by_b: mul(t, betainc_derivative_p.bind(a, b, x, by_a=by_a + 1, by_b=by_b)),
+        lambda t, a, b, x, by_a, by_b: mul(t, betainc_derivative_p.bind(a, b, x, by_a=by_a, by_b=by_b + 1)),
+        lambda t, a, b, x, by_a, by_b: mul(
+            t, mul(_beta_density(a, b, x), _bell((by_a, by_b), _beta_exponents(a, b, x)))
+        ),
+    ),
+)  # fmt: skip
