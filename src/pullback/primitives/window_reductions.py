@@ -104,9 +104,8 @@ def windows_on(
     plain = Windows(tuple(map(operator.index, sizes)), strides, ((0, 0),) * len(shape), base, step)
     plain.check(name, shape)
     if isinstance(padding, str):
-        extents = [dilated(n, b) for n, b in zip(shape, base)]
         spans = [dilated(k, s) for k, s in zip(plain.sizes, step)]
-        return plain._replace(padding=tuple(padtype_to_pads(extents, spans, strides, padding)))
+        return plain._replace(padding=tuple(padtype_to_pads(shape, spans, strides, padding)))
     pairs = padding_pairs(name, padding)
     if len(pairs) != len(shape):
         raise ShapeError(f"{name}: padding must be {len(shape)} pairs, one for each axis of the operand, got {pairs}")
