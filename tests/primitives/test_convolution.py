@@ -147,6 +147,13 @@ def test_mapped_operands_are_one_convolution() -> None:
         assert not {"concatenate", "broadcast_in_dim", "while", "scan"} & set(names)
 
 
+def test_no_examples() -> None:
+    x, kernels = jnp.ones((0, 2, 4, 8)), jnp.ones((0, 4, 4, 3))
+    for axes in ((0, None), (None, 0), (0, 0)):
+        args = [v if a == 0 else v.sum(0) for v, a in zip((x, kernels), axes, strict=True)]
+        assert pullback.vmap(lambda x, k: lax.conv(x, k, (1,), "SAME"), axes)(*args).shape == (0, 2, 4, 8)
+
+
 def test_precision_is_written() -> None:
     text = pullback.jit(lambda x, k: conv(x, k, precision=("high", lax.Precision.HIGHEST))).lower(X, KERNEL).as_text()
     assert "precision HIGH>, #stablehlo<precision HIGHEST>" in text

@@ -30,6 +30,12 @@ def test_the_first_of_equal_elements_is_chosen() -> None:
         np.testing.assert_array_equal(jvp(f, (ones,), (t,))[1], [0, 1, 2])
 
 
+def test_numbers_of_python_take_the_dtype_of_the_operand() -> None:
+    x = V.astype("bfloat16")
+    assert largest(x).dtype == x.dtype
+    assert lax.reduce(x, 0, lax.add, (0,)).dtype == x.dtype
+
+
 def test_nan_is_largest_and_smallest() -> None:
     x = jnp.array([1.0, jnp.nan, 2.0, 3.0])
     np.testing.assert_array_equal(largest(x), [np.nan, np.nan, 3])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.array import ArrayImpl
+from pullback.core.array import SCALARS, ArrayImpl, from_scalar
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.jaxpr import Var
 from pullback.core.trace import Primitive
@@ -48,6 +48,13 @@ _KNOWN_IN_WINDOWS: dict[Primitive, Primitive] = {
 }
 
 
+def _holds(dtype: np.dtype[Any], number: np.dtype[Any]) -> bool:
+    """Whether a number that Python would write takes a dtype: it is not of a wider kind."""
+    if dtypes.is_inexact(dtype):
+        return dtypes.is_complex(dtype) or not dtypes.is_complex(number)
+    return dtypes.is_bool(number) or (dtypes.is_integer(dtype) and dtypes.is_integer(number))
+
+
 class _Reduction:
     """What a reduction is given, checked.
 
@@ -76,12 +83,12 @@ class _Reduction:
         self.known = self._recognised()
 
     def _start(self, name: str, start: Any, x: Any) -> Any:
-        start = array_operand(name, start)
+        start = from_scalar(start) if type(start) in SCALARS else array_operand(name, start)
         if start.shape:
             raise ShapeError(f"{self.name}: initial values must be scalars, got one of shape {start.shape}")
         if start.dtype == x.dtype:
             return start
-        if not start.weak_type or dtypes.promote_types(start.dtype, x.dtype) != x.dtype:
+        if not start.weak_type or not _holds(x.dtype, start.dtype):
             raise DtypeError(
                 f"{self.name}: the initial value must have the dtype of its operand, {dtypes.short_name(x.dtype)}, got "
                 f"{dtypes.short_name(start.dtype)}"
@@ -212,7 +219,7 @@ def reduce_window(
       window_dimensions: how many elements a window has along each axis.
       window_strides: how far apart the windows are along each axis; 1 by default.
       padding: how much is before and after the operand along each axis, as pairs, of which negative ones cut; or
-        ``SAME``, ``SAME_LOWER`` or ``VALID`` (see :func:`padtype_to_pads`).
+        ``SAME``, ``SAME_LOWER`` or ``VALID`` (see :func:`padtype_to_pads`), which are of the operand before dilation.
       base_dilation: how far apart the elements of the operand are; 1 by default.
       window_dilation: how far apart the elements of a window are; 1 by default.
 

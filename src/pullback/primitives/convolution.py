@@ -301,6 +301,9 @@ def _conv_batch(
     (lhs, rhs), (dl, dr) = args, dims
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     groups = feature_group_count, batch_group_count
+    if axis.size == 0:
+        one = [x.shape if d is None else x.shape[:d] + x.shape[d + 1 :] for x, d in zip(args, dims, strict=True)]
+        return zeros((0, *_result_shape(*one, geometry, dimension_numbers, groups)), lhs.dtype), 0
     if dl is not None and dr is not None:
         by_batch = batch_group_count > 1
         lhs = _joined(lhs, dl, lhs_spec[0 if by_batch else 1], 1)

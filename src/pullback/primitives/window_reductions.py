@@ -104,9 +104,8 @@ def windows_on(
     plain = Windows(tuple(map(operator.index, sizes)), strides, ((0, 0),) * len(shape), base, step)
     plain.check(name, shape)
     if isinstance(padding, str):
-        extents = [dilated(n, b) for n, b in zip(shape, base)]
         spans = [dilated(k, s) for k, s in zip(plain.sizes, step)]
-        return plain._replace(padding=tuple(padtype_to_pads(extents, spans, strides, padding)))
+        return plain._replace(padding=tuple(padtype_to_pads(shape, spans, strides, padding)))
     pairs = padding_pairs(name, padding)
     if len(pairs) != len(shape):
         raise ShapeError(f"{name}: padding must be {len(shape)} pairs, one for each axis of the operand, got {pairs}")
@@ -415,27 +414,12 @@ def _put_xla(hlo: Any, ct: Any, positions: Any, *, windows: Windows, shape: Shap
 
 
 def _put_chosen(ct: Any, positions: Any, windows: Windows, shape: Shape) -> Any:
-    if math.prod(windows.sizes) > UNROLLED:
-        indices = _indices(positions, shape, windows)
-        numbers = ScatterDimensionNumbers((), (0,), (0,))
-        start = zeros((math.prod(shape),), ct.dtype)
-        flat = scatter_add_p.bind(start, indices, ct, dimension_numbers=numbers, **_SCATTER)
-        return shapes.reshape(flat, shape)
     if windows.are_tiles():
         return _put_in_tiles(ct, positions, windows, shape)
-    total: Any = None
-    sizes = [dilated(n, b) for n, b in zip(shape, windows.base_dilation)]
-    for number, element in enumerate(windows.elements()):
-        part = ops.where(ops.eq(positions, positions.dtype.type(number)), ct, ct.dtype.type(0))
-        config = []
-        for n, count, distance, stride, (low, _) in zip(sizes, ct.shape, element, windows.strides, windows.padding):
-            first = distance - low
-            config.append((first, n - first - dilated(count, stride), stride - 1))
-        part = pad(part, ct.dtype.type(0), config)
-        if any(b > 1 for b in windows.base_dilation):
-            part = slice(part, (0,) * len(shape), part.shape, windows.base_dilation)
-        total = part if total is None else ops.add(total, part)
-    return total
+    indices = _indices(positions, shape, windows)
+    numbers = ScatterDimensionNumbers((), (0,), (0,))
+    start = zeros((math.prod(shape),), ct.dtype)
+    return shapes.reshape(scatter_add_p.bind(start, indices, ct, dimension_numbers=numbers, **_SCATTER), shape)
 
 
 def _put_in_tiles(ct: Any, positions: Any, windows: Windows, shape: Shape) -> Any:
