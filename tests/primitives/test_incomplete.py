@@ -240,6 +240,8 @@ def test_large_arrays_are_compiled():
     with enable_x64():
         whole = np.asarray(lax.igamma_grad_a(a, x))
         np.testing.assert_allclose(whole[::300], lax.igamma_grad_a(a[::300], x[::300]), rtol=1e-12)
+    program = jit(lax.igamma).lower(*np.ones((2, 100_000), np.float32)).compile()
+    assert program.memory_analysis().temp_size_in_bytes < 20e6  # an integral of all at once would take 40 MB and more
 
 
 @pytest.mark.parametrize("function", [lax.igamma, lax.igammac, lax.igamma_grad_a, lax.random_gamma_grad, lax.zeta])

@@ -12,9 +12,9 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checks import FLOAT, check_dtype
-from pullback.primitives.declare import elementwise, in_double
+from pullback.primitives.declare import elementwise
 from pullback.primitives.elementwise import add, div, mul, sub
-from pullback.primitives.quadrature import integral
+from pullback.primitives.quadrature import in_blocks, integral
 from pullback.primitives.rules import batch_unary
 
 # Orders 0 and 1 ------------------------------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ def _i1e_xla(hlo: Any, x: Any) -> Any:
 
 bessel_i0e_p: Primitive = elementwise(
     "bessel_i0e", doc=("The modified Bessel function of order 0, times ``exp(-abs(x))``.", "0.0", "1.0"),
-    of=FLOAT, host=host.special("i0e"), hlo=in_double(lambda x: _poisson(x, 0)),
+    of=FLOAT, host=host.special("i0e"), hlo=in_blocks(lambda x: _poisson(x, 0)),
     jvp=lambda t, x, ans: mul(t, sub(bessel_i1e_p.bind(x), mul(ops.sign(x), ans))),
 )  # fmt: skip
 bessel_i1e_p: Primitive = elementwise(
@@ -79,7 +79,7 @@ def _ie_jvp(primals: Any, tangents: Any, *, order: int) -> Any:
 
 @bessel_ie_p.lowering
 def _ie_xla(hlo: Any, x: Any, *, order: int) -> Any:
-    return in_double(lambda x: _poisson(x, order))(hlo, x)
+    return in_blocks(lambda x: _poisson(x, order))(hlo, x)
 
 
 def _poisson(x: Any, n: int) -> Any:

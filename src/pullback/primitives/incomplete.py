@@ -29,9 +29,9 @@ from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT, broadcast_shape, check_dtype, same_dtype
-from pullback.primitives.declare import batch_broadcasting, elementwise, in_double
+from pullback.primitives.declare import batch_broadcasting, elementwise
 from pullback.primitives.elementwise import abs, add, digamma, div, eq, exp, gt, log, lt, mul, neg, polygamma, sqrt, sub
-from pullback.primitives.quadrature import integral
+from pullback.primitives.quadrature import in_blocks, integral
 from pullback.primitives.special import xlog1py_p, xlogy_p
 from pullback.primitives.sums import add_any
 
@@ -123,7 +123,7 @@ _FEW = 1024
 
 
 def _by_integrals(name: str, formula: Formula, jvp: Sequence[Formula]) -> Primitive:
-    """An operation on elements whose formula has integrals, which have an axis more than the operands.
+    """An operation on elements whose formula has integrals.
 
     Args:
       name: the name in jaxprs and errors.
@@ -132,7 +132,7 @@ def _by_integrals(name: str, formula: Formula, jvp: Sequence[Formula]) -> Primit
     """
     p = Primitive(name)
     p.batch_rule = batch_broadcasting(p)
-    p.lowering_rule = lambda hlo, *operands, **params: in_double(partial(formula, **params))(hlo, *operands)
+    p.lowering_rule = lambda hlo, *operands, **params: in_blocks(partial(formula, **params))(hlo, *operands)
 
     @p.abstract_eval
     def shape(*avals: ShapedArray, **params: Any) -> ShapedArray:
@@ -262,14 +262,14 @@ def _gamma_exponents(a: Any, x: Any) -> Formula:
 
 
 igamma_p = elementwise(
-    "igamma", of=FLOAT, arity=2, host=host.special("gammainc"), hlo=in_double(_with_limits(_gamma_lower, 0.0)),
+    "igamma", of=FLOAT, arity=2, host=host.special("gammainc"), hlo=in_blocks(_with_limits(_gamma_lower, 0.0)),
     jvp=(
         lambda t, a, x, ans: mul(t, igamma_derivative_p.bind(a, x, order=1)),
         lambda t, a, x, ans: mul(t, _gamma_density(a, x)),
     ),
 )  # fmt: skip
 igammac_p = elementwise(
-    "igammac", of=FLOAT, arity=2, host=host.special("gammaincc"), hlo=in_double(_with_limits(_gamma_upper, 1.0)),
+    "igammac", of=FLOAT, arity=2, host=host.special("gammaincc"), hlo=in_blocks(_with_limits(_gamma_upper, 1.0)),
     jvp=(
         lambda t, a, x, ans: neg(mul(t, igamma_derivative_p.bind(a, x, order=1))),
         lambda t, a, x, ans: neg(mul(t, _gamma_density(a, x))),
@@ -448,7 +448,7 @@ def _beta_exponents(a: Any, b: Any, x: Any) -> Formula:
 
 
 betainc_p = elementwise(
-    "betainc", of=FLOAT, arity=3, host=host.special("betainc"), hlo=in_double(_betainc),
+    "betainc", of=FLOAT, arity=3, host=host.special("betainc"), hlo=in_blocks(_betainc),
     jvp=(
         lambda t, a, b, x, ans: mul(t, betainc_derivative_p.bind(a, b, x, by_a=1, by_b=0)),
         lambda t, a, b, x, ans: mul(t, betainc_derivative_p.bind(a, b, x, by_a=0, by_b=1)),

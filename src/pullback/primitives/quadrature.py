@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from functools import lru_cache
@@ -11,6 +12,7 @@ import numpy as np
 
 from pullback.core.array import ArrayImpl
 from pullback.primitives import shapes
+from pullback.primitives.declare import in_double
 from pullback.primitives.elementwise import mul
 from pullback.primitives.reductions import reduce_sum
 
@@ -18,12 +20,52 @@ NODES = 48
 
 
 def integral(integrand: Callable[..., Any], end: Any, *operands: Any) -> Any:
-    """The integral over y from 0 to ``end`` of ``integrand(y, *operands)``, a sum along an axis that is fused."""
+    """The integral over y from 0 to ``end`` of ``integrand(y, *operands)``, a sum along an axis of 48."""
     nodes, weights = rule()
     last = len(end.shape)
     wide = [shapes.expand_dims(x, (last,)) for x in (end, *operands)]
     values = integrand(mul(wide[0], nodes), *wide[1:])
     return mul(end, reduce_sum(mul(values, weights), (last,)))
+
+
+_BLOCK = 2048
+
+
+def in_blocks(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """The lowering rule of an operation on elements that is a formula with integrals, of double precision.
+
+    More than 2,048 elements are computed a block at a time, for the compiler keeps what is along the axis of an
+    integral in memory.
+    """
+    direct = in_double(formula)
+
+    def rule(hlo: Any, *operands: Any) -> Any:
+        shape, dtype = hlo.result.shape, hlo.result.dtype
+        size = math.prod(shape)
+        if size <= _BLOCK:
+            return direct(hlo, *operands)
+        count = -(-size // _BLOCK)
+        flat = [hlo.reshape(hlo.spread(x, shape), (size,)) for x in operands]
+        padding = hlo.splat(1, (count * _BLOCK - size,), dtype)
+        whole = [hlo.concatenate([x, padding], 0) if padding.shape[0] else x for x in flat]
+        index = np.dtype(np.int64)
+        zero, width = hlo.number(0, index), hlo.number(_BLOCK, index)
+        kinds = [((), index), ((count * _BLOCK,), dtype)]
+
+        def body(i: Any, out: Any) -> list[Any]:
+            sizes = f"slice_sizes = array<i64: {_BLOCK}>"
+            parts = [hlo.op("stablehlo.dynamic_slice", [x, i], (_BLOCK,), dtype, sizes) for x in whole]
+            wide = [hlo.convert(part, np.dtype(np.float64)) for part in parts]
+            new = hlo.convert(hlo.inline(formula, *wide), dtype)
+            out = hlo.op("stablehlo.dynamic_update_slice", [out, new, i], out.shape, dtype)
+            return [hlo.same("stablehlo.add", i, width), out]
+
+        going = hlo.region(kinds, lambda i, out: [hlo.compare(i, hlo.number(count * _BLOCK, index), "LT")])
+        start = [zero, hlo.splat(0, (count * _BLOCK,), dtype)]
+        out = hlo.many("stablehlo.while", start, kinds, regions=[going, hlo.region(kinds, body)])[1]
+        return hlo.reshape(hlo.slice(out, (0,), (size,)), shape)
+
+    return rule
 
 
 @lru_cache(maxsize=1)
