@@ -186,15 +186,15 @@ def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     factor = cholesky(x)
     distance = rows_minus_columns(x.shape[-1], x.shape[-1], dtypes.to_real(x.dtype))
-    half = _half(t, distance)
+    half = half_of_hermitian(t, distance)
     whole = ops.add_any_p.bind(half, adjoint(half))
     conjugate = dtypes.is_complex(x.dtype)
     inner = triangular_solve(factor, whole, left_side=True, lower=True)
     inner = triangular_solve(factor, inner, left_side=False, lower=True, transpose_a=True, conjugate_a=conjugate)
-    return factor, product(factor, _half(inner, distance))
+    return factor, product(factor, half_of_hermitian(inner, distance))
 
 
-def _half(x: Any, distance: Any) -> Any:
+def half_of_hermitian(x: Any, distance: Any) -> Any:
     """The lower triangle of which the Hermitian ``x`` is the sum with its adjoint: the function Φ of Murray's paper.
 
     The diagonal is halved, and its imaginary part, which is zero but for rounding, is taken to be zero.

@@ -160,3 +160,41 @@ def _qr_xla(hlo: Any, x: Any, *, full_matrices: bool, pivoting: bool) -> list[An
 def _widened(hlo: Any, x: Any, columns: int) -> Any:
     rank = len(x.shape)
     return hlo.inline(lambda x: pad(x, 0, [(0, columns if i == rank - 1 else 0, 0) for i in range(rank)]), x)
+
+
+# Its reflections ---------------------------------------------------------------------------------------------------
+
+# Results: R, and below it the vectors of Householder's reflections of which Q is the product; and their factors.
+geqrf_p = Primitive("geqrf", multiple_results=True, keeps_weak_type=False)
+
+
+def _reflections(shape: Shape, dtype: np.dtype[Any]) -> Results:
+    return [(shape, dtype), ((*shape[:-2], min(shape[-2:])), dtype)]
+
+
+@geqrf_p.host
+def _geqrf_host(x: Any) -> list[Any]:
+    if x.size == 0:
+        return [np.zeros(shape, dtype) for shape, dtype in _reflections(x.shape, x.dtype)]
+    routine = host_routine("lapack", "geqrf", x.dtype)
+    return one_by_one(lambda a: routine(a)[:2], _reflections(x.shape, x.dtype), x)
+
+
+@geqrf_p.abstract_eval
+def _geqrf_shape(x: ShapedArray) -> list[ShapedArray]:
+    check_matrices("geqrf", x)
+    return [ShapedArray(*result) for result in _reflections(x.shape, x.dtype)]
+
+
+@geqrf_p.batch
+def _geqrf_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
+    return geqrf_p.bind(shapes.moveaxis(args[0], dims[0], 0)), [0, 0]
+
+
+@geqrf_p.lowering
+def _geqrf_xla(hlo: Any, x: Any) -> list[Any]:
+    results = _reflections(x.shape, x.dtype)
+    if 0 in x.shape:
+        return [hlo.splat(0, *result) for result in results]
+    out: list[Any] = compiled_routine(hlo, "geqrf", [x], results, by_columns=True)
+    return out

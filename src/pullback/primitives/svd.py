@@ -29,6 +29,7 @@ from pullback.primitives.decompositions import (
     compiled_decomposition,
     decomposed,
     diagonal,
+    hermitian_of_lower,
     hermitian_part_twice,
     inverse_differences,
     inverse_sums,
@@ -49,6 +50,7 @@ from pullback.primitives.linalg import (
     mapped_to_front,
     product,
 )
+from pullback.primitives.lu import linear_solve
 
 # The decomposition -------------------------------------------------------------------------------------------------
 
@@ -241,7 +243,6 @@ def _pinv_jvp(primals: Any, tangents: Any, *, hermitian: bool) -> Any:
     if t is ZERO or 0 in x.shape:
         return p, ZERO
     if hermitian:  # of which the lower triangle is read
-        from pullback.primitives.decompositions import hermitian_of_lower
         t, x = hermitian_of_lower(t), hermitian_of_lower(x)
     moved = ops.neg(product(p, product(t, p)))
     adjoint_p, adjoint_t = adjoint(p), adjoint(t)
@@ -301,15 +302,8 @@ def _polar_jvp(primals: Any, tangents: Any) -> Any:
     skew = skew_part_twice(product(adjoint(w), t))
     tangent = product(w, lyapunov(h, skew))
     if x.shape[-2] > x.shape[-1]:
-        # inv(H) B is half of the solution of a Lyapunov equation with ... for which a solve serves as well.
-        outside = without(t, w)
-        tangent = ops.add_any_p.bind(tangent, adjoint(_solve_positive(h, adjoint(outside))))
+        tangent = ops.add_any_p.bind(tangent, adjoint(linear_solve(h, adjoint(without(t, w)))))
     return w, tangent
-
-
-def _solve_positive(h: Any, b: Any) -> Any:
-    from pullback.primitives.lu import linear_solve
-    return linear_solve(h, b)
 
 
 @polar_p.batch
@@ -370,3 +364,47 @@ def _lyapunov_transpose(ct: Any, h: Any, c: LinearVar) -> Any:
 @lyapunov_p.batch
 def _lyapunov_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
     return lyapunov(*mapped_to_front(axis, args, dims)), 0
+
+
+# The nuclear norm --------------------------------------------------------------------------------------------------
+
+
+def nuclear_norm(x: Any) -> Any:
+    """The sums of the singular values of matrices."""
+    return nuclear_norm_p.bind(x)
+
+
+nuclear_norm_p = Primitive("nuclear_norm", keeps_weak_type=False)
+
+
+@nuclear_norm_p.decomposition
+def _nuclear_norm_by_svd(x: Any) -> Any:
+    s = svdvals(x)
+    return reductions.reduce_sum(s, (len(s.shape) - 1,))
+
+
+nuclear_norm_p.lowering(lambda hlo, x: hlo.inline(_nuclear_norm_by_svd, x))
+
+
+@nuclear_norm_p.abstract_eval
+def _nuclear_norm_shape(x: ShapedArray) -> ShapedArray:
+    check_matrices("nuclear_norm", x)
+    return ShapedArray(x.shape[:-2], dtypes.to_real(x.dtype))
+
+
+@nuclear_norm_p.jvp
+def _nuclear_norm_jvp(primals: Any, tangents: Any) -> Any:
+    # tr H of A = W H has the derivative tr(W* dA). Where the rank is less than full it is one of the subgradients.
+    (x,), (t,) = primals, tangents
+    out = nuclear_norm(x)
+    if 0 in x.shape:
+        return out, ZERO
+    w = polar(x) if x.shape[-2] >= x.shape[-1] else adjoint(polar(adjoint(x)))
+    rank = len(x.shape)
+    change = reductions.reduce_sum(ops.mul(ops.conj(w), t), (rank - 2, rank - 1))
+    return out, ops.real(change) if dtypes.is_complex(x.dtype) else change
+
+
+@nuclear_norm_p.batch
+def _nuclear_norm_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
+    return nuclear_norm(shapes.moveaxis(args[0], dims[0], 0)), 0
