@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from decomposition_specs import DECOMPOSITION_FUNCTIONS, DECOMPOSITIONS
 from helpers import spread
 from nn_specs import NN
 from numpy_specs import NUMPY
@@ -25,7 +26,7 @@ from pullback.core import dtypes
 from pullback.core.array import host_value, typeof
 from pullback.core.config import enable_x64
 
-ROWS = numbered([*PRIMITIVES, *NUMPY, *NN])
+ROWS = numbered([*PRIMITIVES, *DECOMPOSITIONS, *NUMPY, *DECOMPOSITION_FUNCTIONS, *NN])
 ULPS = 8
 """How far the two may be apart, in units in the last place of the largest part of an operand's or result's size."""
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from decomposition_specs import DECOMPOSITION_FUNCTIONS, DECOMPOSITIONS
 from helpers import EXHAUSTIVE
 from nn_specs import NN
 from numpy_specs import NOT_IN_THE_TABLE, NUMPY
@@ -37,7 +38,7 @@ from pullback.scipy import special
 from pullback.test_util import check_grads
 
 Record = Callable[[str, object], None]
-ROWS_OF_TABLE = numbered([*PRIMITIVES, *NUMPY, *NN])
+ROWS_OF_TABLE = numbered([*PRIMITIVES, *DECOMPOSITIONS, *NUMPY, *DECOMPOSITION_FUNCTIONS, *NN])
 
 RTOL = {"h": 4e-3, "b": 3e-2, "f": 1e-5, "F": 1e-5, "d": 1e-12, "D": 1e-12}
 UGLY_FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-38, 3e38, math.inf, -math.inf, math.nan]
@@ -124,7 +125,7 @@ def primitives() -> set[str]:
 def test_every_primitive_has_a_row() -> None:
     """Of a public one on elements the row of its function, under the same name, serves as well."""
     of_functions = {s.operation.rpartition(".")[2] for s in (*NUMPY, *NN)} & {p.name for p in PUBLIC}
-    assert primitives() - {s.operation for s in PRIMITIVES} - of_functions == set()
+    assert primitives() - {s.operation for s in (*PRIMITIVES, *DECOMPOSITIONS)} - of_functions == set()
 
 
 def test_every_function_of_numpy_has_a_row_or_a_reason() -> None:
