@@ -9,19 +9,23 @@ vectors do not turn within their plane. That is right for whatever does not depe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.errors import ShapeError
-from pullback.core.types import Shape, ShapedArray
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.core.zeros import instantiate
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
 from pullback.primitives.linalg import (
     adjoint,
     check_decomposable,
     compiled_routine,
+    mapped_to_front,
     not_a_number,
     product,
     rows_minus_columns,
@@ -190,10 +194,76 @@ def without(t: Any, q: Any) -> Any:
     return ops.add_any_p.bind(t, ops.neg(product(q, product(adjoint(q), t))))
 
 
+# What is not determined --------------------------------------------------------------------------------------------
+
+
+def undetermined_where(where: Any, values: Any, x: Any) -> list[Any]:
+    """``values`` as they are, and ``x``, but for elements that are not determined.
+
+    Args:
+      where: which elements of ``x`` are not determined by the operation that they are of, such as how far eigenvectors
+        of one eigenvalue turn. They are zero in ``x``.
+      values: the tangents of the eigenvalues.
+      x: how far the vectors turn.
+
+    Returns:
+      ``values``, and ``x`` with NaN in these places. In reverse mode no cotangent comes back from there if nothing but
+      the vectors was used: what is smooth, and depends on vectors alone, depends on the spaces that those of one
+      eigenvalue span. NaN comes back if the eigenvalues were used too: it would take more than their derivatives.
+    """
+    out: list[Any] = undetermined_p.bind(where, values, x)
+    return out
+
+
+undetermined_p = Primitive("undetermined", multiple_results=True, keeps_weak_type=False)
+
+
+@undetermined_p.decomposition
+def _undetermined(where: Any, values: Any, x: Any) -> list[Any]:
+    return [values, ops.where(where, not_a_number(x.dtype), x)]
+
+
+undetermined_p.lowering(lambda hlo, *xs: hlo.inline(_undetermined, *xs))
+
+
+@undetermined_p.host
+def _undetermined_host(where: Any, values: Any, x: Any) -> list[Any]:
+    return [values, np.where(where, x.dtype.type(not_a_number(x.dtype)), x) if where.any() else x]
+
+
+@undetermined_p.abstract_eval
+def _undetermined_shape(where: ShapedArray, values: ShapedArray, x: ShapedArray) -> list[ShapedArray]:
+    if where.shape != x.shape:
+        raise ShapeError(f"undetermined takes a condition of the shape of x, {x.shape}, got {where.shape}")
+    return [ShapedArray(values.shape, values.dtype), ShapedArray(x.shape, x.dtype)]
+
+
+@undetermined_p.jvp
+def _undetermined_jvp(primals: Any, tangents: Any) -> Any:
+    where, values, x = primals
+    _, values_tangent, t = tangents
+    out = undetermined_where(*primals)
+    return out, undetermined_where(where, instantiate(values_tangent, values), instantiate(t, x))
+
+
+@partial(undetermined_p.transpose, linear_in=(1, 2))
+def _undetermined_transpose(cts: Any, where: Any, values: Any, x: Any) -> Any:
+    by_values, by_x = cts
+    if by_x is not ZERO:
+        lost = 0 if by_values is ZERO else not_a_number(by_x.dtype)
+        by_x = ops.where(where, lost, by_x)
+    return None, by_values, by_x
+
+
+@undetermined_p.batch
+def _undetermined_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
+    return undetermined_where(*mapped_to_front(axis, args, dims)), [0, 0]
+
+
 # Equal values ------------------------------------------------------------------------------------------------------
 
 
-def _rounding(values: Any, size: int) -> Any:
+def rounding(values: Any, size: int) -> Any:
     """How far computed values may be from the exact ones, for matrices with so many rows or columns."""
     values = ops.abs(ops.stop_gradient_p.bind(values))
     largest = reductions.reduce_max(values, (len(values.shape) - 1,))
@@ -208,10 +278,22 @@ def equal_pairs(values: Any, size: int) -> Any:
     values = ops.stop_gradient_p.bind(values)
     last, n = len(values.shape) - 1, values.shape[-1]
     gaps = ops.abs(ops.sub(slice_in_dim(values, 1, n, last), slice_in_dim(values, 0, n - 1, last)))
-    apart = ops.convert_element_type(ops.gt_p.bind(gaps, _rounding(values, size)), INT32)
+    apart = ops.convert_element_type(ops.gt_p.bind(gaps, rounding(values, size)), INT32)
     first = shapes.full((*values.shape[:-1], 1), 0, INT32)
     group = reductions.cumsum(concatenate([first, apart], last), last)
     return ops.eq_p.bind(shapes.expand_dims(group, (-1,)), shapes.expand_dims(group, (-2,)))
+
+
+def pairs_of_equals(values: Any, size: int) -> Any:
+    """Which pairs of two sorted values in the last axis are equal, up to rounding."""
+    n = values.shape[-1]
+    return ops.and_p.bind(equal_pairs(values, size), ops.ne_p.bind(rows_minus_columns(n, n), 0))
+
+
+def unknown_of_equals(values: Any, size: int, t: Any) -> Any:
+    """The tangents of sorted values, but NaN for those that are equal to another one."""
+    among = reductions.reduce_or(pairs_of_equals(values, size), (len(values.shape),))
+    return ops.where(among, float("nan"), t)
 
 
 def differences(values: Any) -> Any:
@@ -233,12 +315,10 @@ def inverse_differences(values: Any, size: int) -> Any:
 def inverse_sums(values: Any, size: int) -> Any:
     """``1 / (values[i] + values[j])`` for each pair (i, j) of values that are not negative, and zero for two zeros."""
     sums = ops.add(shapes.expand_dims(values, (-2,)), shapes.expand_dims(values, (-1,)))
-    positive = ops.gt_p.bind(ops.stop_gradient_p.bind(sums), shapes.expand_dims(_rounding(values, size), (-1,)))
+    positive = ops.gt_p.bind(ops.stop_gradient_p.bind(sums), shapes.expand_dims(rounding(values, size), (-1,)))
     return inverse_where(positive, sums)
 
 
 def inverse_values(values: Any, size: int) -> Any:
     """The reciprocals of values that are not negative, and zero for those that are zero up to rounding."""
-    return inverse_where(ops.gt_p.bind(ops.stop_gradient_p.bind(values), _rounding(values, size)), values)
-
-
+    return inverse_where(ops.gt_p.bind(ops.stop_gradient_p.bind(values), rounding(values, size)), values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,11 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
 from pullback.primitives.decompositions import (
     INT32,
-    column_scaled,
+    equal_pairs,
+    on_diagonal,
+    pairs_of_equals,
+    unknown_of_equals,
+    undetermined_where,
     compiled_decomposition,
     decomposed,
     diagonal,
@@ -25,8 +30,11 @@ from pullback.primitives.decompositions import (
     one_by_one,
     scaled,
 )
-from pullback.primitives.linalg import adjoint, check_decomposable, check_square, product
-from pullback.primitives.lu import linear_solve
+from pullback.primitives.linalg import (
+    adjoint, check_decomposable, check_square, mapped_to_front, product, rows_minus_columns
+)
+from pullback.primitives.lu import identity, linear_solve
+from pullback.primitives.rules import jvp_zero
 from pullback.primitives.slicing import iota
 
 # Hermitian matrices ------------------------------------------------------------------------------------------------
@@ -72,13 +80,21 @@ def _eigh_jvp(primals: Any, tangents: Any, *, vectors: bool) -> Any:
     (x,), (t,) = primals, tangents
     if 0 in x.shape:
         return eigh_p.bind(x, vectors=vectors), [ZERO] * (1 + vectors)
-    w, v = eigh(x)
+    w, v = eigh(x) if vectors else eigenbasis(x)
     inner = product(adjoint(v), product(hermitian_of_lower(t), v))
-    values_tangent = ops.real(diagonal(inner)) if dtypes.is_complex(x.dtype) else diagonal(inner)
-    if not vectors:
-        return [w], [values_tangent]
-    turn = scaled(inner, inverse_differences(w, x.shape[-1]))
-    return [w, v], [values_tangent, product(v, turn)]
+    return ([w, v], _with_vectors(w, v, inner)) if vectors else ([w], [_real(diagonal(inner))])
+
+
+def _real(x: Any) -> Any:
+    return ops.real(x) if dtypes.is_complex(x.dtype) else x
+
+
+def _with_vectors(w: Any, v: Any, inner: Any) -> list[Any]:
+    """The tangents of the eigenvalues and eigenvectors."""
+    turn = scaled(inner, inverse_differences(w, v.shape[-1]))
+    among = pairs_of_equals(w, v.shape[-1])
+    values_tangent, turn = undetermined_where(among, _real(diagonal(inner)), turn)
+    return [values_tangent, product(v, turn)]
 
 
 @eigh_p.batch
@@ -96,6 +112,143 @@ def _eigh_xla(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
     results = [(shape, x.dtype), (shape[:-1], real)]
     v, w = compiled_decomposition(hlo, name, x, results, uplo="L", mode="V" if vectors else "N")
     return [w, v] if vectors else [w]
+
+
+# Where eigenvalues are equal ---------------------------------------------------------------------------------------
+
+
+def eigenbasis(x: Any, turned: bool = False) -> list[Any]:
+    """The same as :func:`eigh`, for derivative rules, which do not depend on the choice of the eigenvectors.
+
+    Args:
+      x: the matrices.
+      turned: whether the rule turns the vectors of equal eigenvalues, so that it is not known of which vector the
+        tangent of an eigenvalue is.
+    """
+    out: list[Any] = eigenbasis_p.bind(x, turned=turned)
+    return out
+
+
+eigenbasis_p = Primitive("eigenbasis", multiple_results=True, keeps_weak_type=False)
+eigenbasis_p.host(lambda x, turned: _eigh_host(x, vectors=True))
+eigenbasis_p.abstract_eval(lambda x, turned: _eigh_shape(x, vectors=True))
+eigenbasis_p.lowering(lambda hlo, x, turned: _eigh_xla(hlo, x, vectors=True))
+
+
+@eigenbasis_p.jvp
+def _eigenbasis_jvp(primals: Any, tangents: Any, *, turned: bool) -> Any:
+    (x,), (t,) = primals, tangents
+    w, v = eigenbasis(x, turned)
+    if 0 in x.shape:
+        return [w, v], [ZERO, ZERO]
+    change, v_tangent = _with_vectors(w, v, product(adjoint(v), product(hermitian_of_lower(t), v)))
+    return [w, v], [unknown_of_equals(w, x.shape[-1], change) if turned else change, v_tangent]
+
+
+@eigenbasis_p.directional
+def _eigenbasis_along(primals: Any, tangents: Any, *, turned: bool) -> Any:
+    if turned or 0 in primals[0].shape:
+        return _eigenbasis_jvp(primals, tangents, turned=turned)
+    return _along(primals, tangents)
+
+
+@partial(eigh_p.directional, results_by_direction=True)
+def _eigh_along(primals: Any, tangents: Any, *, vectors: bool) -> Any:
+    if not vectors or 0 in primals[0].shape:
+        return _eigh_jvp(primals, tangents, vectors=vectors)
+    return _along(primals, tangents)
+
+
+def _along(primals: Any, tangents: Any) -> Any:
+    # In the direction of the tangent the eigenvectors are those of the eigenvalues that come apart there (Rellich 1969,
+    # "Perturbation theory of eigenvalue problems"): between equal eigenvalues the direction is diagonal. So nothing that
+    # depends on it there is lost, and what derivative rules do with these vectors has right derivatives.
+    (x,), (t,) = primals, tangents
+    w, v = eigenbasis(x, turned=True)
+    t = hermitian_of_lower(t)
+    v = product(v, adapted(w, product(adjoint(v), product(t, v)), x.shape[-1]))
+    inner = product(adjoint(v), product(t, v))
+    turn = scaled(inner, inverse_differences(w, x.shape[-1]))
+    return [w, v], [_real(diagonal(inner)), product(v, turn)]
+
+
+@eigenbasis_p.batch
+def _eigenbasis_batch(axis: MappedAxis, args: Any, dims: Any, *, turned: bool) -> Any:
+    return eigenbasis(shapes.moveaxis(args[0], dims[0], 0), turned), [0, 0]
+
+def adapted(values: Any, inner: Any, size: int) -> Any:
+    """How to turn the vectors of equal values so that they are those of values which come apart in a direction.
+
+    Args:
+      values: sorted values (..., n).
+      inner: Hermitian matrices (..., n, n), the direction in terms of the vectors.
+      size: how many rows or columns the matrices have that the values are of.
+
+    Returns:
+      Unitary matrices (..., n, n), by which the vectors are multiplied: vectors of equal values are turned among
+      themselves, so that the direction is diagonal between them. Without derivative.
+    """
+    shape = inner.shape
+    values = ops.stop_gradient_p.bind(values)
+    if len(values.shape) < len(shape) - 1:
+        values = shapes.broadcast_to(values, shape[:-1])
+    same = equal_pairs(values, size)
+    return adapted_p.bind(same, ops.stop_gradient_p.bind(inner))
+
+
+adapted_p = Primitive("adapted", keeps_weak_type=False)
+adapted_p.jvp_rule = jvp_zero(adapted_p)
+
+
+@adapted_p.decomposition
+def _adapted(same: Any, inner: Any) -> Any:
+    # The eigenvectors of a matrix of blocks, those of equal values. Numbers that are added to the diagonal keep the
+    # eigenvalues of one block apart from those of the next.
+    n = inner.shape[-1]
+    rank, real = len(inner.shape), dtypes.to_real(inner.dtype)
+    block = ops.where(same, inner, 0)
+    largest = reductions.reduce_max(ops.abs(block), (rank - 2, rank - 1))
+    largest = ops.where(ops.eq_p.bind(largest, 0), 1, largest)
+    block = scaled(block, ops.div(1 / n, shapes.expand_dims(largest, (-1, -2))))
+    below = ops.gt_p.bind(rows_minus_columns(n, n), 0)
+    before = ops.convert_element_type(ops.and_p.bind(below, ops.not_p.bind(same)), real)
+    place = shapes.expand_dims(reductions.reduce_sum(before, (rank - 1,)), (-1,))
+    apart = ops.where(on_diagonal(n), ops.mul(place, 3), 0)
+    apart = ops.convert_element_type(apart, inner.dtype)
+    _, v = eigh_p.bind(ops.add(block, apart), vectors=True)
+    alone = ops.eq_p.bind(reductions.reduce_sum(ops.convert_element_type(same, INT32), (rank - 1,)), 1)
+    kept = ops.where(shapes.expand_dims(alone, (-1,)), identity(n, inner.dtype), v)
+    return ops.where(same, kept, 0)
+
+
+adapted_p.lowering(lambda hlo, *xs: hlo.inline(_adapted, *xs))
+
+
+@adapted_p.host
+def _adapted_host(same: Any, inner: Any) -> Any:
+    n = inner.shape[-1]
+    if np.count_nonzero(same) == same.size // max(n, 1):  # no two values are equal
+        return np.broadcast_to(np.eye(n, dtype=inner.dtype), inner.shape)
+    block = np.where(same, inner, 0)
+    largest = np.abs(block).max((-2, -1), keepdims=True, initial=0)
+    block /= np.where(largest == 0, 1, largest) * n
+    place = (np.tri(n, k=-1) * ~same).sum(-1)
+    block[..., range(n), range(n)] += 3 * place
+    alone = (np.count_nonzero(same, -1) == 1)[..., None]
+    return np.where(same, np.where(alone, np.eye(n, dtype=inner.dtype), _eigh_host(block, vectors=True)[1]), 0)
+
+
+@adapted_p.abstract_eval
+def _adapted_shape(same: ShapedArray, inner: ShapedArray) -> ShapedArray:
+    check_square("adapted", inner)
+    if same.shape != inner.shape:
+        raise ShapeError(f"adapted takes a condition of the shape of the matrices, {inner.shape}, got {same.shape}")
+    return ShapedArray(inner.shape, inner.dtype)
+
+
+@adapted_p.batch
+def _adapted_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
+    return adapted_p.bind(*mapped_to_front(axis, args, dims)), 0
 
 
 # Other matrices ----------------------------------------------------------------------------------------------------

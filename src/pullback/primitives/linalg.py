@@ -105,7 +105,7 @@ def compiled_routine(
     register_lapack()
     target = f"lapack_{_PREFIXES[operands[0].dtype.char]}{name}_ffi"
     config = ", ".join(f"{option} = {_attribute(value)}" for option, value in options.items())
-    matrix = len(operands[0].shape) if by_columns else None
+    matrix = max(len(x.shape) for x in operands) if by_columns else None
     of_operands = ", ".join(_layout(len(x.shape), matrix) for x in operands)
     of_results = ", ".join(_layout(len(shape), matrix) for shape, _ in results)
     layouts = f"operand_layouts = [{of_operands}], result_layouts = [{of_results}]"

@@ -37,20 +37,26 @@ from pullback.primitives.decompositions import (
     inverse_where,
     join_columns,
     one_by_one,
+    pairs_of_equals,
     part,
+    rounding,
     scaled,
     skew_part_twice,
+    undetermined_where,
+    unknown_of_equals,
     without,
 )
-from pullback.primitives.eigen import eigh
+from pullback.primitives.eigen import adapted, eigh
 from pullback.primitives.linalg import (
     adjoint,
     check_decomposable,
     check_square,
     mapped_to_front,
     product,
+    rows_minus_columns,
 )
 from pullback.primitives.lu import linear_solve
+from pullback.primitives.reductions import norm
 
 # The decomposition -------------------------------------------------------------------------------------------------
 
@@ -123,26 +129,61 @@ def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, vectors: bool,
         return svd_p.bind(x, vectors=vectors, **params), [ZERO] * (3 if vectors else 1)
     *_, m, n = x.shape
     k, size = min(m, n), max(m, n)
+    if not vectors:
+        s, u, vh = singular_basis(x)
+        return [s], [_real(diagonal(product(product(adjoint(u), t), adjoint(vh))))]
     s, u, vh = svd(x, **params)
     left, right = part(u, m, k), adjoint(part(vh, k, n))
-    inner = product(adjoint(left), product(t, right))
-    values_tangent = ops.real(diagonal(inner)) if dtypes.is_complex(x.dtype) else diagonal(inner)
-    if not vectors:
-        return [s], [values_tangent]
-    alike = scaled(hermitian_part_twice(inner), ops.mul(inverse_differences(s, size), 0.5))
-    opposite = scaled(skew_part_twice(inner), ops.mul(inverse_sums(s, size), 0.5))
-    inverse = inverse_values(s, size)
-    left_tangent = product(left, ops.add_any_p.bind(alike, opposite))
-    right_tangent = product(right, ops.add_any_p.bind(alike, ops.neg(opposite)))
-    if m > k:
-        left_tangent = ops.add_any_p.bind(left_tangent, column_scaled(without(product(t, right), left), inverse))
-    if n > k:
-        outside = column_scaled(without(product(adjoint(t), left), right), inverse)
-        right_tangent = ops.add_any_p.bind(right_tangent, outside)
+    values_tangent, left_tangent, right_tangent = _tangents(s, left, right, t, True)
     if full_matrices:
         left_tangent = completed(left, left_tangent, columns_from(u, k))
         right_tangent = completed(right, right_tangent, adjoint(_rows_from(vh, k)))
     return [s, u, vh], [values_tangent, left_tangent, adjoint(right_tangent)]
+
+
+def _real(x: Any) -> Any:
+    return ops.real(x) if dtypes.is_complex(x.dtype) else x
+
+
+def _tangents(s: Any, left: Any, right: Any, t: Any, guarded: bool) -> tuple[Any, Any, Any]:
+    """The tangents of the singular values, and of min(m, n) left and right singular vectors, as columns.
+
+    Args:
+      s: the singular values.
+      left, right: the vectors.
+      t: the tangent of the matrices.
+      guarded: whether what equal singular values, or those that are zero, leave undetermined is to be marked.
+    """
+    m, n, k = left.shape[-2], right.shape[-2], s.shape[-1]
+    size = max(m, n)
+    inner = product(adjoint(left), product(t, right))
+    values_tangent = _real(diagonal(inner))
+    sums = inverse_sums(s, size)
+    inverse = inverse_values(s, size)
+    alike = scaled(hermitian_part_twice(inner), ops.mul(inverse_differences(s, size), 0.5))
+    opposite = scaled(skew_part_twice(inner), ops.mul(sums, 0.5))
+    outside_left = column_scaled(without(product(t, right), left), inverse) if m > k else None
+    outside_right = column_scaled(without(product(adjoint(t), left), right), inverse) if n > k else None
+    if guarded:
+        values_tangent, alike = undetermined_where(pairs_of_equals(s, size), values_tangent, alike)
+        among_zeros = ops.eq_p.bind(ops.stop_gradient_p.bind(sums), 0)
+        if not dtypes.is_complex(t.dtype):
+            among_zeros = ops.and_p.bind(among_zeros, ops.ne_p.bind(rows_minus_columns(k, k), 0))
+        values_tangent, opposite = undetermined_where(among_zeros, values_tangent, opposite)
+        of_zeros = shapes.expand_dims(ops.eq_p.bind(ops.stop_gradient_p.bind(inverse), 0), (-2,))
+        if outside_left is not None:
+            where = shapes.broadcast_to(of_zeros, outside_left.shape)
+            values_tangent, outside_left = undetermined_where(where, values_tangent, outside_left)
+        if outside_right is not None:
+            where = shapes.broadcast_to(of_zeros, outside_right.shape)
+            values_tangent, outside_right = undetermined_where(where, values_tangent, outside_right)
+    left_tangent = product(left, ops.add_any_p.bind(alike, opposite))
+    right_tangent = product(right, ops.add_any_p.bind(alike, ops.neg(opposite)))
+    if outside_left is not None:
+        left_tangent = ops.add_any_p.bind(left_tangent, outside_left)
+    if outside_right is not None:
+        right_tangent = ops.add_any_p.bind(right_tangent, outside_right)
+    return values_tangent, left_tangent, right_tangent
 
 
 def _rows_from(x: Any, start: int) -> Any:
@@ -181,6 +222,79 @@ def _svd_xla(hlo: Any, x: Any, *, full_matrices: bool, vectors: bool, by_qr: boo
         hlo, "gesvd" if by_qr else "gesdd", x, [(x.shape, x.dtype), *results], mode=mode
     )
     return [s, u, vh] if vectors else [s]
+
+
+# Where singular values are equal, or zero --------------------------------------------------------------------------
+
+
+def singular_basis(x: Any, turned: bool = False) -> list[Any]:
+    """The same as :func:`svd`, for derivative rules, which do not depend on the choice of the singular vectors.
+
+    Args:
+      x: the matrices.
+      turned: whether the rule turns the vectors of equal singular values, so that it is not known of which vector the
+        tangent of a singular value is.
+    """
+    out: list[Any] = singular_basis_p.bind(x, turned=turned)
+    return out
+
+
+_REDUCED = {"full_matrices": False, "vectors": True, "by_qr": False}
+singular_basis_p = Primitive("singular_basis", multiple_results=True, keeps_weak_type=False)
+singular_basis_p.host(lambda x, turned: _svd_host(x, **_REDUCED))
+singular_basis_p.abstract_eval(lambda x, turned: _svd_shape(x, **_REDUCED))
+singular_basis_p.lowering(lambda hlo, x, turned: _svd_xla(hlo, x, **_REDUCED))
+
+
+@singular_basis_p.jvp
+def _singular_basis_jvp(primals: Any, tangents: Any, *, turned: bool) -> Any:
+    (x,), (t,) = primals, tangents
+    s, u, vh = singular_basis(x, turned)
+    if 0 in x.shape:
+        return [s, u, vh], [ZERO, ZERO, ZERO]
+    values_tangent, left_tangent, right_tangent = _tangents(s, u, adjoint(vh), t, True)
+    if turned:
+        values_tangent = unknown_of_equals(s, max(x.shape[-2:]), values_tangent)
+    return [s, u, vh], [values_tangent, left_tangent, adjoint(right_tangent)]
+
+
+@singular_basis_p.directional
+def _singular_basis_along(primals: Any, tangents: Any, *, turned: bool) -> Any:
+    if turned or 0 in primals[0].shape:
+        return _singular_basis_jvp(primals, tangents, turned=turned)
+    return _along(primals, tangents)
+
+
+def _along(primals: Any, tangents: Any) -> Any:
+    # As for eigenvalues. Vectors of equal singular values are turned alike, on both sides, so that the Hermitian part of
+    # the direction is diagonal between them. Where they are zero, they become those of the direction, without what it
+    # does in the spaces of the other singular values.
+    (x,), (t,) = primals, tangents
+    if x.shape[-2] < x.shape[-1]:
+        (s, v, uh), (ts, tv, tuh) = _along((adjoint(x),), (adjoint(t),))
+        return [s, adjoint(uh), adjoint(v)], [ts, adjoint(tuh), adjoint(tv)]
+    s, u, vh = singular_basis(x, turned=True)
+    v, size = adjoint(vh), x.shape[-2]
+    zero = ops.le_p.bind(ops.stop_gradient_p.bind(s), rounding(s, size))
+    column_is_zero, row_is_zero = (shapes.expand_dims(zero, (i,)) for i in (-2, -1))
+    kept = ops.where(column_is_zero, 0, u)
+    beyond = ops.where(column_is_zero, ops.stop_gradient_p.bind(without(product(t, v), kept)), 0)
+    inner = hermitian_part_twice(product(adjoint(u), product(t, v)))
+    squares = ops.neg(product(adjoint(beyond), beyond))
+    turn = adapted(s, ops.where(ops.and_p.bind(row_is_zero, column_is_zero), squares, inner), size)
+    of_zeros = product(beyond, turn)
+    lengths = norm(of_zeros, (len(x.shape) - 2,))
+    least = ops.mul(reductions.reduce_max(lengths, (len(lengths.shape) - 1,)), float(np.finfo(s.dtype).eps) * size)
+    unit = column_scaled(of_zeros, inverse_where(ops.gt_p.bind(lengths, shapes.expand_dims(least, (-1,))), lengths))
+    u = ops.where(column_is_zero, ops.stop_gradient_p.bind(unit), product(u, turn))
+    v = product(v, turn)
+    values_tangent, left_tangent, right_tangent = _tangents(s, u, v, t, False)
+    return [s, u, adjoint(v)], [values_tangent, left_tangent, adjoint(right_tangent)]
+
+
+@singular_basis_p.batch
+def _singular_basis_batch(axis: MappedAxis, args: Any, dims: Any, *, turned: bool) -> Any:
+    return singular_basis(shapes.moveaxis(args[0], dims[0], 0), turned), [0, 0, 0]
 
 
 # The pseudo-inverse ------------------------------------------------------------------------------------------------

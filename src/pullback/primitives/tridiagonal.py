@@ -201,7 +201,7 @@ def _cholesky_update_xla(hlo: Any, r: Any, w: Any) -> Any:
     def step(i: Any, r: Any, row: Any) -> Any:
         above = element(r, i, 1)
         first, other = element(above, i, 2), element(row, i, 2)
-        length = ops.hypot(ops.abs(first), ops.abs(other))
+        length = ops.hypot_p.bind(ops.abs(first), ops.abs(other))
         none = ops.eq_p.bind(length, 0)
         safe = ops.convert_element_type(ops.where(none, 1, length), r.dtype)
         cosine, sine = ops.where(none, 1, ops.div(first, safe)), ops.div(other, safe)
