@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from numpy_specs import fn
-from specs import R, Sample, Spec, row
+from specs import K, R, Sample, Spec, row
 
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import dtypes as core_dtypes
 from pullback.primitives import elementwise as ew
 from pullback.primitives import householder, qr, schur, svd, tridiagonal
-from pullback.primitives.eigen import eig_p, eigh_p
+from pullback.primitives.decompositions import undetermined_p
+from pullback.primitives.eigen import adapted_p, eig_p, eigenbasis_p, eigh_p
 from pullback.primitives.linalg import adjoint, product
 from pullback.primitives.lu import identity
 
@@ -190,6 +191,30 @@ EIGENVALUES = [
         for shape in SQUARE
         for vectors in (False, True)
     ),
+    *(
+        row(eigenbasis_p, lambda x: list(np.linalg.eigh(x)), Hermitian(3, 3), params={"turned": turned}, **VALUES)
+        for turned in (False, True)
+    ),
+    *(
+        row(adapted_p, reference, K(same, bool, fixed=True), Hermitian(*np.shape(same)), **VALUES)
+        for same, reference in (
+            (np.eye(3), lambda same, x: np.eye(3, dtype=x.dtype)),
+            (np.ones((3, 3)), lambda same, x: np.linalg.eigh(x)[1]),
+            ([[1, 1, 0], [1, 1, 0], [0, 0, 1]], None),
+            ([np.eye(2), np.ones((2, 2))], None),
+        )
+    ),
+    *(
+        row(
+            undetermined_p,
+            lambda where, w, x: [w, np.where(where, np.nan, x)],
+            K(where, bool, fixed=True),
+            R(2),
+            R(2, 2),
+            dtypes="fd",
+        )
+        for where in (np.zeros((2, 2)),)
+    ),
     *(made("eigh", eigh_projections, None, Hermitian(*shape)) for shape in ((3, 3), (2, 2, 2))),
     *(
         row(
@@ -210,6 +235,13 @@ EIGENVALUES = [
 ]
 
 SINGULAR_VALUES = [
+    row(
+        svd.singular_basis_p,
+        partial(svd_reference, full_matrices=False, vectors=True, by_qr=False),
+        Apart(3, 2),
+        params={"turned": False},
+        **VALUES,
+    ),
     *(
         row(
             svd.svd_p,
@@ -250,7 +282,13 @@ SINGULAR_VALUES = [
         for shape in ((3, 3), (4, 2), (2, 2, 3), (0, 2))
     ),
     *(
-        row(svd.lyapunov_p, each_matrix(lyapunov_reference), Positive(*shape), R(*shape), **{**ALL, "differentiable": (1,)})
+        row(
+            svd.lyapunov_p,
+            each_matrix(lyapunov_reference),
+            Positive(*shape),
+            R(*shape),
+            **{**ALL, "differentiable": (1,)},
+        )
         for shape in ((3, 3), (2, 2, 2))
     ),
     made(
@@ -295,8 +333,8 @@ ORTHOGONAL = [
             householder.ormqr_p,
             each_matrix(
                 lambda a, t, c, transpose=transpose: (
-                    reflections(a, t).conj().T if transpose else reflections(a, t)
-                ) @ c
+                    (reflections(a, t).conj().T if transpose else reflections(a, t)) @ c
+                )
             ),
             R(*a),
             R(*t),
@@ -393,7 +431,7 @@ FUNCTIONS = [
     in_linalg("qr", Apart(3, 2), keywords={"mode": "complete"}, derivative=""),
     in_linalg("qr", Apart(3, 2), keywords={"mode": "raw"}, derivative=""),
     in_linalg("lstsq", Apart(4, 2), R(4), reference=lstsq_reference),
-    in_linalg("lstsq", Apart(2, 4), R(2, 3), reference=lstsq_reference),
+    in_linalg("lstsq", Apart(2, 4), R(2, 3), reference=lambda a, b: np.linalg.lstsq(a, b)[0]),
     in_linalg("pinv", Apart(4, 2)),
     in_linalg("matrix_rank", Apart(2, 3, 3), derivative="", exact_dtype=False),
     in_linalg("matrix_rank", Hermitian(3, 3), keywords={"hermitian": True}, derivative="", exact_dtype=False),
@@ -408,3 +446,7 @@ FUNCTIONS[-2].function = lambda x: jnp.linalg.tensorinv(x.reshape(2, 2, 2, 2)).r
 
 DECOMPOSITIONS: list[Spec] = [*EIGENVALUES, *SINGULAR_VALUES, *ORTHOGONAL, *OTHERS]
 DECOMPOSITION_FUNCTIONS: list[Spec] = FUNCTIONS
+
+for _spec in DECOMPOSITION_FUNCTIONS:
+    if _spec.name.startswith("numpy.linalg.lstsq((2, 4)"):  # nothing but rounding is left of these equations
+        _spec.function = lambda a, b: jnp.linalg.lstsq(a, b)[0]

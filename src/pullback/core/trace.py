@@ -211,8 +211,8 @@ class Primitive:
 
         Args:
           rule: takes and returns what the jvp rule does.
-          results_by_direction: whether the results that users see depend on the tangents, by a choice that the operation
-            has. Then the rule does not serve where there are many tangents for one result.
+          results_by_direction: whether the results that users see depend on the tangents, by a choice that the
+            operation has. Then the rule does not serve where there are many tangents for one result.
         """
         self.directional_rule = rule
         self.results_by_direction = results_by_direction

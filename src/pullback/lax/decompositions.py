@@ -7,7 +7,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.primitives import elementwise as ops
 from pullback.primitives import linalg, shapes
@@ -527,8 +526,8 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     """
     if perturb_singular:
         raise UnsupportedArgumentError(
-            "linalg.tridiagonal_solve: perturb_singular is not supported; add a small number to the diagonal d where the "
-            "matrix is singular"
+            "linalg.tridiagonal_solve: perturb_singular is not supported; add a small number to the diagonal d where "
+            "the matrix is singular"
         )
     return bind(tridiagonal_solve_p, *[array_operand("linalg.tridiagonal_solve", x) for x in (dl, d, du, b)])
 

@@ -561,8 +561,8 @@ def cond(x: Any, p: Any = None) -> Any:
         value.
 
     Returns:
-      The norms of the matrices times those of their inverses, real, (...). They are infinite where a matrix is singular,
-      and NaN where it is zero.
+      The norms of the matrices times those of their inverses, real, (...). They are infinite where a matrix is
+      singular, and NaN where it is zero.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
@@ -579,7 +579,9 @@ def cond(x: Any, p: Any = None) -> Any:
         if 0 in x.shape:
             raise ShapeError(f"linalg.cond takes matrices with elements, got shape {x.shape}")
         s = svdvals(x)
-        largest, smallest = (shapes.squeeze(slice_in_dim(s, i, i + 1, len(s.shape) - 1), (-1,)) for i in (0, s.shape[-1] - 1))
+        largest, smallest = (
+            shapes.squeeze(slice_in_dim(s, i, i + 1, len(s.shape) - 1), (-1,)) for i in (0, s.shape[-1] - 1)
+        )
         return ops.div(smallest, largest) if p == -2 else ops.div(largest, smallest)
     require_square("linalg.cond", x)
     return ops.mul(norm(x, p, (-2, -1)), norm(inv(x), p, (-2, -1)))
@@ -640,8 +642,8 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     rest, count = a.shape[len(b.shape) :], math.prod(b.shape)
     if a.shape[: len(b.shape)] != b.shape or math.prod(rest) != count:
         raise ShapeError(
-            f"linalg.tensorsolve takes an array a of the shape of b, {b.shape}, followed by axes with as many elements, "
-            f"got {a.shape}"
+            f"linalg.tensorsolve takes an array a of the shape of b, {b.shape}, followed by axes with as many "
+            f"elements, got {a.shape}"
         )
     return shapes.reshape(solve(shapes.reshape(a, (count, count)), shapes.reshape(b, (count,))), rest)
 

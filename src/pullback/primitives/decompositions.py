@@ -9,6 +9,7 @@ vectors do not turn within their plane. That is right for whatever does not depe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -56,19 +57,15 @@ def decomposed(routine: Callable[[Any], Sequence[Any]], x: Any) -> list[Any]:
     """
     finite = np.isfinite(x)
     if finite.all():
-        try:
+        with suppress(np.linalg.LinAlgError):
             return list(routine(x))
-        except np.linalg.LinAlgError:
-            pass
     good = finite.all((-2, -1))
     outs = list(routine(np.zeros_like(x)))
     for i in np.ndindex(good.shape):
         one: Any = None
         if good[i]:
-            try:
+            with suppress(np.linalg.LinAlgError):
                 one = routine(x[i])
-            except np.linalg.LinAlgError:
-                pass
         for k, out in enumerate(outs):
             if x.ndim == 2:
                 outs[k] = (out if out.dtype.kind in "iu" else _unknown(out)) if one is None else one[k]
@@ -209,7 +206,8 @@ def undetermined_where(where: Any, values: Any, x: Any) -> list[Any]:
     Returns:
       ``values``, and ``x`` with NaN in these places. In reverse mode no cotangent comes back from there if nothing but
       the vectors was used: what is smooth, and depends on vectors alone, depends on the spaces that those of one
-      eigenvalue span. NaN comes back if the eigenvalues were used too: it would take more than their derivatives.
+      eigenvalue span. NaN comes back if the eigenvalues in question were used too, which takes more than their
+      derivatives.
     """
     out: list[Any] = undetermined_p.bind(where, values, x)
     return out
@@ -250,9 +248,20 @@ def _undetermined_jvp(primals: Any, tangents: Any) -> Any:
 def _undetermined_transpose(cts: Any, where: Any, values: Any, x: Any) -> Any:
     by_values, by_x = cts
     if by_x is not ZERO:
-        lost = 0 if by_values is ZERO else not_a_number(by_x.dtype)
+        lost: Any = 0
+        if by_values is not ZERO:
+            lost = ops.where(_uses(where, by_values, by_x), shapes.full((), not_a_number(by_x.dtype), by_x.dtype), 0)
         by_x = ops.where(where, lost, by_x)
     return None, by_values, by_x
+
+
+def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
+    """Whether cotangents are those of a function of the values, or of how far the vectors turn, that it is about."""
+    rank = len(where.shape)
+    of_column = reductions.reduce_or(where, (rank - 2,))
+    by_value = reductions.reduce_or(ops.and_p.bind(of_column, ops.ne_p.bind(by_values, 0)), (rank - 2,))
+    by_turn = reductions.reduce_or(ops.and_p.bind(where, ops.ne_p.bind(by_x, 0)), (rank - 2, rank - 1))
+    return shapes.expand_dims(ops.or_p.bind(by_value, by_turn), (-1, -2))
 
 
 @undetermined_p.batch

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.errors import ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -15,23 +16,28 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
 from pullback.primitives.decompositions import (
     INT32,
-    equal_pairs,
-    on_diagonal,
-    pairs_of_equals,
-    unknown_of_equals,
-    undetermined_where,
     compiled_decomposition,
     decomposed,
     diagonal,
     differences,
+    equal_pairs,
     hermitian_of_lower,
     inverse_differences,
     inverse_where,
+    on_diagonal,
     one_by_one,
+    pairs_of_equals,
     scaled,
+    undetermined_where,
+    unknown_of_equals,
 )
 from pullback.primitives.linalg import (
-    adjoint, check_decomposable, check_square, mapped_to_front, product, rows_minus_columns
+    adjoint,
+    check_decomposable,
+    check_square,
+    mapped_to_front,
+    product,
+    rows_minus_columns,
 )
 from pullback.primitives.lu import identity, linear_solve
 from pullback.primitives.rules import jvp_zero
@@ -161,8 +167,8 @@ def _eigh_along(primals: Any, tangents: Any, *, vectors: bool) -> Any:
 
 def _along(primals: Any, tangents: Any) -> Any:
     # In the direction of the tangent the eigenvectors are those of the eigenvalues that come apart there (Rellich 1969,
-    # "Perturbation theory of eigenvalue problems"): between equal eigenvalues the direction is diagonal. So nothing that
-    # depends on it there is lost, and what derivative rules do with these vectors has right derivatives.
+    # "Perturbation theory of eigenvalue problems"): between equal eigenvalues the direction is diagonal. So nothing
+    # that depends on it there is lost, and what derivative rules do with these vectors has right derivatives.
     (x,), (t,) = primals, tangents
     w, v = eigenbasis(x, turned=True)
     t = hermitian_of_lower(t)
@@ -175,6 +181,7 @@ def _along(primals: Any, tangents: Any) -> Any:
 @eigenbasis_p.batch
 def _eigenbasis_batch(axis: MappedAxis, args: Any, dims: Any, *, turned: bool) -> Any:
     return eigenbasis(shapes.moveaxis(args[0], dims[0], 0), turned), [0, 0]
+
 
 def adapted(values: Any, inner: Any, size: int) -> Any:
     """How to turn the vectors of equal values so that they are those of values which come apart in a direction.
@@ -260,8 +267,8 @@ def eig(x: Any, left: bool, right: bool) -> list[Any]:
     return out
 
 
-# Results: the eigenvalues, and if wanted the left eigenvectors u, with u* A = w u*, and the right ones v, A v = w v. All
-# are complex. Of each vector the largest element is real.
+# Results: the eigenvalues, and if wanted the left eigenvectors u, with u* A = w u*, and the right ones v, A v = w v.
+# All are complex. Of each vector the largest element is real.
 eig_p = Primitive("eig", multiple_results=True, keeps_weak_type=False)
 
 

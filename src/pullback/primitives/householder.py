@@ -174,10 +174,10 @@ def _ormqr_shape(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, transpose
 def _ormqr_jvp(primals: Any, tangents: Any, *, transpose: bool) -> Any:
     *reflections, c = primals
     *changes, t = tangents
-    out = ormqr(*primals, transpose=transpose)
+    out = ormqr_p.bind(*primals, transpose=transpose)
     if 0 in out.shape or 0 in primals[1].shape:
         return out, t
-    tangent = ZERO if t is ZERO else ormqr(*reflections, t, transpose=transpose)
+    tangent = ZERO if t is ZERO else ormqr_p.bind(*reflections, t, transpose=transpose)
     if any(x is not ZERO for x in changes):
         block = _block(reflections, [instantiate(t, x) for t, x in zip(changes, reflections, strict=True)])
         change = _change(block, c, transpose)
@@ -203,6 +203,4 @@ def _ormqr_xla(hlo: Any, a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
     vectors = hlo.inline(lambda a: part(a, a.shape[-2], taus.shape[-1]), a)
     name = "unmqr" if dtypes.is_complex(a.dtype) else "ormqr"
     results = [(c.shape, c.dtype)]
-    return compiled_routine(
-        hlo, name, [vectors, taus, c], results, by_columns=True, left=True, transpose=transpose
-    )[0]
+    return compiled_routine(hlo, name, [vectors, taus, c], results, by_columns=True, left=True, transpose=transpose)[0]

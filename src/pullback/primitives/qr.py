@@ -16,7 +16,6 @@ from pullback.primitives.decompositions import (
     Results,
     check_matrices,
     columns_from,
-
     on_diagonal,
     one_by_one,
     part,

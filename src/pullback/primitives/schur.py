@@ -1,6 +1,6 @@
 """Schur's decomposition, and the reductions of matrices to Hessenberg's and to tridiagonal form.
 
-They have no derivatives: the names of their results stand in for those of a derivative that nobody has asked for yet.
+They have no derivatives, which would need triangular equations of a kind that LAPACK does not solve for many at once.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def _batched(p: Primitive) -> None:
 
 # Schur's decomposition ---------------------------------------------------------------------------------------------
 
-# Results: upper triangular T, which for real matrices with complex eigenvalues has blocks of two on the diagonal; and if
-# wanted unitary Z, for which Z T Z* is the matrix.
+# Results: upper triangular T, which for real matrices with complex eigenvalues has blocks of two on the diagonal; and
+# if wanted unitary Z, for which Z T Z* is the matrix.
 schur_p = Primitive("schur", multiple_results=True, keeps_weak_type=False)
 _batched(schur_p)
 

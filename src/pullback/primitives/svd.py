@@ -20,7 +20,6 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
-from pullback.primitives.checks import same_dtype
 from pullback.primitives.decompositions import (
     Results,
     check_matrices,
@@ -128,7 +127,7 @@ def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, vectors: bool,
     if 0 in x.shape:
         return svd_p.bind(x, vectors=vectors, **params), [ZERO] * (3 if vectors else 1)
     *_, m, n = x.shape
-    k, size = min(m, n), max(m, n)
+    k = min(m, n)
     if not vectors:
         s, u, vh = singular_basis(x)
         return [s], [_real(diagonal(product(product(adjoint(u), t), adjoint(vh))))]
@@ -266,9 +265,9 @@ def _singular_basis_along(primals: Any, tangents: Any, *, turned: bool) -> Any:
 
 
 def _along(primals: Any, tangents: Any) -> Any:
-    # As for eigenvalues. Vectors of equal singular values are turned alike, on both sides, so that the Hermitian part of
-    # the direction is diagonal between them. Where they are zero, they become those of the direction, without what it
-    # does in the spaces of the other singular values.
+    # As for eigenvalues. Vectors of equal singular values are turned alike, on both sides, so that the Hermitian part
+    # of the direction is diagonal between them. Where they are zero, they become those of the direction, without what
+    # it does in the spaces of the other singular values.
     (x,), (t,) = primals, tangents
     if x.shape[-2] < x.shape[-1]:
         (s, v, uh), (ts, tv, tuh) = _along((adjoint(x),), (adjoint(t),))

@@ -87,7 +87,7 @@ def _moved(x: Any, places: int, axis: int) -> Any:
 @tridiagonal_solve_p.jvp
 def _tridiagonal_solve_jvp(primals: Any, tangents: Any) -> Any:
     # A dX = dB - dA X.
-    *diagonals, b = primals
+    *diagonals, _ = primals
     *changes, t = tangents
     x = tridiagonal_solve(*primals)
     rows = len(x.shape) - 2

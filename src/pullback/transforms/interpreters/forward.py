@@ -119,9 +119,8 @@ class JVPTrace(Trace):
                 tangent = rule(out, primals, tangents)
             else:
                 rule = primitive.jvp_rule
-                if self.directional and primitive.directional_rule is not None:
-                    if self.directional is Direction.ONE or not primitive.results_by_direction:
-                        rule = primitive.directional_rule
+                if self.directional and primitive.directional_rule is not None and self._serves(primitive):
+                    rule = primitive.directional_rule
                 if rule is None:
                     raise missing_rule(primitive, "jvp", "differentiation")
                 state.trace = self.rules
@@ -132,6 +131,10 @@ class JVPTrace(Trace):
         if primitive.multiple_results:
             return [self.with_tangent(o, t, primitive, made_at) for o, t in zip(out, tangent, strict=True)]
         return self.with_tangent(out, tangent, primitive, made_at)
+
+    def _serves(self, primitive: Primitive) -> bool:
+        """Whether the directional rule of a primitive may be used."""
+        return self.directional is Direction.ONE or not primitive.results_by_direction
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         """A result as a tracer, or as it is if its tangent is zero."""
