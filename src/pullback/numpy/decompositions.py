@@ -314,7 +314,8 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
       a: an array (..., m, n) of numbers; integers become floats.
       rtol: numbers (...): singular values that are at most so large a part of the largest one count as zero; by default
         10 max(m, n) times the precision of the dtype.
-      hermitian: the promise that the matrices are Hermitian, so that their eigenvalues serve; lower triangles are read.
+      hermitian: the promise that the matrices are Hermitian, so that the eigenvalues of their means with their adjoints
+        serve.
       rcond: the older name of ``rtol``.
 
     Returns:
@@ -341,6 +342,9 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     given = None if given is None else inexact_operand("linalg.pinv", given)
     if 0 in a.shape:
         return shapes.broadcast_to(shapes.full((), 0, a.dtype), (*a.shape[:-2], a.shape[-1], a.shape[-2]))
+    if hermitian:
+        eigh_p.abstract_eval_rule(typeof(a), vectors=True)  # type: ignore[misc]
+        a = hermitian_part(a)
     return bind(pinv_p, a, _tolerances("linalg.pinv", a, given, 10), hermitian=bool(hermitian))
 
 

@@ -314,26 +314,32 @@ def _eig_jvp(primals: Any, tangents: Any, *, left: bool, right: bool) -> Any:
     v = found[-1]
     t = ops.convert_element_type(t, w.dtype)
     inner = linear_solve(v, product(t, v))
-    outs, out_tangents = [w], [diagonal(inner)]
+    values_tangent = diagonal(inner)
+    outs, vector_tangents = [w], []
     if left:
         u = found[0]
         inner_of_adjoint = linear_solve(u, product(adjoint(t), u))
+        values_tangent, vector_tangent = _vector_tangent(ops.conj(w), u, inner_of_adjoint, values_tangent)
         outs.append(u)
-        out_tangents.append(_vector_tangent(ops.conj(w), u, inner_of_adjoint))
+        vector_tangents.append(vector_tangent)
     if right:
+        values_tangent, vector_tangent = _vector_tangent(w, v, inner, values_tangent)
         outs.append(v)
-        out_tangents.append(_vector_tangent(w, v, inner))
-    return outs, out_tangents
+        vector_tangents.append(vector_tangent)
+    return outs, [values_tangent, *vector_tangents]
 
 
-def _vector_tangent(w: Any, v: Any, inner: Any) -> Any:
-    """The tangent of eigenvectors whose length stays one, and whose largest element stays real."""
+def _vector_tangent(w: Any, v: Any, inner: Any, values_tangent: Any) -> list[Any]:
+    """The tangents of the eigenvalues, and of eigenvectors whose length stays one, and whose largest element real."""
     rows = len(v.shape) - 2
     size = ops.abs(ops.stop_gradient_p.bind(differences(w)))
     rounding = reductions.reduce_max(ops.abs(ops.stop_gradient_p.bind(w)), (len(w.shape) - 1,))
     rounding = ops.mul(rounding, 4 * v.shape[-1] * float(np.finfo(size.dtype).eps))
     apart = ops.gt_p.bind(size, shapes.expand_dims(rounding, (-1, -2)))
-    t = product(v, ops.mul(inner, inverse_where(apart, differences(w))))
+    among = ops.and_p.bind(ops.not_p.bind(apart), ops.not_p.bind(on_diagonal(v.shape[-1])))
+    turn = ops.mul(inner, inverse_where(apart, differences(w)))
+    values_tangent, turn = undetermined_where(among, values_tangent, turn)
+    t = product(v, turn)
     along = reductions.reduce_sum(ops.mul(ops.conj(v), t), (rows,))
     t = ops.add_any_p.bind(t, ops.neg(ops.mul(v, shapes.expand_dims(along, (-2,)))))
     # LAPACK makes the largest element of a vector real.
@@ -344,7 +350,7 @@ def _vector_tangent(w: Any, v: Any, inner: Any) -> Any:
     pivot = reductions.reduce_sum(ops.where(chosen, ops.real(v), 0), (rows,))
     turned = reductions.reduce_sum(ops.where(chosen, ops.imag(t), 0), (rows,))
     phase = ops.convert_element_type(ops.div(turned, pivot), v.dtype)
-    return ops.add_any_p.bind(t, ops.mul(ops.mul(v, -1j), shapes.expand_dims(phase, (-2,))))
+    return [values_tangent, ops.add_any_p.bind(t, ops.mul(ops.mul(v, -1j), shapes.expand_dims(phase, (-2,))))]
 
 
 @eig_p.batch

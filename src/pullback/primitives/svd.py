@@ -368,7 +368,7 @@ def _pinv_jvp(primals: Any, tangents: Any, *, hermitian: bool) -> Any:
 
 @pinv_p.batch
 def _pinv_batch(axis: MappedAxis, args: Any, dims: Any, *, hermitian: bool) -> Any:
-    return pinv(*mapped_to_front(axis, args, dims), hermitian), 0
+    return pinv_p.bind(*mapped_to_front(axis, args, dims), hermitian=hermitian), 0
 
 
 # Polar decomposition -----------------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def _tridiagonal_solve_jvp(primals: Any, tangents: Any) -> Any:
         if change is not ZERO:
             term = ops.mul(shapes.expand_dims(change, (-1,)), _moved(x, places, rows) if places else x)
             t = ops.neg(term) if t is ZERO else ops.add_any_p.bind(t, ops.neg(term))
-    return x, tridiagonal_solve(*diagonals, t)
+    return x, tridiagonal_solve_p.bind(*diagonals, t)
 
 
 @partial(tridiagonal_solve_p.transpose, linear_in=(3,))
