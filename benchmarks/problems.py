@@ -28,6 +28,14 @@ def add(library: Library) -> Call:
     return lambda: plus(x, x)
 
 
+def decomposition(library: Library, name: str, shape: tuple[int, ...]) -> Call:
+    """``svd``, ``eigh`` or ``qr`` of matrices, which are symmetric."""
+    x = numpy.random.default_rng(0).normal(size=shape)
+    a = library.array((x + x.swapaxes(-1, -2)).astype("float32"))
+    decompose = getattr(library.np.linalg, name)
+    return lambda: tuple(decompose(a))
+
+
 def tanh_derivative(library: Library, order: int) -> Call:
     """The derivative of tanh at 2, to any order."""
     function, x = library.np.tanh, library.scalar(2.0)

@@ -137,7 +137,7 @@ def eigh(
       UnsupportedArgumentError: an implementation that processors lack (a NotImplementedError).
 
     The derivative is after Giles (2008). Where eigenvalues are equal, the eigenvectors have none; derivatives of what
-    does not depend on their choice are then right or missing, as ``docs/decompositions.md`` says.
+    does not depend on their choice are then right, or NaN, as ``docs/decompositions.md`` says.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax

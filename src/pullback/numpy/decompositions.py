@@ -80,8 +80,8 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
       DtypeError: floats of 16 bits (a TypeError).
       ArgumentError: another ``UPLO`` (a TypeError and a ValueError).
 
-    Where eigenvalues are equal, eigenvectors have no derivatives; those of what does not depend on the choice of the
-    eigenvectors are then right or missing, as ``docs/decompositions.md`` says. The derivative is after Giles (2008).
+    Where eigenvalues are equal, eigenvectors have no derivatives. Those of what does not depend on the choice of the
+    eigenvectors are then right, or NaN, as ``docs/decompositions.md`` says. The derivative is after Giles (2008).
 
     >>> import pullback.numpy as pnp
     >>> w, v = pnp.linalg.eigh(pnp.array([[2.0, 1.0], [1.0, 2.0]]))
@@ -92,7 +92,16 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
-    """The eigenvalues of Hermitian matrices, real and ascending; see :func:`eigh`.
+    """The eigenvalues of Hermitian matrices; see :func:`eigh`.
+
+    Args:
+      a: an array (..., n, n) of numbers; integers become floats.
+      UPLO: "L" or "U", which triangle to read, where ``symmetrize_input`` is False.
+      symmetrize_input: whether to take the means of the matrices and their adjoints.
+
+    Returns:
+      The eigenvalues (..., n), real and ascending. What is symmetric in those that are equal has right first and second
+      derivatives, of which the outer one is taken in forward mode; ``docs/decompositions.md`` says more.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.eigvalsh(pnp.array([[2.0, 1.0], [1.0, 2.0]])).round(4))
