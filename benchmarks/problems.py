@@ -29,7 +29,7 @@ def add(library: Library) -> Call:
 
 
 def decomposition(library: Library, name: str, shape: tuple[int, ...]) -> Call:
-    """``svd``, ``eigh`` or ``qr`` of matrices, which are symmetric; of the results the one that has no choice of signs."""
+    """``svd``, ``eigh`` or ``qr`` of symmetric matrices; of the results the one that has no choice of signs."""
     x = numpy.random.default_rng(0).normal(size=shape)
     a = library.array((x + x.swapaxes(-1, -2)).astype("float32"))
     decompose = getattr(library.np.linalg, name)

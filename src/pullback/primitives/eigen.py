@@ -35,6 +35,7 @@ from pullback.primitives.linalg import (
     adjoint,
     check_decomposable,
     check_square,
+    host_routine,
     mapped_to_front,
     product,
     rows_minus_columns,
@@ -67,7 +68,18 @@ def _eigh_host(x: Any, *, vectors: bool) -> list[Any]:
     if x.size == 0:
         w = np.zeros(x.shape[:-1], dtypes.to_real(x.dtype))
         return [w, x] if vectors else [w]
-    return decomposed(np.linalg.eigh if vectors else lambda x: [np.linalg.eigvalsh(x)], x)
+    return decomposed(partial(_eigh_of_finite, vectors=vectors), x)
+
+
+def _eigh_of_finite(x: Any, vectors: bool) -> list[Any]:
+    if x.ndim > 2:
+        return list(np.linalg.eigh(x)) if vectors else [np.linalg.eigvalsh(x)]
+    # SciPy's library takes half the time of NumPy's for 64 by 64.
+    routine = host_routine("lapack", "heevd" if dtypes.is_complex(x.dtype) else "syevd", x.dtype)
+    w, v, failed = routine(x, compute_v=vectors, lower=1)
+    if failed:
+        raise np.linalg.LinAlgError
+    return [w, v] if vectors else [w]
 
 
 @eigh_p.abstract_eval

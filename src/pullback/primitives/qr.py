@@ -64,7 +64,13 @@ def _qr_host(x: Any, *, full_matrices: bool, pivoting: bool) -> list[Any]:
         return outs
     if pivoting:
         return one_by_one(lambda a: _pivoted(a, full_matrices), results, x)
-    return list(np.linalg.qr(x, "complete" if full_matrices else "reduced"))
+    k, n = results[0][0][-1], x.shape[-1]
+    if x.ndim > 2 or k > n:
+        return list(np.linalg.qr(x, "complete" if full_matrices else "reduced"))
+    # SciPy's library takes half the time of NumPy's for 64 by 64.
+    factors, taus, *_ = host_routine("lapack", "geqrf", x.dtype)(x)
+    name = "ungqr" if dtypes.is_complex(x.dtype) else "orgqr"
+    return [host_routine("lapack", name, x.dtype)(factors[:, :k], taus)[0], np.triu(factors[:k])]
 
 
 def _pivoted(x: Any, full_matrices: bool) -> list[Any]:

@@ -50,6 +50,7 @@ from pullback.primitives.linalg import (
     adjoint,
     check_decomposable,
     check_square,
+    host_routine,
     mapped_to_front,
     product,
     rows_minus_columns,
@@ -99,7 +100,13 @@ def _svd_host(x: Any, *, full_matrices: bool, vectors: bool, by_qr: bool) -> lis
             return outs if vectors else outs[:1]
         if not vectors:
             return [np.linalg.svd(x, compute_uv=False)]
-        u, s, vh = np.linalg.svd(x, full_matrices)
+        if x.ndim > 2:
+            u, s, vh = np.linalg.svd(x, full_matrices)
+            return s, u, vh
+        # SciPy's library takes two thirds of the time of NumPy's for 64 by 64.
+        u, s, vh, failed = host_routine("lapack", "gesdd", x.dtype)(x, full_matrices=full_matrices)
+        if failed:
+            raise np.linalg.LinAlgError
         return s, u, vh
 
     return decomposed(routine, x)
