@@ -35,6 +35,15 @@ def fourier(library: Library, *shape: int) -> Call:
     return lambda: transform(x)
 
 
+def decomposition(library: Library, name: str, shape: tuple[int, ...]) -> Call:
+    """``svd``, ``eigh`` or ``qr`` of symmetric matrices; of the results the one that has no choice of signs."""
+    x = numpy.random.default_rng(0).normal(size=shape)
+    a = library.array((x + x.swapaxes(-1, -2)).astype("float32"))
+    decompose = getattr(library.np.linalg, name)
+    determined = {"svd": 1, "eigh": 0, "qr": 1}[name]
+    return lambda: decompose(a)[determined]
+
+
 def tanh_derivative(library: Library, order: int) -> Call:
     """The derivative of tanh at 2, to any order."""
     function, x = library.np.tanh, library.scalar(2.0)

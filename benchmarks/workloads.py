@@ -43,6 +43,16 @@ _REPORTED: Mapping[str, float | None] = {"jax": None, "torch": None, "autograd":
 
 _EAGER = (
     Workload("add", "x + x, 3 floats", problems.add, _peers(0.35)),
+    *(
+        Workload(
+            f"{name}-{'x'.join(map(str, shape))}",
+            f"{name}, {' by '.join(map(str, shape))}",
+            partial(problems.decomposition, name=name, shape=shape),
+            {"jax": 0.7},
+        )
+        for name in ("svd", "eigh", "qr")
+        for shape in ((64, 64), (100, 8, 8))
+    ),
     Workload("grad-1", "grad(tanh)(2.)", partial(problems.tanh_derivative, order=1), _peers(0.035)),
     Workload("grad-2", "second derivative", partial(problems.tanh_derivative, order=2), _REPORTED),
     Workload("grad-3", "third derivative", partial(problems.tanh_derivative, order=3), _peers(0.03)),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from convolution_specs import IN_SPACE, POOLING
+from decomposition_specs import DECOMPOSITION_FUNCTIONS, DECOMPOSITIONS
 from helpers import spread
 from lax_specs import LAX, OF_LAX
 from nn_specs import NN
@@ -27,7 +28,9 @@ from pullback.core import dtypes
 from pullback.core.array import host_value, typeof
 from pullback.core.config import enable_x64
 
-ROWS = numbered([*PRIMITIVES, *IN_SPACE, *LAX, *NUMPY, *NN, *POOLING, *OF_LAX])
+ROWS = numbered(
+    [*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX]
+)
 ULPS = 8
 """How far the two may be apart, in units in the last place of the largest part of an operand's or result's size."""
 

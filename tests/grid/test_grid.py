@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from convolution_specs import IN_SPACE, POOLING
+from decomposition_specs import DECOMPOSITION_FUNCTIONS, DECOMPOSITIONS
 from helpers import EXHAUSTIVE
 from lax_specs import LAX, OF_LAX
 from nn_specs import NN
@@ -39,7 +40,9 @@ from pullback.scipy import special
 from pullback.test_util import check_grads
 
 Record = Callable[[str, object], None]
-ROWS_OF_TABLE = numbered([*PRIMITIVES, *IN_SPACE, *LAX, *NUMPY, *NN, *POOLING, *OF_LAX])
+ROWS_OF_TABLE = numbered(
+    [*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX]
+)
 
 RTOL = {"h": 4e-3, "b": 3e-2, "f": 1e-5, "F": 1e-5, "d": 1e-12, "D": 1e-12}
 UGLY_FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-38, 3e38, math.inf, -math.inf, math.nan]
@@ -126,7 +129,7 @@ def primitives() -> set[str]:
 def test_every_primitive_has_a_row() -> None:
     """Of a public one on elements the row of its function, under the same name, serves as well."""
     of_functions = {s.operation.rpartition(".")[2] for s in (*NUMPY, *NN)} & {p.name for p in PUBLIC}
-    assert primitives() - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX)} - of_functions == set()
+    assert primitives() - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS)} - of_functions == set()
 
 
 def test_every_function_of_numpy_has_a_row_or_a_reason() -> None:

@@ -134,6 +134,8 @@ class Primitive:
         self.abstract_eval_rule: Rule | None = None
         self.jvp_rule: Rule | None = None
         self.tangent_rule: Rule | None = None
+        self.directional_rule: Rule | None = None
+        self.results_by_direction = False
         self.transpose_rule: Rule | None = None
         self.linear_in: str | tuple[int, ...] | None = None
         self.record_rule: Rule | None = None
@@ -200,6 +202,20 @@ class Primitive:
 
         self.jvp_rule = jvp
         self.tangent_rule = rule
+        return rule
+
+    def directional(self, rule: F, results_by_direction: bool = False) -> F:
+        """Register another rule like that of ``jvp``, which need not be linear in the tangents.
+
+        It serves where tangents are values, and nobody transposes what is done to them: in ``jvp`` and ``jacfwd``.
+
+        Args:
+          rule: takes and returns what the jvp rule does.
+          results_by_direction: whether the results that users see depend on the tangents, by a choice that the
+            operation has. Then the rule does not serve where there are many tangents for one result.
+        """
+        self.directional_rule = rule
+        self.results_by_direction = results_by_direction
         return rule
 
     def transpose(self, rule: F, linear_in: str | tuple[int, ...] | None = None) -> F:

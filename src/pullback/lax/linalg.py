@@ -5,14 +5,41 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from pullback.lax.decompositions import (
+    EighImplementation,
+    EigImplementation,
+    SvdAlgorithm,
+    cholesky_update,
+    eig,
+    eigh,
+    hessenberg,
+    householder_product,
+    ormqr,
+    qdwh,
+    qr,
+    schur,
+    svd,
+    symmetric_product,
+    tridiagonal,
+    tridiagonal_solve,
+)
 from pullback.primitives import linalg
+from pullback.primitives.eigen import eig_p, eigh_p
+from pullback.primitives.householder import householder_product_p, ormqr_p
 from pullback.primitives.linalg import cholesky_p, triangular_solve_p
 from pullback.primitives.lu import lu_p, lu_pivots_to_permutation_p
 from pullback.primitives.operands import array_operand, bind
+from pullback.primitives.qr import qr_p
+from pullback.primitives.schur import hessenberg_p, schur_p, tridiagonal_p
+from pullback.primitives.svd import svd_p
+from pullback.primitives.tridiagonal import cholesky_update_p, tridiagonal_solve_p
 
 __all__ = [
-    "cholesky", "cholesky_p", "lu", "lu_p", "lu_pivots_to_permutation", "lu_pivots_to_permutation_p",
-    "triangular_solve", "triangular_solve_p",
+    "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p", "cholesky_update",
+    "cholesky_update_p", "eig", "eig_p", "eigh", "eigh_p", "hessenberg", "hessenberg_p", "householder_product",
+    "householder_product_p", "lu", "lu_p", "lu_pivots_to_permutation", "lu_pivots_to_permutation_p", "ormqr", "ormqr_p",
+    "qdwh", "qr", "qr_p", "schur", "schur_p", "svd", "svd_p", "symmetric_product", "triangular_solve",
+    "triangular_solve_p", "tridiagonal", "tridiagonal_p", "tridiagonal_solve", "tridiagonal_solve_p",
 ]  # fmt: skip
 
 

@@ -1,17 +1,34 @@
-"""Linear algebra: norms, products, the Cholesky decomposition, systems of equations, inverses and determinants.
+"""Linear algebra: norms, products, decompositions, systems of equations, inverses and determinants.
 
-What needs eigenvalues, singular values or a QR decomposition is not there yet.
+What needs eigenvalues, singular values or a QR decomposition is in ``decompositions``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pullback.core import dtypes
-from pullback.core.errors import ShapeError, UnsupportedFunctionError
+from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import contraction, diagonals, manipulation, reductions
 from pullback.numpy.creation import eye
+from pullback.numpy.decompositions import (
+    EighResult,
+    EigResult,
+    QRResult,
+    SVDResult,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    lstsq,
+    matrix_rank,
+    pinv,
+    qr,
+    svd,
+    svdvals,
+)
 from pullback.numpy.promotion import (
     axes_tuple,
     axis_index,
@@ -28,6 +45,8 @@ from pullback.primitives.determinants import det_p, slogdet_p
 from pullback.primitives.linalg import adjoint, factor
 from pullback.primitives.operands import bind
 from pullback.primitives.reductions import norm as root_of_squares
+from pullback.primitives.slicing import slice_in_dim
+from pullback.primitives.svd import nuclear_norm_p, svd_p
 from pullback.transforms.derivatives.vmap import vmap
 
 _INF = float("inf")
@@ -38,13 +57,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
     Args:
       x: an array; without ``axis`` it must be a vector or a matrix, unless ``ord`` is None.
-      ord: the order: any number of a vector; "fro", 1, -1, infinity or its negative of a matrix. By default the root
-        of the sum of the squares, none of which overflows; its derivative is zero where all elements are.
+      ord: the order: any number of a vector; of a matrix "fro", "nuc" (the sum of its singular values), 2 (the largest
+        one), -2 (the smallest one), 1, -1, infinity or its negative. By default the root of the sum of the squares,
+        none of which overflows; its derivative is zero where all elements are.
       axis: the axis of the vectors, or the two axes of the matrices.
       keepdims: whether to leave the axes that are reduced, with size one.
 
     Raises:
-      UnsupportedFunctionError: the order needs a decomposition (2, -2 and "nuc" of a matrix), which is not there yet.
       ShapeError: the order and the axes do not fit.
 
     >>> import pullback.numpy as pnp
@@ -106,15 +125,25 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if ord is None or ord == "fro":
         return _root_of_squares(x, axes, keepdims)
     if ord in (2, -2, "nuc"):
-        raise UnsupportedFunctionError(
-            f"linalg.norm: the matrix norm {ord!r} needs singular values, which are not there yet"
-        )
+        return _by_singular_values(x, ord, axes, keepdims)
     if ord not in (1, -1, _INF, -_INF):
         raise ShapeError(f"linalg.norm: a matrix has no norm of order {ord!r}")
     summed, extreme = axes if ord in (1, -1) else axes[::-1]
     sums = reductions.sum(ops.abs(x), summed, keepdims=True)
     out = _largest(sums, extreme, True) if ord > 0 else reductions.min(sums, extreme, keepdims=True)
     return out if keepdims else shapes.squeeze(out, axes)
+
+
+def _by_singular_values(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    rank = len(x.shape)
+    rest = [i for i in range(rank) if i not in axes]
+    x = shapes.transpose(x, (*rest, *axes))
+    if ord == "nuc":
+        out = bind(nuclear_norm_p, x)
+    else:
+        s = bind(svd_p, x, full_matrices=False, vectors=False, by_qr=False)[0]
+        out = _largest(s, -1, False) if ord == 2 else reductions.min(s, -1)
+    return shapes.expand_dims(out, sorted(axes)) if keepdims else out
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
@@ -143,7 +172,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     Args:
       x: an array of at least two axes.
       keepdims: whether to leave the axes that are reduced, with size one.
-      ord: the order: "fro", 1, -1, infinity or its negative.
+      ord: the order: "fro", "nuc", 2, -2, 1, -1, infinity or its negative.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.matrix_norm(pnp.array([[3.0, 4.0]])))
@@ -303,11 +332,12 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-def slogdet(a: Any) -> SlogdetResult:
+def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """The signs of the determinants of square matrices, and the logarithms of their sizes.
 
     Args:
       a: an array (..., n, n) of numbers; integers become floats.
+      method: "lu" or "qr", accepted: the determinants come of the LU decomposition, which is as accurate.
 
     Returns:
       ``sign`` (of size one; complex for complex matrices) and ``logabsdet`` (real), arrays of the leading axes of
@@ -316,12 +346,15 @@ def slogdet(a: Any) -> SlogdetResult:
     Raises:
       ShapeError: the matrices are not square (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
+      ArgumentError: another method (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> sign, logabsdet = pnp.linalg.slogdet(pnp.array([[0.0, 1.0], [1.0, 0.0]]))
     >>> print(sign, logabsdet)
     -1.0 0.0
     """
+    if method not in (None, "lu", "qr"):
+        raise ArgumentError(f'linalg.slogdet: method must be "lu", "qr" or None, got {method!r}')
     return SlogdetResult(*bind(slogdet_p, inexact_operand("linalg.slogdet", a)))
 
 
@@ -519,7 +552,105 @@ def _cheapest_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     return split
 
 
+def cond(x: Any, p: Any = None) -> Any:
+    """The condition numbers of matrices: how much solutions of equations may change relative to what they depend on.
+
+    Args:
+      x: an array (..., m, n) of numbers; integers become floats. It must be square where ``p`` is not 2 or -2.
+      p: the order of the norm, as in :func:`norm`; by default 2, the quotient of the largest and the smallest singular
+        value.
+
+    Returns:
+      The norms of the matrices times those of their inverses, real, (...). They are infinite where a matrix is
+      singular, and NaN where it is zero.
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+
+    There is no derivative where the largest or the smallest singular value occurs twice.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.cond(pnp.array([[4.0, 0.0], [0.0, 2.0]])))
+    2.0
+    """
+    x = inexact_operand("linalg.cond", x)
+    if p in (None, 2, -2):
+        if 0 in x.shape:
+            raise ShapeError(f"linalg.cond takes matrices with elements, got shape {x.shape}")
+        s = svdvals(x)
+        largest, smallest = (
+            shapes.squeeze(slice_in_dim(s, i, i + 1, len(s.shape) - 1), (-1,)) for i in (0, s.shape[-1] - 1)
+        )
+        return ops.div(smallest, largest) if p == -2 else ops.div(largest, smallest)
+    require_square("linalg.cond", x)
+    return ops.mul(norm(x, p, (-2, -1)), norm(inv(x), p, (-2, -1)))
+
+
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """The inverse of a tensor, for the contraction by ``tensordot`` over its first axes.
+
+    Args:
+      a: an array of numbers; the product of the sizes of its first ``ind`` axes is that of the others.
+      ind: how many axes the equation has on its right side; positive.
+
+    Returns:
+      An array of the shape ``a.shape[ind:] + a.shape[:ind]``.
+
+    Raises:
+      ShapeError: the sizes do not fit (a TypeError and a ValueError).
+      ArgumentError: ``ind`` is not positive (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.linalg.tensorinv(pnp.eye(6).reshape(2, 3, 3, 2)).shape
+    (3, 2, 2, 3)
+    """
+    a, ind = inexact_operand("linalg.tensorinv", a), known_int("linalg.tensorinv", "ind", ind)
+    if ind <= 0:
+        raise ArgumentError(f"linalg.tensorinv: ind must be positive, got {ind}")
+    first, rest = a.shape[:ind], a.shape[ind:]
+    if math.prod(first) != math.prod(rest):
+        raise ShapeError(
+            f"linalg.tensorinv takes an array whose first axes have as many elements as the others, got {first} and "
+            f"{rest} with ind={ind}"
+        )
+    return shapes.reshape(inv(shapes.reshape(a, (math.prod(first), math.prod(rest)))), (*rest, *first))
+
+
+def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+    """The tensor x for which the contraction of ``a`` with it over the last axes of ``a`` is ``b``.
+
+    Args:
+      a: an array of numbers, of the shape ``b.shape + x.shape``, both with as many elements.
+      b: the right side.
+      axes: axes of ``a`` to move to its end first.
+
+    Returns:
+      x.
+
+    Raises:
+      ShapeError: the sizes do not fit (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.tensorsolve(2 * pnp.eye(4).reshape(2, 2, 4), pnp.ones((2, 2))))
+    [0.5 0.5 0.5 0.5]
+    """
+    a, b = (inexact_operand("linalg.tensorsolve", x) for x in promote_all("linalg.tensorsolve", (a, b)))
+    if axes is not None:
+        last = [axis_index(i, len(a.shape), "linalg.tensorsolve") for i in axes]
+        a = shapes.transpose(a, (*[i for i in range(len(a.shape)) if i not in last], *last))
+    rest, count = a.shape[len(b.shape) :], math.prod(b.shape)
+    if a.shape[: len(b.shape)] != b.shape or math.prod(rest) != count:
+        raise ShapeError(
+            f"linalg.tensorsolve takes an array a of the shape of b, {b.shape}, followed by axes with as many "
+            f"elements, got {a.shape}"
+        )
+    return shapes.reshape(solve(shapes.reshape(a, (count, count)), shapes.reshape(b, (count,))), rest)
+
+
 __all__ = [
-    "SlogdetResult", "cholesky", "cross", "det", "diagonal", "inv", "matmul", "matrix_norm", "matrix_power",
-    "matrix_transpose", "multi_dot", "norm", "outer", "slogdet", "solve", "tensordot", "trace", "vecdot", "vector_norm",
+    "EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det", "diagonal",
+    "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
+    "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
+    "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip

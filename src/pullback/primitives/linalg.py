@@ -92,9 +92,9 @@ def compiled_routine(
     operands: Sequence[Any],
     results: Sequence[tuple[Shape, np.dtype[Any]]],
     by_columns: bool = False,
-    **options: str,
+    **options: str | int,
 ) -> Any:
-    """A call of a routine in a program, with options that are letters, such as ``uplo="L"``.
+    """A call of a routine in a program, with options that are letters, numbers or flags, such as ``uplo="L"``.
 
     The routines take the number of rows and of columns from the types, and are told here that the elements lie by rows:
     a matrix must be given as an array of the shape, and have the elements, of the transposed matrix. Or the compiler is
@@ -104,12 +104,18 @@ def compiled_routine(
 
     register_lapack()
     target = f"lapack_{_PREFIXES[operands[0].dtype.char]}{name}_ffi"
-    config = ", ".join(f"{option} = {ord(letter)} : ui8" for option, letter in options.items())
-    matrix = len(operands[0].shape) if by_columns else None
+    config = ", ".join(f"{option} = {_attribute(value)}" for option, value in options.items())
+    matrix = max(len(x.shape) for x in operands) if by_columns else None
     of_operands = ", ".join(_layout(len(x.shape), matrix) for x in operands)
     of_results = ", ".join(_layout(len(shape), matrix) for shape, _ in results)
     layouts = f"operand_layouts = [{of_operands}], result_layouts = [{of_results}]"
     return hlo.custom_call(target, operands, results, config, layouts)
+
+
+def _attribute(value: str | int) -> str:
+    if isinstance(value, str):
+        return f"{ord(value)} : ui8"
+    return str(value).lower() if isinstance(value, bool) else f"{value} : i32"
 
 
 def _layout(rank: int, rank_by_columns: int | None) -> str:
@@ -180,15 +186,15 @@ def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     factor = cholesky(x)
     distance = rows_minus_columns(x.shape[-1], x.shape[-1], dtypes.to_real(x.dtype))
-    half = _half(t, distance)
+    half = half_of_hermitian(t, distance)
     whole = ops.add_any_p.bind(half, adjoint(half))
     conjugate = dtypes.is_complex(x.dtype)
     inner = triangular_solve(factor, whole, left_side=True, lower=True)
     inner = triangular_solve(factor, inner, left_side=False, lower=True, transpose_a=True, conjugate_a=conjugate)
-    return factor, product(factor, _half(inner, distance))
+    return factor, product(factor, half_of_hermitian(inner, distance))
 
 
-def _half(x: Any, distance: Any) -> Any:
+def half_of_hermitian(x: Any, distance: Any) -> Any:
     """The lower triangle of which the Hermitian ``x`` is the sum with its adjoint: the function Φ of Murray's paper.
 
     The diagonal is halved, and its imaginary part, which is zero but for rounding, is taken to be zero.

@@ -44,7 +44,7 @@ _INT32 = np.dtype(np.int32)
 # Loops of programs -------------------------------------------------------------------------------------------------
 
 
-def _repeat(hlo: Any, count: int, step: Callable[..., Any], values: Sequence[Any]) -> Any:
+def repeat(hlo: Any, count: int, step: Callable[..., Any], values: Sequence[Any]) -> Any:
     """What becomes of values by ``values = step(i, *values)``, for i from 0 to ``count``."""
     types = [((), _INT32), *((v.shape, v.dtype) for v in values)]
     going_on = hlo.region(types, lambda i, *_: [hlo.compare(i, hlo.number(count, _INT32), "LT")])
@@ -54,7 +54,7 @@ def _repeat(hlo: Any, count: int, step: Callable[..., Any], values: Sequence[Any
     return hlo.many("stablehlo.while", [hlo.number(0, _INT32), *values], types, "", [going_on, body])[1:]
 
 
-def _element(x: Any, i: Any, axis: int) -> Any:
+def element(x: Any, i: Any, axis: int) -> Any:
     """The slice of ``x`` at position ``i`` along an axis, which stays."""
     starts = [i if k == axis else 0 for k in range(len(x.shape))]
     sizes = [1 if k == axis else n for k, n in enumerate(x.shape)]
@@ -71,7 +71,7 @@ def _swapped(x: Any, i: Any, j: Any, axis: int) -> Any:
       axis: along which axis.
     """
     j = shapes.reshape(j, (x.shape[0], *(1,) * (len(x.shape) - 1)))
-    first, other = _element(x, i, axis), take_along_axis(x, j, axis, unique=True)
+    first, other = element(x, i, axis), take_along_axis(x, j, axis, unique=True)
     place = iota(_INT32, tuple(n if k == axis else 1 for k, n in enumerate(x.shape)), axis)
     x = ops.where(ops.eq_p.bind(place, j), first, x)
     return ops.where(ops.eq_p.bind(place, i), other, x), other
@@ -135,11 +135,11 @@ def _permutation_xla(hlo: Any, pivots: Any, *, permutation_size: int) -> Any:
         return rows
 
     def step(i: Any, rows: Any, pivots: Any) -> Any:
-        return _swapped(rows, i, _element(pivots, i, 1), 1)[0], pivots
+        return _swapped(rows, i, element(pivots, i, 1), 1)[0], pivots
 
     count = math.prod(shape[:-1])
     flat = [hlo.reshape(x, (count, x.shape[-1])) for x in (rows, hlo.convert(pivots, _INT32))]
-    return hlo.reshape(_repeat(hlo, pivots.shape[-1], step, flat)[0], shape)
+    return hlo.reshape(repeat(hlo, pivots.shape[-1], step, flat)[0], shape)
 
 
 # The decomposition -------------------------------------------------------------------------------------------------
@@ -292,23 +292,23 @@ def _lu_by_elimination(hlo: Any, x: Any) -> list[Any]:
 
     def step(i: Any, x: Any, pivots: Any, permutation: Any) -> Any:
         row, column = iota(_INT32, (1, m, 1), 1), iota(_INT32, (1, 1, n), 2)
-        sizes = _size(_element(x, i, 2))
+        sizes = _size(element(x, i, 2))
         candidates = ops.where(ops.ge_p.bind(row, i), sizes, -1)
         pivot = reductions.argmax(shapes.squeeze(candidates, (2,)), 1, _INT32)
         x, pivot_row = _swapped(x, i, pivot, 1)
         permutation, _ = _swapped(permutation, i, pivot, 1)
         pivots = ops.where(ops.eq_p.bind(iota(_INT32, (1, size), 1), i), shapes.expand_dims(pivot, (1,)), pivots)
-        divisor = _element(pivot_row, i, 2)
+        divisor = element(pivot_row, i, 2)
         divisor = ops.where(ops.eq_p.bind(divisor, 0), 1, divisor)
         below = ops.gt_p.bind(row, i)
-        factor = ops.where(below, ops.div(_element(x, i, 2), divisor), 0)
+        factor = ops.where(below, ops.div(element(x, i, 2), divisor), 0)
         reduced = ops.sub(x, ops.mul(factor, ops.where(ops.gt_p.bind(column, i), pivot_row, 0)))
         here = ops.eq_p.bind(column, i)
         x = ops.where(below, ops.where(here, factor, reduced), x)
         return x, pivots, permutation
 
     values = [matrices, hlo.splat(0, (count, size), _INT32), rows]
-    factors, pivots, permutation = _repeat(hlo, size, step, values)
+    factors, pivots, permutation = repeat(hlo, size, step, values)
     return [
         hlo.reshape(factors, x.shape),
         hlo.reshape(pivots, (*batch, size)),

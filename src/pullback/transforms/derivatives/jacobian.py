@@ -30,7 +30,7 @@ from pullback.transforms.functions.flat_function import (
     differentiable,
     unflatten_arguments,
 )
-from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.interpreters.forward import Direction, jvp_flat
 from pullback.transforms.interpreters.linearize import linearize_flat
 
 
@@ -76,7 +76,7 @@ def _jacfwd(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int
         outs: list[Any] = []
 
         def push(*tangents: Any) -> Any:
-            values, ts = jvp_flat(fun, flat, primals, tangents)
+            values, ts = jvp_flat(fun, flat, primals, tangents, Direction.MANY if flat.has_aux else Direction.ONE)
             outs[:] = values  # The primals are not mapped, so neither are the values.
             return [dense(t, x) for t, x in zip(ts[: flat.count], values, strict=False)]
 

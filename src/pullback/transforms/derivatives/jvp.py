@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,8 @@ from pullback.transforms.functions.arguments import (
     to_tangent,
 )
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.interpreters.batch import BatchTracer
+from pullback.transforms.interpreters.forward import Direction, jvp_flat
 
 
 @api_boundary
@@ -47,10 +48,16 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     check_callable(fun, "jvp")
     arrays, ts, in_tree = _pairs(fun, primals, tangents)
     flat = FlatFunction(fun, in_tree, has_aux=has_aux)
-    outs, out_ts = jvp_flat(fun, flat, arrays, ts)
+    outs, out_ts = jvp_flat(fun, flat, arrays, ts, _direction(arrays, ts))
     count = flat.count
     dense_ts = [dense(t, x) for t, x in zip(out_ts[:count], outs[:count], strict=True)]
     return (flat.result(outs), flat.result(dense_ts), *((flat.aux(outs),) if has_aux else ()))
+
+
+def _direction(primals: Sequence[Any], tangents: Sequence[Any]) -> Direction:
+    """Whether there is one tangent for each point, as far as it can be seen: a mapped point has as many as it has."""
+    mapped = any(type(t) is BatchTracer and type(x) is not BatchTracer for x, t in zip(primals, tangents, strict=True))
+    return Direction.MANY if mapped else Direction.ONE
 
 
 def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:

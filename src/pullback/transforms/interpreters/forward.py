@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import source
 from pullback.core.array import typeof
 from pullback.core.jaxpr_text import holds_programs
+from pullback.core.linear import LinearTracer
 from pullback.core.trace import Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.interpreters.marks import RuleTrace
+
+
+class Direction(enum.IntEnum):
+    """What is known of the tangents of a forward pass: which of the rules serve that are not linear in them."""
+
+    LINEAR = 0  # somebody may transpose what is done to them
+    MANY = 1  # they are values, and there may be several for one result
+    ONE = 2  # they are values, and the results may depend on them
 
 
 class JVPTracer(Tracer):
@@ -63,16 +73,19 @@ class JVPTrace(Trace):
 
     Attributes:
       rules: the trace that is current while a rule runs: the parent, or in linearisation the tape above it.
+      directional: what is known of the tangents.
     """
 
-    __slots__ = ("rules",)
+    __slots__ = ("directional", "rules")
     transformation = "forward differentiation (jvp)"
 
     rules: Trace
+    directional: Direction
 
     def __init__(self, parent: Trace, function: Any) -> None:
         Trace.__init__(self, parent, function)
         self.rules = parent
+        self.directional = Direction.LINEAR
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         # One and two operands, which most operations have, are written out.
@@ -106,6 +119,8 @@ class JVPTrace(Trace):
                 tangent = rule(out, primals, tangents)
             else:
                 rule = primitive.jvp_rule
+                if self.directional and primitive.directional_rule is not None and self._serves(primitive):
+                    rule = primitive.directional_rule
                 if rule is None:
                     raise missing_rule(primitive, "jvp", "differentiation")
                 state.trace = self.rules
@@ -116,6 +131,10 @@ class JVPTrace(Trace):
         if primitive.multiple_results:
             return [self.with_tangent(o, t, primitive, made_at) for o, t in zip(out, tangent, strict=True)]
         return self.with_tangent(out, tangent, primitive, made_at)
+
+    def _serves(self, primitive: Primitive) -> bool:
+        """Whether the directional rule of a primitive may be used."""
+        return self.directional is Direction.ONE or not primitive.results_by_direction
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         """A result as a tracer, or as it is if its tangent is zero."""
@@ -149,7 +168,11 @@ def located(out: Any, made_at: source.Location | None) -> Any:
 
 
 def jvp_flat(
-    function: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+    function: Any,
+    run: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    directional: Direction = Direction.LINEAR,
 ) -> tuple[list[Any], list[Any]]:
     """The values of ``run(*primals)`` and their tangents, ``ZERO`` where a value does not depend on the inputs.
 
@@ -158,9 +181,12 @@ def jvp_flat(
       run: takes and returns flat sequences of arrays.
       primals: the point, as arrays.
       tangents: one for each primal; ``ZERO`` is allowed.
+      directional: what is known of the tangents.
     """
     parent = state.trace
     trace = JVPTrace(parent, function) if parent.quick else MarkingJVPTrace(parent, function)
+    if directional and not any(type(t) is LinearTracer for t in tangents):
+        trace.directional = directional
     args = [x if t is ZERO else JVPTracer(trace, x, t, None) for x, t in zip(primals, tangents, strict=True)]
     state.trace = trace
     try:

@@ -19,7 +19,7 @@ from pullback.primitives.shapes import broadcast_in_dim, moveaxis
 from pullback.transforms.interpreters.batch import batch_flat
 from pullback.transforms.interpreters.dce import flags
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.interpreters.forward import Direction, jvp_flat
 from pullback.transforms.interpreters.marks import MarkingLinearTrace
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
@@ -28,7 +28,10 @@ from pullback.transforms.interpreters.transpose import transpose_flat
 
 @cached_by_jaxpr
 def jvp_jaxpr(
-    closed: ClosedJaxpr, nonzero_tangents: Sequence[bool], instantiate: Sequence[bool] | bool = False
+    closed: ClosedJaxpr,
+    nonzero_tangents: Sequence[bool],
+    instantiate: Sequence[bool] | bool = False,
+    directional: Direction = Direction.LINEAR,
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """The program of a program's values and tangents.
 
@@ -36,6 +39,7 @@ def jvp_jaxpr(
       closed: the program.
       nonzero_tangents: for each input, whether it has a tangent.
       instantiate: which results get a tangent even if it is zero; one flag for all, or one for each.
+      directional: what is known of the tangents.
 
     Returns:
       A jaxpr from the inputs, and then the tangents of those that have one, to the results, and then the
@@ -58,7 +62,7 @@ def jvp_jaxpr(
     def run(*values: Any) -> list[Any]:
         primals, given = values[: len(nonzero)], iter(values[len(nonzero) :])
         ts = [next(given) if n else ZERO for n in nonzero]
-        outs, out_ts = jvp_flat(closed, jaxpr_as_fun(closed), primals, ts)
+        outs, out_ts = jvp_flat(closed, jaxpr_as_fun(closed), primals, ts, directional)
         nonzero_out[:] = [f or t is not ZERO for f, t in zip(forced, out_ts, strict=True)]
         return outs + [
             staged_zeros(_tangent_aval(typeof(x))) if t is ZERO else t

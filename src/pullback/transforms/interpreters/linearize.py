@@ -16,7 +16,7 @@ from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar
 from pullback.core.trace import Primitive, Trace, check_result, missing_rule, state
 from pullback.core.types import ZERO
-from pullback.transforms.interpreters.forward import JVPTrace, JVPTracer, MarkingJVPTrace, located
+from pullback.transforms.interpreters.forward import Direction, JVPTrace, JVPTracer, MarkingJVPTrace, located
 
 
 class Tape(LinearTrace):
@@ -49,6 +49,7 @@ class LinearizeTrace(JVPTrace):
     def __init__(self, parent: Trace, function: Any) -> None:
         Trace.__init__(self, parent, function)
         self.rules = Tape(parent, function)
+        self.directional = Direction.LINEAR
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         if type(tangent) is LinearTracer:

@@ -18,6 +18,7 @@ from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
+from pullback.transforms.interpreters.forward import Direction
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, transpose_jaxpr
 from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
 from pullback.transforms.interpreters.remat import remat_program
@@ -46,13 +47,15 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
         check_types(f"the program {options.get('name', '')} of this {name}", avals, jaxpr.in_avals)
         return jaxpr.out_avals
 
-    @p.jvp
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, **options: Any) -> Any:
+    def derivative(directional: Direction, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **options: Any) -> Any:
         # One program of values and tangents, which a tape divides by its record rule.
-        both, has_tangent = jvp_jaxpr(jaxpr, tuple([t is not ZERO for t in tangents]))
+        both, has_tangent = jvp_jaxpr(jaxpr, tuple([t is not ZERO for t in tangents]), False, directional)
         results = p.bind(*primals, *[t for t in tangents if t is not ZERO], jaxpr=both, **options)
         count = len(has_tangent)
         return results[:count], spread(has_tangent, results[count:], ZERO)
+
+    p.jvp(partial(derivative, Direction.LINEAR))
+    p.directional(partial(derivative, Direction.MANY))
 
     @p.transpose
     def transpose(cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **options: Any) -> list[Any]:

@@ -1,0 +1,597 @@
+"""Eigenvalues, singular values, QR and related decompositions, as ``pullback.lax.linalg`` shows them."""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
+from pullback.primitives import elementwise as ops
+from pullback.primitives import linalg, shapes
+from pullback.primitives.decompositions import part
+from pullback.primitives.eigen import eig_p, eigh_p
+from pullback.primitives.householder import householder_product_p, ormqr_p
+from pullback.primitives.operands import array_operand, bind
+from pullback.primitives.qr import qr_p
+from pullback.primitives.reductions import reduce_and
+from pullback.primitives.schur import hessenberg_p, schur_p, tridiagonal_p
+from pullback.primitives.slicing import pad, slice_in_dim
+from pullback.primitives.svd import polar_p, svd_p
+from pullback.primitives.tridiagonal import cholesky_update_p, tridiagonal_solve_p
+
+
+class EigImplementation(enum.Enum):
+    """Libraries with a routine for :func:`eig`; on processors it is LAPACK's.
+
+    >>> from pullback import lax
+    >>> lax.linalg.EigImplementation.LAPACK.value
+    'lapack'
+    """
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+class EighImplementation(enum.Enum):
+    """Methods of :func:`eigh`; on processors it is LAPACK's, ``QR``.
+
+    >>> from pullback import lax
+    >>> lax.linalg.EighImplementation.QR.value
+    'qr'
+    """
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class SvdAlgorithm(enum.Enum):
+    """Methods of :func:`svd`: on processors ``DIVIDE_AND_CONQUER``, which is the default, and ``QR``.
+
+    >>> from pullback import lax
+    >>> lax.linalg.SvdAlgorithm.QR.value
+    'QR'
+    """
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+
+def _choice(name: str, what: str, kind: type[enum.Enum], value: Any, allowed: tuple[enum.Enum, ...]) -> Any:
+    """One of the members of an enumeration, by itself or by its value; None for the first that is allowed."""
+    if value is None:
+        return allowed[0]
+    try:
+        member = kind(value)
+    except ValueError:
+        members = ", ".join(str(m) for m in kind)
+        raise ArgumentError(f"linalg.{name}: {what} must be one of {members}, got {value!r}") from None
+    if member not in allowed:
+        names = " or ".join(str(m) for m in allowed)
+        raise UnsupportedArgumentError(
+            f"linalg.{name}: there is no {what} {member} on processors; leave it out, or pass {names}"
+        )
+    return member
+
+
+def _range(name: str, given: Any, size: int) -> tuple[int, int]:
+    """The first index and the one behind the last of ``subset_by_index``."""
+    if given is None:
+        return 0, size
+    try:
+        first, end = (operator.index(i) for i in given)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"linalg.{name}: subset_by_index must be two integers, got {given!r}") from None
+    if not 0 <= first <= end <= size:
+        raise ArgumentError(
+            f"linalg.{name}: subset_by_index must be a range of the {size} values, (first, end) with "
+            f"0 <= first <= end <= {size}; got {given!r}"
+        )
+    return first, end
+
+
+def _columns(x: Any, chosen: tuple[int, int]) -> Any:
+    return x if chosen == (0, x.shape[-1]) else slice_in_dim(x, *chosen, len(x.shape) - 1)
+
+
+def _rows(x: Any, chosen: tuple[int, int]) -> Any:
+    return x if chosen == (0, x.shape[-2]) else slice_in_dim(x, *chosen, len(x.shape) - 2)
+
+
+# Eigenvalues -------------------------------------------------------------------------------------------------------
+
+
+def eigh(
+    x: Any,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    implementation: EighImplementation | None = None,
+) -> tuple[Any, Any]:
+    """The eigenvectors and eigenvalues of Hermitian matrices.
+
+    Args:
+      x: an array (..., n, n) of float32, float64, complex64 or complex128.
+      lower: whether the lower triangles are read, where ``symmetrize_input`` is False; otherwise the upper ones.
+      symmetrize_input: whether to decompose the means of the matrices and their adjoints.
+      sort_eigenvalues: accepted; the eigenvalues ascend in any case.
+      subset_by_index: (first, end): which of the ascending eigenvalues to return; all by default.
+      implementation: the method, of which processors have ``QR``.
+
+    Returns:
+      The eigenvectors, as columns, (..., n, k), and the eigenvalues, real and ascending, (..., k). They are NaN where a
+      matrix is not finite.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      DtypeError: another dtype (a TypeError).
+      ArgumentError: ``subset_by_index`` is no range of the eigenvalues (a TypeError and a ValueError).
+      UnsupportedArgumentError: an implementation that processors lack (a NotImplementedError).
+
+    The derivative is after Giles (2008). Where eigenvalues are equal, the eigenvectors have none; derivatives of what
+    does not depend on their choice are then right, or NaN, as ``docs/decompositions.md`` says.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> _, w = lax.linalg.eigh(pnp.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> print(w.round(4))
+    [1. 3.]
+    """
+    _choice("eigh", "implementation", EighImplementation, implementation, (EighImplementation.QR,))
+    x = array_operand("linalg.eigh", x)
+    eigh_p.abstract_eval_rule(linalg.typeof(x), vectors=True)  # type: ignore[misc]
+    chosen = _range("eigh", subset_by_index, x.shape[-1])
+    w, v = eigh_p.bind(hermitian(x, lower, symmetrize_input), vectors=True)
+    return _columns(v, chosen), _columns(w, chosen)
+
+
+def hermitian(x: Any, lower: bool, symmetrize: bool) -> Any:
+    """Matrices of which the decomposition may read the lower triangle."""
+    if symmetrize:
+        return linalg.hermitian_part(x)
+    return x if lower else linalg.adjoint(x)
+
+
+def eig(
+    x: Any,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation: EigImplementation | None = None,
+    use_magma: bool | None = None,
+) -> list[Any]:
+    """The eigenvalues and eigenvectors of square matrices.
+
+    Args:
+      x: an array (..., n, n) of float32, float64, complex64 or complex128.
+      compute_left_eigenvectors: whether to return left eigenvectors u, for which u* A = w u*.
+      compute_right_eigenvectors: whether to return right eigenvectors v, for which A v = w v.
+      enable_eigvec_derivs: accepted; eigenvectors have derivatives in any case.
+      implementation: the library, which on processors is ``LAPACK``.
+      use_magma: accepted; it is about graphics processors.
+
+    Returns:
+      A list: the eigenvalues (..., n), in no order, and the left and the right eigenvectors (..., n, n), as columns of
+      length one whose largest element is real. All are complex. They are NaN where a matrix is not finite.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      DtypeError: another dtype (a TypeError).
+      UnsupportedArgumentError: an implementation that processors lack (a NotImplementedError).
+
+    The derivative is after Giles (2008) and Boeddeker et al. (2017); that of a matrix without n independent
+    eigenvectors does not exist, and is not finite.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> w, _, _ = lax.linalg.eig(pnp.array([[1.0, 5.0], [0.0, 2.0]]))
+    >>> print(w)
+    [1.+0.j 2.+0.j]
+    """
+    _choice("eig", "implementation", EigImplementation, implementation, (EigImplementation.LAPACK,))
+    left, right = bool(compute_left_eigenvectors), bool(compute_right_eigenvectors)
+    out: list[Any] = bind(eig_p, array_operand("linalg.eig", x), left=left, right=right)
+    return out
+
+
+# Singular values ---------------------------------------------------------------------------------------------------
+
+
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Any:
+    """The singular value decomposition of matrices.
+
+    Args:
+      x: an array (..., m, n) of float32, float64, complex64 or complex128.
+      full_matrices: whether the singular vectors are those of a square matrix; otherwise there are k = min(m, n).
+      compute_uv: whether to return the singular vectors.
+      subset_by_index: (first, end): which of the descending singular values to return; all by default. Others need
+        ``full_matrices=False`` if singular vectors are returned.
+      algorithm: ``DIVIDE_AND_CONQUER``, the default, or ``QR``, which is slower.
+
+    Returns:
+      U (..., m, k), whose columns are orthonormal, the singular values (..., k), descending, and the adjoint of V,
+      (..., k, n), of which U diag(s) V* is the matrix; or the singular values alone. They are NaN where a matrix is not
+      finite.
+
+    Raises:
+      ShapeError: ``x`` has fewer than two axes (a TypeError and a ValueError).
+      DtypeError: another dtype (a TypeError).
+      ArgumentError: ``subset_by_index`` is no range of the values, or of all vectors (a TypeError and a ValueError).
+      UnsupportedArgumentError: an algorithm that processors lack (a NotImplementedError).
+
+    The derivative is after Townsend (2016) and Wan and Zhang (2019). What was said of :func:`eigh` holds where singular
+    values are equal; of a singular value that is zero there is a derivative only of what is even in it.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.linalg.svd(pnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False))
+    [4. 3.]
+    """
+    kind = SvdAlgorithm
+    method = _choice("svd", "algorithm", kind, algorithm, (kind.DEFAULT, kind.DIVIDE_AND_CONQUER, kind.QR))
+    x = array_operand("linalg.svd", x)
+    full, vectors = bool(full_matrices) and bool(compute_uv), bool(compute_uv)
+    params = {"full_matrices": full, "vectors": vectors, "by_qr": method is kind.QR}
+    svd_p.abstract_eval_rule(linalg.typeof(x), **params)  # type: ignore[misc]
+    size = min(x.shape[-2:])
+    chosen = _range("svd", subset_by_index, size)
+    if full and chosen != (0, size):
+        raise ArgumentError(
+            f"linalg.svd: subset_by_index={subset_by_index!r} chooses some of the singular vectors, and "
+            "full_matrices=True all of them; pass full_matrices=False"
+        )
+    s, *factors = svd_p.bind(x, **params)
+    if not vectors:
+        return _columns(s, chosen)
+    u, vh = factors
+    return (u, s, vh) if full else (_columns(u, chosen), _columns(s, chosen), _rows(vh, chosen))
+
+
+def qdwh(
+    x: Any,
+    *,
+    is_hermitian: bool = False,
+    max_iterations: int | None = None,
+    eps: float | None = None,
+    dynamic_shape: tuple[int, int] | None = None,
+) -> tuple[Any, Any, Any, Any]:
+    """The polar decomposition of a matrix.
+
+    Args:
+      x: a matrix (m, n), with n at most m, of float32, float64, complex64 or complex128.
+      is_hermitian: accepted; nothing is saved by it.
+      max_iterations, eps: accepted; there is no iteration.
+      dynamic_shape: how many rows and columns of ``x`` count, two integers; what is beyond is zero in the factors.
+
+    Returns:
+      U (m, n), whose columns are orthonormal; the Hermitian H (n, n), with no negative eigenvalue, for which U H is the
+      matrix; how many iterations it took, which is zero, for both come of the singular value decomposition; and whether
+      they are finite.
+
+    Raises:
+      ShapeError: no matrix, or one with more columns than rows (a TypeError and a ValueError).
+      DtypeError: another dtype (a TypeError).
+
+    The derivatives of U and H, of every order, are those of matrices of full rank, whether singular values are equal or
+    not. Where the rank is less, U has none.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> u, h, _, _ = lax.linalg.qdwh(pnp.array([[0.0, 2.0], [1.0, 0.0]]))
+    >>> print(u, h)
+    [[0. 1.]
+     [1. 0.]] [[1. 0.]
+     [0. 2.]]
+    """
+    x = array_operand("linalg.qdwh", x)
+    if len(x.shape) != 2:
+        raise ShapeError(f"linalg.qdwh takes a matrix, got shape {x.shape}")
+    m, n = x.shape
+    rows, columns = (m, n) if dynamic_shape is None else (operator.index(i) for i in dynamic_shape)
+    if not (0 <= rows <= m and 0 <= columns <= n):
+        raise ArgumentError(f"linalg.qdwh: dynamic_shape must be at most the shape {x.shape}, got {dynamic_shape!r}")
+    inner = part(x, rows, columns)
+    u = bind(polar_p, inner)
+    h = linalg.hermitian_part(linalg.product(linalg.adjoint(u), inner))
+    finite = reduce_and(ops.is_finite_p.bind(ops.abs(h)), (0, 1))
+    u = pad(u, 0, [(0, m - rows, 0), (0, n - columns, 0)])
+    h = pad(h, 0, [(0, n - columns, 0)] * 2)
+    return u, h, shapes.full((), 0, "int32"), finite
+
+
+# QR ----------------------------------------------------------------------------------------------------------------
+
+
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
+    """The QR decomposition of matrices.
+
+    Args:
+      x: an array (..., m, n) of float32, float64, complex64 or complex128.
+      pivoting: whether to put the columns in an order in which the diagonal of R does not increase.
+      full_matrices: whether Q is square; otherwise it has k = min(m, n) columns.
+      use_magma: accepted; it is about graphics processors.
+
+    Returns:
+      Q (..., m, k), whose columns are orthonormal, and upper triangular R (..., k, n); with ``pivoting`` also the
+      order, int32 (..., n), for which Q R is ``x[..., order]``.
+
+    Raises:
+      ShapeError: ``x`` has fewer than two axes (a TypeError and a ValueError).
+      DtypeError: another dtype (a TypeError).
+
+    The derivative is after Walter and Lehmann (2010) and Seeger et al. (2017); of a matrix whose first k columns are
+    dependent there is none. The columns of a square Q that ``x`` does not determine do not turn among themselves.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> q, r = lax.linalg.qr(pnp.array([[3.0, 5.0], [4.0, 5.0]]))
+    >>> print(abs(r).round(4))
+    [[5. 7.]
+     [0. 1.]]
+    """
+    x = array_operand("linalg.qr", x)
+    return tuple(bind(qr_p, x, full_matrices=bool(full_matrices), pivoting=bool(pivoting)))
+
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The first columns of products of Householder's reflections.
+
+    Args:
+      a: an array (..., m, n), with n at most m, of float32, float64, complex64 or complex128. Column i has below the
+        diagonal the vector of reflection i, 1 - tau v v*, whose element i is one and not read.
+      taus: the numbers tau (..., k), k at most n.
+
+    Returns:
+      The first n columns of the product of the k reflections, of the shape of ``a``.
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      DtypeError: another dtype, or two (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.linalg.householder_product(pnp.array([[0.0], [1.0]]), pnp.array([1.0])))
+    [[ 0.]
+     [-1.]]
+    """
+    name = "linalg.householder_product"
+    return bind(householder_product_p, array_operand(name, a), array_operand(name, taus))
+
+
+def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+    """Matrices times products of Householder's reflections, which are not formed.
+
+    Args:
+      a: an array (..., r, n) that holds reflections as in :func:`householder_product`.
+      taus: their factors (..., k), k at most min(r, n).
+      c: the matrices, (..., r, j), or (..., j, r) where they are to the left.
+      left: whether the product Q of the reflections is to the left of the matrices.
+      transpose: whether to multiply by the adjoint of Q.
+
+    Returns:
+      An array of the shape and dtype of ``c``.
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      DtypeError: another dtype, or two (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.linalg.ormqr(pnp.array([[0.0], [0.0]]), pnp.array([2.0]), pnp.array([[3.0], [4.0]])))
+    [[-3.]
+     [ 4.]]
+    """
+    a, taus, c = (array_operand("linalg.ormqr", x) for x in (a, taus, c))
+    transpose = bool(transpose)
+    if left:
+        return bind(ormqr_p, a, taus, c, transpose=transpose)
+    # C Q is the adjoint of Q* C*.
+    turned = linalg.adjoint(c) if len(c.shape) > 1 else c
+    return linalg.adjoint(bind(ormqr_p, a, taus, turned, transpose=not transpose))
+
+
+# Other forms -------------------------------------------------------------------------------------------------------
+
+
+def schur(
+    x: Any,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
+    select_callable: Callable[..., Any] | None = None,
+) -> tuple[Any, ...]:
+    """Schur's decomposition of square matrices.
+
+    Args:
+      x: an array (..., n, n) of float32, float64, complex64 or complex128.
+      compute_schur_vectors: whether to return Z.
+      sort_eig_vals, select_callable: to sort the eigenvalues by a function is not supported.
+
+    Returns:
+      T, of the shape of ``x``: upper triangular; for real matrices with complex eigenvalues with blocks of two on the
+      diagonal. And unitary Z, for which Z T Z* is the matrix. They are NaN where a matrix is not finite. They have no
+      derivative.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      DtypeError: another dtype (a TypeError).
+      UnsupportedArgumentError: the eigenvalues are to be sorted (a NotImplementedError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> t, _ = lax.linalg.schur(pnp.array([[1.0, 2.0], [0.0, 3.0]]))
+    >>> print(t)
+    [[1. 2.]
+     [0. 3.]]
+    """
+    if sort_eig_vals or select_callable is not None:
+        raise UnsupportedArgumentError(
+            "linalg.schur: eigenvalues are not sorted by a function of Python, which compiled code could not call; "
+            "leave out sort_eig_vals and select_callable"
+        )
+    return tuple(bind(schur_p, array_operand("linalg.schur", x), vectors=bool(compute_schur_vectors)))
+
+
+def hessenberg(a: Any) -> tuple[Any, Any]:
+    """Square matrices reduced to Hessenberg's form, which is zero below the diagonal under the main one.
+
+    Args:
+      a: an array (..., n, n) of float32, float64, complex64 or complex128.
+
+    Returns:
+      An array of the shape of ``a``: Hessenberg's form, and below it the vectors of Householder's reflections; and
+      their factors (..., n - 1). They are NaN where a matrix is not finite. They have no derivative.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      DtypeError: another dtype (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> h, taus = lax.linalg.hessenberg(pnp.eye(2))
+    >>> print(h, taus)
+    [[1. 0.]
+     [0. 1.]] [0.]
+    """
+    h, taus = bind(hessenberg_p, array_operand("linalg.hessenberg", a))
+    return h, taus
+
+
+def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+    """Hermitian matrices reduced to real tridiagonal form.
+
+    Args:
+      a: an array (..., n, n) of float32, float64, complex64 or complex128.
+      lower: whether the lower triangles are read; otherwise the upper ones.
+
+    Returns:
+      An array of the shape of ``a`` with the vectors of Householder's reflections in the triangle that was read; the
+      diagonal (..., n) and the one beside it (..., n - 1), which are real; and the factors of the reflections. They are
+      NaN where a matrix is not finite. They have no derivative.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      DtypeError: another dtype (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> _, d, e, _ = lax.linalg.tridiagonal(pnp.array([[2.0, 1.0], [1.0, 3.0]]))
+    >>> print(d, e)
+    [2. 3.] [1.]
+    """
+    a, d, e, taus = bind(tridiagonal_p, array_operand("linalg.tridiagonal", a), lower=bool(lower))
+    return a, d, e, taus
+
+
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+    """The solutions X of A X = B, for tridiagonal matrices A.
+
+    Args:
+      dl: the diagonal below that of A, (..., n); its first element is not read.
+      d: the diagonal of A, (..., n).
+      du: the diagonal above, (..., n); its last element is not read.
+      b: the matrices B, (..., n, k).
+      perturb_singular: to move a singular matrix a little is not supported.
+
+    Returns:
+      X, of the shape and dtype of ``b``; it is NaN where A is singular.
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      DtypeError: another dtype than float32, float64, complex64 or complex128, or several (a TypeError).
+      UnsupportedArgumentError: ``perturb_singular`` (a NotImplementedError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> d = pnp.array([2.0, 2.0])
+    >>> print(lax.linalg.tridiagonal_solve(pnp.array([0.0, 1.0]), d, pnp.array([1.0, 0.0]), pnp.array([[3.0], [3.0]])))
+    [[1.]
+     [1.]]
+    """
+    if perturb_singular:
+        raise UnsupportedArgumentError(
+            "linalg.tridiagonal_solve: perturb_singular is not supported; add a small number to the diagonal d where "
+            "the matrix is singular"
+        )
+    return bind(tridiagonal_solve_p, *[array_operand("linalg.tridiagonal_solve", x) for x in (dl, d, du, b)])
+
+
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+    """The Cholesky factors of matrices to which the product of a vector with itself was added.
+
+    Args:
+      r_matrix: upper triangular R, an array (..., n, n) of float32, float64, complex64 or complex128.
+      w_vector: vectors w (..., n) of the same dtype.
+
+    Returns:
+      The upper triangular matrices, with a diagonal that is not negative, whose adjoint times themselves is
+      R* R + w w*; by n rotations each (Golub and Van Loan, "Matrix computations", section 6.5.4).
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      DtypeError: another dtype, or two (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.linalg.cholesky_update(3 * pnp.eye(2), pnp.array([4.0, 0.0])))
+    [[5. 0.]
+     [0. 3.]]
+    """
+    name = "linalg.cholesky_update"
+    return bind(cholesky_update_p, array_operand(name, r_matrix), array_operand(name, w_vector))
+
+
+def symmetric_product(
+    a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
+) -> Any:
+    """The products of matrices with their transposes, plus symmetric matrices: ``alpha * A @ A.T + beta * C``.
+
+    Args:
+      a_matrix: the matrices A, an array (..., n, k) of floats or complex numbers.
+      c_matrix: the symmetric matrices C (..., n, n), of the same dtype.
+      alpha, beta: numbers.
+      symmetrize_output: whether to copy the lower triangle of the result to the upper one; it matters where C is not
+        symmetric.
+
+    Returns:
+      An array of the shape and dtype of ``c_matrix``.
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      DtypeError: two dtypes (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> print(lax.linalg.symmetric_product(pnp.array([[1.0], [2.0]]), pnp.eye(2), alpha=2.0, beta=1.0))
+    [[3. 4.]
+     [4. 9.]]
+    """
+    a, c = (array_operand("linalg.symmetric_product", x) for x in (a_matrix, c_matrix))
+    linalg.same_dtype("symmetric_product", [linalg.typeof(a), linalg.typeof(c)])
+    if len(a.shape) < 2 or c.shape != (*a.shape[:-1], a.shape[-2]):
+        raise ShapeError(
+            "symmetric_product takes matrices A (..., n, k) and C (..., n, n) with the same leading axes, got shapes "
+            f"{a.shape} and {c.shape}"
+        )
+    out = ops.add(ops.mul(linalg.product(a, a, -1, -1), alpha), ops.mul(c, beta))
+    if not symmetrize_output:
+        return out
+    n = out.shape[-1]
+    below = ops.ge_p.bind(linalg.rows_minus_columns(n, n), 0)
+    return ops.where(below, out, linalg.matrix_transpose(out))

@@ -1,0 +1,447 @@
+"""Eigenvalues, singular values and QR decompositions, and least squares by them, for ``pullback.numpy.linalg``."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.numpy import reductions
+from pullback.numpy.promotion import inexact_operand, known_int, promote_all
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.decompositions import column_scaled
+from pullback.primitives.eigen import eig_p, eigh_p
+from pullback.primitives.linalg import adjoint, check_decomposable, hermitian_part, matrix_transpose, product, typeof
+from pullback.primitives.operands import bind
+from pullback.primitives.qr import geqrf_p, qr_p
+from pullback.primitives.slicing import slice_in_dim
+from pullback.primitives.sorting import argsort, take_along_axis
+from pullback.primitives.svd import pinv_p, svd_p
+
+_INT32 = np.dtype(np.int32)
+
+# Eigenvalues -------------------------------------------------------------------------------------------------------
+
+
+class EigResult(NamedTuple):
+    """What :func:`eig` returns.
+
+    Attributes:
+      eigenvalues: in no order.
+      eigenvectors: as columns, in the order of the eigenvalues.
+    """
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EighResult(NamedTuple):
+    """What :func:`eigh` returns.
+
+    Attributes:
+      eigenvalues: ascending.
+      eigenvectors: as columns, in the order of the eigenvalues.
+    """
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+def _hermitian(name: str, a: Any, triangle: Any, symmetrize: bool) -> Any:
+    """Matrices of which the lower triangle is read."""
+    if triangle is None:
+        triangle = "L"
+    if not isinstance(triangle, str) or triangle.upper() not in ("L", "U"):
+        raise ArgumentError(f'{name}: UPLO must be "L" or "U", got {triangle!r}')
+    a = inexact_operand(name, a)
+    eigh_p.abstract_eval_rule(typeof(a), vectors=True)  # type: ignore[misc]  # so that an error is not one of the sum
+    if symmetrize:
+        return hermitian_part(a)
+    return a if triangle.upper() == "L" else adjoint(a)
+
+
+def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """The eigenvalues and eigenvectors of Hermitian matrices.
+
+    Args:
+      a: an array (..., n, n) of numbers; integers become floats.
+      UPLO: "L" or "U", which triangle to read, where ``symmetrize_input`` is False; by default the lower one.
+      symmetrize_input: whether to decompose the means of the matrices and their adjoints.
+
+    Returns:
+      ``eigenvalues`` (..., n), real and ascending, and ``eigenvectors`` (..., n, n), as columns. They are NaN where a
+      matrix is not finite.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+      ArgumentError: another ``UPLO`` (a TypeError and a ValueError).
+
+    Where eigenvalues are equal, eigenvectors have no derivatives. Those of what does not depend on the choice of the
+    eigenvectors are then right, or NaN, as ``docs/decompositions.md`` says. The derivative is after Giles (2008).
+
+    >>> import pullback.numpy as pnp
+    >>> w, v = pnp.linalg.eigh(pnp.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> print(w.round(4))
+    [1. 3.]
+    """
+    return EighResult(*eigh_p.bind(_hermitian("linalg.eigh", a, UPLO, symmetrize_input), vectors=True))
+
+
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+    """The eigenvalues of Hermitian matrices; see :func:`eigh`.
+
+    Args:
+      a: an array (..., n, n) of numbers; integers become floats.
+      UPLO: "L" or "U", which triangle to read, where ``symmetrize_input`` is False.
+      symmetrize_input: whether to take the means of the matrices and their adjoints.
+
+    Returns:
+      The eigenvalues (..., n), real and ascending. What is symmetric in those that are equal has right first and second
+      derivatives, of which the outer one is taken in forward mode; ``docs/decompositions.md`` says more.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.eigvalsh(pnp.array([[2.0, 1.0], [1.0, 2.0]])).round(4))
+    [1. 3.]
+    """
+    return eigh_p.bind(_hermitian("linalg.eigvalsh", a, UPLO, symmetrize_input), vectors=False)[0]
+
+
+def eig(a: Any) -> EigResult:
+    """The eigenvalues and right eigenvectors of square matrices.
+
+    Args:
+      a: an array (..., n, n) of numbers; integers become floats.
+
+    Returns:
+      ``eigenvalues`` (..., n), in no order, and ``eigenvectors`` (..., n, n), as columns of length one whose largest
+      element is real. Both are complex. They are NaN where a matrix is not finite.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+
+    The derivative is after Giles (2008) and Boeddeker et al. (2017); that of a matrix without n independent
+    eigenvectors does not exist, and is not finite.
+
+    >>> import pullback.numpy as pnp
+    >>> w, v = pnp.linalg.eig(pnp.array([[1.0, 5.0], [0.0, 2.0]]))
+    >>> print(w)
+    [1.+0.j 2.+0.j]
+    """
+    return EigResult(*bind(eig_p, inexact_operand("linalg.eig", a), left=False, right=True))
+
+
+def eigvals(a: Any) -> Any:
+    """The eigenvalues of square matrices, complex, in no order; see :func:`eig`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.eigvals(pnp.array([[1.0, 5.0], [0.0, 2.0]])))
+    [1.+0.j 2.+0.j]
+    """
+    return bind(eig_p, inexact_operand("linalg.eigvals", a), left=False, right=False)[0]
+
+
+# Singular values ---------------------------------------------------------------------------------------------------
+
+
+class SVDResult(NamedTuple):
+    """What :func:`svd` returns.
+
+    Attributes:
+      U: the left singular vectors, as columns.
+      S: the singular values, descending.
+      Vh: the right singular vectors, as conjugated rows.
+    """
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
+    """The singular value decomposition of matrices.
+
+    Args:
+      a: an array (..., m, n) of numbers; integers become floats.
+      full_matrices: whether U and V are square; otherwise there are k = min(m, n) singular vectors of each.
+      compute_uv: whether to return the singular vectors.
+      hermitian: the promise that the matrices are Hermitian, so that their eigenvalues serve.
+      subset_by_index: (first, end): which of the descending singular values to return; all by default. Others need
+        ``full_matrices=False`` if singular vectors are returned.
+
+    Returns:
+      ``U``, ``S`` and ``Vh``, of which U diag(S) Vh is the matrix; or the singular values alone. They are NaN where a
+      matrix is not finite.
+
+    Raises:
+      ShapeError: ``a`` has fewer than two axes, or is not square where it is to be Hermitian (a TypeError and a
+        ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+      ArgumentError: ``subset_by_index`` is no range of the values, or of all vectors (a TypeError and a ValueError).
+
+    The derivative is after Townsend (2016) and Wan and Zhang (2019). What was said of :func:`eigh` holds where singular
+    values are equal; of a singular value that is zero there is a derivative only of what is even in it.
+
+    >>> import pullback.numpy as pnp
+    >>> u, s, vh = pnp.linalg.svd(pnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    >>> print(s)
+    [4. 3.]
+    """
+    a = inexact_operand("linalg.svd", a)
+    full = bool(full_matrices) and not hermitian
+    size = min(a.shape[-2:], default=0)
+    chosen = _range(subset_by_index, size)
+    if full_matrices and compute_uv and chosen != (0, size):
+        raise ArgumentError(
+            f"linalg.svd: subset_by_index={subset_by_index!r} chooses some of the singular vectors, and "
+            "full_matrices=True all of them; pass full_matrices=False"
+        )
+    if hermitian:
+        u, s, vh = _svd_of_hermitian(a)
+    else:
+        s, *factors = bind(svd_p, a, full_matrices=full and bool(compute_uv), vectors=bool(compute_uv), by_qr=False)
+        u, vh = factors or (None, None)
+    if chosen != (0, size):
+        s = slice_in_dim(s, *chosen, len(s.shape) - 1)
+        if compute_uv:
+            rank = len(u.shape)
+            u, vh = slice_in_dim(u, *chosen, rank - 1), slice_in_dim(vh, *chosen, rank - 2)
+    return SVDResult(u, s, vh) if compute_uv else s
+
+
+def _range(given: Any, size: int) -> tuple[int, int]:
+    if given is None:
+        return 0, size
+    first, end = (known_int("linalg.svd", "subset_by_index", i) for i in given)
+    if not 0 <= first <= end <= size:
+        raise ArgumentError(
+            f"linalg.svd: subset_by_index must be a range of the {size} singular values, (first, end) with "
+            f"0 <= first <= end <= {size}; got {given!r}"
+        )
+    return first, end
+
+
+def _svd_of_hermitian(a: Any) -> tuple[Any, Any, Any]:
+    w, v = bind(eigh_p, a, vectors=True)
+    order = argsort([ops.neg(ops.abs(w))], len(w.shape) - 1, _INT32)[-1]
+    w = take_along_axis(w, order, len(w.shape) - 1, unique=True)
+    u = take_along_axis(v, shapes.expand_dims(order, (-2,)), len(v.shape) - 1, unique=True)
+    sign = ops.where(ops.lt_p.bind(w, 0), -1, shapes.broadcast_to(shapes.full((), 1, w.dtype), w.shape))
+    return u, ops.abs(w), adjoint(column_scaled(u, sign))
+
+
+def svdvals(x: Any, /) -> Any:
+    """The singular values of matrices, descending; see :func:`svd`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.svdvals(pnp.array([[3.0, 0.0], [0.0, 4.0]])))
+    [4. 3.]
+    """
+    return bind(svd_p, inexact_operand("linalg.svdvals", x), full_matrices=False, vectors=False, by_qr=False)[0]
+
+
+# QR ----------------------------------------------------------------------------------------------------------------
+
+
+class QRResult(NamedTuple):
+    """What :func:`qr` returns.
+
+    Attributes:
+      Q: matrices with orthonormal columns.
+      R: upper triangular matrices.
+    """
+
+    Q: Any
+    R: Any
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """The QR decomposition of matrices.
+
+    Args:
+      a: an array (..., m, n) of numbers; integers become floats.
+      mode: "reduced", for Q with k = min(m, n) columns; "complete", for square Q; "r", for R alone; or "raw".
+
+    Returns:
+      ``Q`` (..., m, k) with orthonormal columns, and upper triangular ``R`` (..., k, n). With "raw": an array
+      (..., n, m) of the transposed reflections, as LAPACK returns them, with the transpose of R, and the factors of the
+      reflections (..., k); these have no derivative.
+
+    Raises:
+      ShapeError: ``a`` has fewer than two axes (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+      ArgumentError: another mode (a TypeError and a ValueError).
+
+    The derivative is after Walter and Lehmann (2010) and Seeger et al. (2017); of a matrix whose first k columns are
+    dependent there is none. The columns of a complete Q that ``a`` does not determine do not turn among themselves.
+
+    >>> import pullback.numpy as pnp
+    >>> print(abs(pnp.linalg.qr(pnp.array([[3.0, 5.0], [4.0, 5.0]]), "r")).round(4))
+    [[5. 7.]
+     [0. 1.]]
+    """
+    if mode not in ("reduced", "complete", "r", "raw"):
+        raise ArgumentError(f'linalg.qr: mode must be "reduced", "complete", "r" or "raw", got {mode!r}')
+    a = inexact_operand("linalg.qr", a)
+    if mode == "raw":
+        reflections, taus = bind(geqrf_p, a)
+        return QRResult(matrix_transpose(reflections), taus)
+    q, r = bind(qr_p, a, full_matrices=mode == "complete", pivoting=False)
+    return r if mode == "r" else QRResult(q, r)
+
+
+# By singular values ------------------------------------------------------------------------------------------------
+
+
+def _tolerances(name: str, x: Any, given: Any, factor: float) -> Any:
+    """What part of the largest singular value counts as zero, for each matrix."""
+    real = dtypes.to_real(x.dtype)
+    if given is None:
+        value: Any = shapes.full((), factor * max(x.shape[-2:]) * float(np.finfo(real).eps), real)
+    else:
+        value = ops.convert_element_type(ops.real(given) if dtypes.is_complex(given.dtype) else given, real)
+    batch = x.shape[:-2]
+    if value.shape != batch and len(value.shape) > len(batch):
+        raise ShapeError(f"{name}: one tolerance a matrix is expected, {batch}, got shape {value.shape}")
+    return ops.stop_gradient_p.bind(shapes.broadcast_to(value, batch))
+
+
+def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+    """The pseudo-inverses of matrices (Moore and Penrose), by their singular values.
+
+    Args:
+      a: an array (..., m, n) of numbers; integers become floats.
+      rtol: numbers (...): singular values that are at most so large a part of the largest one count as zero; by default
+        10 max(m, n) times the precision of the dtype.
+      hermitian: the promise that the matrices are Hermitian, so that the eigenvalues of their means with their adjoints
+        serve.
+      rcond: the older name of ``rtol``.
+
+    Returns:
+      An array (..., n, m); NaN where a matrix is not finite.
+
+    Raises:
+      ShapeError: ``a`` has fewer than two axes (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+      ArgumentError: both ``rtol`` and ``rcond`` (a TypeError and a ValueError).
+
+    The derivatives, of every order, are those along matrices of the same rank (Golub and Pereyra 1973), whether
+    singular values are equal or not. Along others there are none, since the pseudo-inverse jumps.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.pinv(pnp.array([[2.0, 0.0], [0.0, 0.0]])))
+    [[0.5 0. ]
+     [0.  0. ]]
+    """
+    if rtol is not None and rcond is not None:
+        raise ArgumentError("linalg.pinv: rcond is the older name of rtol; pass one of them")
+    a = inexact_operand("linalg.pinv", a)
+    svd_p.abstract_eval_rule(typeof(a), full_matrices=False, vectors=True, by_qr=False)  # type: ignore[misc]
+    given = rtol if rcond is None else rcond
+    given = None if given is None else inexact_operand("linalg.pinv", given)
+    if 0 in a.shape:
+        return shapes.broadcast_to(shapes.full((), 0, a.dtype), (*a.shape[:-2], a.shape[-1], a.shape[-2]))
+    if hermitian:
+        eigh_p.abstract_eval_rule(typeof(a), vectors=True)  # type: ignore[misc]
+        a = hermitian_part(a)
+    return bind(pinv_p, a, _tolerances("linalg.pinv", a, given, 10), hermitian=bool(hermitian))
+
+
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+    """How many singular values of matrices are not zero.
+
+    Args:
+      M: an array (..., m, n) of numbers; integers become floats. A vector has rank one, unless it is zero.
+      rtol: numbers (...): singular values that are at most so large a part of the largest one count as zero; by default
+        max(m, n) times the precision of the dtype.
+      hermitian: the promise that the matrices are Hermitian, so that their eigenvalues serve; lower triangles are read.
+      tol: numbers (...), in place of ``rtol``: singular values that are at most so large count as zero.
+
+    Returns:
+      An int32 array (...). A matrix that is not finite has rank zero.
+
+    Raises:
+      DtypeError: floats of 16 bits (a TypeError).
+      ArgumentError: both ``rtol`` and ``tol`` (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.linalg.matrix_rank(pnp.ones((3, 2))))
+    1
+    """
+    name = "linalg.matrix_rank"
+    if rtol is not None and tol is not None:
+        raise ArgumentError(f"{name}: pass rtol, which is relative, or tol, which is not, but not both")
+    x = inexact_operand(name, M)
+    if len(x.shape) < 2:
+        return reductions.any(ops.ne_p.bind(x, 0)).astype(_INT32)
+    sizes = ops.abs(bind(eigh_p, x, vectors=False)[0]) if hermitian else svdvals(x)
+    if 0 in x.shape:
+        return shapes.broadcast_to(shapes.full((), 0, _INT32), x.shape[:-2])
+    if tol is not None:
+        bound = _tolerances(name, x, inexact_operand(name, tol), 1)
+    else:
+        bound = _tolerances(name, x, None if rtol is None else inexact_operand(name, rtol), 1)
+        bound = ops.mul(bound, reductions.max(sizes, -1))
+    larger = ops.gt_p.bind(sizes, shapes.expand_dims(bound, (-1,)))
+    return reductions.sum(ops.convert_element_type(larger, _INT32), -1).astype(_INT32)
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
+    """The solution x of least squares of a x = b, of minimal norm where there are several.
+
+    Args:
+      a: a matrix (m, n) of numbers; integers become floats.
+      b: a vector (m), or a matrix (m, k) of right sides.
+      rcond: singular values of ``a`` that are at most so large a part of the largest one count as zero; by default, and
+        if negative, max(m, n) times the precision of the dtype.
+      numpy_resid: whether to return no residuals where NumPy does not: of a matrix with fewer rows than columns, or
+        whose rank is less than n, which must be known then.
+
+    Returns:
+      x, of shape (n) or (n, k); the squared norms of what is left, (1) or (k); the rank of ``a``, int32; its singular
+      values (min(m, n)).
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+
+    x is the pseudo-inverse times b, and has the derivatives of :func:`pinv`: right where the rank is less than full.
+
+    >>> import pullback.numpy as pnp
+    >>> x, left, rank, s = pnp.linalg.lstsq(pnp.array([[1.0], [1.0]]), pnp.array([1.0, 3.0]))
+    >>> print(x.round(4), left.round(4), rank)
+    [2.] [2.] 1
+    """
+    name = "linalg.lstsq"
+    a, b = (inexact_operand(name, x) for x in promote_all(name, (a, b)))
+    if len(a.shape) != 2 or len(b.shape) not in (1, 2) or a.shape[0] != b.shape[0]:
+        raise ShapeError(
+            f"{name} takes a matrix (m, n), and a vector (m) or a matrix (m, k), got shapes {a.shape} and {b.shape}"
+        )
+    check_decomposable(name, typeof(a))
+    m, n = a.shape
+    vector = len(b.shape) == 1
+    sides = shapes.expand_dims(b, (-1,)) if vector else b
+    if rcond is not None:
+        given = inexact_operand(name, rcond)
+        default = float(np.finfo(a.dtype).eps) * max(m, n)
+        rcond = ops.where(ops.lt_p.bind(given, 0), default, given)
+    x = product(pinv(a, rcond if rcond is not None else _tolerances(name, a, None, 1)), sides)
+    s = svdvals(a)
+    rank = matrix_rank(a, rcond)
+    errors = ops.sub(sides, product(a, x))
+    squares = ops.mul(ops.conj(errors), errors) if dtypes.is_complex(a.dtype) else ops.mul(errors, errors)
+    left = reductions.sum(ops.real(squares) if dtypes.is_complex(a.dtype) else squares, 0)
+    if numpy_resid and (m <= n or int(rank) < n):
+        left = shapes.full((0,), 0, left.dtype)
+    return (shapes.squeeze(x, (-1,)) if vector else x), left, rank, s

@@ -1,0 +1,224 @@
+"""Decompositions: what JAX returns, what is refused, and matrices that are not finite."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from decomposition_cases import CASES, RECORDED, Case, as_numbers, quantities
+
+import pullback
+import pullback.numpy as jnp
+from pullback import eval_shape, jit, lax
+from pullback.core.config import enable_x64
+from pullback.core.errors import ArgumentError, DtypeError, MissingRuleError, ShapeError, UnsupportedArgumentError
+
+LINALG = lax.linalg
+
+
+class Eager:
+    """What ``quantities`` takes, without compilation."""
+
+    grad = staticmethod(pullback.grad)
+    jit = staticmethod(lambda f: f)
+
+
+FOUND = json.loads(RECORDED.read_text())["cases"]
+OPERATIONS = list(dict.fromkeys(case.name for case in CASES))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_as_recorded(operation: str) -> None:
+    with enable_x64():
+        cases = [case for case in CASES if case.name == operation]
+        assert any("values" in FOUND[case.title] for case in cases)
+        for case in cases:
+            as_jax(case)
+
+
+WRONG_IN_JAX = {"lax.qr pivoting ((2, 3),) float64"}
+"""Cases whose gradient in JAX is not that of differences; the grid compares ours with differences."""
+
+
+def as_jax(case: Case) -> None:
+    for name, compute in quantities(Eager, jnp, LINALG, case).items():
+        if name not in FOUND[case.title] or (name == "gradient" and case.title in WRONG_IN_JAX):
+            continue
+        outs = compute()
+        for got, want in zip(outs, FOUND[case.title][name], strict=True):
+            scale = max(1.0, np.abs(want).max(initial=0))
+            np.testing.assert_allclose(
+                as_numbers(np.asarray(got)), want, rtol=1e-7, atol=1e-8 * scale, err_msg=f"{case.title} {name}"
+            )
+
+
+# Refusals ----------------------------------------------------------------------------------------------------------
+
+HALF = np.eye(2, dtype="float16")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: LINALG.eigh(jnp.ones((2, 3))), ShapeError, r"eigh takes square .* got shape \(2, 3\)"),
+        (lambda: LINALG.eigh(jnp.ones(3)), ShapeError, r"eigh takes square .* got shape \(3,\)"),
+        (lambda: LINALG.eigh(HALF), DtypeError, "eigh takes float32.* got f16; convert"),
+        (lambda: LINALG.eigh(np.eye(2, dtype="int32")), DtypeError, "eigh takes float32.* got i32"),
+        (lambda: LINALG.eigh(jnp.eye(2), subset_by_index=(1, 3)), ArgumentError, r"a range of the 2 values.* \(1, 3\)"),
+        (lambda: LINALG.eigh(jnp.eye(2), subset_by_index=2), ArgumentError, "two integers, got 2"),
+        (
+            lambda: LINALG.eigh(jnp.eye(2), implementation=LINALG.EighImplementation.JACOBI),
+            UnsupportedArgumentError,
+            "no implementation .*JACOBI on processors; leave it out, or pass .*QR",
+        ),
+        (lambda: LINALG.eigh(jnp.eye(2), implementation="fast"), ArgumentError, "must be one of .*QR.*, got 'fast'"),
+        (lambda: LINALG.eig(jnp.ones((2, 3))), ShapeError, r"eig takes square .* got shape \(2, 3\)"),
+        (lambda: LINALG.eig(jnp.eye(2), implementation="magma"), UnsupportedArgumentError, "MAGMA on processors"),
+        (lambda: LINALG.svd(jnp.ones(3)), ShapeError, r"svd takes matrices .* got shape \(3,\)"),
+        (lambda: LINALG.svd(HALF), DtypeError, "svd takes float32.* got f16"),
+        (lambda: LINALG.svd(jnp.eye(2), algorithm="polar"), UnsupportedArgumentError, "POLAR on processors"),
+        (lambda: LINALG.svd(jnp.eye(2), subset_by_index=(0, 1)), ArgumentError, "pass full_matrices=False"),
+        (lambda: LINALG.qr(jnp.ones(3)), ShapeError, r"qr takes matrices .* got shape \(3,\)"),
+        (lambda: LINALG.qdwh(jnp.ones((2, 3))), ShapeError, r"no more columns than rows, got shape \(2, 3\)"),
+        (lambda: LINALG.qdwh(jnp.ones((2, 2, 2))), ShapeError, r"takes a matrix, got shape \(2, 2, 2\)"),
+        (lambda: LINALG.schur(jnp.ones((2, 3))), ShapeError, r"schur takes square .* got shape \(2, 3\)"),
+        (lambda: LINALG.schur(jnp.eye(2), sort_eig_vals=True), UnsupportedArgumentError, "leave out sort_eig_vals"),
+        (lambda: LINALG.hessenberg(jnp.ones(3)), ShapeError, r"hessenberg takes square .* got shape \(3,\)"),
+        (lambda: LINALG.tridiagonal(jnp.ones((2, 3))), ShapeError, "tridiagonal takes square"),
+        (
+            lambda: LINALG.tridiagonal_solve(jnp.ones(3), jnp.ones(2), jnp.ones(3), jnp.ones((3, 1))),
+            ShapeError,
+            r"three diagonals .* got shapes \(3,\), \(2,\), \(3,\) and \(3, 1\)",
+        ),
+        (
+            lambda: LINALG.tridiagonal_solve(*[jnp.ones(3)] * 3, jnp.ones((3, 1)), perturb_singular=True),
+            UnsupportedArgumentError,
+            "perturb_singular is not supported; add",
+        ),
+        (lambda: LINALG.householder_product(jnp.ones((2, 3)), jnp.ones(2)), ShapeError, "no more columns than rows"),
+        (lambda: LINALG.householder_product(jnp.ones((3, 2)), jnp.ones(3)), ShapeError, r"at most 2 factors.* \(3,\)"),
+        (lambda: LINALG.ormqr(jnp.ones((3, 2)), jnp.ones(2), jnp.ones((2, 2))), ShapeError, r"3 rows .* \(2, 2\)"),
+        (lambda: LINALG.cholesky_update(jnp.eye(2), jnp.ones(3)), ShapeError, r"vectors of shape \(2,\), got \(3,\)"),
+        (lambda: LINALG.symmetric_product(jnp.ones((2, 3)), jnp.eye(3)), ShapeError, r"\(2, 3\) and \(3, 3\)"),
+        (lambda: jnp.linalg.eigh(jnp.eye(2), "X"), ArgumentError, '"L" or "U", got \'X\''),
+        (lambda: jnp.linalg.eigvals(jnp.ones((2, 3))), ShapeError, "eig takes square"),
+        (lambda: jnp.linalg.svd(jnp.ones((2, 3)), hermitian=True), ShapeError, "eigh takes square"),
+        (lambda: jnp.linalg.qr(jnp.eye(2), "full"), ArgumentError, "mode must be .* got 'full'"),
+        (lambda: jnp.linalg.pinv(jnp.ones(3)), ShapeError, r"svd takes matrices .* got shape \(3,\)"),
+        (lambda: jnp.linalg.pinv(jnp.eye(2), 0.1, rcond=0.1), ArgumentError, "older name of rtol"),
+        (lambda: jnp.linalg.matrix_rank(jnp.eye(2), 0.1, tol=0.1), ArgumentError, "but not both"),
+        (lambda: jnp.linalg.lstsq(jnp.ones((2, 3)), jnp.ones(3)), ShapeError, r"shapes \(2, 3\) and \(3,\)"),
+        (lambda: jnp.linalg.lstsq(jnp.ones((2, 2, 2)), jnp.ones(2)), ShapeError, r"a matrix \(m, n\)"),
+        (lambda: jnp.linalg.cond(jnp.ones((2, 3)), 1), ShapeError, r"square matrices, got shape \(2, 3\)"),
+        (lambda: jnp.linalg.tensorinv(jnp.ones((2, 3))), ShapeError, "as many elements as the others"),
+        (lambda: jnp.linalg.tensorinv(jnp.ones((2, 2)), 0), ArgumentError, "ind must be positive, got 0"),
+        (lambda: jnp.linalg.tensorsolve(jnp.ones((2, 3)), jnp.ones(2)), ShapeError, r"got \(2, 3\)"),
+        (lambda: jnp.linalg.slogdet(jnp.eye(2), method="svd"), ArgumentError, "method must be .* got 'svd'"),
+    ],
+)
+def test_errors(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"(?s){message}"):
+        call()
+    with pytest.raises(error, match=f"(?s){message}"):
+        eval_shape(call)
+
+
+def test_what_has_no_derivative_says_so() -> None:
+    for function in (LINALG.schur, LINALG.hessenberg, LINALG.tridiagonal):
+        with pytest.raises(MissingRuleError, match="has no jvp rule"):
+            pullback.jvp(function, (jnp.eye(2),), (jnp.eye(2),))
+
+
+# Matrices that are not finite --------------------------------------------------------------------------------------
+
+DECOMPOSED = {
+    "eigh": lambda x: LINALG.eigh(x),
+    "eig": lambda x: LINALG.eig(x),
+    "svd": lambda x: LINALG.svd(x),
+    "svd by QR": lambda x: LINALG.svd(x, algorithm="QR"),
+    "svdvals": jnp.linalg.svdvals,
+    "schur": lambda x: LINALG.schur(x),
+    "hessenberg": lambda x: LINALG.hessenberg(x),
+    "tridiagonal": lambda x: LINALG.tridiagonal(x)[1],
+    "pinv": jnp.linalg.pinv,
+}
+
+
+@pytest.mark.parametrize("name", DECOMPOSED)
+@pytest.mark.parametrize("compile_", [lambda f: f, jit], ids=["host", "compiled"])
+def test_what_is_not_finite_is_nan(name: str, compile_: Any) -> None:
+    x = np.stack([np.eye(3), np.full((3, 3), np.nan), np.eye(3), np.eye(3)]).astype("float32")
+    x[2, 0, 1] = x[2, 1, 0] = np.inf
+    for out in pullback.tree.leaves(compile_(DECOMPOSED[name])(x)):
+        out = np.asarray(out)
+        assert np.isfinite(out[[0, 3]]).all()
+        assert np.isnan(out[[1, 2]]).all()
+    for out in pullback.tree.leaves(compile_(DECOMPOSED[name])(x[1].astype("complex64"))):
+        assert np.isnan(out).all()
+
+
+@pytest.mark.parametrize("compile_", [lambda f: f, jit], ids=["host", "compiled"])
+def test_qr_of_what_is_not_finite(compile_: Any) -> None:
+    q, r = compile_(jnp.linalg.qr)(np.full((2, 2), np.nan, "float32"))
+    assert np.isnan(q).any()
+    assert np.isnan(r).any()
+
+
+def test_rank_of_special_matrices() -> None:
+    assert jnp.linalg.matrix_rank(jnp.zeros((2, 2))) == 0
+    assert jnp.linalg.matrix_rank(jnp.full((2, 2), np.nan)) == 0
+    assert jnp.linalg.matrix_rank(jnp.ones(3)) == 1
+    assert jnp.linalg.matrix_rank(np.diag([3.0, 0.5]), rtol=0.4) == 1
+    assert jnp.linalg.matrix_rank(np.diag([3.0, 0.5]), tol=0.4) == 2
+
+
+# Parameters --------------------------------------------------------------------------------------------------------
+
+
+def test_parameters() -> None:
+    a = np.random.default_rng(0).normal(size=(4, 4)).astype("float32")
+    h = a + a.T
+    v, w = LINALG.eigh(h, subset_by_index=(1, 3))
+    assert v.shape == (4, 2)
+    np.testing.assert_allclose(w, np.linalg.eigvalsh(h)[1:3], rtol=1e-5)
+    _, w = LINALG.eigh(a, lower=False, symmetrize_input=False)
+    np.testing.assert_allclose(w, np.linalg.eigvalsh(a, "U"), rtol=1e-5, atol=1e-5)
+    u, s, vh = LINALG.svd(a, full_matrices=False, subset_by_index=(0, 2), algorithm=LINALG.SvdAlgorithm.QR)
+    assert (u.shape, s.shape, vh.shape) == ((4, 2), (2,), (2, 4))
+    u, s, vh = jnp.linalg.svd(h, hermitian=True)
+    np.testing.assert_allclose((u * s) @ vh, h, rtol=1e-4, atol=1e-4)
+    left, right = LINALG.eig(a)[1:]
+    values = LINALG.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)
+    assert len(values) == 1
+    np.testing.assert_allclose(a @ right, right * values[0], atol=1e-4)
+    np.testing.assert_allclose(left.conj().T @ a, values[0][:, None] * left.conj().T, atol=1e-4)
+    q, r, order = LINALG.qr(a, pivoting=True)
+    np.testing.assert_allclose(q @ r, a[:, np.asarray(order)], atol=1e-5)
+    u, h, iterations, converged = LINALG.qdwh(np.vstack([a, a]), dynamic_shape=(5, 3))
+    assert (u.shape, h.shape, int(iterations), bool(converged)) == ((8, 4), (4, 4), 0, True)
+    np.testing.assert_allclose(u @ h, np.pad(np.vstack([a, a])[:5, :3], ((0, 3), (0, 1))), atol=1e-5)
+    reflections, taus = jnp.linalg.qr(a, "raw")
+    c = a[:, :2]
+    q = LINALG.householder_product(reflections.T, taus)
+    for left in (True, False):
+        for transpose in (True, False):
+            operand = c if left else c.T
+            whole = q.T if transpose else q
+            want = whole @ operand if left else operand @ whole
+            got = LINALG.ormqr(reflections.T, taus, operand, left=left, transpose=transpose)
+            np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_names_of_results() -> None:
+    a = jnp.eye(2)
+    for function, fields in (
+        (jnp.linalg.eigh, ("eigenvalues", "eigenvectors")),
+        (jnp.linalg.eig, ("eigenvalues", "eigenvectors")),
+        (jnp.linalg.svd, ("U", "S", "Vh")),
+        (jnp.linalg.qr, ("Q", "R")),
+    ):
+        assert function(a)._fields == fields
+        assert jit(function)(a)._fields == fields
+    assert [x.shape for x in jnp.linalg.lstsq(jnp.ones((2, 3)), jnp.ones(2), numpy_resid=True)][1] == (0,)
