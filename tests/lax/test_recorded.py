@@ -8,7 +8,7 @@ import pytest
 import pullback
 import pullback.lax
 import pullback.numpy
-from tests.lax.cases import CASES, RECORDED, encoded, flat, gradients
+from tests.lax.lax_cases import CASES, RECORDED, encoded, flat, gradients
 
 JAX = json.loads(RECORDED.read_text())["cases"]
 
