@@ -1,7 +1,7 @@
 """Cases of operations of ``lax`` and ``numpy.fft``, whose values and gradients JAX has recorded in ``recorded.json``.
 
-``python lax_cases.py`` with JAX installed records them anew, in single precision. A case is a function of a library and of
-arrays. Where JAX has no derivative, none is recorded.
+``python lax_cases.py`` with JAX installed records them anew, in single precision. A case is a function of a library and
+of arrays. Where JAX has no derivative, none is recorded.
 """
 
 import json
