@@ -11,7 +11,7 @@ OTHER_PYTHONS ?= 3.12 3.13
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-exhaustive coverage test-all-pythons test-processors mutants lint bench clean
+.PHONY: help cookbook examples test test-all coverage test-all-pythons test-processors mutants lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -26,7 +26,7 @@ test: .venv/dev.stamp ## run the tests and doctests (PYTEST_ARGS adds options)
 	.venv/bin/python -m pytest -n 2 $(PYTEST_ARGS)
 
 # The usual run pairs dtypes, modes and transformations with each other; this one multiplies them.
-test-exhaustive: .venv/dev.stamp ## the same, every combination of dtypes, modes and transformations
+test-all: .venv/dev.stamp ## the same, every combination of dtypes, modes and transformations
 	PULLBACK_EXHAUSTIVE=1 .venv/bin/python -m pytest -n 2 $(PYTEST_ARGS)
 
 coverage: .venv/dev.stamp ## the tests, and which lines they reach

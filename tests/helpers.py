@@ -20,7 +20,7 @@ T = TypeVar("T")
 # How much is run -----------------------------------------------------------------------------------------------------
 
 EXHAUSTIVE = os.environ.get("PULLBACK_EXHAUSTIVE", "0") != "0"
-"""Whether every combination is tested, as ``make test-exhaustive`` does, and not a selection of them."""
+"""Whether every combination is tested, as ``make test-all`` does, and not a selection of them."""
 
 
 def chosen(usual: T, exhaustive: T) -> T:

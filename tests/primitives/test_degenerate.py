@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from decomposition_cases import RECORDED
-from degenerate_cases import CASES, Degenerate, expected, found, with_eigenvalues, with_singular_values
 
 import pullback.numpy as jnp
 from pullback import grad, hessian, jacfwd, jacrev, jit, jvp, lax, vmap
 from pullback.core.config import enable_x64
+from tests.recorded.degenerate import (
+    CASES,
+    Degenerate,
+    expected,
+    found,
+    recorded,
+    with_eigenvalues,
+    with_singular_values,
+)
 
 OURS = SimpleNamespace(grad=grad, jvp=jvp, jit=lambda f: f)
 IDS = [case.name for case in CASES]
@@ -35,7 +41,7 @@ def test_gradient_and_hessian(case: Degenerate) -> None:
 
 
 def test_there_are_twenty_for_which_jax_has_no_right_hessian() -> None:
-    statuses = json.loads(RECORDED.read_text())["degenerate"]
+    statuses = recorded()
     assert len(statuses) == len(CASES) >= 20
     assert sum(hessian_of_jax != "right" for _, hessian_of_jax in statuses.values()) >= 20
 

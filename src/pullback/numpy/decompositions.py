@@ -368,7 +368,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
       tol: numbers (...), in place of ``rtol``: singular values that are at most so large count as zero.
 
     Returns:
-      An int32 array (...). A matrix that is not finite has rank zero.
+      An array (...) of the default integers. A matrix that is not finite has rank zero.
 
     Raises:
       DtypeError: floats of 16 bits (a TypeError).
@@ -383,17 +383,17 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
         raise ArgumentError(f"{name}: pass rtol, which is relative, or tol, which is not, but not both")
     x = inexact_operand(name, M)
     if len(x.shape) < 2:
-        return reductions.any(ops.ne_p.bind(x, 0)).astype(_INT32)
+        return reductions.any(ops.ne_p.bind(x, 0)).astype(dtypes.default_int())
     sizes = ops.abs(bind(eigh_p, x, vectors=False)[0]) if hermitian else svdvals(x)
     if 0 in x.shape:
-        return shapes.broadcast_to(shapes.full((), 0, _INT32), x.shape[:-2])
+        return shapes.broadcast_to(shapes.full((), 0, dtypes.default_int()), x.shape[:-2])
     if tol is not None:
         bound = _tolerances(name, x, inexact_operand(name, tol), 1)
     else:
         bound = _tolerances(name, x, None if rtol is None else inexact_operand(name, rtol), 1)
         bound = ops.mul(bound, reductions.max(sizes, -1))
     larger = ops.gt_p.bind(sizes, shapes.expand_dims(bound, (-1,)))
-    return reductions.sum(ops.convert_element_type(larger, _INT32), -1).astype(_INT32)
+    return reductions.sum(larger, -1)
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
@@ -408,8 +408,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
         whose rank is less than n, which must be known then.
 
     Returns:
-      x, of shape (n) or (n, k); the squared norms of what is left, (1) or (k); the rank of ``a``, int32; its singular
-      values (min(m, n)).
+      x, of shape (n) or (n, k); the squared norms of what is left, (1) or (k); the rank of ``a``, an integer; its
+      singular values (min(m, n)).
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).

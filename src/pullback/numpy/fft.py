@@ -50,11 +50,15 @@ def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, 
     needed = list(lengths)
     if kind is FftType.IRFFT:
         needed[-1] = lengths[-1] // 2 + 1
-    x = _resized(x, axes, needed)
-    rank = len(x.shape)
-    order = [*(i for i in range(rank) if i not in axes), *axes]
-    out = fourier.fft(transpose(x, order), kind, lengths)
-    out = transpose(out, sorted(range(rank), key=order.__getitem__))
+    if any(x.shape[a] != n for a, n in zip(axes, needed, strict=True)):
+        x = _resized(x, axes, needed)
+    axes_in_order = list(range(len(x.shape)))
+    order = [*(i for i in axes_in_order if i not in axes), *axes]
+    if order == axes_in_order:
+        out = fourier.fft(x, kind, lengths)
+    else:
+        out = fourier.fft(transpose(x, order), kind, lengths)
+        out = transpose(out, sorted(axes_in_order, key=order.__getitem__))
     factor = _factor(norm, math.prod(lengths), kind in _INVERSE)
     return out if factor == 1 else ops.mul(out, factor)
 

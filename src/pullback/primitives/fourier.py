@@ -45,6 +45,8 @@ def fft(x: Any, kind: FftType, lengths: Sequence[int]) -> Any:
 fft_p = Primitive("fft", keeps_weak_type=False)
 fft_p.jvp_rule = jvp_linear(fft_p)
 
+# From as many elements on, a transform is divided among the processors; below, starting threads takes longer.
+_DIVIDED_FROM = 1 << 16
 _HOST = {FftType.FFT: "fftn", FftType.IFFT: "ifftn", FftType.RFFT: "rfftn", FftType.IRFFT: "irfftn"}
 
 
@@ -57,7 +59,8 @@ def _fft_host(x: Any, *, fft_type: FftType, fft_lengths: Shape) -> Any:
     if not count:
         return x.astype(_result_dtype(x.dtype, fft_type), copy=False)
     sizes = fft_lengths if fft_type is FftType.IRFFT else None
-    out = getattr(imported("scipy.fft"), _HOST[fft_type])(x, sizes, tuple(range(-count, 0)))
+    transform = getattr(imported("scipy.fft"), _HOST[fft_type])
+    out = transform(x, sizes, tuple(range(-count, 0)), workers=-1 if x.size >= _DIVIDED_FROM else None)
     if x.dtype.kind == "f" and fft_type is not FftType.RFFT:
         out += 0  # half of it is filled in with conjugates, -0 among them where a complex transform has 0
     return out

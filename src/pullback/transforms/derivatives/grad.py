@@ -53,7 +53,7 @@ def grad(
     Args:
       fun: takes arrays, numbers or trees of them, and returns a scalar (shape ``()``), or with ``has_aux`` a pair
         of a scalar and anything.
-      argnums: which positional arguments to differentiate with respect to; of several a tuple is returned. Arguments
+      argnums: which positional arguments to differentiate with respect to; for several, a tuple is returned. Arguments
         given by keyword pass through undifferentiated.
       has_aux: whether ``fun`` returns a pair, whose second part is returned beside the gradient.
       holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex, and the result
@@ -97,7 +97,7 @@ def value_and_grad(
     Args:
       fun: takes arrays, numbers or trees of them, and returns a scalar (shape ``()``), or with ``has_aux`` a pair of a
         scalar and anything.
-      argnums: which positional arguments to differentiate with respect to; of several a tuple is returned.
+      argnums: which positional arguments to differentiate with respect to; for several, a tuple is returned.
       has_aux: whether ``fun`` returns a pair, whose second part is returned beside the value.
       holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex.
       allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
@@ -406,7 +406,8 @@ def linear_transpose(
       reduce_axes: names of axes of ``vmap``, over which cotangents are summed of what does not vary along them.
 
     Returns:
-      A function that takes a cotangent like the output of ``fun`` and returns a tuple, of one cotangent an argument.
+      A function that takes a cotangent like the output of ``fun`` and returns a tuple of cotangents, one for each
+      argument.
 
     Raises:
       NotLinearError: ``fun`` is not linear; the message names the operation and its line (a TypeError).

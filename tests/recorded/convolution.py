@@ -1,48 +1,33 @@
-"""Cases of convolutions and windows, whose values and derivatives JAX has recorded in ``convolution_recorded.json``.
-
-``python convolution_cases.py`` with JAX installed records them anew. Where JAX refuses a case, or has no derivative,
-nothing is recorded.
-"""
+"""Cases of convolutions, windows and reductions by functions."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-RECORDED = Path(__file__).with_name("convolution_recorded.json")
-DIGITS = 7
+from tests.recorded import cases
+
+Shapes = tuple[tuple[int, ...], ...]
 
 
-class Case(NamedTuple):
-    """One operation.
+def distinct(name: str, shapes: Shapes, dtype: str) -> tuple[np.ndarray[Any, Any], ...]:
+    """Operands of a case, no two elements of which are equal."""
+    rng = np.random.default_rng(sum(map(ord, name)))
+    found = []
+    for shape in shapes:
+        x = rng.permutation(int(np.prod(shape))).reshape(shape) / 7 - 1
+        if dtype.startswith("complex"):
+            x = x + 1j * rng.permutation(x.size).reshape(shape) / 5
+        found.append((np.round(x) if dtype.startswith("int") else x).astype(dtype))
+    return tuple(found)
 
-    Attributes:
-      name: of the case.
-      run: takes a module of operations, ``lax``, and the operands.
-      shapes: of the operands.
-      dtype: of the operands.
-    """
 
-    name: str
-    run: Callable[..., Any]
-    shapes: tuple[tuple[int, ...], ...]
-    dtype: str = "float32"
-
-    def operands(self) -> list[np.ndarray[Any, Any]]:
-        """Operands, no two elements of which are equal."""
-        rng = np.random.default_rng(sum(map(ord, self.name)))
-        found = []
-        for shape in self.shapes:
-            x = rng.permutation(int(np.prod(shape))).reshape(shape) / 7 - 1
-            if self.dtype.startswith("complex"):
-                x = x + 1j * rng.permutation(x.size).reshape(shape) / 5
-            found.append((np.round(x) if self.dtype.startswith("int") else x).astype(self.dtype))
-        return found
+def case_of(name: str, run: Any, shapes: Shapes, dtype: str = "float32") -> cases.Case:
+    return cases.Case(
+        name, lambda lib, *xs: run(lib.lax, *xs), distinct(name, shapes, dtype), derivatives=dtype != "float16"
+    )
 
 
 def call(name: str, lax: Any, *xs: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -52,12 +37,10 @@ def call(name: str, lax: Any, *xs: Any, arguments: tuple[Any, ...], options: dic
     return getattr(lax, name)(*xs, *arguments, **options)
 
 
-def case(
-    name: str, shapes: tuple[tuple[int, ...], ...], *arguments: Any, dtype: str = "float32", **options: Any
-) -> Case:
+def case(name: str, shapes: Shapes, *arguments: Any, dtype: str = "float32", **options: Any) -> cases.Case:
     shown = [str(s) for s in shapes] + [str(a) for a in arguments] + [f"{k}={v}" for k, v in options.items()]
     title = f"{name}({', '.join(shown)}{'' if dtype == 'float32' else ', ' + dtype})"
-    return Case(title, partial(call, name, arguments=arguments, options=options), shapes, dtype)
+    return case_of(title, partial(call, name, arguments=arguments, options=options), shapes, dtype)
 
 
 ONE, TWO = ((2, 3, 7), (4, 3, 3)), ((2, 2, 6, 5), (3, 2, 3, 2))
@@ -179,8 +162,8 @@ def reduction(
     *rest: Any,
     dtype: str = "float32",
     of: str = "reduce",
-) -> Case:
-    return Case(title, partial(reduced, name=of, init=init, computation=computation, rest=rest), (shape,), dtype)
+) -> cases.Case:
+    return case_of(title, partial(reduced, name=of, init=init, computation=computation, rest=rest), (shape,), dtype)
 
 
 def second_of_largest(lax: Any, x: Any, y: Any, axes: Any) -> Any:
@@ -208,7 +191,7 @@ FUNCTIONS = [
         for axes in ((0,), (1,), (0, 2), (0, 1, 2), ())
     ),
     *(
-        Case(f"reduce of two {axes}", partial(second_of_largest, axes=axes), ((2, 3, 5), (2, 3, 5)))
+        case_of(f"reduce of two {axes}", partial(second_of_largest, axes=axes), ((2, 3, 5), (2, 3, 5)))
         for axes in ((0,), (2,), (1, 2))
     ),
     *(
@@ -222,59 +205,3 @@ FUNCTIONS = [
 ]
 
 CASES = [*GENERAL, *OTHERS, *WINDOWS, *FUNCTIONS]
-
-
-def weights(out: Any) -> np.ndarray[Any, Any]:
-    """Weights for the elements of a result, so that no two of its elements are alike."""
-    return np.cos(np.arange(out.size, dtype=np.float32)).reshape(out.shape)
-
-
-def quantities(lib: Any, case: Case) -> dict[str, Callable[[], Any]]:
-    """What is compared: the value of a case, its tangent, and the gradient of a weighted sum.
-
-    Args:
-      lib: a library with ``grad``, ``jvp`` and ``lax``.
-      case: the case.
-    """
-    xs = case.operands()
-    f = partial(case.run, lib.lax)
-    found = {"value": lambda: f(*xs)}
-    if case.dtype == "float32":
-        found["tangent"] = lambda: lib.jvp(f, tuple(xs), tuple(np.cos(x) for x in xs))[1]
-    if case.dtype in ("float32", "complex64"):
-
-        def loss(*xs: Any) -> Any:
-            out = f(*xs)
-            return (out * weights(out)).sum().real
-
-        for i in range(len(xs)):
-            found[f"gradient {i}"] = partial(lib.grad(loss, i), *xs)
-    return found
-
-
-def recordable(x: Any) -> Any:
-    """A nested list of numbers; the parts of complex ones beside each other."""
-    x = np.asarray(x)
-    if x.dtype.kind == "c":
-        x = np.stack([x.real, x.imag], -1)
-    return json.loads(json.dumps(x.tolist()), parse_float=lambda text: float(f"{float(text):.{DIGITS}g}"))
-
-
-def record() -> None:
-    """Write what JAX returns for the cases, where it does not refuse them or fail."""
-    import jax
-
-    found: dict[str, dict[str, Any]] = {}
-    for case in CASES:
-        found[case.name] = {}
-        for name, compute in quantities(jax, case).items():
-            try:
-                out = compute()
-                found[case.name][name] = [str(out.dtype), list(out.shape), recordable(out)]
-            except Exception as error:
-                print(f"{case.name}, {name}: {type(error).__name__}")
-    RECORDED.write_text(json.dumps({"jax": jax.__version__, "cases": found}, separators=(",", ":")) + "\n")
-
-
-if __name__ == "__main__":
-    record()

@@ -1,7 +1,7 @@
 """Functions that do not depend on the choice of eigenvectors or singular vectors, where values are equal or zero.
 
 Each has another function of the same values whose derivatives need no decomposition; or differences serve. The table
-of ``docs/decompositions.md`` is made of these: ``python degenerate_cases.py`` prints it.
+of ``docs/decompositions.md`` is made of these: ``python -m tests.recorded.degenerate`` prints it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+RECORDED = Path(__file__).with_suffix(".json")
 RNG = np.random.default_rng(5)
 B4, B3 = RNG.normal(size=(4, 4)), RNG.normal(size=(5, 3))
 B4, Y5 = B4 + B4.T, RNG.normal(size=5)
@@ -233,8 +234,13 @@ def recorded_statuses(lib: Any, np_: Any, la: Any) -> dict[str, list[str]]:
     return statuses
 
 
+def recorded() -> dict[str, list[str]]:
+    """What is recorded of JAX."""
+    known: dict[str, list[str]] = json.loads(RECORDED.read_text())["statuses"]
+    return known
+
+
 if __name__ == "__main__":
-    recorded = json.loads(Path(__file__).with_name("decompositions.json").read_text())["degenerate"]
     print("| function | JAX 0.10.2: gradient | Hessian |\n|---|---|---|")
-    for name, (gradient, hessian) in recorded.items():
+    for name, (gradient, hessian) in recorded().items():
         print(f"| {name} | {gradient} | {hessian} |")

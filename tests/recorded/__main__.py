@@ -1,0 +1,57 @@
+"""Write what JAX returns: ``python -m tests.recorded``, with JAX installed, and the families to record if not all."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import numpy as np
+
+from tests.recorded.cases import FAMILIES, Case, encoded, file_of, quantities
+
+
+def of(case: Case) -> dict[str, list[Any]]:
+    """What JAX returns for a case; nothing where it has no derivative, and none that are not finite."""
+    found: dict[str, list[Any]] = {}
+    for name, compute in quantities(jax, case).items():
+        try:
+            outs = [np.asarray(x) for x in compute()]
+        except Exception as error:
+            print(f"{case.name}, {name}: {type(error).__name__}")
+            continue
+        if name == "value" or all(np.isfinite(x).all() for x in outs):
+            found[name] = [encoded(x) for x in outs]
+    return found
+
+
+def record(family: str) -> None:
+    cases: list[Case] = import_module(f"tests.recorded.{family}").CASES
+    assert len({case.name for case in cases}) == len(cases), "two cases have one name"
+    found = {}
+    for case in cases:
+        with jax.enable_x64(case.x64):
+            found[case.name] = of(case)
+    text = json.dumps({"jax": jax.__version__, "cases": found}, separators=(",", ":"))
+    file_of(family).write_text(text.replace('},"', '},\n"') + "\n")
+
+
+def record_degenerate() -> None:
+    """What JAX makes of derivatives where eigenvalues or singular values are equal."""
+    from tests.recorded.degenerate import RECORDED, recorded_statuses
+
+    compiled = SimpleNamespace(
+        jit=jax.jit,
+        grad=lambda f, argnums=0: jax.jit(jax.grad(f, argnums)),
+        jvp=lambda f, xs, ts: jax.jit(lambda xs, ts: jax.jvp(f, xs, ts))(xs, ts),
+    )
+    with jax.enable_x64(True):
+        statuses = recorded_statuses(compiled, jax.numpy, jax.lax.linalg)
+    RECORDED.write_text(json.dumps({"jax": jax.__version__, "statuses": statuses}, indent=1) + "\n")
+
+
+for name in sys.argv[1:] or [*FAMILIES, "degenerate"]:
+    record_degenerate() if name == "degenerate" else record(name)
