@@ -43,9 +43,11 @@ from pullback.core.config import default_prng_impl as default_prng_impl
 from pullback.core.config import disable_jit as disable_jit
 from pullback.core.config import disable_x64 as disable_x64
 from pullback.core.config import enable_checks as enable_checks
+from pullback.core.config import enable_custom_prng as enable_custom_prng
 from pullback.core.config import enable_x64 as enable_x64
 from pullback.core.config import explain_cache_misses as explain_cache_misses
 from pullback.core.config import log_compiles as log_compiles
+from pullback.core.config import no_tracing as no_tracing
 from pullback.core.config import numpy_dtype_promotion as numpy_dtype_promotion
 from pullback.core.config import numpy_rank_promotion as numpy_rank_promotion
 from pullback.core.config import observe as _observe
@@ -119,6 +121,9 @@ if TYPE_CHECKING:
     from pullback import tree_util as tree_util
     from pullback import typing as typing
     from pullback.drawing import visualize as visualize
+    from pullback.environment import live_arrays as live_arrays
+    from pullback.environment import print_environment_info as print_environment_info
+    from pullback.spmd.smap import smap as smap
     from pullback.transforms.checkpoint.checkpoint import checkpoint as checkpoint
     from pullback.transforms.checkpoint.checkpoint import checkpoint as remat
     from pullback.transforms.checkpoint.checkpoint_policies import checkpoint_policies as checkpoint_policies
@@ -127,6 +132,7 @@ if TYPE_CHECKING:
     from pullback.transforms.custom.custom_rules import custom_jvp as custom_jvp
     from pullback.transforms.custom.custom_rules import custom_vjp as custom_vjp
     from pullback.transforms.debugging.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
+    from pullback.transforms.jit.fwd_and_bwd import fwd_and_bwd as fwd_and_bwd
 
 _MODULES = frozenset(
     (
@@ -145,7 +151,11 @@ _NAMES = {
     "custom_gradient": ("transforms.custom.closure", "custom_gradient"),
     "custom_jvp": ("transforms.custom.custom_rules", "custom_jvp"),
     "custom_vjp": ("transforms.custom.custom_rules", "custom_vjp"),
+    "fwd_and_bwd": ("transforms.jit.fwd_and_bwd", "fwd_and_bwd"),
+    "live_arrays": ("environment", "live_arrays"),
+    "print_environment_info": ("environment", "print_environment_info"),
     "remat": ("transforms.checkpoint.checkpoint", "checkpoint"),
+    "smap": ("spmd.smap", "smap"),
     "visualize": ("drawing", "visualize"),
 }  # and so are these
 

@@ -498,3 +498,12 @@ def test_scipy_is_not_imported_before_it_is_needed() -> None:
         "assert not any(m.startswith('scipy') for m in sys.modules), [m for m in sys.modules if 'scipy' in m]"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+
+
+def test_keys_of_their_own_dtype_by_a_switch():
+    made = pullback.jit(lambda: random.PRNGKey(3))
+    assert made().dtype == np.uint32
+    with pullback.enable_custom_prng():
+        for key in (random.PRNGKey(3), made()):
+            assert pullback.dtypes.issubdtype(key.dtype, pullback.dtypes.prng_key)
+            np.testing.assert_array_equal(random.key_data(key), [0, 3])

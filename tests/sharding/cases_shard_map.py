@@ -9,6 +9,7 @@ from hypothesis import given, settings
 import pullback
 import pullback.numpy as pnp
 from pullback import checkpoint, custom_vjp, disable_jit, grad, jit, jvp, lax, make_mesh, pmap, shard_map, vjp, vmap
+from pullback.core.errors import ShardMapError
 from pullback.sharding import Mesh
 from pullback.sharding import PartitionSpec as P
 from tests.collectives.cases import CASES, SIZE, weights
@@ -356,3 +357,43 @@ def test_a_result_that_is_one_of_several_devices_has_its_share_of_the_cotangent(
     by_x, by_w = grad(total, argnums=(0, 1))(x, 3.0)
     assert by_x.tolist() == [3.0] * 8
     assert by_w == 28.0
+
+
+# One axis of a mesh, by positions -----------------------------------------------------------------------------------
+
+
+def test_smap_is_shard_map_by_positions():
+    x = pnp.arange(48.0).reshape(8, 6)
+
+    def f(a, b):
+        return a.sum(1, keepdims=True) * b[:1, :1], {"total": lax.psum(b.sum(), "j")}, a * 2
+
+    with pullback.set_mesh(GRID):
+        mapped = pullback.smap(f, in_axes=(0, -1), out_axes=(0, None, -1), axis_name="j")
+        outs = (mapped(x, x), jit(mapped)(x, x))
+        gradient = grad(lambda x: (mapped(x, x)[2] ** 2).sum())(x)
+    halves = [np.split(np.asarray(x), 2, axis) for axis in (0, 1)]
+    expected = (
+        np.concatenate([a.sum(1, keepdims=True) * b[:1, :1] for a, b in zip(*halves, strict=True)]),
+        {"total": x.sum()},
+        np.concatenate([2 * a for a in halves[0]], -1),
+    )
+    for out in outs:
+        near(out, expected)
+    near(gradient, 8 * x)
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ({"in_axes": 3, "out_axes": 0}, "in_axes names axis 3 of an array of 2 axes"),
+        ({"in_axes": 0, "out_axes": -3}, "out_axes names axis -3 of an array of 2 axes"),
+        ({"in_axes": 0, "out_axes": None}, "it varies along them"),
+        ({"in_axes": (0, 0), "out_axes": 0}, "must be a prefix of the arguments"),
+        ({"in_axes": "j", "out_axes": 0}, "must hold positions of axes, or None, got 'j'"),
+        ({"in_axes": 0, "out_axes": 0, "axis_name": "k"}, "axis_names has 'k'"),
+    ],
+)
+def test_smap_refuses_axes_that_do_not_fit(axes, message):
+    with pullback.set_mesh(GRID), pytest.raises(ShardMapError, match=message):
+        pullback.smap(lambda a: a, **{"axis_name": "j", **axes})(pnp.ones((8, 6)))

@@ -18,7 +18,8 @@ from pullback.core.errors import ArgumentError, UnsupportedArgumentError
 
 _MEANING = (
     "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device",
-    "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision", "context_mesh",
+    "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision", "enable_custom_prng",
+    "context_mesh",
 )  # fmt: skip
 """The switches on which it depends what a compiled program does."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
@@ -91,8 +92,10 @@ class Config(threading.local):
     check_custom_rules: bool = False
     check_tracer_leaks: bool = False
     debug_key_reuse: bool = False
+    no_tracing: bool = False
     default_matmul_precision: str | None = None
     default_prng_impl: str = "threefry2x32"
+    enable_custom_prng: bool = False
     transfer_guard_host_to_device: str | None = None
     transfer_guard_device_to_host: str | None = None
     transfer_guard_device_to_device: str | None = None
@@ -385,6 +388,17 @@ def default_matmul_precision(new_val: str | None) -> Any:
     return override("default_matmul_precision", new_val)
 
 
+def enable_custom_prng(new_val: bool = True) -> Any:
+    """A block in which ``random.PRNGKey`` returns keys of their own dtype, as ``random.key`` does, and not words.
+
+    >>> import pullback
+    >>> with enable_custom_prng():
+    ...     pullback.dtypes.issubdtype(pullback.random.PRNGKey(0).dtype, pullback.dtypes.prng_key)
+    True
+    """
+    return override("enable_custom_prng", bool(new_val))
+
+
 def default_prng_impl(new_val: str) -> Any:
     """A block in which new random keys are of a kind; there is one, "threefry2x32".
 
@@ -437,6 +451,19 @@ def transfer_guard_device_to_device(new_val: str) -> Any:
 def explain_cache_misses(new_val: bool = True) -> Any:
     """A block in which each tracing of a function under ``jit`` is explained in the log: what changed, and how."""
     return override("explain_cache_misses", bool(new_val))
+
+
+def no_tracing(new_val: bool = True) -> Any:
+    """A block in which ``jit`` raises ``TracingForbiddenError`` instead of tracing: everything must be compiled before.
+
+    >>> import pullback
+    >>> with no_tracing():
+    ...     pullback.jit(lambda x: x + 1)(1.0)
+    Traceback (most recent call last):
+        ...
+    pullback.core.errors.TracingForbiddenError: jit of <lambda> at ... would be traced ...
+    """
+    return override("no_tracing", bool(new_val))
 
 
 def log_compiles(new_val: bool = True) -> Any:

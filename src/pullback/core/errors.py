@@ -273,6 +273,10 @@ class NonFiniteError(PullbackError, FloatingPointError):
     """An operation returned a NaN or an infinity while ``debug_nans`` or ``debug_infs`` was on."""
 
 
+class TracingForbiddenError(PullbackError, RuntimeError):
+    """A function would have been traced for ``jit`` where ``no_tracing`` forbids it."""
+
+
 class ProfilerError(PullbackError, RuntimeError):
     """A profile was begun while one was being recorded, or ended while none was."""
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, is_at_home
+from pullback.core.config import config
 from pullback.core.errors import ArgumentError, OperandError, PullbackError
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives.elementwise import convert_element_type
@@ -54,7 +55,7 @@ def key(seed: Any, *, impl: str | None = None) -> Any:
 
 
 def PRNGKey(seed: Any, *, impl: str | None = None) -> Any:
-    """The random key of a seed, as an array of two words.
+    """The random key of a seed, as an array of two words; under ``enable_custom_prng`` it is :func:`key`.
 
     Args:
       seed: an integer, or an array of integers without axes.
@@ -69,7 +70,8 @@ def PRNGKey(seed: Any, *, impl: str | None = None) -> Any:
     >>> PRNGKey(7)
     Array([0, 7], dtype=uint32)
     """
-    return _seeded("PRNGKey", seed, impl)
+    words = _seeded("PRNGKey", seed, impl)
+    return random_wrap(words) if config.enable_custom_prng else words
 
 
 def key_data(keys: Any) -> Any:

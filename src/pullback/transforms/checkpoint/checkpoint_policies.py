@@ -6,7 +6,8 @@ its parameters: it says whether the results may be kept. What is needed backward
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pullback.core import tree
@@ -156,6 +157,65 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     )
 
 
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """A policy that keeps what :func:`dots_with_no_batch_dims_saveable` does, in another memory if there is one.
+
+    Processors have one memory, so that what is to be offloaded stays where it is.
+
+    Args:
+      offload_src: the name of the memory that values are in, such as ``"device"``.
+      offload_dst: the name of that which they are to be kept in, such as ``"pinned_host"``.
+
+    Raises:
+      ArgumentError: a memory of another name than ``device``, ``pinned_host`` or ``unpinned_host`` (a ValueError).
+
+    >>> policy = offload_dot_with_no_batch_dims("device", "pinned_host")
+    >>> policy(dot_general_p, dimension_numbers=(((1,), (0,)), ((), ())))
+    True
+    """
+    who = "offload_dot_with_no_batch_dims"
+    _check_memories(who, offload_src, offload_dst)
+    return _described(f"{who}({offload_src!r}, {offload_dst!r})", partial(dots_with_no_batch_dims_saveable))
+
+
+def save_and_offload_only_these_names(
+    *, names_which_can_be_saved: Sequence[str], names_which_can_be_offloaded: Sequence[str], offload_src: str,
+    offload_dst: str,
+) -> Policy:  # fmt: skip
+    """A policy that keeps the values of some names, and those of others in another memory if there is one.
+
+    Processors have one memory, so that what is to be offloaded stays where it is.
+
+    Args:
+      names_which_can_be_saved: names that :func:`checkpoint_name` set.
+      names_which_can_be_offloaded: others.
+      offload_src: the name of the memory that values are in, such as ``"device"``.
+      offload_dst: the name of that which they are to be kept in, such as ``"pinned_host"``.
+
+    Raises:
+      ArgumentError: a name that is no text or stands in both lists; a memory of another name than ``device``,
+        ``pinned_host`` or ``unpinned_host`` (a ValueError).
+
+    >>> policy = save_and_offload_only_these_names(
+    ...     names_which_can_be_saved=["a"], names_which_can_be_offloaded=["b"],
+    ...     offload_src="device", offload_dst="pinned_host")
+    >>> policy(name_p, name="a"), policy(name_p, name="b"), policy(name_p, name="c")
+    (True, True, False)
+    """
+    who = "save_and_offload_only_these_names"
+    _check_memories(who, offload_src, offload_dst)
+    both = set(names_which_can_be_saved) & set(names_which_can_be_offloaded)
+    if both:
+        raise ArgumentError(f"{who}: {sorted(both)} stand in both lists of names; leave them in one")
+    return _by_names(who, (*names_which_can_be_saved, *names_which_can_be_offloaded), saved=True, unnamed=False)
+
+
+def _check_memories(who: str, *memories: str) -> None:
+    for memory in memories:
+        if memory not in ("device", "pinned_host", "unpinned_host"):
+            raise ArgumentError(f"{who}: a memory is 'device', 'pinned_host' or 'unpinned_host', got {memory!r}")
+
+
 def check_policy(policy: Any, who: str) -> None:
     """Refuse what cannot be called, and what makes a policy instead of being one."""
     if any(policy is maker for maker in _MAKERS):
@@ -194,6 +254,7 @@ def _by_names(who: str, names: tuple[Any, ...], saved: bool, unnamed: bool) -> P
 
 _MAKERS: tuple[Any, ...] = (
     save_only_these_names, save_any_names_but_these, save_anything_except_these_names, save_from_both_policies,
+    offload_dot_with_no_batch_dims, save_and_offload_only_these_names,
 )  # fmt: skip
 
 
@@ -214,3 +275,5 @@ class checkpoint_policies:
     save_any_names_but_these = staticmethod(save_any_names_but_these)
     save_anything_except_these_names = staticmethod(save_anything_except_these_names)
     save_from_both_policies = staticmethod(save_from_both_policies)
+    offload_dot_with_no_batch_dims = staticmethod(offload_dot_with_no_batch_dims)
+    save_and_offload_only_these_names = staticmethod(save_and_offload_only_these_names)

@@ -14,7 +14,7 @@ from pullback.backends.buffers import buffers_of, from_buffer
 from pullback.core import source, tree
 from pullback.core.array import signature_of, typeof
 from pullback.core.config import config
-from pullback.core.errors import ArgumentError
+from pullback.core.errors import ArgumentError, TracingForbiddenError
 from pullback.core.jaxpr import aval_of, eval_jaxpr
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, Tracer, state
@@ -148,6 +148,11 @@ class JitFunction(OwnsPrograms):
         found: Traced | None = self._traced.get(key)
         if found is not None:
             return found
+        if config.no_tracing:
+            raise TracingForbiddenError(
+                f"jit of {name_of(self._fun)} would be traced for arguments of these types, which no_tracing forbids; "
+                "call it before with arguments of the same shapes and dtypes"
+            )
         if config.explain_cache_misses:
             from pullback.transforms.debugging.explain_cache_misses import explain
 

@@ -1,0 +1,60 @@
+"""What there is: versions and devices, for reports of faults, and the arrays that are alive."""
+
+from __future__ import annotations
+
+import gc
+import platform as machine
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from pullback.backends.devices import devices, process_count, process_index
+from pullback.core.array import Array, ArrayImpl
+
+_LIBRARIES = ("pullback", "jaxlib", "numpy", "scipy", "ml_dtypes", "optree", "opt_einsum")
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Print the versions of Python and of the libraries, the devices and the machine: what a report of a fault needs.
+
+    Args:
+      return_string: whether to return the text instead.
+
+    >>> print(print_environment_info(return_string=True).splitlines()[0].split(":")[0])
+    pullback
+    """
+    rows = [*[(name, _version(name)) for name in _LIBRARIES], ("python", sys.version.replace("\n", " "))]
+    names = [str(device) for device in devices()]
+    rows.append(("devices", f"{len(names)} in {process_count()} process(es): {', '.join(names[:8])}"))
+    rows += [("process_index", str(process_index())), ("platform", machine.platform())]
+    text = "\n".join(f"{name}: {value}" for name, value in rows)
+    if return_string:
+        return text
+    print(text)
+    return None
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def live_arrays(platform: str | None = None) -> list[Array]:
+    """All arrays with elements that are alive in this process, on the host and on devices.
+
+    It looks through the objects of the garbage collector, which takes time in a large program.
+
+    Args:
+      platform: ``"cpu"``, or another platform whose arrays are wanted; by default all.
+
+    >>> import pullback.numpy as pnp
+    >>> x = pnp.ones(3)
+    >>> any(y is x for y in live_arrays())
+    True
+    """
+    found: list[Any] = [x for x in gc.get_objects() if isinstance(x, ArrayImpl)]
+    if platform is None:
+        return found
+    return [x for x in found if any(device.platform == platform for device in x.devices())]

@@ -1,0 +1,106 @@
+"""``smap``: ``shard_map`` over one axis of a mesh, with positions of axes in the way of ``vmap``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
+from typing import Any
+
+from pullback.backends.shardings import PartitionSpec
+from pullback.core import tree
+from pullback.core.array import typeof
+from pullback.core.errors import ShardMapError
+from pullback.primitives.shapes import moveaxis
+from pullback.spmd.shard_map import shard_map
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable, name_of
+
+
+def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any, out_axes: Any, axis_name: Any) -> Any:
+    """A function of whole arrays from one of parts, which the devices along one axis of a mesh run.
+
+    It is :func:`shard_map` over that axis alone; along the others the compiler divides the work as it does elsewhere.
+
+    Args:
+      f: takes and returns trees of arrays, which are parts. Without it, a decorator is returned.
+      in_axes: which axis of the arguments is divided: a position, None for none, or a tuple of these and of trees of
+        them, one for each argument, that are prefixes of the arguments.
+      out_axes: along which axis of the results parts are laid end to end: the same for the result.
+      axis_name: the axis of the mesh of ``set_mesh``.
+
+    Returns:
+      A function of the same arguments, as whole arrays, that returns whole arrays.
+
+    Raises:
+      ShardMapError: axes that do not fit, sizes that the mesh does not divide, a result that varies along an axis where
+        ``out_axes`` is None (a ValueError and TypeError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> with pullback.set_mesh(pullback.make_mesh((1,), ("i",))):
+    ...     print(smap(lambda x: x - x.max(), in_axes=0, out_axes=0, axis_name="i")(pnp.arange(3.0)))
+    [-2. -1.  0.]
+    """
+    if f is None:
+        return partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    check_callable(f, "smap")
+    fun = f
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+
+    @wraps(fun, assigned=("__name__", "__qualname__", "__doc__", "__module__"))
+    @api_boundary
+    def mapped(*args: Any) -> Any:
+        given = (in_axes,) * len(args) if _is_axis(in_axes) else in_axes
+        leaves, in_tree = tree.flatten(args)
+        specs = [
+            PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
+            for axis in _positions(fun, "in_axes", given, args, leaves)
+        ]
+        axes_of_result: list[int | None] = []
+        trees: list[Any] = []
+
+        @wraps(fun, assigned=("__name__", "__qualname__"), updated=())
+        def with_axes_in_front(*parts: Any) -> Any:
+            out = fun(*parts)
+            outs, out_tree = tree.flatten(out)
+            trees.append(out_tree)
+            axes_of_result[:] = _positions(fun, "out_axes", out_axes, out, outs)
+            pairs = list(zip(outs, axes_of_result, strict=True))
+            return [moveaxis(x, a, 0) for x, a in pairs if a is not None], [x for x, a in pairs if a is None]
+
+        whole = shard_map(
+            with_axes_in_front,
+            in_specs=tree.unflatten(in_tree, specs),
+            out_specs=(PartitionSpec(axis_name), PartitionSpec()),
+            axis_names={axis_name},
+        )
+        divided, same = map(iter, whole(*args))
+        outs = [next(same) if a is None else moveaxis(next(divided), 0, a) for a in axes_of_result]
+        return tree.unflatten(trees[-1], outs)
+
+    return mapped
+
+
+def _is_axis(x: Any) -> bool:
+    return x is None or isinstance(x, int)
+
+
+def _positions(fun: Any, what: str, axes: Any, of: Any, leaves: Sequence[Any]) -> list[int | None]:
+    """The position for each leaf of a tree, not negative."""
+    try:
+        given = tree.broadcast_prefix(axes, of, is_leaf=_is_axis)
+    except ValueError as error:
+        raise ShardMapError(
+            f"smap of {name_of(fun)}: {what}={axes!r} must be a prefix of the "
+            f"{'arguments' if what == 'in_axes' else 'result'}: {error}"
+        ) from None
+    found: list[int | None] = []
+    for axis, leaf in zip(given, leaves, strict=True):
+        if not _is_axis(axis) or isinstance(axis, bool):
+            raise ShardMapError(f"smap of {name_of(fun)}: {what} must hold positions of axes, or None, got {axis!r}")
+        rank = len(typeof(leaf).shape)
+        if axis is not None and not -rank <= axis < rank:
+            raise ShardMapError(f"smap of {name_of(fun)}: {what} names axis {axis} of an array of {rank} axes")
+        found.append(axis if axis is None else axis % rank)
+    return found

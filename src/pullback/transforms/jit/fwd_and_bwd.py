@@ -1,0 +1,60 @@
+"""``fwd_and_bwd``: the two passes of reverse mode as two functions, each compiled once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from pullback.transforms.derivatives.grad import vjp
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import Argnums, check_argnums, check_callable, positions
+from pullback.transforms.jit.jit import jit
+
+
+@api_boundary
+def fwd_and_bwd(
+    fun: Callable[..., Any], argnums: Argnums, has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The forward and the backward pass of a function, which may be called apart and again and again.
+
+    Args:
+      fun: takes arrays or trees of them, and returns a tree of arrays; with ``has_aux`` a pair of that and anything.
+      argnums: which positional arguments cotangents are wanted of.
+      has_aux: whether ``fun`` returns a pair, whose second part is returned beside the rest.
+      jitted: whether both functions are compiled. Each is compiled once for the shapes and dtypes of its arguments.
+
+    Returns:
+      ``fwd`` and ``bwd``. ``fwd(*args)`` returns what ``fun`` does, and what the backward pass needs: a tree of arrays,
+      which may be kept, and passed to compiled functions; then, with ``has_aux``, the second part. ``bwd`` takes the
+      latter and a cotangent like the result, and returns the cotangent of the argument, or for several argnums a tuple.
+
+    Raises:
+      ArgumentError: argnums that are no positions (a TypeError and ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> fwd, bwd = fwd_and_bwd(lambda x, y: pnp.sin(x) * y, argnums=(0, 1))
+    >>> out, residuals = fwd(0.0, 2.0)
+    >>> print(*bwd(residuals, 1.0))
+    2.0 0.0
+    """
+    check_callable(fun, "fwd_and_bwd")
+    wanted = check_argnums(argnums, "fwd_and_bwd")
+
+    def fwd(*args: Any) -> Any:
+        where = positions(wanted, len(args), "fwd_and_bwd", fun)
+
+        @wraps(fun, assigned=("__name__", "__qualname__"), updated=())
+        def of_wanted(*given: Any) -> Any:
+            replaced = list(args)
+            for i, x in zip(where, given, strict=True):
+                replaced[i] = x
+            return fun(*replaced)
+
+        return vjp(of_wanted, *[args[i] for i in where], has_aux=has_aux)
+
+    def bwd(residuals: Any, outs: Any) -> Any:
+        cotangents = residuals(outs)
+        return cotangents if isinstance(wanted, tuple) else cotangents[0]
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
