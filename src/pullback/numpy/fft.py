@@ -27,6 +27,7 @@ __all__ = [
 
 # What all transforms do ----------------------------------------------------------------------------------------------
 
+_TAKEN = {FftType.FFT: "fdFD", FftType.IFFT: "fdFD", FftType.RFFT: "fd", FftType.IRFFT: "FD"}
 _REALS = (FftType.RFFT, FftType.IRFFT)
 _INVERSE = (FftType.IFFT, FftType.IRFFT)
 _OPPOSITE = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
@@ -42,7 +43,7 @@ def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, 
         lengths = [x.shape[a] for a in axes]
         if kind is FftType.IRFFT:
             lengths[-1] = 2 * (lengths[-1] - 1)
-    if any(n < 1 for n in lengths):
+    if min(lengths) < 1:
         raise ShapeError(
             f"{name}: a transform needs at least one point along each axis, got {tuple(lengths)} for an array of shape "
             f"{x.shape}"
@@ -50,15 +51,15 @@ def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, 
     needed = list(lengths)
     if kind is FftType.IRFFT:
         needed[-1] = lengths[-1] // 2 + 1
-    if any(x.shape[a] != n for a, n in zip(axes, needed, strict=True)):
+    if [x.shape[a] for a in axes] != needed:
         x = _resized(x, axes, needed)
-    axes_in_order = list(range(len(x.shape)))
-    order = [*(i for i in axes_in_order if i not in axes), *axes]
-    if order == axes_in_order:
+    rank = len(x.shape)
+    if list(axes) == list(range(rank - len(axes), rank)):
         out = fourier.fft(x, kind, lengths)
     else:
+        order = [*(i for i in range(rank) if i not in axes), *axes]
         out = fourier.fft(transpose(x, order), kind, lengths)
-        out = transpose(out, sorted(axes_in_order, key=order.__getitem__))
+        out = transpose(out, sorted(range(rank), key=order.__getitem__))
     factor = _factor(norm, math.prod(lengths), kind in _INVERSE)
     return out if factor == 1 else ops.mul(out, factor)
 
@@ -87,6 +88,8 @@ def _prepared(name: str, kind: FftType, a: Any) -> Any:
     """An operand in single or double precision: real for ``RFFT``, complex for ``IRFFT``, any for the others."""
     x = inexact_operand(name, a)
     dtype = x.dtype
+    if dtype.char in _TAKEN[kind]:
+        return x
     if kind is FftType.RFFT and dtypes.is_complex(dtype):
         raise DtypeError(
             f"{name} takes real numbers, got {dtypes.short_name(dtype)}; use {name.replace('rfft', 'fft')}"
