@@ -13,7 +13,7 @@ from pullback import config, grad, lax
 from pullback.backends import one_operation
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
-from pullback.transforms.programs.offload_thresholds import INTEGER_PRODUCTS, LARGE
+from pullback.transforms.programs.offload_thresholds import INTEGER_PRODUCTS, LARGE, MATRICES
 
 
 def programs() -> set[str]:
@@ -59,6 +59,31 @@ def test_products_of_integers(fresh: None) -> None:
     assert programs() == {"dot_general"}
 
 
+def test_many_small_matrices_and_large_transforms_are_compiled(fresh: None) -> None:
+    a = np.random.default_rng(0).normal(size=(200, 8, 8)).astype(np.float32)
+    symmetric = jnp.array(a + a.swapaxes(1, 2))
+    x = jnp.array(np.random.default_rng(1).normal(size=(400, 300)).astype(np.float32))
+
+    def computed() -> list[Any]:
+        s = jnp.linalg.svd(jnp.array(a))
+        w, v = jnp.linalg.eigh(symmetric)
+        return [jnp.matmul(s.U * s.S[:, None], s.Vh), s.S, w, jnp.matmul(v * w[:, None], v.mT), jnp.fft.rfft2(x)]
+
+    compiled = computed()
+    assert programs() >= {"svd", "eigh", "fft"}
+    count = len(one_operation._programs)
+    jnp.linalg.svd(jnp.array(a[0]))
+    jnp.fft.rfft2(x[:100])
+    assert len(one_operation._programs) == count
+    config.update("compile_large_operations", False)
+    try:
+        for got, expected in zip(compiled, computed(), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    finally:
+        config.update("compile_large_operations", True)
+    assert len(one_operation._programs) == count
+
+
 def test_derivatives_pass_through(fresh: None) -> None:
     x = jnp.linspace(-0.9, 0.9, 250_000)
     np.testing.assert_allclose(
@@ -67,7 +92,7 @@ def test_derivatives_pass_through(fresh: None) -> None:
 
 
 def test_every_threshold_is_of_a_primitive_that_can_be_compiled() -> None:
-    assert all(p.lowering_rule is not None and least >= 1000 for p, least in LARGE.items())
+    assert all(p.lowering_rule is not None and least >= 1000 for p, least in [*LARGE.items(), *MATRICES.items()])
 
 
 def test_an_operation_without_a_host_rule_is_compiled() -> None:

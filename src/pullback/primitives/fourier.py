@@ -45,8 +45,6 @@ def fft(x: Any, kind: FftType, lengths: Sequence[int]) -> Any:
 fft_p = Primitive("fft", keeps_weak_type=False)
 fft_p.jvp_rule = jvp_linear(fft_p)
 
-# From as many elements on, a transform is divided among the processors; below, starting threads takes longer.
-_DIVIDED_FROM = 1 << 16
 _HOST = {FftType.FFT: "fft", FftType.IFFT: "ifft", FftType.RFFT: "rfft", FftType.IRFFT: "irfft"}
 
 
@@ -58,14 +56,13 @@ def _fft_host(x: Any, *, fft_type: FftType, fft_lengths: Shape) -> Any:
     count = len(fft_lengths)
     if not count:
         return x.astype(_result_dtype(x.dtype, fft_type), copy=False)
-    workers = -1 if x.size >= _DIVIDED_FROM else None
     halved = fft_type is FftType.IRFFT
     scipy_fft = imported("scipy.fft")
     if count == 1:
-        out = getattr(scipy_fft, _HOST[fft_type])(x, fft_lengths[0] if halved else None, workers=workers)
+        out = getattr(scipy_fft, _HOST[fft_type])(x, fft_lengths[0] if halved else None)
     else:
         transform = getattr(scipy_fft, _HOST[fft_type] + "n")
-        out = transform(x, fft_lengths if halved else None, tuple(range(-count, 0)), workers=workers)
+        out = transform(x, fft_lengths if halved else None, tuple(range(-count, 0)))
     if x.dtype.kind == "f" and fft_type is not FftType.RFFT:
         out += 0  # half of it is filled in with conjugates, -0 among them where a complex transform has 0
     return out

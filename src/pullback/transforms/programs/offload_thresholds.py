@@ -16,7 +16,7 @@ from pullback.core.array import ArrayImpl
 from pullback.core.config import config
 from pullback.core.errors import BackendError
 from pullback.core.trace import Primitive
-from pullback.primitives import contraction, elementwise, random_bits, reductions
+from pullback.primitives import contraction, eigen, elementwise, fourier, random_bits, reductions, svd
 
 LARGE: dict[Primitive, int] = {
     elementwise.erf_p: 200_000,  # 1,000,000: 3510 / 425
@@ -35,11 +35,29 @@ LARGE: dict[Primitive, int] = {
     random_bits.threefry2x32_p: 60_000,  # 100,000: 1421 / 483; 1,000,000: 14891 / 1993
     reductions.cumsum_p: 500_000,  # 1000 x 1000, along the second axis: 5517 / 1573
     reductions.cumlogsumexp_p: 50_000,  # 300 x 300: 2857 / 760
+    fourier.fft_p: 100_000,  # 512 x 512: 2596 / 1222
 }
 """The least number of elements of an operand for which an operation is compiled."""
 
 INTEGER_PRODUCTS = 2_000_000
 """The least number of products in a contraction of integers; 256 x 256 by the same: 14263 / 860, 64 x 64: 131 / 139."""
+
+
+MATRICES: dict[Primitive, int] = {
+    svd.svd_p: 6_000,  # 100 of 8 x 8: 2199 / 1200
+    eigen.eigh_p: 12_000,  # 200 of 8 x 8: 2950 / 2300
+}
+"""The same for decompositions, which the compiler's routines divide among the processors where there are many."""
+MANY = 32
+
+
+def _compiled_if_many(primitive: Primitive, host: Callable[..., Any], least: int) -> Callable[..., Any]:
+    def rule(x: Any, **params: Any) -> Any:
+        if x.size >= least and math.prod(x.shape[:-2]) >= MANY and config.compile_large_operations:
+            return _compiled(primitive, host, (x,), params)
+        return host(x, **params)
+
+    return rule
 
 
 def _compiled_if_large(primitive: Primitive, host: Callable[..., Any], least: int) -> Callable[..., Any]:
@@ -79,5 +97,8 @@ def _integer_contraction(host: Callable[..., Any]) -> Callable[..., Any]:
 for _primitive, _least in LARGE.items():
     assert _primitive.host_rule is not None
     _primitive.host_rule = _compiled_if_large(_primitive, _primitive.host_rule, _least)
+for _primitive, _least in MATRICES.items():
+    assert _primitive.host_rule is not None
+    _primitive.host_rule = _compiled_if_many(_primitive, _primitive.host_rule, _least)
 assert contraction.dot_general_p.host_rule is not None
 contraction.dot_general_p.host_rule = _integer_contraction(contraction.dot_general_p.host_rule)
