@@ -11,8 +11,10 @@ indices lives: sorting 100,000 elements takes as long as five products with a ve
 
 from __future__ import annotations
 
+import copy
 import math
 import weakref
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -80,9 +82,10 @@ class Layout:
       order: the positions of the blocks that are inside, in the order of rows; None if all are in order as they stand.
       columns: their columns.
       bounds: for each row the position in ``columns`` of its first block, and the end.
+      matrix: a matrix of SciPy's with these columns and bounds, for elements that are numbers.
     """
 
-    __slots__ = ("bounds", "columns", "order")
+    __slots__ = ("bounds", "columns", "matrix", "order")
 
     def __init__(self, indices: Any, rows: int, columns: int) -> None:
         sparse = imported("scipy.sparse")
@@ -96,12 +99,24 @@ class Layout:
             self.bounds = np.concatenate([[0], np.cumsum(counts)]).astype(_narrow(max(len(i), columns)))
             self.columns = j.astype(self.bounds.dtype, copy=False)
             self.order = kept
+            self.matrix = self._of_numbers(rows, columns)
             return
         triples = sparse.coo_array((np.arange(len(i)), (i, j)), shape=(rows, columns))
         triples.has_canonical_format = True  # else elements at one place would be summed
         by_rows = triples.tocsr()
         self.bounds, self.columns = by_rows.indptr, by_rows.indices
         self.order = by_rows.data if kept is None else kept[by_rows.data]
+        self.matrix = self._of_numbers(rows, columns)
+
+    def _of_numbers(self, rows: int, columns: int) -> Any:
+        nothing = np.broadcast_to(np.float32(0), len(self.columns))
+        return imported("scipy.sparse").csr_array((nothing, self.columns, self.bounds), shape=(rows, columns))
+
+    def with_numbers(self, data: Any) -> Any:
+        """SciPy's matrix with other elements; a new one takes a fifth of the time of a product to check its indices."""
+        matrix = copy.copy(self.matrix)
+        matrix.data = data
+        return matrix
 
 
 def _narrow(largest: int) -> Any:
@@ -111,6 +126,10 @@ def _narrow(largest: int) -> Any:
 _layouts: dict[tuple[int, int, int], tuple[weakref.ref[Any], Layout]] = {}
 
 
+def _forget(pop: Callable[..., Any], key: Any, _: Any) -> None:
+    pop(key, None)  # of the table as it was: at the end of the process the module's names are gone
+
+
 def _layout(indices: Any, rows: int, columns: int) -> Layout:
     """The layout of an array of indices; arrays do not change, so that it is kept while this one lives."""
     key = id(indices), rows, columns
@@ -118,7 +137,7 @@ def _layout(indices: Any, rows: int, columns: int) -> Layout:
     if found is not None and found[0]() is indices:
         return found[1]
     layout = Layout(indices, rows, columns)
-    _layouts[key] = weakref.ref(indices, lambda _, pop=_layouts.pop: pop(key, None)), layout
+    _layouts[key] = weakref.ref(indices, partial(_forget, _layouts.pop, key)), layout
     return layout
 
 
@@ -134,15 +153,15 @@ def _times_host(data: Any, indices: Any, dense: Any, *, size: int, transposed: b
     out_shape = (size, k if transposed else p, q)
     if not (elements and p and k and count and q and size):
         return np.zeros(out_shape, data.dtype)
-    sparse = imported("scipy.sparse")
     rows, columns = (count, size) if transposed else (size, count)
     layout = _layout(indices, rows, columns)
     blocks = _wide(data if layout.order is None else data[layout.order])
     flat = _wide(dense).reshape(-1, q) if q > 1 else _wide(dense).reshape(-1)
     if p == k == 1:
-        matrix = sparse.csr_array((blocks.reshape(-1), layout.columns, layout.bounds), shape=(rows, columns))
+        matrix = layout.with_numbers(blocks.reshape(-1))
     else:
-        matrix = sparse.bsr_array((blocks, layout.columns, layout.bounds), shape=(rows * p, columns * k))
+        bsr_array = imported("scipy.sparse").bsr_array
+        matrix = bsr_array((blocks, layout.columns, layout.bounds), shape=(rows * p, columns * k))
     out = (matrix.T if transposed else matrix) @ flat
     return out.reshape(out_shape).astype(data.dtype, copy=False)
 
@@ -175,7 +194,9 @@ def _of_product_host(x: Any, y: Any, indices: Any) -> Any:
 
 def _check(name: str, x: ShapedArray, y: ShapedArray, indices: ShapedArray, fits: bool) -> None:
     if not INTEGER(indices.dtype) or x.dtype != y.dtype or not NUMBER(x.dtype):
-        raise DtypeError(f"{name} takes two arrays of numbers, of one dtype, and integer indices, got {x}, {y}, {indices}")
+        raise DtypeError(
+            f"{name} takes two arrays of numbers, of one dtype, and integer indices, got {x}, {y}, {indices}"
+        )
     if not fits or indices.ndim != 2 or indices.shape[1] != 2:
         raise ShapeError(f"{name}: the shapes do not fit: {x}, {y}, with indices {indices}")
 
@@ -252,7 +273,9 @@ def _out_of(x: Any, axis: MappedAxis, position: int) -> Any:
     return shapes.reshape(x, (*shape[:position], axis.size, size, *shape[position + 1 :])), position
 
 
-def _all_in_one(axis: MappedAxis, indices: Any, dim: int | None, limits: tuple[int, int], moved: tuple[bool, bool]) -> Any:
+def _all_in_one(
+    axis: MappedAxis, indices: Any, dim: int | None, limits: tuple[int, int], moved: tuple[bool, bool]
+) -> Any:
     """The indices of all examples in one matrix, with the examples' rows, or columns, one after the other if moved."""
     indices = slicing.front(indices, dim, axis)
     extents = [n * (axis.size if m else 1) for n, m in zip(limits, moved, strict=True)]
@@ -271,8 +294,8 @@ def index_dtype(extent: int) -> np.dtype[Any]:
         return _int32
     if dtypes.canonicalize_dtype(_int64) != _int64:
         raise IndexRangeError(
-            f"a sparse array with an axis of {extent:,} positions, once axes are put together, needs indices of 64 bits: "
-            "switch jax_enable_x64 on"
+            f"a sparse array with an axis of {extent:,} positions, once axes are put together, needs indices of "
+            "64 bits: switch jax_enable_x64 on"
         )
     return _int64
 
@@ -305,9 +328,7 @@ def _of_product_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
         return _out_of(blocks_of_product(_into(x, a, 1), y, indices), axis, 1)
     if i is None and a is None:
         return _out_of(blocks_of_product(x, _into(y, b, 1), indices), axis, 2)
-    limits = tuple(
-        z.shape[0] if d is None else shapes.moveaxis(z, d, 0).shape[1] for z, d in ((x, a), (y, b))
-    )
+    limits = tuple(z.shape[0] if d is None else shapes.moveaxis(z, d, 0).shape[1] for z, d in ((x, a), (y, b)))
     indices = _all_in_one(axis, indices, i, limits, (a is not None, b is not None))  # type: ignore[arg-type]
     x, y = (z if d is None else _examples(z, d, axis) for z, d in ((x, a), (y, b)))
     return _out_of(blocks_of_product(x, y, indices), axis, 0)

@@ -24,8 +24,8 @@ from pullback.experimental.sparse.products import (
     cast,
     promoted,
 )
-from pullback.numpy.promotion import axes_tuple
 from pullback.experimental.sparse.structure import bcoo_reduce_sum, bcoo_reshape, bcoo_transpose, common_layout
+from pullback.numpy.promotion import axes_tuple
 
 
 def is_operand(x: Any) -> bool:
@@ -41,9 +41,7 @@ def sparse_or_array(x: Any) -> Any:
 def with_data(mat: BCOO, data: Any) -> BCOO:
     """An array with other data at the same places."""
     _, indices = (mat.data, mat.indices) if data.shape[: mat.n_batch] == mat.data.shape[: mat.n_batch] else spread(mat)
-    return BCOO(
-        (data, indices), shape=mat.shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices
-    )
+    return BCOO((data, indices), shape=mat.shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
 
 
 def dense_result(name: str) -> UnsupportedArgumentError:
@@ -92,11 +90,13 @@ def _add_dense(mat: BCOO, y: Any) -> Any:
         raise ShapeError(f"add: the shapes {mat.shape} and {y.shape} do not broadcast") from None
     if y.shape != shape:
         raise UnsupportedArgumentError(
-            f"the sum of a sparse array of shape {mat.shape} and a dense one of shape {y.shape} would be dense, of shape "
-            f"{shape}, and larger than the dense one; convert the sparse one by sparse.todense(...) first, if that is meant"
+            f"the sum of a sparse array of shape {mat.shape} and a dense one of shape {y.shape} would be "
+            "dense, of shape "
+            f"{shape}, and larger than the dense one; convert the sparse one by sparse.todense(...) first, if "
+            "that is meant"
         )
     mat = broadcast_to(mat, shape)
-    data, y, dtype = promoted(mat.data, y)
+    data, y, _dtype = promoted(mat.data, y)
     batch, sparse, dense = kinds(mat)
     places, data = everywhere(with_data(mat, data))
     rows = int(np.prod((*batch, *sparse), dtype=np.int64))
@@ -177,6 +177,7 @@ def matmul(x: Any, y: Any) -> Any:
             f"{'last but one' if y.ndim > 1 else 'one'} of the second"
         )
     contracted = (x.ndim - 1,), (max(y.ndim - 2, 0),)
+    batch: tuple[int, ...]
     if x.ndim <= 2 or y.ndim <= 2:
         numbers: Any = (contracted, ((), ()))
         batch = ()
@@ -208,4 +209,3 @@ def reduce_sum(x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = No
     if keepdims:
         return bcoo_reshape(out, new_sizes=tuple(1 if i in axes else n for i, n in enumerate(mat.shape)))
     return out if out.ndim else bcoo_todense(out)
-

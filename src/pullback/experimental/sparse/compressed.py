@@ -249,9 +249,7 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
 
 def as_coo(mat: BCOO) -> COO:
     """The COO of a BCOO that is one matrix."""
-    return COO(
-        (mat.data, mat.indices[:, 0], mat.indices[:, 1]), shape=mat.shape, rows_sorted=mat.indices_sorted
-    )
+    return COO((mat.data, mat.indices[:, 0], mat.indices[:, 1]), shape=mat.shape, rows_sorted=mat.indices_sorted)
 
 
 def as_csr(mat: BCOO) -> CSR:

@@ -41,7 +41,9 @@ FORMATS: dict[str, Callable[[BCOO], Any]] = {
 
 def _in_format(name: str, mat: BCOO, sparse_format: Any, kwds: dict[str, Any]) -> Any:
     if sparse_format not in FORMATS:
-        raise ArgumentError(f"{name}: sparse_format must be one of {', '.join(map(repr, FORMATS))}, got {sparse_format!r}")
+        raise ArgumentError(
+            f"{name}: sparse_format must be one of {', '.join(map(repr, FORMATS))}, got {sparse_format!r}"
+        )
     if sparse_format in ("coo", "csr", "csc") and (mat.ndim != 2 or mat.n_batch or mat.n_dense):
         raise ArgumentError(f"{name}: a {sparse_format} is one matrix, without batch and dense axes, got {mat!r}")
     if kwds:
@@ -63,7 +65,8 @@ def empty(
       dtype: the dtype of the elements; the default float by default.
       index_dtype: the dtype of the indices.
       sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
-      kwds: ``n_batch`` and ``n_dense``, how many axes are batch and dense axes, and ``nse``, how many elements are stored,
+      kwds: ``n_batch`` and ``n_dense``, how many axes are batch and dense axes, and ``nse``, how many elements are
+      stored,
         all of them padding.
 
     Raises:
@@ -149,7 +152,8 @@ def random_bcoo(
       shape: the shape.
       dtype: the dtype of the elements.
       indices_dtype: the dtype of the indices; int32 by default.
-      nse: how many elements are stored for each position of the batch axes: a number, or if it is less than 1 the share of
+      nse: how many elements are stored for each position of the batch axes: a number, or if it is less than 1 the
+      share of
         the places.
       n_batch, n_dense: how many axes are batch and dense axes.
       unique_indices: whether no two elements are at one place.
@@ -158,7 +162,8 @@ def random_bcoo(
       kwds: further arguments of ``generator``.
 
     Raises:
-      ArgumentError: an argument that makes no sense, such as more unique elements than there are places (a TypeError and
+      ArgumentError: an argument that makes no sense, such as more unique elements than there are places (a TypeError
+      and
         ValueError).
 
     >>> from pullback import random
@@ -175,7 +180,9 @@ def random_bcoo(
         raise ArgumentError(f"{name}: nse must be a number that is not negative, got {nse!r}")
     stored = math.ceil(nse * cells) if nse < 1 else int(nse)
     if unique_indices and stored > cells:
-        raise ArgumentError(f"{name}: there are no {stored} different places in axes of sizes {sparse}; unique_indices=False")
+        raise ArgumentError(
+            f"{name}: there are no {stored} different places in axes of sizes {sparse}; unique_indices=False"
+        )
     of_places, of_data = split(key)
     kind = index_type(name, np.int32 if indices_dtype is None else indices_dtype)
     rows = math.prod(batch)
@@ -232,7 +239,9 @@ def bcoo_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 
     """
     name = "from_scipy_sparse"
     if n_dense or n_batch:
-        raise ArgumentError(f"{name}: SciPy's arrays have no batch and dense axes, got n_batch={n_batch}, n_dense={n_dense}")
+        raise ArgumentError(
+            f"{name}: SciPy's arrays have no batch and dense axes, got n_batch={n_batch}, n_dense={n_dense}"
+        )
     if not imported("scipy.sparse").issparse(mat):
         raise OperandError(f"{name} takes a sparse array of SciPy, got {quote(mat)} of type {type(mat).__name__}")
     triples = mat.tocoo()

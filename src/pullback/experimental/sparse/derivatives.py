@@ -47,7 +47,9 @@ def _by_data(
     name: str, transformation: Callable[..., Any], fun: Callable[..., Any], argnums: Any, has_aux: bool, kwargs: Any,
     package: Callable[[Any, Any, Any], Any],
 ) -> Callable[..., Any]:  # fmt: skip
-    """A transformation of ``fun`` as a function of data; ``package`` makes results of what it returns, and arguments."""
+    """A transformation of ``fun`` as a function of data; ``package`` makes results of what it returns, and
+    arguments.
+    """
     check_callable(fun, name)
     nums = check_argnums(argnums, name)
 
@@ -78,7 +80,8 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
     """The gradient of a function with a scalar result, with respect to the data of sparse arguments.
 
     Args:
-      fun: takes arrays, sparse or dense, or trees of them, and returns a scalar, or with ``has_aux`` a pair of a scalar and
+      fun: takes arrays, sparse or dense, or trees of them, and returns a scalar, or with ``has_aux`` a pair of a
+      scalar and
         anything.
       argnums: which positional arguments to differentiate with respect to.
       has_aux: whether ``fun`` returns a pair, whose second part is returned beside the gradient.
@@ -124,7 +127,8 @@ def _jacobian(name: str, transformation: Callable[..., Any], fun: Any, argnums: 
         for x in tree.leaves(results, is_leaf=is_sparse):
             if is_sparse(x):
                 raise NotDifferentiableError(
-                    f"{name}: {name_of(fun)} returns a sparse array, {x!r}, whose Jacobian would be with respect to nothing that "
+                    f"{name}: {name_of(fun)} returns a sparse array, {x!r}, whose Jacobian would be with "
+                    "respect to nothing that "
                     "is stored; let it return its data, or sparse.todense of it"
                 )
         return out
@@ -159,7 +163,7 @@ def _as_jacobian(x: Any, derivative: Any) -> Any:
         raise NotDifferentiableError(
             f"Jacobians with respect to sparse arrays are BCOO, but the argument is {x!r}; convert it first"
         )
-    data, indices = spread(x)
+    _data, indices = spread(x)
     lead = derivative.shape[: derivative.ndim - x.data.ndim]
     whole = pnp.broadcast_to(indices, (*lead, *indices.shape))
     flags = {"indices_sorted": x.indices_sorted, "unique_indices": x.unique_indices}
@@ -174,7 +178,8 @@ def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
       argnums, has_aux, kwargs: those of :func:`grad`.
 
     Returns:
-      A function of the same arguments that returns the Jacobian: with respect to a BCOO a BCOO with the axes of the result
+      A function of the same arguments that returns the Jacobian: with respect to a BCOO a BCOO with the axes of the
+      result
       before those of the argument, as batch axes.
 
     >>> import pullback.numpy as pnp

@@ -13,9 +13,9 @@ import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.array import Array, typeof
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
+from pullback.core.tree_nodes import register_pytree_node_class
 from pullback.core.types import Shape
 from pullback.numpy.promotion import quote
-from pullback.core.tree_nodes import register_pytree_node_class
 
 
 class JAXSparse:
@@ -104,8 +104,8 @@ class JAXSparse:
         out._restore(*static)
         return out
 
-    def _restore(self, shape: Shape) -> None:
-        self.shape = shape
+    def _restore(self, *static: Any) -> None:
+        (self.shape,) = static
 
 
 def shape_of(name: str, shape: Any) -> Shape:
@@ -165,8 +165,8 @@ class _Batched(JAXSparse):
     def _static(self) -> tuple[Any, ...]:
         return self.shape, self.indices_sorted, self.unique_indices, self.n_dense
 
-    def _restore(self, shape: Shape, indices_sorted: bool, unique_indices: bool, n_dense: int) -> None:
-        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
+    def _restore(self, *static: Any) -> None:
+        shape, self.indices_sorted, self.unique_indices, n_dense = static
         self.shape = self._mapped_shape(shape, n_dense)
 
     def _mapped_shape(self, shape: Shape, n_dense: int) -> Shape:
@@ -191,7 +191,8 @@ def _check_batches(name: str, fields: dict[str, Any], count: int, shape: Shape) 
         lead = x.shape[:count]
         if len(lead) < count or any(n not in (1, m) for n, m in zip(lead, shape, strict=False)):
             raise ShapeError(
-                f"{name}: {field} of shape {x.shape} does not fit shape={shape} with n_batch={count}: its first {count} "
+                f"{name}: {field} of shape {x.shape} does not fit shape={shape} with n_batch={count}: its "
+                f"first {count} "
                 f"axes must be {shape[:count]}, or 1 where they are the same for all"
             )
 
@@ -203,7 +204,8 @@ class BCOO(_Batched):
     Elements at one place are summed. Elements whose indices are outside of the shape are padding: they do not count.
 
     Args:
-      args: ``(data, indices)``: data of shape ``(*batch, nse, *dense)`` and integers of shape ``(*batch, nse, n_sparse)``.
+      args: ``(data, indices)``: data of shape ``(*batch, nse, *dense)`` and integers of shape ``(*batch, nse,
+      n_sparse)``.
         A batch axis has size 1 where data, or indices, are the same for all positions.
       shape: the shape of the dense array: the sizes of batch, sparse and dense axes.
       indices_sorted: a promise that the indices are in order, padding last.
@@ -234,18 +236,21 @@ class BCOO(_Batched):
         if dense < 0 or batch + sparse + dense != len(shape):
             raise ShapeError(
                 f"BCOO: indices of shape {indices.shape}, (*batch, nse, n_sparse), and data of shape {data.shape}, "
-                f"(*batch, nse, *dense), do not make an array of {len(shape)} axes: n_batch={batch}, n_sparse={sparse}, "
+                f"(*batch, nse, *dense), do not make an array of {len(shape)} axes: n_batch={batch}, "
+                f"n_sparse={sparse}, "
                 f"n_dense={dense}, shape={shape}"
             )
         _check_batches("BCOO", {"data": data, "indices": indices}, batch, shape)
         if data.shape[batch] != indices.shape[batch]:
             raise ShapeError(
-                f"BCOO: data of shape {data.shape} has {data.shape[batch]} elements and indices of shape {indices.shape} "
+                f"BCOO: data of shape {data.shape} has {data.shape[batch]} elements and indices of shape "
+                f"{indices.shape} "
                 f"have {indices.shape[batch]}, with n_batch={batch}, n_dense={dense}: the numbers must be the same"
             )
         if data.shape[batch + 1 :] != shape[batch + sparse :]:
             raise ShapeError(
-                f"BCOO: data of shape {data.shape} with n_batch={batch} has dense axes {data.shape[batch + 1 :]}, which "
+                f"BCOO: data of shape {data.shape} with n_batch={batch} has dense axes "
+                f"{data.shape[batch + 1 :]}, which "
                 f"must be the last of shape={shape}"
             )
 
@@ -286,8 +291,10 @@ class BCSR(_Batched):
         batch, dense = self.n_batch, self.n_dense
         if indices.ndim < 1 or indptr.ndim != indices.ndim or dense < 0 or batch + 2 + dense != len(shape):
             raise ShapeError(
-                f"BCSR: data of shape {data.shape}, indices of shape {indices.shape} and indptr of shape {indptr.shape} do "
-                f"not make an array of shape {shape}: they must be (*batch, nse, *dense), (*batch, nse), (*batch, rows + 1)"
+                f"BCSR: data of shape {data.shape}, indices of shape {indices.shape} and indptr of shape "
+                f"{indptr.shape} do "
+                f"not make an array of shape {shape}: they must be (*batch, nse, *dense), (*batch, nse), "
+                "(*batch, rows + 1)"
             )
         _check_batches("BCSR", {"data": data, "indices": indices, "indptr": indptr}, batch, shape)
         if data.shape[batch] != indices.shape[batch] or data.shape[batch + 1 :] != shape[batch + 2 :]:
@@ -297,7 +304,8 @@ class BCSR(_Batched):
             )
         if indptr.shape[-1] != shape[batch] + 1:
             raise ShapeError(
-                f"BCSR: indptr of shape {indptr.shape} must have {shape[batch] + 1} elements along its last axis, one more "
+                f"BCSR: indptr of shape {indptr.shape} must have {shape[batch] + 1} elements along its last "
+                "axis, one more "
                 f"than there are rows in shape={shape}"
             )
 
@@ -349,14 +357,15 @@ class COO(_Matrix):
     def _check(self) -> None:
         if not self.data.shape == self.row.shape == self.col.shape:
             raise ShapeError(
-                f"COO: data, row and col must have one length, got {self.data.shape}, {self.row.shape}, {self.col.shape}"
+                f"COO: data, row and col must have one length, got {self.data.shape}, {self.row.shape}, "
+                f"{self.col.shape}"
             )
 
     def _static(self) -> tuple[Any, ...]:
         return self.shape, self._rows_sorted, self._cols_sorted
 
-    def _restore(self, shape: Shape, rows_sorted: bool, cols_sorted: bool) -> None:
-        self.shape, self._rows_sorted, self._cols_sorted = shape, rows_sorted, cols_sorted
+    def _restore(self, *static: Any) -> None:
+        self.shape, self._rows_sorted, self._cols_sorted = static
 
 
 class _Compressed(_Matrix):
@@ -370,7 +379,8 @@ class _Compressed(_Matrix):
         wanted = self.shape[self._major] + 1
         if self.data.shape != self.indices.shape or self.indptr.shape != (wanted,):
             raise ShapeError(
-                f"{name}: data and indices must have one length, and indptr {wanted} elements for shape={self.shape}; got "
+                f"{name}: data and indices must have one length, and indptr {wanted} elements for "
+                f"shape={self.shape}; got "
                 f"{self.data.shape}, {self.indices.shape}, {self.indptr.shape}"
             )
 

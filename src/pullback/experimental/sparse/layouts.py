@@ -16,8 +16,14 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, DeviceArray, typeof
-from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError, SparseEfficiencyError
-from pullback.core.errors import SparseEfficiencyWarning
+from pullback.core.errors import (
+    ArgumentError,
+    DtypeError,
+    OperandError,
+    ShapeError,
+    SparseEfficiencyError,
+    SparseEfficiencyWarning,
+)
 from pullback.core.types import Shape
 from pullback.experimental.sparse.formats import BCOO, JAXSparse
 from pullback.numpy.promotion import quote
@@ -113,7 +119,9 @@ def batch_positions(shape: Shape, strides: Sequence[int], rank: int, dtype: Any)
 
 
 def everywhere(mat: BCOO) -> tuple[Any, Any]:
-    """The position of each element in the array of batch and sparse axes as one axis, and data: ``(e,)``, ``(e, *dense)``."""
+    """The position of each element in the array of batch and sparse axes as one axis, and data: ``(e,)``, ``(e,
+    *dense)``.
+    """
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)
     extent = math.prod(batch) * math.prod(sparse)
@@ -196,7 +204,8 @@ def count_nonzero(mask: Any, name: str) -> int:
     """The largest number of true elements along the last axis, known in Python."""
     if not known_values(mask):
         raise ArgumentError(
-            f"{name}: nse, the number of stored elements, must be given as a Python integer where values are traced, as by "
+            f"{name}: nse, the number of stored elements, must be given as a Python integer where values are "
+            "traced, as by "
             "jit and vmap: it is a part of the shape"
         )
     counts = np.count_nonzero(np.asarray(mask), axis=-1)
@@ -478,9 +487,7 @@ def _batch_to_sparse(mat: BCOO) -> BCOO:
     numbers = pnp.arange(n, dtype=indices.dtype).reshape(n, 1, 1)
     first = pnp.broadcast_to(numbers, (*batch, mat.nse, 1))
     whole = pnp.concatenate([first, indices], axis=-1).reshape(*outer, n * mat.nse, len(sparse) + 1)
-    return BCOO(
-        (data.reshape(*outer, n * mat.nse, *dense), whole), shape=mat.shape, unique_indices=mat.unique_indices
-    )
+    return BCOO((data.reshape(*outer, n * mat.nse, *dense), whole), shape=mat.shape, unique_indices=mat.unique_indices)
 
 
 def _sparse_to_batch(mat: BCOO) -> BCOO:

@@ -104,8 +104,10 @@ def _astype(self: Any, dtype: Any) -> Any:
     """The array with elements of another dtype."""
     mat = compressed.to_bcoo(self)
     target = dtypes.canonicalize_dtype(dtype)
-    return cast(mat, target) if dtypes.promote_types(mat.dtype, target) == target else elementwise(
-        lambda data: data.astype(target), mat
+    return (
+        cast(mat, target)
+        if dtypes.promote_types(mat.dtype, target) == target
+        else elementwise(lambda data: data.astype(target), mat)
     )
 
 
@@ -143,11 +145,7 @@ def _to_scipy_sparse(self: Any) -> Any:
     return triples.tocsr() if isinstance(self, (BCSR, CSR)) else triples.tocsc() if isinstance(self, CSC) else triples
 
 
-def _static(function: Callable[..., Any]) -> Any:
-    return staticmethod(function)
-
-
-_METHODS: dict[str, Any] = {
+_OF_ALL: dict[str, Any] = {
     "T": property(_transpose, doc="The array with its axes reversed."),
     "__abs__": arithmetic.absolute,
     "__add__": _binary(arithmetic.add),
@@ -176,23 +174,33 @@ _METHODS: dict[str, Any] = {
 }
 
 
+_METHODS: dict[type, dict[str, Any]] = {
+    JAXSparse: _OF_ALL,
+    BCOO: {
+        "sort_indices": _sort_indices,
+        "sum_duplicates": _sum_duplicates,
+        "update_layout": _update_layout,
+        "fromdense": staticmethod(layouts.bcoo_fromdense),
+        "from_scipy_sparse": staticmethod(creation.bcoo_from_scipy_sparse),
+    },
+    BCSR: {
+        "sum_duplicates": _sum_duplicates,
+        "to_bcoo": compressed.to_bcoo,
+        "fromdense": staticmethod(compressed.bcsr_fromdense),
+        "from_bcoo": staticmethod(compressed.from_bcoo),
+        "from_scipy_sparse": staticmethod(creation.bcsr_from_scipy_sparse),
+    },
+    COO: {"fromdense": staticmethod(compressed.coo_fromdense)},
+    CSR: {"fromdense": staticmethod(compressed.csr_fromdense)},
+    CSC: {"fromdense": staticmethod(compressed.csc_fromdense)},
+}
+
+
 def attach() -> None:
     """Give the classes their methods."""
-    for name, method in _METHODS.items():
-        setattr(JAXSparse, name, method)
-    for kind in (BCOO, BCSR):
-        kind.sum_duplicates = _sum_duplicates
-    BCOO.sort_indices = _sort_indices
-    BCOO.update_layout = _update_layout
-    BCOO.fromdense = _static(layouts.bcoo_fromdense)
-    BCOO.from_scipy_sparse = _static(creation.bcoo_from_scipy_sparse)
-    BCSR.fromdense = _static(compressed.bcsr_fromdense)
-    BCSR.from_scipy_sparse = _static(creation.bcsr_from_scipy_sparse)
-    BCSR.from_bcoo = _static(compressed.from_bcoo)
-    BCSR.to_bcoo = compressed.to_bcoo
-    COO.fromdense = _static(compressed.coo_fromdense)
-    CSR.fromdense = _static(compressed.csr_fromdense)
-    CSC.fromdense = _static(compressed.csc_fromdense)
+    for kind, methods in _METHODS.items():
+        for name, method in methods.items():
+            setattr(kind, name, method)
 
 
 attach()

@@ -29,7 +29,6 @@ from pullback.experimental.sparse.layouts import (
     kept,
     kinds,
     known_values,
-    limits,
     relaid,
     spread,
     take_each,
@@ -40,6 +39,8 @@ from pullback.experimental.sparse.layouts import (
 )
 from pullback.experimental.sparse.structure import axes_of, bcoo_broadcast_in_dim, common_layout
 from pullback.numpy.promotion import quote
+from pullback.primitives import shapes
+from pullback.primitives.checks import NUMBER
 from pullback.primitives.sparse import blocks_of_product, blocks_times_dense, index_dtype
 
 Dims = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
@@ -85,7 +86,9 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
     name = "bcoo_extract"
     sparr, arr = bcoo(name, sparr), dense_operand(name, arr)
     if arr.shape != sparr.shape:
-        raise ShapeError(f"{name}: an array of shape {arr.shape} and a sparse one of shape {sparr.shape} must have one shape")
+        raise ShapeError(
+            f"{name}: an array of shape {arr.shape} and a sparse one of shape {sparr.shape} must have one shape"
+        )
     data = _values_at(sparr, arr)
     if not (sparr.unique_indices if assume_unique is None else assume_unique):
         data = kept(data, _first_of_each(sparr))
@@ -149,7 +152,9 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
     mat, v = bcoo(name, sp_mat), dense_operand(name, v)
     extra = mat.ndim - v.ndim
     if extra < 0 or any(n not in (1, m) for n, m in zip(v.shape, mat.shape[extra:], strict=True)):
-        raise ShapeError(f"{name}: an array of shape {v.shape} does not broadcast to that of the sparse one, {mat.shape}")
+        raise ShapeError(
+            f"{name}: an array of shape {v.shape} does not broadcast to that of the sparse one, {mat.shape}"
+        )
     data, v, _ = promoted(mat.data, v)
     if v.size == 1:
         return data * v.reshape(())
@@ -240,11 +245,10 @@ def checked_dims(name: str, x: Any, y: Any, dimension_numbers: Any) -> tuple[Sha
     ranks = len(x.shape), len(y.shape)
     xs, ys = axes_of(name, (*xc, *xb), ranks[0]), axes_of(name, (*yc, *yb), ranks[1])
     n = len(tuple(xc))
-    if len(xs) != len(ys) or n != len(tuple(yc)) or any(
-        x.shape[i] != y.shape[j] for i, j in zip(xs, ys, strict=True)
-    ):
+    if len(xs) != len(ys) or n != len(tuple(yc)) or any(x.shape[i] != y.shape[j] for i, j in zip(xs, ys, strict=True)):
         raise ShapeError(
-            f"{name}: operands of shapes {x.shape} and {y.shape} do not fit the axes {dimension_numbers}: axes that are "
+            f"{name}: operands of shapes {x.shape} and {y.shape} do not fit the axes {dimension_numbers}: axes "
+            "that are "
             "contracted, and those of a batch, must have the same sizes in both"
         )
     return xs[:n], ys[:n], xs[n:], ys[n:]
@@ -318,6 +322,14 @@ def cast(x: Any, dtype: Any) -> Any:
 
 def _sparse_dense(mat: BCOO, v: Any, mc: Shape, vc: Shape, mb: Shape, vb: Shape) -> Any:
     """The contraction of a sparse and a dense array."""
+    if (
+        mat.n_sparse == mat.ndim == 2
+        and mat.data.dtype == v.dtype
+        and mc in ((0,), (1,))
+        and vc == (0,)
+        and v.ndim <= 2
+    ):
+        return _matrix_times(mat, v, mc == (0,))
     first_dense = mat.n_batch + mat.n_sparse
     if any(d >= first_dense for d in mb):
         mat = relaid(mat, n_dense=0)
@@ -356,8 +368,20 @@ def _sparse_dense(mat: BCOO, v: Any, mc: Shape, vc: Shape, mb: Shape, vb: Shape)
     return out.astype(dtype) if out.dtype != dtype else out
 
 
+def _matrix_times(mat: BCOO, v: Any, transposed: bool) -> Any:
+    """The product of one matrix, or of its transpose, and a vector or a matrix: the case that has to be quick."""
+    data, tail = mat.data, v.shape[1:]
+    if not NUMBER(data.dtype):
+        return _matrix_times(cast(mat, np.int32), v.astype(np.int32), transposed).astype(data.dtype)
+    size = mat.shape[1 if transposed else 0]
+    blocks = shapes.reshape(data, (data.shape[0], 1, 1))
+    dense = shapes.reshape(v, (v.shape[0], 1, *(tail or (1,))))
+    return shapes.reshape(blocks_times_dense(blocks, mat.indices, dense, size, transposed), (size, *tail))
+
+
 def _as_matrix(mat: BCOO, data: Any, rows: Sequence[int], columns: Sequence[int]) -> tuple[Any, Any, bool]:
-    """Data (e, *dense), the row and column of each element (e, 2), and whether the columns of these are the other way round.
+    """Data (e, *dense), the row and column of each element (e, 2), and whether the columns of these are the other way
+    round.
 
     The indices of a matrix are taken as they are, for what the host knows of their order is kept with them.
     """
@@ -456,7 +480,8 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
 
     Args:
       A, B: arrays.
-      indices: integers ``(*batch, nse, n_sparse)``: the places in the product. Its first axes, as many as ``indices`` has
+      indices: integers ``(*batch, nse, n_sparse)``: the places in the product. Its first axes, as many as ``indices``
+      has
         batch axes, belong together with these; the last axes of the product, beyond the indices, are taken whole.
       dimension_numbers: ``((contracted axes of A, of B), (batch axes of A, of B))``.
 
@@ -487,21 +512,21 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
             f"{name}: indices of shape {indices.shape}, (*batch, nse, n_sparse), do not fit a product of shape {shape}"
         )
     x, y, dtype = promoted(x, y)
-    x = pnp.transpose(x, (*xb, *free_x, *xc)).reshape(*shape[: len(xb) + len(free_x)], math.prod(x.shape[d] for d in xc))
+    x = pnp.transpose(x, (*xb, *free_x, *xc)).reshape(
+        *shape[: len(xb) + len(free_x)], math.prod(x.shape[d] for d in xc)
+    )
     y = pnp.transpose(y, (*yb, *free_y, *yc))
     y = y.reshape(*shape[: len(xb)], *(shape[len(xb) + len(free_x) :]), x.shape[-1])
     split = len(xb) + len(free_x)
     # The axes of the product up to `whole` are indexed, those after it are blocks, of x as of y.
     whole = a + count
-    mat = BCOO(
-        (pnp.zeros((*shape[:a], indices.shape[-2], *shape[whole:]), dtype), indices), shape=shape
-    )
+    mat = BCOO((pnp.zeros((*shape[:a], indices.shape[-2], *shape[whole:]), dtype), indices), shape=shape)
     cut = max(whole, len(xb))
     if cut > whole:
         mat = relaid(mat, n_dense=len(shape) - cut)
     in_x = list(range(min(cut, split)))
     in_y = [*range(len(xb)), *range(split, cut)]
-    nothing, pairs, turned = _as_matrix(mat, mat.data, in_x, in_y)
+    _nothing, pairs, turned = _as_matrix(mat, mat.data, in_x, in_y)
     if turned:
         pairs = pairs[:, ::-1]
     p, q = shape[min(cut, split) : split], shape[max(cut, split) :]

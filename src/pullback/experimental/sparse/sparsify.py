@@ -17,7 +17,6 @@ from pullback.control.conditional import switch
 from pullback.control.loops import while_loop
 from pullback.control.scan import scan
 from pullback.core import tree
-
 from pullback.core.errors import UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
 from pullback.core.trace import Primitive, Tracer
@@ -94,7 +93,8 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     """A function of dense arrays as a function that takes sparse ones too, and keeps them sparse.
 
     Args:
-      f: takes and returns trees of arrays. It may call transformed functions, ``jit``, ``cond``, ``while_loop`` and ``scan``.
+      f: takes and returns trees of arrays. It may call transformed functions, ``jit``, ``cond``, ``while_loop`` and
+      ``scan``.
       use_tracer: accepted for the sake of JAX's signature, where it chooses between two ways to the same result.
 
     Returns:
@@ -152,7 +152,8 @@ def sparse_rule(eqn: Eqn) -> Callable[[Eqn, list[Any]], Any]:
         return RULES[name]
     except KeyError:
         raise UnsupportedArgumentError(
-            f"sparsify: {name} has no rule for sparse arrays; convert them by sparse.todense(...) first, if the dense result "
+            f"sparsify: {name} has no rule for sparse arrays; convert them by sparse.todense(...) first, if "
+            "the dense result "
             "is meant"
         ) from None
 
@@ -195,7 +196,8 @@ def _of_first(function: Callable[..., Any]) -> Rule:
 def _all_sparse(operands: Sequence[Any], name: str) -> None:
     if not all(isinstance(x, BCOO) for x in operands):
         raise UnsupportedArgumentError(
-            f"sparsify: {name} of sparse and dense arrays together; convert the sparse ones by sparse.todense(...), or the "
+            f"sparsify: {name} of sparse and dense arrays together; convert the sparse ones by "
+            "sparse.todense(...), or the "
             "dense ones by sparse.BCOO.fromdense(...)"
         )
 
@@ -401,12 +403,69 @@ def _by_rows(x: Any) -> Any:
     return _as_tree(x)
 
 
-_ZERO_AT_ZERO = (
-    "abs acos acosh asin asinh atan atanh cbrt ceil clamp clz cos cosh digamma eq erf erf_inv erfc exp exp2 expm1 exprel "
-    "floor ge gt integer_pow is_finite le lgamma log log1p logistic lt max min ne nextafter not population_count pow "
-    "reduce_precision rem round rsqrt sign sin sinh sqrt square tan tanh and or xor shift_left shift_right_logical "
-    "shift_right_arithmetic bessel_i0e bessel_i1e hypot atan2"
-).split()
+_ZERO_AT_ZERO = [
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "clamp",
+    "clz",
+    "cos",
+    "cosh",
+    "digamma",
+    "eq",
+    "erf",
+    "erf_inv",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "exprel",
+    "floor",
+    "ge",
+    "gt",
+    "integer_pow",
+    "is_finite",
+    "le",
+    "lgamma",
+    "log",
+    "log1p",
+    "logistic",
+    "lt",
+    "max",
+    "min",
+    "ne",
+    "nextafter",
+    "not",
+    "population_count",
+    "pow",
+    "reduce_precision",
+    "rem",
+    "round",
+    "rsqrt",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "and",
+    "or",
+    "xor",
+    "shift_left",
+    "shift_right_logical",
+    "shift_right_arithmetic",
+    "bessel_i0e",
+    "bessel_i1e",
+    "hypot",
+    "atan2",
+]
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(_ZERO_AT_ZERO, _zero_at_zero),

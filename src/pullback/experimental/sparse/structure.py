@@ -21,16 +21,17 @@ from pullback.experimental.sparse.formats import BCOO, shape_of
 from pullback.experimental.sparse.layouts import (
     at_most,
     bcoo,
+    flat_positions,
     inside,
     kept,
     kinds,
     limits,
     relaid,
     spread,
+    unravelled,
     wide_indices,
     with_padding,
 )
-from pullback.experimental.sparse.layouts import flat_positions, unravelled
 from pullback.numpy.promotion import quote
 from pullback.primitives.windows import GatherDimensionNumbers, GatherScatterMode
 from pullback.transforms.derivatives.vmap import vmap
@@ -117,11 +118,14 @@ def bcoo_broadcast_in_dim(
     fits = len(dims) == mat.ndim and list(dims) == sorted(dims)
     if not fits or any(n not in (1, new[d]) for n, d in zip(mat.shape, dims, strict=True)):
         raise ShapeError(
-            f"{name}: an array of shape {mat.shape} with its axes at {tuple(broadcast_dimensions)} does not broadcast to {new}"
+            f"{name}: an array of shape {mat.shape} with its axes at {tuple(broadcast_dimensions)} does not "
+            f"broadcast to {new}"
         )
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     # Where the sparse axes of the result begin and end: new axes go to the batch before them, and are dense after.
-    first = dims[a] if a < b else (dims[a - 1] + 1 if a else next((i for i in range(len(new)) if i not in dims), len(new)))
+    first = (
+        dims[a] if a < b else (dims[a - 1] + 1 if a else next((i for i in range(len(new)) if i not in dims), len(new)))
+    )
     if a == b:  # no sparse axis: what is before the first dense one is a batch axis
         first = dims[b] if b < mat.ndim else len(new)
     last = dims[b - 1] + 1 if a < b else first
@@ -233,7 +237,9 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
 def common_layout(mats: Sequence[BCOO]) -> list[BCOO]:
     """Arrays with the same number of batch, and of dense axes: the fewest of any."""
     n_batch, n_dense = min(m.n_batch for m in mats), min(m.n_dense for m in mats)
-    return [m if (m.n_batch, m.n_dense) == (n_batch, n_dense) else relaid(m, n_batch=n_batch, n_dense=n_dense) for m in mats]
+    return [
+        m if (m.n_batch, m.n_dense) == (n_batch, n_dense) else relaid(m, n_batch=n_batch, n_dense=n_dense) for m in mats
+    ]
 
 
 def bcoo_reshape(
@@ -334,7 +340,9 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
 
 
 def _without(arr: BCOO, data: Any, indices: Any, gone: Sequence[int], dims: Sequence[int]) -> BCOO:
-    """The array without some sparse axes, whatever the indices along them: data and indices of the other axes are new."""
+    """The array without some sparse axes, whatever the indices along them: data and indices of the other axes are
+    new.
+    """
     sparse = arr.shape[arr.n_batch : arr.n_batch + arr.n_sparse]
     left = [i for i in range(len(sparse)) if i not in gone]
     if gone:
@@ -417,7 +425,8 @@ def bcoo_slice(
         0 <= i <= j <= n and s > 0 for i, j, n, s in zip(starts, stops, mat.shape, steps, strict=True)
     ):
         raise ShapeError(
-            f"{name}: start_indices={starts}, limit_indices={stops} and strides={steps} do not say a part of an array of "
+            f"{name}: start_indices={starts}, limit_indices={stops} and strides={steps} do not say a part of "
+            "an array of "
             f"shape {mat.shape}"
         )
     new = tuple(-(-(j - i) // s) for i, j, s in zip(starts, stops, steps, strict=True))
@@ -427,7 +436,12 @@ def bcoo_slice(
     cuts = [slice(i, j, s) for i, j, s in zip(starts, stops, steps, strict=True)]
 
     def cut(x: Any, inner: Sequence[Any]) -> Any:
-        return x[(*(c if n != 1 or mat.shape[i] == 1 else slice(None) for i, (c, n) in enumerate(zip(cuts[:a], x.shape))), *inner)]
+        return x[
+            (
+                *(c if n != 1 or mat.shape[i] == 1 else slice(None) for i, (c, n) in enumerate(zip(cuts[:a], x.shape))),
+                *inner,
+            )
+        ]
 
     data = cut(mat.data, (slice(None), *cuts[b:]))
     indices = cut(mat.indices, ())
@@ -450,8 +464,10 @@ def _part(
         distance = indices - first
         known = pnp.all((distance >= 0) & (indices < last) & (distance % step == 0), axis=-1)
         indices = with_padding(distance // step, known, sizes)
-        data = kept(data, pnp.broadcast_to(known, data.shape[: a + 1])) if data.shape[: a + 1] == known.shape else kept(
-            pnp.broadcast_to(data, (*known.shape[:a], *data.shape[a:])), known
+        data = (
+            kept(data, pnp.broadcast_to(known, data.shape[: a + 1]))
+            if data.shape[: a + 1] == known.shape
+            else kept(pnp.broadcast_to(data, (*known.shape[:a], *data.shape[a:])), known)
         )
     flags = {"indices_sorted": mat.indices_sorted and not changed, "unique_indices": mat.unique_indices}
     out = BCOO((data, indices), shape=new, **flags)
@@ -570,12 +586,17 @@ def bcoo_gather(
     starts = pnp.asarray(start_indices)
     numbers = dimension_numbers
     if fill_value is not None and not (isinstance(fill_value, (int, float)) and fill_value == 0):
-        raise UnsupportedArgumentError(f"{name}: windows outside of a sparse array hold zeros, not fill_value={fill_value!r}")
+        raise UnsupportedArgumentError(
+            f"{name}: windows outside of a sparse array hold zeros, not fill_value={fill_value!r}"
+        )
     if numbers.operand_batching_dims:
-        raise UnsupportedArgumentError(f"{name}: operand_batching_dims={numbers.operand_batching_dims} of a sparse array")
+        raise UnsupportedArgumentError(
+            f"{name}: operand_batching_dims={numbers.operand_batching_dims} of a sparse array"
+        )
     if len(sizes) != mat.ndim or not starts.ndim or starts.shape[-1] != len(numbers.start_index_map):
         raise ShapeError(
-            f"{name}: slice_sizes={sizes} and start_indices of shape {starts.shape} do not fit shape {mat.shape} and {numbers}"
+            f"{name}: slice_sizes={sizes} and start_indices of shape {starts.shape} do not fit shape "
+            f"{mat.shape} and {numbers}"
         )
     clip = GatherScatterMode.from_any(mode) is GatherScatterMode.CLIP
 
