@@ -53,6 +53,7 @@ PullbackError
 ├── CallbackError (ValueError, NotImplementedError)   a call of a Python function that cannot be done so
 ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where debug_nans or debug_infs asks for it
 ├── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
+├── SparseEfficiencyError (ValueError)       a layout of a sparse array that would hold mostly zeros
 ├── ControlFlowError (TypeError, ValueError)   bodies, branches, predicates and lengths of loops that do not fit
 └── RuleCheckError (AssertionError)          rules of a function that check_rule found to be wrong
 """
@@ -279,6 +280,14 @@ class TracingForbiddenError(PullbackError, RuntimeError):
 
 class ProfilerError(PullbackError, RuntimeError):
     """A profile was begun while one was being recorded, or ended while none was."""
+
+
+class SparseEfficiencyError(PullbackError, ValueError):
+    pass
+
+
+class SparseEfficiencyWarning(UserWarning):
+    """A layout of a sparse array that holds mostly zeros."""
 
 
 class ControlFlowError(PullbackError, TypeError, ValueError):

@@ -1,0 +1,384 @@
+"""BCSR arrays, and the older formats of one matrix: their conversions, by way of BCOO, and products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core.errors import ArgumentError, OperandError, ShapeError
+from pullback.experimental.sparse.formats import BCOO, BCSR, COO, CSC, CSR, JAXSparse
+from pullback.experimental.sparse.layouts import (
+    bcoo_fromdense,
+    bcoo_sort_indices,
+    bcoo_todense,
+    check_layout,
+    fitting,
+    inside,
+    kinds,
+    relaid,
+    spread,
+    sum_duplicates,
+)
+from pullback.experimental.sparse.products import bcoo_dot_general, bcoo_extract, dense_operand
+from pullback.experimental.sparse.structure import bcoo_broadcast_in_dim, bcoo_concatenate, bcoo_transpose
+from pullback.numpy.promotion import quote
+from pullback.transforms.derivatives.vmap import vmap
+
+
+def bcsr(name: str, x: Any) -> BCSR:
+    """An argument that must be a BCSR."""
+    if not isinstance(x, BCSR):
+        raise OperandError(f"{name} takes a BCSR, got {quote(x)} of type {type(x).__name__}")
+    return x
+
+
+def rows_of(indptr: Any, count: int) -> Any:
+    """The row of each of ``count`` elements; as many as there are rows for padding."""
+    numbers = np.arange(count, dtype=np.int32)
+    find = lambda bounds: (pnp.searchsorted(bounds, numbers, side="right") - 1).astype(bounds.dtype)
+    for _ in indptr.shape[:-1]:
+        find = vmap(find)
+    return find(indptr)
+
+
+def bounds_of(rows: Any, count: int, dtype: Any) -> Any:
+    """Where each row begins among elements in the order of rows, and the end."""
+    numbers = np.arange(count + 1)
+    find = lambda r: pnp.searchsorted(r, numbers.astype(np.int32)).astype(dtype)
+    for _ in rows.shape[:-1]:
+        find = vmap(find)
+    return find(rows)
+
+
+def to_bcoo(mat: Any) -> BCOO:
+    """The BCOO of a sparse array of any format."""
+    if isinstance(mat, BCOO):
+        return mat
+    if isinstance(mat, BCSR):
+        batch = mat.shape[: mat.n_batch]
+        indptr = pnp.broadcast_to(mat.indptr, (*batch, mat.indptr.shape[-1]))
+        columns = pnp.broadcast_to(mat.indices, (*batch, mat.nse))
+        indices = pnp.stack([rows_of(indptr, mat.nse).astype(columns.dtype), columns], axis=-1)
+        flags = {"indices_sorted": mat.indices_sorted, "unique_indices": mat.unique_indices}
+        return BCOO((mat.data, indices), shape=mat.shape, **flags)
+    if isinstance(mat, COO):
+        wide = pnp.promote_types(mat.row.dtype, mat.col.dtype)
+        pairs = pnp.stack([mat.row.astype(wide), mat.col.astype(wide)], axis=1)
+        return BCOO((mat.data, pairs), shape=mat.shape)
+    if isinstance(mat, (CSR, CSC)):
+        major = rows_of(mat.indptr, mat.nse).astype(mat.indices.dtype)
+        pair = (major, mat.indices) if isinstance(mat, CSR) else (mat.indices, major)
+        return BCOO((mat.data, pnp.stack(pair, axis=1)), shape=mat.shape)
+    raise OperandError(f"a sparse array is needed, got {quote(mat)} of type {type(mat).__name__}")
+
+
+def from_bcoo(mat: Any) -> BCSR:
+    """The BCSR of a BCOO with two sparse axes.
+
+    Args:
+      mat: a BCOO.
+
+    Raises:
+      ArgumentError: the array has another number of sparse axes (a TypeError and ValueError).
+
+    >>> from pullback.experimental import sparse
+    >>> sparse.BCSR.from_bcoo(sparse.eye(2))
+    BCSR(float32[2, 2], nse=2)
+    """
+    if not isinstance(mat, BCOO):
+        raise OperandError(f"BCSR.from_bcoo takes a BCOO, got {quote(mat)}")
+    if mat.n_sparse != 2:
+        raise ArgumentError(f"BCSR.from_bcoo: a BCSR has two sparse axes, got {mat!r} with n_sparse={mat.n_sparse}")
+    ordered = bcoo_sort_indices(mat)
+    data, indices = spread(ordered)
+    batch, (rows, _), _ = kinds(mat)
+    known = inside(indices, mat.shape[len(batch) : len(batch) + 2])
+    major = pnp.where(known, indices[..., 0], rows)
+    indptr = bounds_of(major.astype(np.int32), rows, indices.dtype)
+    flags = {"indices_sorted": True, "unique_indices": mat.unique_indices}
+    return BCSR((data, indices[..., 1], indptr), shape=mat.shape, **flags)
+
+
+# BCSR --------------------------------------------------------------------------------------------------------------
+
+
+def bcsr_fromdense(
+    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: Any = np.int32
+) -> BCSR:
+    """The sparse array of a dense one, row by row; the arguments are those of :func:`bcoo_fromdense`.
+
+    Args:
+      mat: an array of ``n_batch + 2 + n_dense`` axes.
+      nse: how many elements are stored for each position of the batch axes.
+      n_batch, n_dense: how many leading axes are batch axes, and how many trailing ones are stored whole.
+      index_dtype: the dtype of the indices.
+
+    Raises:
+      ArgumentError: another number of axes (a TypeError and ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.bcsr_fromdense(pnp.array([[0.0, 1.0], [2.0, 0.0]])).indptr)
+    [0 1 2]
+    """
+    mat = dense_operand("bcsr_fromdense", mat)
+    if check_layout("bcsr_fromdense", n_batch, n_dense, mat.ndim) != 2:
+        raise ArgumentError(
+            f"bcsr_fromdense: an array of shape {mat.shape} with n_batch={n_batch} and n_dense={n_dense} must have two "
+            "other axes, of rows and of columns"
+        )
+    return from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
+
+
+def bcsr_todense(mat: BCSR) -> Any:
+    """The dense array of a BCSR.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.bcsr_todense(sparse.bcsr_fromdense(pnp.eye(2))))
+    [[1. 0.]
+     [0. 1.]]
+    """
+    return bcoo_todense(to_bcoo(bcsr("bcsr_todense", mat)))
+
+
+def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
+    """The elements of a dense array at the places that a BCSR's indices say.
+
+    Args:
+      indices: the columns, integers ``(*batch, nse)``.
+      indptr: where each row begins, and the end, ``(*batch, rows + 1)``.
+      mat: an array ``(*batch, rows, columns, *dense)``.
+
+    Returns:
+      Data ``(*batch, nse, *dense)``; zero for padding.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> x = pnp.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> print(sparse.bcsr_extract(pnp.array([1, 0]), pnp.array([0, 1, 2]), x))
+    [2. 3.]
+    """
+    mat, indices = dense_operand("bcsr_extract", mat), pnp.asarray(indices)
+    n = indices.ndim - 1
+    if n < 0 or mat.ndim < n + 2:
+        raise ShapeError(f"bcsr_extract: indices of shape {indices.shape} do not fit an array of shape {mat.shape}")
+    shape = mat.shape
+    empty = pnp.zeros((*shape[:n], indices.shape[-1], *shape[n + 2 :]), mat.dtype)
+    places = BCSR((empty, indices, indptr), shape=shape)
+    return bcoo_extract(to_bcoo(places), mat, assume_unique=True).data
+
+
+def bcsr_dot_general(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The sum of products over some axes, of a BCSR and another array; see :func:`bcoo_dot_general`.
+
+    Args:
+      lhs, rhs: a BCSR and an array, an array and a BCSR, or two sparse arrays.
+      dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``.
+      precision, preferred_element_type, out_sharding: those of :func:`bcoo_dot_general`.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> matrix = sparse.bcsr_fromdense(pnp.eye(2))
+    >>> print(sparse.bcsr_dot_general(matrix, pnp.ones(2), dimension_numbers=(((1,), (0,)), ((), ()))))
+    [1. 1.]
+    """
+    if not isinstance(lhs, BCSR) and not isinstance(rhs, BCSR):
+        raise OperandError(f"bcsr_dot_general: lhs or rhs must be a BCSR, got {quote(lhs)} and {quote(rhs)}")
+    x, y = (to_bcoo(a) if isinstance(a, JAXSparse) else a for a in (lhs, rhs))
+    options = {"precision": precision, "preferred_element_type": preferred_element_type, "out_sharding": out_sharding}
+    return bcoo_dot_general(x, y, dimension_numbers=dimension_numbers, **options)
+
+
+def bcsr_broadcast_in_dim(
+    mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+) -> BCSR:
+    """A BCSR repeated along new axes, before rows or after columns; see :func:`bcoo_broadcast_in_dim`.
+
+    >>> from pullback.experimental import sparse
+    >>> matrix = sparse.BCSR.from_bcoo(sparse.eye(2))
+    >>> sparse.bcsr_broadcast_in_dim(matrix, shape=(3, 2, 2), broadcast_dimensions=(1, 2)).shape
+    (3, 2, 2)
+    """
+    x = to_bcoo(bcsr("bcsr_broadcast_in_dim", mat))
+    return from_bcoo(
+        bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding)
+    )
+
+
+def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
+    """BCSRs one after the other along an axis; see :func:`bcoo_concatenate`.
+
+    >>> from pullback.experimental import sparse
+    >>> matrix = sparse.BCSR.from_bcoo(sparse.eye(2))
+    >>> print(sparse.bcsr_concatenate([matrix, matrix], dimension=0).indptr)
+    [0 1 2 3 4]
+    """
+    mats = [to_bcoo(bcsr("bcsr_concatenate", x)) for x in operands]
+    return from_bcoo(relaid_to_rows(bcoo_concatenate(mats, dimension=dimension)))
+
+
+def relaid_to_rows(mat: BCOO) -> BCOO:
+    """An array with two sparse axes, if batch and dense axes can be so."""
+    return mat if mat.n_sparse == 2 else relaid(mat, n_dense=max(mat.ndim - mat.n_batch - 2, 0))
+
+
+def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
+    """A BCSR with elements at one place summed; see :func:`bcoo_sum_duplicates`.
+
+    >>> from pullback.experimental import sparse
+    >>> sparse.bcsr_sum_duplicates(sparse.BCSR.from_bcoo(sparse.eye(2)))
+    BCSR(float32[2, 2], nse=2)
+    """
+    return from_bcoo(sum_duplicates(to_bcoo(bcsr("bcsr_sum_duplicates", mat)), nse, False))
+
+
+# One matrix --------------------------------------------------------------------------------------------------------
+
+
+def as_coo(mat: BCOO) -> COO:
+    """The COO of a BCOO that is one matrix."""
+    return COO((mat.data, mat.indices[:, 0], mat.indices[:, 1]), shape=mat.shape, rows_sorted=mat.indices_sorted)
+
+
+def as_csr(mat: BCOO) -> CSR:
+    """The CSR of a BCOO that is one matrix."""
+    rows = from_bcoo(mat)
+    return CSR((rows.data, rows.indices, rows.indptr), shape=mat.shape)
+
+
+def as_csc(mat: BCOO) -> CSC:
+    """The CSC of a BCOO that is one matrix."""
+    rows = from_bcoo(bcoo_transpose(mat, permutation=(1, 0)))
+    return CSC((rows.data, rows.indices, rows.indptr), shape=mat.shape)
+
+
+def matrix_fromdense(name: str, mat: Any, nse: int | None, index_dtype: Any) -> BCOO:
+    mat = dense_operand(name, mat)
+    if mat.ndim != 2:
+        raise ShapeError(f"{name} takes a matrix, got an array of shape {mat.shape}")
+    return bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype)
+
+
+def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
+    """The COO of a dense matrix; see :func:`bcoo_fromdense`.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> sparse.coo_fromdense(pnp.eye(2))
+    COO(float32[2, 2], nse=2)
+    """
+    return as_coo(matrix_fromdense("coo_fromdense", mat, nse, index_dtype))
+
+
+def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
+    """The CSR of a dense matrix; see :func:`bcoo_fromdense`.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> sparse.csr_fromdense(pnp.eye(2))
+    CSR(float32[2, 2], nse=2)
+    """
+    return as_csr(matrix_fromdense("csr_fromdense", mat, nse, index_dtype))
+
+
+def csc_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSC:
+    """The CSC of a dense matrix; see :func:`bcoo_fromdense`."""
+    return as_csc(matrix_fromdense("csc_fromdense", mat, nse, index_dtype))
+
+
+def _of(name: str, mat: Any, kind: type) -> BCOO:
+    if not isinstance(mat, kind):
+        raise OperandError(f"{name} takes a {kind.__name__}, got {quote(mat)} of type {type(mat).__name__}")
+    return to_bcoo(mat)
+
+
+def coo_todense(mat: COO) -> Any:
+    """The dense matrix of a COO.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.coo_todense(sparse.coo_fromdense(pnp.eye(1))))
+    [[1.]]
+    """
+    return bcoo_todense(_of("coo_todense", mat, COO))
+
+
+def csr_todense(mat: CSR) -> Any:
+    """The dense matrix of a CSR.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.csr_todense(sparse.csr_fromdense(pnp.eye(1))))
+    [[1.]]
+    """
+    return bcoo_todense(_of("csr_todense", mat, CSR))
+
+
+def _product(name: str, mat: BCOO, x: Any, rank: int, transpose: bool) -> Any:
+    x = dense_operand(name, x)
+    axis = 0 if transpose else 1
+    if x.ndim != rank:
+        raise ShapeError(f"{name} takes an array of {rank} axes, got shape {x.shape}")
+    fitting(x, f"{name}: the operand of a matrix of shape {mat.shape}", (mat.shape[axis], *x.shape[1:]))
+    return bcoo_dot_general(mat, x, dimension_numbers=(((axis,), (0,)), ((), ())))
+
+
+def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Any:
+    """The product of a COO and a vector.
+
+    Args:
+      mat: a COO.
+      v: a vector.
+      transpose: whether the transpose of ``mat`` is multiplied.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.coo_matvec(sparse.coo_fromdense(pnp.eye(2)), pnp.ones(2)))
+    [1. 1.]
+    """
+    return _product("coo_matvec", _of("coo_matvec", mat, COO), v, 1, transpose)
+
+
+def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
+    """The product of a COO and a matrix; the arguments are those of :func:`coo_matvec`.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> sparse.coo_matmat(sparse.coo_fromdense(pnp.eye(2)), pnp.ones((2, 3))).shape
+    (2, 3)
+    """
+    return _product("coo_matmat", _of("coo_matmat", mat, COO), B, 2, transpose)
+
+
+def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Any:
+    """The product of a CSR and a vector; the arguments are those of :func:`coo_matvec`.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.csr_matvec(sparse.csr_fromdense(pnp.eye(2)), pnp.ones(2)))
+    [1. 1.]
+    """
+    return _product("csr_matvec", _of("csr_matvec", mat, CSR), v, 1, transpose)
+
+
+def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
+    """The product of a CSR and a matrix; the arguments are those of :func:`coo_matvec`.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> sparse.csr_matmat(sparse.csr_fromdense(pnp.eye(2)), pnp.ones((2, 3))).shape
+    (2, 3)
+    """
+    return _product("csr_matmat", _of("csr_matmat", mat, CSR), B, 2, transpose)

@@ -1,0 +1,265 @@
+"""New sparse arrays: empty, identity, random, and those of SciPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, OperandError
+from pullback.core.interrupts import imported
+from pullback.experimental.sparse.compressed import as_coo, as_csc, as_csr, from_bcoo
+from pullback.experimental.sparse.formats import BCOO, BCSR, as_dtype, shape_of
+from pullback.experimental.sparse.layouts import (
+    bcoo_sort_indices,
+    check_layout,
+    index_type,
+    known_nse,
+    relaid,
+    sum_duplicates,
+    unravelled,
+)
+from pullback.numpy.promotion import known_int, quote
+from pullback.primitives.sparse import index_dtype as wide_index
+from pullback.random.continuous import uniform
+from pullback.random.discrete import permutation, randint
+from pullback.random.keys import split
+from pullback.transforms.derivatives.vmap import vmap
+
+FORMATS: dict[str, Callable[[BCOO], Any]] = {
+    "bcoo": lambda mat: mat,
+    "bcsr": from_bcoo,
+    "coo": as_coo,
+    "csr": as_csr,
+    "csc": as_csc,
+}
+
+
+def _in_format(name: str, mat: BCOO, sparse_format: Any, kwds: dict[str, Any]) -> Any:
+    if sparse_format not in FORMATS:
+        raise ArgumentError(
+            f"{name}: sparse_format must be one of {', '.join(map(repr, FORMATS))}, got {sparse_format!r}"
+        )
+    if sparse_format in ("coo", "csr", "csc") and (mat.ndim != 2 or mat.n_batch or mat.n_dense):
+        raise ArgumentError(f"{name}: a {sparse_format} is one matrix, without batch and dense axes, got {mat!r}")
+    if kwds:
+        raise ArgumentError(f"{name}: unknown options {', '.join(kwds)}; there are n_batch, n_dense and nse")
+    return FORMATS[sparse_format](mat)
+
+
+def empty(
+    shape: Sequence[int],
+    dtype: Any = None,
+    index_dtype: Any = "int32",
+    sparse_format: str = "bcoo",
+    **kwds: Any,
+) -> Any:
+    """A sparse array that stores nothing, all zeros.
+
+    Args:
+      shape: the shape.
+      dtype: the dtype of the elements; the default float by default.
+      index_dtype: the dtype of the indices.
+      sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
+      kwds: ``n_batch`` and ``n_dense``, how many axes are batch and dense axes, and ``nse``, how many elements are
+      stored,
+        all of them padding.
+
+    Raises:
+      ArgumentError: an argument that makes no sense (a TypeError and ValueError).
+
+    >>> from pullback.experimental import sparse
+    >>> sparse.empty((2, 3))
+    BCOO(float32[2, 3], nse=0)
+    """
+    sizes = shape_of("sparse.empty", shape)
+    n_batch, n_dense = kwds.pop("n_batch", 0), kwds.pop("n_dense", 0)
+    nse = known_nse("sparse.empty", kwds.pop("nse", 0))
+    count = check_layout("sparse.empty", n_batch, n_dense, len(sizes))
+    sparse = sizes[n_batch : n_batch + count]
+    data = pnp.zeros((*sizes[:n_batch], nse, *sizes[n_batch + count :]), as_dtype(dtype))
+    kind = index_type("sparse.empty", index_dtype)
+    indices = pnp.broadcast_to(pnp.asarray(np.asarray(sparse, kind)), (*sizes[:n_batch], nse, count))
+    mat = BCOO((data, indices), shape=sizes, indices_sorted=True, unique_indices=True)
+    return _in_format("sparse.empty", mat, sparse_format, kwds)
+
+
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: Any = None,
+    index_dtype: Any = "int32",
+    sparse_format: str = "bcoo",
+    **kwds: Any,
+) -> Any:
+    """A sparse matrix with ones on a diagonal.
+
+    Args:
+      N, M: the numbers of rows and columns; as many columns as rows by default.
+      k: which diagonal: 0 is the main one, positive ones are above it.
+      dtype: the dtype of the elements; the default float by default.
+      index_dtype: the dtype of the indices.
+      sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
+      kwds: ``n_batch`` and ``n_dense``, how many axes are batch and dense axes.
+
+    Raises:
+      ArgumentError: an argument that makes no sense (a TypeError and ValueError).
+
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.eye(2, 3, k=1).todense())
+    [[0. 1. 0.]
+     [0. 0. 1.]]
+    """
+    rows = known_int("sparse.eye", "N", N)
+    columns = rows if M is None else known_int("sparse.eye", "M", M)
+    diagonal = known_int("sparse.eye", "k", k)
+    shape = shape_of("sparse.eye", (rows, columns))
+    n_batch, n_dense = kwds.pop("n_batch", 0), kwds.pop("n_dense", 0)
+    check_layout("sparse.eye", n_batch, n_dense, 2)
+    first = np.arange(max(-diagonal, 0), max(min(rows, columns - diagonal), max(-diagonal, 0)))
+    kind = index_type("sparse.eye", index_dtype)
+    indices = np.stack([first, first + diagonal], axis=1).astype(kind)
+    parts = pnp.ones(len(first), as_dtype(dtype)), pnp.asarray(indices)
+    mat = BCOO(parts, shape=shape, indices_sorted=True, unique_indices=True)
+    if n_batch or n_dense:
+        mat = sum_duplicates(relaid(mat, n_batch=n_batch, n_dense=n_dense), None, not n_dense)
+    return _in_format("sparse.eye", mat, sparse_format, kwds)
+
+
+def random_bcoo(
+    key: Any,
+    shape: Sequence[int],
+    *,
+    dtype: Any = np.float64,
+    indices_dtype: Any = None,
+    nse: float | int = 0.2,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    unique_indices: bool = True,
+    sorted_indices: bool = False,
+    generator: Callable[..., Any] = uniform,
+    **kwds: Any,
+) -> BCOO:
+    """A sparse array with random elements at random places.
+
+    Args:
+      key: a random key.
+      shape: the shape.
+      dtype: the dtype of the elements.
+      indices_dtype: the dtype of the indices; int32 by default.
+      nse: how many elements are stored for each position of the batch axes: a number, or if it is less than 1 the
+      share of
+        the places.
+      n_batch, n_dense: how many axes are batch and dense axes.
+      unique_indices: whether no two elements are at one place.
+      sorted_indices: whether the elements are in order.
+      generator: draws the elements: ``generator(key, shape, dtype, **kwds)``.
+      kwds: further arguments of ``generator``.
+
+    Raises:
+      ArgumentError: an argument that makes no sense, such as more unique elements than there are places (a TypeError
+      and
+        ValueError).
+
+    >>> from pullback import random
+    >>> from pullback.experimental import sparse
+    >>> sparse.random_bcoo(random.key(0), (4, 5), nse=0.5, dtype="float32")
+    BCOO(float32[4, 5], nse=10)
+    """
+    name = "random_bcoo"
+    sizes = shape_of(name, shape)
+    count = check_layout(name, n_batch, n_dense, len(sizes))
+    batch, sparse, dense = sizes[:n_batch], sizes[n_batch : n_batch + count], sizes[n_batch + count :]
+    cells = math.prod(sparse)
+    if isinstance(nse, bool) or not isinstance(nse, (int, float, np.integer, np.floating)) or not nse >= 0:
+        raise ArgumentError(f"{name}: nse must be a number that is not negative, got {nse!r}")
+    stored = math.ceil(nse * cells) if nse < 1 else int(nse)
+    if unique_indices and stored > cells:
+        raise ArgumentError(
+            f"{name}: there are no {stored} different places in axes of sizes {sparse}; unique_indices=False"
+        )
+    of_places, of_data = split(key)
+    kind = index_type(name, np.int32 if indices_dtype is None else indices_dtype)
+    rows = math.prod(batch)
+    places = _random_places(of_places, rows, cells, stored, unique_indices)
+    indices = unravelled(places, sparse, kind).reshape(*batch, stored, count)
+    data = generator(of_data, (*batch, stored, *dense), dtypes.canonicalize_dtype(dtype), **kwds)
+    mat = BCOO((data, indices), shape=sizes, unique_indices=bool(unique_indices))
+    return bcoo_sort_indices(mat) if sorted_indices else mat
+
+
+def _random_places(key: Any, rows: int, cells: int, count: int, distinct: bool) -> Any:
+    """Random numbers below ``cells``, for each of some rows, all different if they must be."""
+    dtype = wide_index(cells)
+    if not distinct or not count:
+        return randint(key, (rows, count), 0, max(cells, 1), dtype)
+    if not rows:
+        return pnp.zeros((0, count), dtype)
+    return vmap(lambda k: _distinct(k, cells, count, dtype))(split(key, rows))
+
+
+def _distinct(key: Any, cells: int, count: int, dtype: Any) -> Any:
+    """Different random numbers: the first of each of many, which holds no more than a few times their number.
+
+    Of 2 n + 64 numbers below 16 n or more about n / 8 occur a second time, so that n different ones are among them.
+    """
+    if cells < 16 * count:
+        return permutation(key, cells)[:count].astype(dtype)
+    drawn = randint(key, (2 * count + 64,), 0, cells, dtype)
+    order = pnp.argsort(drawn, stable=True)
+    ordered = drawn[order]
+    again = pnp.concatenate([pnp.zeros(1, bool), ordered[1:] == ordered[:-1]])
+    back = pnp.zeros_like(again).at[order].set(again)
+    return drawn[pnp.argsort(back, stable=True)[:count]]
+
+
+# SciPy -------------------------------------------------------------------------------------------------------------
+
+
+def bcoo_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> BCOO:
+    """The BCOO of a sparse array or matrix of SciPy, of any format.
+
+    Args:
+      mat: SciPy's array.
+      index_dtype: the dtype of the indices; int32 by default.
+      n_dense, n_batch: only 0, which is what SciPy has.
+
+    Raises:
+      OperandError: ``mat`` is none of SciPy's (a TypeError).
+
+    >>> import numpy as np, scipy.sparse
+    >>> from pullback.experimental import sparse
+    >>> sparse.BCOO.from_scipy_sparse(scipy.sparse.eye_array(3, dtype=np.float32))
+    BCOO(float32[3, 3], nse=3)
+    """
+    name = "from_scipy_sparse"
+    if n_dense or n_batch:
+        raise ArgumentError(
+            f"{name}: SciPy's arrays have no batch and dense axes, got n_batch={n_batch}, n_dense={n_dense}"
+        )
+    if not imported("scipy.sparse").issparse(mat):
+        raise OperandError(f"{name} takes a sparse array of SciPy, got {quote(mat)} of type {type(mat).__name__}")
+    triples = mat.tocoo()
+    kind = index_type(name, np.int32 if index_dtype is None else index_dtype)
+    coords = getattr(triples, "coords", None) or (triples.row, triples.col)
+    indices = np.stack([np.asarray(c) for c in coords], axis=1).astype(kind)
+    return BCOO((pnp.asarray(triples.data), pnp.asarray(indices)), shape=triples.shape)
+
+
+def bcsr_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> BCSR:
+    """The BCSR of a sparse matrix of SciPy; the arguments are those of ``BCOO.from_scipy_sparse``.
+
+    >>> import numpy as np, scipy.sparse
+    >>> from pullback.experimental import sparse
+    >>> sparse.BCSR.from_scipy_sparse(scipy.sparse.eye_array(3, dtype=np.float32))
+    BCSR(float32[3, 3], nse=3)
+    """
+    return from_bcoo(bcoo_from_scipy_sparse(mat, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch))
+
+
+__all__ = ["empty", "eye", "random_bcoo"]

@@ -1,0 +1,204 @@
+"""Derivatives with respect to the data of sparse arguments: the places stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import pullback.numpy as pnp
+from pullback.core import tree
+from pullback.core.errors import ArgumentError, NotDifferentiableError
+from pullback.experimental.sparse.formats import BCOO
+from pullback.experimental.sparse.layouts import spread
+from pullback.experimental.sparse.sparsify import is_sparse
+from pullback.transforms.derivatives import grad as gradients
+from pullback.transforms.derivatives import jacobian as jacobians
+from pullback.transforms.functions.arguments import check_argnums, check_callable, name_of
+
+Argnums = int | Sequence[int]
+
+
+def data_of(x: Any) -> Any:
+    """A tree with sparse arrays replaced by their data."""
+    return tree.tree_map(lambda y: y.data if is_sparse(y) else y, x, is_leaf=is_sparse)
+
+
+def with_data_of(x: Any, data: Any) -> Any:
+    """A tree of sparse and dense arrays with other data."""
+    leaves, treedef = tree.flatten(x, is_leaf=is_sparse)
+    inner = tree.structure(data_of(x))
+    new = _leaves_up_to(inner, data)
+    return tree.unflatten(treedef, [_replaced(a, b) for a, b in zip(leaves, new, strict=True)])
+
+
+def _leaves_up_to(treedef: Any, data: Any) -> list[Any]:
+    return list(treedef.flatten_up_to(data))
+
+
+def _replaced(x: Any, data: Any) -> Any:
+    if not is_sparse(x):
+        return data
+    leaves, static = x.tree_flatten()
+    return type(x).tree_unflatten(static, (data, *leaves[1:]))
+
+
+def _by_data(
+    name: str, transformation: Callable[..., Any], fun: Callable[..., Any], argnums: Any, has_aux: bool, kwargs: Any,
+    package: Callable[[Any, Any, Any], Any],
+) -> Callable[..., Any]:  # fmt: skip
+    """A transformation of ``fun`` as a function of data; ``package`` makes results of what it returns, and
+    arguments.
+    """
+    check_callable(fun, name)
+    nums = check_argnums(argnums, name)
+
+    @wraps(fun)
+    def transformed(*args: Any, **kw: Any) -> Any:
+        wanted = (nums,) if isinstance(nums, int) else tuple(nums)
+        if any(not -len(args) <= i < len(args) for i in wanted):
+            raise ArgumentError(
+                f"{name}: argnums={argnums} does not fit the {len(args)} positional arguments given to {name_of(fun)}"
+            )
+        places = [i % len(args) for i in wanted]
+
+        def of_data(*data: Any) -> Any:
+            given = list(args)
+            for i, d in zip(places, data, strict=True):
+                given[i] = with_data_of(args[i], d)
+            return fun(*given, **kw)
+
+        at = 0 if isinstance(nums, int) else tuple(range(len(places)))
+        result = transformation(of_data, argnums=at, has_aux=has_aux, **kwargs)(*[data_of(args[i]) for i in places])
+        chosen = args[places[0]] if isinstance(nums, int) else tuple(args[i] for i in places)
+        return package(result, chosen, has_aux)
+
+    return transformed
+
+
+def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
+    """The gradient of a function with a scalar result, with respect to the data of sparse arguments.
+
+    Args:
+      fun: takes arrays, sparse or dense, or trees of them, and returns a scalar, or with ``has_aux`` a pair of a
+      scalar and
+        anything.
+      argnums: which positional arguments to differentiate with respect to.
+      has_aux: whether ``fun`` returns a pair, whose second part is returned beside the gradient.
+      kwargs: further options of ``pullback.grad``.
+
+    Returns:
+      A function of the same arguments that returns the gradient: of a sparse argument a sparse array with its indices.
+
+    Raises:
+      NotDifferentiableError, ArgumentError: as ``pullback.grad`` does.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.grad(lambda m, v: (m @ v).sum())(sparse.eye(2), pnp.array([3.0, 4.0])).data)
+    [3. 4.]
+    """
+
+    def package(result: Any, chosen: Any, aux: bool) -> Any:
+        return (with_data_of(chosen, result[0]), result[1]) if aux else with_data_of(chosen, result)
+
+    return _by_data("sparse.grad", gradients.grad, fun, argnums, has_aux, kwargs, package)
+
+
+def value_and_grad(
+    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any
+) -> Callable[..., Any]:
+    """A function's value and its gradient with respect to the data of sparse arguments; see :func:`grad`.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> value, gradient = sparse.value_and_grad(lambda m: (m @ pnp.ones(2)).sum())(sparse.eye(2))
+    >>> print(value, gradient)
+    2.0 BCOO(float32[2, 2], nse=2)
+    """
+    package = lambda result, chosen, aux: (result[0], with_data_of(chosen, result[1]))
+    return _by_data("sparse.value_and_grad", gradients.value_and_grad, fun, argnums, has_aux, kwargs, package)
+
+
+def _jacobian(name: str, transformation: Callable[..., Any], fun: Any, argnums: Any, has_aux: bool, kwargs: Any) -> Any:
+    def dense_results(*args: Any, **kw: Any) -> Any:
+        out = fun(*args, **kw)
+        results = out[0] if has_aux else out
+        for x in tree.leaves(results, is_leaf=is_sparse):
+            if is_sparse(x):
+                raise NotDifferentiableError(
+                    f"{name}: {name_of(fun)} returns a sparse array, {x!r}, whose Jacobian would be with "
+                    "respect to nothing that "
+                    "is stored; let it return its data, or sparse.todense of it"
+                )
+        return out
+
+    def package(result: Any, chosen: Any, aux: bool) -> Any:
+        rows, extra = result if aux else (result, None)
+        template = data_of(chosen)
+        inner = tree.structure(template)
+        leaves = tree.leaves(rows)
+        count = max(inner.num_leaves, 1)
+        blocks = [leaves[i : i + count] for i in range(0, len(leaves), count)]
+        arguments, shape = tree.flatten(chosen, is_leaf=is_sparse)
+        made = [tree.unflatten(shape, [_as_jacobian(a, x) for a, x in zip(arguments, block)]) for block in blocks]
+        out = tree.unflatten(_outer_structure(rows, inner), made)
+        return (out, extra) if aux else out
+
+    check_callable(fun, name)
+    return _by_data(name, transformation, wraps(fun)(dense_results), argnums, has_aux, kwargs, package)
+
+
+def _outer_structure(rows: Any, inner: Any) -> Any:
+    """The tree of a function's results: that of its Jacobian, which has the tree of arguments for its leaves."""
+    is_inner = lambda x: tree.structure(x) == inner
+    return tree.structure(rows, is_leaf=is_inner)
+
+
+def _as_jacobian(x: Any, derivative: Any) -> Any:
+    """The derivative with respect to an argument: a sparse array with the axes of the result as batch axes."""
+    if not is_sparse(x):
+        return derivative
+    if not isinstance(x, BCOO):
+        raise NotDifferentiableError(
+            f"Jacobians with respect to sparse arrays are BCOO, but the argument is {x!r}; convert it first"
+        )
+    _data, indices = spread(x)
+    lead = derivative.shape[: derivative.ndim - x.data.ndim]
+    whole = pnp.broadcast_to(indices, (*lead, *indices.shape))
+    flags = {"indices_sorted": x.indices_sorted, "unique_indices": x.unique_indices}
+    return BCOO((derivative, whole), shape=(*lead, *x.shape), **flags)
+
+
+def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
+    """The Jacobian with respect to the data of sparse arguments, in forward mode.
+
+    Args:
+      fun: takes arrays, sparse or dense, and returns dense ones, or trees of them.
+      argnums, has_aux, kwargs: those of :func:`grad`.
+
+    Returns:
+      A function of the same arguments that returns the Jacobian: with respect to a BCOO a BCOO with the axes of the
+      result
+      before those of the argument, as batch axes.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> sparse.jacfwd(lambda m: m @ pnp.ones(2))(sparse.eye(2))
+    BCOO(float32[2, 2, 2], nse=2, n_batch=1)
+    """
+    return _jacobian("sparse.jacfwd", jacobians.jacfwd, fun, argnums, has_aux, kwargs)
+
+
+def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
+    """The Jacobian with respect to the data of sparse arguments, in reverse mode; see :func:`jacfwd`.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> sparse.jacrev(lambda m: m @ pnp.ones(2))(sparse.eye(2))
+    BCOO(float32[2, 2, 2], nse=2, n_batch=1)
+    """
+    return _jacobian("sparse.jacrev", jacobians.jacrev, fun, argnums, has_aux, kwargs)
+
+
+jacobian = jacrev

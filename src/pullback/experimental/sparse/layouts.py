@@ -1,0 +1,521 @@
+"""Layouts of BCOO arrays: indices and data as dense arrays, elements in order, axes moved between the three kinds.
+
+In all of it an index outside of the shape marks padding. What is computed of indices keeps padding outside.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl, DeviceArray, typeof
+from pullback.core.errors import (
+    ArgumentError,
+    DtypeError,
+    OperandError,
+    ShapeError,
+    SparseEfficiencyError,
+    SparseEfficiencyWarning,
+)
+from pullback.core.types import Shape
+from pullback.experimental.sparse.formats import BCOO, JAXSparse
+from pullback.numpy.promotion import quote
+from pullback.primitives.gather import gather
+from pullback.primitives.scatter import scatter, scatter_add
+from pullback.primitives.sparse import index_dtype
+from pullback.primitives.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+
+DROP = GatherScatterMode.FILL_OR_DROP
+_warned: set[str] = set()
+
+
+# Parts -------------------------------------------------------------------------------------------------------------
+
+
+def bcoo(name: str, x: Any) -> BCOO:
+    """An argument that must be a BCOO."""
+    if not isinstance(x, BCOO):
+        raise OperandError(f"{name} takes a BCOO, got {quote(x)} of type {type(x).__name__}")
+    return x
+
+
+def kinds(mat: BCOO) -> tuple[Shape, Shape, Shape]:
+    """The sizes of batch, sparse and dense axes."""
+    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
+    return mat.shape[:a], mat.shape[a:b], mat.shape[b:]
+
+
+def spread(mat: BCOO) -> tuple[Any, Any]:
+    """Data and indices, repeated where a batch axis has size 1 because all positions share them."""
+    batch = mat.shape[: mat.n_batch]
+    data, indices = mat.data, mat.indices
+    if data.shape[: len(batch)] != batch:
+        data = pnp.broadcast_to(data, batch + data.shape[len(batch) :])
+    if indices.shape[: len(batch)] != batch:
+        indices = pnp.broadcast_to(indices, batch + indices.shape[len(batch) :])
+    return data, indices
+
+
+def inside(indices: Any, sizes: Sequence[int]) -> Any:
+    """Which elements are not padding: an array without the last axis."""
+    if not len(sizes):
+        return pnp.ones(indices.shape[:-1], bool)
+    return pnp.all((indices >= 0) & (indices < limits(sizes, indices.dtype)), axis=-1)
+
+
+def limits(sizes: Sequence[int], dtype: Any) -> Any:
+    """Sizes as an array of a dtype of indices, as large as it can hold."""
+    most = dtypes.iinfo(dtype).max
+    return np.asarray([min(n, most) for n in sizes], dtype)
+
+
+def kept(data: Any, known: Any) -> Any:
+    """Data with zeros in the place of the elements that are not ``known``."""
+    return pnp.where(pnp.reshape(known, known.shape + (1,) * (data.ndim - known.ndim)), data, pnp.zeros((), data.dtype))
+
+
+def with_padding(indices: Any, known: Any, sizes: Sequence[int]) -> Any:
+    """Indices whose elements that are not ``known`` lie outside of the sparse axes."""
+    return pnp.where(known[..., None], indices, limits(sizes, indices.dtype))
+
+
+def wide_indices(indices: Any, sizes: Sequence[int]) -> Any:
+    """Indices in a dtype that holds all positions of axes, and one more."""
+    extent = max(sizes, default=0)
+    if dtypes.iinfo(indices.dtype).max > extent and indices.dtype.kind == "i":
+        return indices
+    return indices.astype(index_dtype(extent))
+
+
+def flat_positions(indices: Any, sizes: Sequence[int], strides: Sequence[int] | None = None) -> Any:
+    """One number for each element, by its indices; -1 for padding."""
+    extent = math.prod(sizes)
+    dtype = index_dtype(extent)
+    if strides is None:
+        strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    known = inside(indices, sizes)
+    if not len(sizes):
+        return pnp.zeros(indices.shape[:-1], dtype)
+    total = sum(indices[..., i].astype(dtype) * s for i, s in enumerate(strides) if s)
+    if isinstance(total, int):
+        total = pnp.zeros(indices.shape[:-1], dtype)
+    return pnp.where(known, total, -1)
+
+
+def batch_positions(shape: Shape, strides: Sequence[int], rank: int, dtype: Any) -> Any:
+    """The number of each position of batch axes, or 0, as an array of ``rank`` axes."""
+    total: Any = np.zeros((), dtype)
+    for i, (n, s) in enumerate(zip(shape, strides, strict=True)):
+        if s:
+            total = total + (np.arange(n) * s).astype(dtype).reshape([n if j == i else 1 for j in range(rank)])
+    return total
+
+
+def everywhere(mat: BCOO) -> tuple[Any, Any]:
+    """The position of each element in the array of batch and sparse axes as one axis, and data: ``(e,)``, ``(e,
+    *dense)``.
+    """
+    batch, sparse, dense = kinds(mat)
+    data, indices = spread(mat)
+    extent = math.prod(batch) * math.prod(sparse)
+    dtype = index_dtype(extent)
+    places = flat_positions(indices, sparse).astype(dtype)
+    if batch:
+        strides = [math.prod(batch[i + 1 :]) * math.prod(sparse) for i in range(len(batch))]
+        start = batch_positions(batch, strides, len(batch) + 1, dtype)
+        places = pnp.where(places < 0, -1, places + start)
+    return places.reshape(-1), data.reshape(places.size, *dense)
+
+
+_TAKE = {n: GatherDimensionNumbers(tuple(range(1, n)), (0,), (0,)) for n in range(1, 34)}
+
+
+def take_rows(x: Any, places: Any) -> Any:
+    """The rows of ``x`` at a vector of places, zeros outside."""
+    numbers = _TAKE[len(x.shape)]
+    return gather(x, places[:, None], numbers, (1, *x.shape[1:]), mode=DROP, fill_value=0)
+
+
+def add_rows(x: Any, places: Any, rows: Any) -> Any:
+    """``x`` with rows added at a vector of places, those outside left out."""
+    numbers = ScatterDimensionNumbers(tuple(range(1, len(x.shape))), (0,), (0,))
+    return scatter_add(x, places[:, None], rows, numbers, mode=DROP)
+
+
+def put_rows(x: Any, places: Any, rows: Any) -> Any:
+    """``x`` with rows put at a vector of places, those outside left out."""
+    numbers = ScatterDimensionNumbers(tuple(range(1, len(x.shape))), (0,), (0,))
+    return scatter(x, places[:, None], rows, numbers, mode=DROP)
+
+
+def known_values(x: Any) -> bool:
+    """Whether an array's values can be looked at."""
+    return isinstance(x, (ArrayImpl, DeviceArray))
+
+
+def check_layout(name: str, n_batch: int, n_dense: int, rank: int) -> int:
+    """The number of sparse axes."""
+    for what, n in (("n_batch", n_batch), ("n_dense", n_dense)):
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+            raise ArgumentError(f"{name}: {what} must be an integer that is not negative, got {n!r}")
+    if n_batch + n_dense > rank:
+        raise ArgumentError(
+            f"{name}: n_batch={n_batch} and n_dense={n_dense} are more axes than the {rank} that the array has"
+        )
+    return rank - n_batch - n_dense
+
+
+# Dense and sparse --------------------------------------------------------------------------------------------------
+
+
+def bcoo_todense(mat: BCOO) -> Any:
+    """The dense array of a sparse one: elements at one place are summed.
+
+    Args:
+      mat: a BCOO.
+
+    Returns:
+      An array of the same shape and dtype.
+
+    Raises:
+      OperandError: ``mat`` is no BCOO (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.bcoo_todense(sparse.eye(2)))
+    [[1. 0.]
+     [0. 1.]]
+    """
+    mat = bcoo("bcoo_todense", mat)
+    batch, sparse, dense = kinds(mat)
+    places, data = everywhere(mat)
+    rows = math.prod(batch) * math.prod(sparse)
+    return add_rows(pnp.zeros((rows, *dense), mat.dtype), places, data).reshape(mat.shape)
+
+
+def count_nonzero(mask: Any, name: str) -> int:
+    """The largest number of true elements along the last axis, known in Python."""
+    if not known_values(mask):
+        raise ArgumentError(
+            f"{name}: nse, the number of stored elements, must be given as a Python integer where values are "
+            "traced, as by "
+            "jit and vmap: it is a part of the shape"
+        )
+    counts = np.count_nonzero(np.asarray(mask), axis=-1)
+    return int(np.max(counts, initial=0))
+
+
+def known_nse(name: str, nse: Any) -> int:
+    if isinstance(nse, bool) or not isinstance(nse, (int, np.integer)) or nse < 0:
+        raise ArgumentError(f"{name}: nse must be an integer that is not negative, known in Python, got {nse!r}")
+    return int(nse)
+
+
+def index_type(name: str, dtype: Any) -> Any:
+    """A dtype for indices."""
+    found = dtypes.canonicalize_dtype(dtype)
+    if not dtypes.is_integer(found):
+        raise DtypeError(f"{name}: index_dtype must be a dtype of integers, got {quote(dtype)}")
+    return found
+
+
+def bcoo_fromdense(
+    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: Any = np.int32
+) -> BCOO:
+    """The sparse array of a dense one: the elements that are not zero, in order.
+
+    Args:
+      mat: an array.
+      nse: how many elements are stored for each position of the batch axes; by default as many as are needed, which
+        must be known in Python. Those that are too many are left out, those that lack are padding.
+      n_batch: how many leading axes are batch axes.
+      n_dense: how many trailing axes are stored whole.
+      index_dtype: the dtype of the indices.
+
+    Returns:
+      A BCOO with sorted unique indices.
+
+    Raises:
+      ArgumentError: ``nse``, ``n_batch`` or ``n_dense`` makes no sense, or ``nse`` is missing where ``mat`` is traced
+        (a TypeError and ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> matrix = sparse.bcoo_fromdense(pnp.array([[0.0, 1.0], [2.0, 0.0]]))
+    >>> print(matrix.data, matrix.indices.tolist())
+    [1. 2.] [[0, 1], [1, 0]]
+    """
+    if isinstance(mat, JAXSparse):
+        raise OperandError(f"bcoo_fromdense takes a dense array, got {mat!r}")
+    mat = pnp.asarray(mat)
+    count = check_layout("bcoo_fromdense", n_batch, n_dense, mat.ndim)
+    dtype = index_type("bcoo_fromdense", index_dtype)
+    shape = mat.shape
+    batch, sparse, dense = shape[:n_batch], shape[n_batch : n_batch + count], shape[n_batch + count :]
+    cells = math.prod(sparse)
+    mask = (mat != 0).reshape(*batch, cells, math.prod(dense)).any(-1)
+    stored = count_nonzero(mask, "bcoo_fromdense") if nse is None else known_nse("bcoo_fromdense", nse)
+    places = _first_true(mask, stored)
+    data = take_each(mat.reshape(*batch, cells, *dense), places, n_batch)
+    indices = unravelled(places, sparse, dtype)
+    return BCOO((data, indices), shape=shape, indices_sorted=True, unique_indices=True)
+
+
+def _first_true(mask: Any, count: int) -> Any:
+    """The positions of the first true elements along the last axis; the length of the axis where there are no more."""
+    batch, n = mask.shape[:-1], mask.shape[-1]
+    rows = math.prod(batch)
+    dtype = index_dtype(rows * max(count, 1) + n)
+    slots = pnp.cumsum(mask, axis=-1, dtype=dtype) - 1
+    first = batch_positions((rows,), (count,), 2, dtype)
+    slots = pnp.where(mask & (slots < count), slots, -1).reshape(rows, n)
+    slots = pnp.where(slots < 0, -1, slots + first).reshape(-1)
+    numbers = pnp.broadcast_to(pnp.arange(n, dtype=dtype), (rows, n)).reshape(-1)
+    return put_rows(pnp.full(rows * count, n, dtype), slots, numbers).reshape(*batch, count)
+
+
+def take_each(x: Any, places: Any, n_batch: int) -> Any:
+    """For each batch the rows of ``x`` at some places, zeros outside."""
+    batch, cells, rest = x.shape[:n_batch], x.shape[n_batch], x.shape[n_batch + 1 :]
+    dtype = index_dtype(math.prod(batch) * cells)
+    places = pnp.where((places >= 0) & (places < cells), places, -1).astype(dtype)
+    places = places.reshape(math.prod(batch), places.shape[-1])
+    start = batch_positions((math.prod(batch),), (cells,), 2, dtype)
+    flat = pnp.where(places < 0, -1, places + start).reshape(-1)
+    return take_rows(x.reshape(math.prod(batch) * cells, *rest), flat).reshape(*batch, places.shape[-1], *rest)
+
+
+def unravelled(places: Any, sizes: Sequence[int], dtype: Any = None) -> Any:
+    """Indices of positions in axes taken as one, along a new last axis; those outside are outside of all."""
+    if not len(sizes):
+        return pnp.zeros((*places.shape, 0), places.dtype if dtype is None else dtype)
+    known = (places >= 0) & (places < math.prod(sizes))
+    parts, rest = [], pnp.where(known, places, 0)
+    for n in reversed(sizes):
+        parts.append(rest % max(n, 1))
+        rest = rest // max(n, 1)
+    indices = pnp.stack(parts[::-1], axis=-1)
+    indices = indices if dtype is None else indices.astype(dtype)
+    return with_padding(indices, known, sizes)
+
+
+# Order -------------------------------------------------------------------------------------------------------------
+
+
+def _sorted(mat: BCOO) -> tuple[Any, Any]:
+    """Data and indices in order, padding last."""
+    _, sparse, _ = kinds(mat)
+    data, indices = spread(mat)
+    if not sparse:
+        return data, indices
+    indices = wide_indices(indices, sparse)
+    indices = with_padding(indices, inside(indices, sparse), sparse)
+    order = pnp.lexsort([indices[..., i] for i in reversed(range(len(sparse)))], axis=-1)
+    return take_each(data, order, mat.n_batch), pnp.take_along_axis(indices, order[..., None], axis=mat.n_batch)
+
+
+def bcoo_sort_indices(mat: BCOO) -> BCOO:
+    """A sparse array with its elements in the order of their indices, padding last.
+
+    Args:
+      mat: a BCOO.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> matrix = sparse.BCOO((pnp.array([1.0, 2.0]), pnp.array([[2], [0]])), shape=(3,))
+    >>> print(sparse.bcoo_sort_indices(matrix).data)
+    [2. 1.]
+    """
+    mat = bcoo("bcoo_sort_indices", mat)
+    if mat.indices_sorted:
+        return mat
+    return BCOO(_sorted(mat), shape=mat.shape, indices_sorted=True, unique_indices=mat.unique_indices)
+
+
+def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
+    """A sparse array with elements at one place summed: its indices are sorted and unique.
+
+    Args:
+      mat: a BCOO.
+      nse: how many elements the result stores for each position of the batch axes; by default as many as are needed,
+        which must be known in Python. With fewer than that the last are left out.
+
+    Raises:
+      ArgumentError: ``nse`` is no integer, or is missing where the indices are traced (a TypeError and ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> matrix = sparse.BCOO((pnp.array([1.0, 2.0]), pnp.array([[1], [1]])), shape=(3,))
+    >>> print(sparse.bcoo_sum_duplicates(matrix).data)
+    [3.]
+    """
+    return sum_duplicates(bcoo("bcoo_sum_duplicates", mat), nse, False)
+
+
+def sum_duplicates(mat: BCOO, nse: int | None, remove_zeros: bool) -> BCOO:
+    """The same; ``remove_zeros`` leaves out elements that are zero."""
+    name = "bcoo_sum_duplicates"
+    batch, sparse, dense = kinds(mat)
+    data, indices = _sorted(mat)
+    known = inside(indices, sparse)
+    if remove_zeros:
+        zero = pnp.all(data.reshape(*known.shape, math.prod(dense)) == 0, axis=-1)
+        known = known & ~zero
+    first, slots = _first_known(indices, known, batch)
+    stored = count_nonzero(first, name) if nse is None else known_nse(name, nse)
+    rows = math.prod(batch)
+    dtype = index_dtype(rows * max(stored, 1))
+    start = batch_positions((rows,), (stored,), 2, dtype)
+    valid = (known & (slots < stored)).reshape(rows, mat.nse)
+    places = pnp.where(valid, slots.reshape(rows, mat.nse).astype(dtype) + start, -1).reshape(-1)
+    summed = add_rows(pnp.zeros((rows * stored, *dense), data.dtype), places, data.reshape(rows * mat.nse, *dense))
+    empty = pnp.broadcast_to(pnp.asarray(limits(sparse, indices.dtype)), (rows * stored, len(sparse)))
+    new = put_rows(empty, places, indices.reshape(rows * mat.nse, len(sparse)))
+    shape = (*batch, stored)
+    parts = summed.reshape(*shape, *dense), new.reshape(*shape, len(sparse))
+    return BCOO(parts, shape=mat.shape, indices_sorted=True, unique_indices=True)
+
+
+def _first_known(indices: Any, known: Any, batch: Shape) -> tuple[Any, Any]:
+    """Which elements that are known are the first of their place, and the number of each place that has any."""
+    nse = indices.shape[-2]
+    if not nse:
+        return known, known.astype(np.int32)
+    other = pnp.any(indices[..., 1:, :] != indices[..., :-1, :], axis=-1)
+    group = pnp.concatenate([pnp.zeros((*batch, 1), np.int32), pnp.cumsum(other, axis=-1, dtype=np.int32)], axis=-1)
+    rows = math.prod(batch)
+    dtype = index_dtype(rows * nse)
+    start = batch_positions((rows,), (nse,), 2, dtype)
+    flat = (group.reshape(rows, nse).astype(dtype) + start).reshape(-1)
+    present = add_rows(pnp.zeros(rows * nse, np.int32), flat, known.reshape(-1).astype(np.int32)) > 0
+    number = pnp.cumsum(present.reshape(rows, nse), axis=-1, dtype=np.int32) - 1
+    slots = take_rows(number.reshape(-1), flat).reshape(known.shape)
+    return present.reshape(known.shape), slots
+
+
+def unique(mat: BCOO) -> BCOO:
+    """The same array with no two elements at one place, and as many stored."""
+    return mat if mat.unique_indices else sum_duplicates(mat, mat.nse, False)
+
+
+def at_most(mat: BCOO, count: int) -> BCOO:
+    """The same array with at most ``count`` elements stored for each batch, which is as many as there are places."""
+    return sum_duplicates(mat, count, False) if mat.nse > count else mat
+
+
+# Kinds of axes -----------------------------------------------------------------------------------------------------
+
+
+def bcoo_update_layout(
+    mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
+) -> BCOO:
+    """The same array with other numbers of batch and dense axes.
+
+    Args:
+      mat: a BCOO.
+      n_batch, n_dense: how many batch and dense axes the result has; by default as many as ``mat`` has.
+      on_inefficient: what to do if the result would store many zeros, which it does if either number grows: "error",
+        "warn", or None, which does it silently.
+
+    Raises:
+      SparseEfficiencyError: the result would store many zeros (a ValueError).
+      ArgumentError: numbers of axes, or an ``on_inefficient``, that make no sense (a TypeError and ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> matrix = sparse.BCOO.fromdense(pnp.eye(3), n_batch=1)
+    >>> sparse.bcoo_update_layout(matrix, n_batch=0)
+    BCOO(float32[3, 3], nse=3)
+    """
+    name = "bcoo_update_layout"
+    mat = bcoo(name, mat)
+    batch = mat.n_batch if n_batch is None else n_batch
+    dense = mat.n_dense if n_dense is None else n_dense
+    check_layout(name, batch, dense, mat.ndim)
+    if on_inefficient not in ("error", "warn", None):
+        raise ArgumentError(f"{name}: on_inefficient must be 'error', 'warn' or None, got {on_inefficient!r}")
+    for what, new, old in (("n_batch", batch, mat.n_batch), ("n_dense", dense, mat.n_dense)):
+        if new > old and on_inefficient is not None:
+            message = (
+                f"{name}: for an array of shape {mat.shape} {what} would grow from {old} to {new}, so that many zeros "
+                "would be stored; on_inefficient=None does it, 'warn' does it with a warning"
+            )
+            if on_inefficient == "error":
+                raise SparseEfficiencyError(message)
+            warnings.warn(message, SparseEfficiencyWarning, stacklevel=2)
+    while mat.n_dense > dense:
+        mat = _dense_to_sparse(mat)
+    while mat.n_batch > batch:
+        mat = _batch_to_sparse(mat)
+    while mat.n_batch < batch:
+        mat = _sparse_to_batch(mat)
+    while mat.n_dense < dense:
+        mat = _sparse_to_dense(mat)
+    return mat
+
+
+relaid = partial(bcoo_update_layout, on_inefficient=None)
+
+
+def _dense_to_sparse(mat: BCOO) -> BCOO:
+    """The first dense axis becomes the last sparse one."""
+    batch, sparse, dense = kinds(mat)
+    data, indices = spread(mat)
+    indices = wide_indices(indices, dense[:1])
+    shape = (*batch, mat.nse, dense[0], 1)
+    new = pnp.broadcast_to(pnp.arange(dense[0], dtype=indices.dtype)[:, None], shape)
+    old = pnp.broadcast_to(indices[..., None, :], (*shape[:-1], len(sparse)))
+    whole = pnp.concatenate([old, new], axis=-1).reshape(*batch, mat.nse * dense[0], len(sparse) + 1)
+    data = data.reshape(*batch, mat.nse * dense[0], *dense[1:])
+    flags = {"indices_sorted": mat.indices_sorted, "unique_indices": mat.unique_indices}
+    return BCOO((data, whole), shape=mat.shape, **flags)
+
+
+def _batch_to_sparse(mat: BCOO) -> BCOO:
+    """The last batch axis becomes the first sparse one."""
+    batch, sparse, dense = kinds(mat)
+    data, indices = spread(mat)
+    indices = wide_indices(indices, batch[-1:])
+    outer, n = batch[:-1], batch[-1]
+    numbers = pnp.arange(n, dtype=indices.dtype).reshape(n, 1, 1)
+    first = pnp.broadcast_to(numbers, (*batch, mat.nse, 1))
+    whole = pnp.concatenate([first, indices], axis=-1).reshape(*outer, n * mat.nse, len(sparse) + 1)
+    return BCOO((data.reshape(*outer, n * mat.nse, *dense), whole), shape=mat.shape, unique_indices=mat.unique_indices)
+
+
+def _sparse_to_batch(mat: BCOO) -> BCOO:
+    """The first sparse axis becomes the last batch one: each position holds all elements, zeros but for its own."""
+    batch, sparse, dense = kinds(mat)
+    data, indices = spread(mat)
+    n = len(batch)
+    numbers = pnp.arange(sparse[0], dtype=wide_indices(indices, sparse).dtype)[:, None]
+    data = pnp.broadcast_to(pnp.expand_dims(data, n), (*batch, sparse[0], mat.nse, *dense))
+    indices = pnp.broadcast_to(pnp.expand_dims(indices, n), (*batch, sparse[0], mat.nse, len(sparse)))
+    own = (indices[..., 0] == numbers) & inside(indices, sparse)
+    parts = kept(data, own), with_padding(indices[..., 1:], own, sparse[1:])
+    return BCOO(parts, shape=mat.shape, unique_indices=mat.unique_indices and len(sparse) > 1)
+
+
+def _sparse_to_dense(mat: BCOO) -> BCOO:
+    """The last sparse axis becomes the first dense one."""
+    batch, sparse, dense = kinds(mat)
+    data, indices = spread(mat)
+    size = sparse[-1]
+    numbers = pnp.arange(size, dtype=wide_indices(indices, sparse).dtype)
+    own = (indices[..., -1:] == numbers) & inside(indices, sparse)[..., None]
+    data = kept(pnp.broadcast_to(pnp.expand_dims(data, len(batch) + 1), (*batch, mat.nse, size, *dense)), own)
+    return BCOO((data, indices[..., :-1]), shape=mat.shape, indices_sorted=mat.indices_sorted)
+
+
+def fitting(x: Any, what: str, shape: Shape) -> Any:
+    """An operand that must have a shape."""
+    if x.shape != shape:
+        raise ShapeError(f"{what} must have shape {shape}, got {typeof(x)}")
+    return x

@@ -1,0 +1,206 @@
+"""The methods and operators of sparse arrays, attached to their classes: the functions come after the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, OperandError, ShapeError
+from pullback.core.interrupts import imported
+from pullback.experimental.sparse import arithmetic, compressed, creation, layouts, structure
+from pullback.experimental.sparse.arithmetic import elementwise, is_operand
+from pullback.experimental.sparse.formats import BCOO, BCSR, COO, CSC, CSR, JAXSparse
+from pullback.experimental.sparse.products import cast
+from pullback.experimental.sparse.sparsify import sparsify
+
+__all__: list[str] = []
+
+
+def _binary(function: Callable[[Any, Any], Any], reflected: bool = False) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        if not is_operand(other):
+            return NotImplemented
+        return function(other, self) if reflected else function(self, other)
+
+    return method
+
+
+def _compared(name: str) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        if not is_operand(other):
+            return NotImplemented
+        return sparsify(lambda x, y: getattr(x, name)(y))(self, other)
+
+    return method
+
+
+def _getitem(self: Any, item: Any) -> Any:
+    """A part of the array, sparse; indices are those of dense arrays."""
+    return sparsify(lambda x: x[item])(self)
+
+
+def _iterate(self: Any) -> Any:
+    if not self.shape:
+        raise ShapeError(f"iteration over a sparse array without axes: {self!r}")
+    return (self[i] for i in range(self.shape[0]))
+
+
+def _todense(self: Any) -> Any:
+    """The dense array."""
+    return layouts.bcoo_todense(compressed.to_bcoo(self))
+
+
+def _as_numpy(self: Any, dtype: Any = None, copy: Any = None) -> Any:
+    raise OperandError(f"{self!r} does not become a dense array by itself; sparse.todense(...) makes one of it")
+
+
+def _sum(self: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The sum over some axes, or over all of them, which is a dense number."""
+    if out is not None:
+        raise ArgumentError("sum of a sparse array has no out")
+    return arithmetic.reduce_sum(self, axis, keepdims, dtype)
+
+
+def _order(self: Any, axes: tuple[Any, ...]) -> Any:
+    given = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes
+    return tuple(reversed(range(self.ndim))) if given is None or not axes else given
+
+
+def _transpose(self: Any, *axes: Any, **kwargs: Any) -> Any:
+    """The array with its axes in another order; reversed by default."""
+    given = (kwargs.pop("axes"),) if "axes" in kwargs else axes
+    if kwargs:
+        raise ArgumentError(f"transpose takes axes, got {', '.join(kwargs)}")
+    order = _order(self, given)
+    out = structure.bcoo_transpose(compressed.to_bcoo(self), permutation=order)
+    turned = tuple(order) != tuple(range(self.ndim))
+    if isinstance(self, BCSR):
+        return compressed.from_bcoo(out) if out.n_sparse == 2 else out
+    if isinstance(self, COO):
+        return compressed.as_coo(out)
+    if isinstance(self, (CSR, CSC)):
+        kind = type(self) if not turned else CSC if isinstance(self, CSR) else CSR
+        return kind((self.data, self.indices, self.indptr), shape=out.shape)
+    return out
+
+
+def _reshape(self: Any, *shape: Any) -> Any:
+    """The array in another shape, of which one size may be -1."""
+    sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    if sizes.count(-1) == 1:
+        known = 1
+        for n in sizes:
+            known *= n if n != -1 else 1
+        if not known or self.size % known:
+            raise ShapeError(f"cannot reshape a sparse array of shape {self.shape} into {sizes}")
+        sizes = tuple(self.size // known if n == -1 else n for n in sizes)
+    return structure.bcoo_reshape(compressed.to_bcoo(self), new_sizes=sizes)
+
+
+def _astype(self: Any, dtype: Any) -> Any:
+    """The array with elements of another dtype."""
+    mat = compressed.to_bcoo(self)
+    target = dtypes.canonicalize_dtype(dtype)
+    return (
+        cast(mat, target)
+        if dtypes.promote_types(mat.dtype, target) == target
+        else elementwise(lambda data: data.astype(target), mat)
+    )
+
+
+def _sort_indices(self: BCOO) -> BCOO:
+    """The array with its elements in order, padding last."""
+    return layouts.bcoo_sort_indices(self)
+
+
+def _sum_duplicates(self: Any, nse: int | None = None, remove_zeros: bool = True) -> Any:
+    """The array with elements at one place summed, and those left out that are zero."""
+    out = layouts.sum_duplicates(compressed.to_bcoo(self), nse, remove_zeros)
+    return compressed.from_bcoo(out) if isinstance(self, BCSR) else out
+
+
+def _update_layout(
+    self: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
+) -> BCOO:
+    """The array with other numbers of batch and dense axes; see ``bcoo_update_layout``."""
+    return layouts.bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
+
+
+def _to_scipy_sparse(self: Any) -> Any:
+    """SciPy's sparse array of the same format: a COO of a BCOO, a CSR of a BCSR.
+
+    Raises:
+      ArgumentError: batch or dense axes, which SciPy does not have (a TypeError and ValueError).
+    """
+    sparse = imported("scipy.sparse")
+    mat = compressed.to_bcoo(self)
+    if mat.n_batch or mat.n_dense or mat.ndim != 2:
+        raise ArgumentError(f"SciPy's sparse arrays are one matrix, without batch and dense axes, got {self!r}")
+    known = np.asarray(layouts.inside(mat.indices, mat.shape))
+    data, indices = np.asarray(mat.data)[known], np.asarray(mat.indices)[known]
+    triples = sparse.coo_array((data, (indices[:, 0], indices[:, 1])), shape=mat.shape)
+    return triples.tocsr() if isinstance(self, (BCSR, CSR)) else triples.tocsc() if isinstance(self, CSC) else triples
+
+
+_OF_ALL: dict[str, Any] = {
+    "T": property(_transpose, doc="The array with its axes reversed."),
+    "__abs__": arithmetic.absolute,
+    "__add__": _binary(arithmetic.add),
+    "__radd__": _binary(arithmetic.add, True),
+    "__sub__": _binary(arithmetic.subtract),
+    "__rsub__": _binary(arithmetic.subtract, True),
+    "__mul__": _binary(arithmetic.multiply),
+    "__rmul__": _binary(arithmetic.multiply, True),
+    "__truediv__": _binary(arithmetic.divide),
+    "__rtruediv__": _binary(arithmetic.divide, True),
+    "__pow__": _binary(arithmetic.power),
+    "__matmul__": _binary(arithmetic.matmul),
+    "__rmatmul__": _binary(arithmetic.matmul, True),
+    "__neg__": arithmetic.negative,
+    "__pos__": lambda self: self,
+    "__getitem__": _getitem,
+    "__iter__": _iterate,
+    **{name: _compared(name) for name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")},
+    "__array__": _as_numpy,
+    "todense": _todense,
+    "sum": _sum,
+    "transpose": _transpose,
+    "reshape": _reshape,
+    "astype": _astype,
+    "to_scipy_sparse": _to_scipy_sparse,
+}
+
+
+_METHODS: dict[type, dict[str, Any]] = {
+    JAXSparse: _OF_ALL,
+    BCOO: {
+        "sort_indices": _sort_indices,
+        "sum_duplicates": _sum_duplicates,
+        "update_layout": _update_layout,
+        "fromdense": staticmethod(layouts.bcoo_fromdense),
+        "from_scipy_sparse": staticmethod(creation.bcoo_from_scipy_sparse),
+    },
+    BCSR: {
+        "sum_duplicates": _sum_duplicates,
+        "to_bcoo": compressed.to_bcoo,
+        "fromdense": staticmethod(compressed.bcsr_fromdense),
+        "from_bcoo": staticmethod(compressed.from_bcoo),
+        "from_scipy_sparse": staticmethod(creation.bcsr_from_scipy_sparse),
+    },
+    COO: {"fromdense": staticmethod(compressed.coo_fromdense)},
+    CSR: {"fromdense": staticmethod(compressed.csr_fromdense)},
+    CSC: {"fromdense": staticmethod(compressed.csc_fromdense)},
+}
+
+
+def attach() -> None:
+    """Give the classes their methods."""
+    for kind, methods in _METHODS.items():
+        for name, method in methods.items():
+            setattr(kind, name, method)
+
+
+attach()

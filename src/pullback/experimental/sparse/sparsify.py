@@ -1,0 +1,500 @@
+"""``sparsify``: functions of dense code, evaluated on sparse arrays by way of their programs.
+
+The function is traced with dense arrays of the same shapes. Each equation of its program that has a sparse operand runs
+by the rule here; all others run as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.control.conditional import switch
+from pullback.control.loops import while_loop
+from pullback.control.scan import scan
+from pullback.core import tree
+from pullback.core.errors import UnsupportedArgumentError
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
+from pullback.core.trace import Primitive, Tracer
+from pullback.core.types import ShapedArray
+from pullback.experimental.sparse import arithmetic
+from pullback.experimental.sparse.arithmetic import dense_result, elementwise, linear
+from pullback.experimental.sparse.compressed import to_bcoo
+from pullback.experimental.sparse.formats import BCOO, JAXSparse
+from pullback.experimental.sparse.layouts import (
+    at_most,
+    bcoo_sum_duplicates,
+    bcoo_todense,
+    inside,
+    kept,
+    kinds,
+    known_values,
+    limits,
+    relaid,
+    spread,
+    unique,
+)
+from pullback.experimental.sparse.products import bcoo_dot_general, cast
+from pullback.experimental.sparse.structure import (
+    bcoo_broadcast_in_dim,
+    bcoo_concatenate,
+    bcoo_dynamic_slice,
+    bcoo_gather,
+    bcoo_reduce_sum,
+    bcoo_reshape,
+    bcoo_rev,
+    bcoo_slice,
+    bcoo_squeeze,
+    bcoo_transpose,
+)
+from pullback.primitives.rules import batch_unary
+from pullback.transforms.derivatives.tracing import eval_shape, stage_tree
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
+from pullback.transforms.jit.jit import jit
+
+# Converted within a function that is sparsified: there every array looks dense.
+todense_p = Primitive("sparse_todense")
+todense_p.host_rule = lambda x: x
+todense_p.abstract_eval(lambda x: ShapedArray(x.shape, x.dtype))
+todense_p.jvp(lambda primals, tangents: (primals[0], tangents[0]))
+todense_p.transpose(lambda ct, x: (ct,))
+todense_p.batch_rule = batch_unary(todense_p)
+todense_p.lowering(lambda hlo, x: x)
+
+
+def todense(arr: Any) -> Any:
+    """The dense array of a sparse one, of any format; other arrays as they are.
+
+    Args:
+      arr: an array, sparse or dense.
+
+    Returns:
+      A dense array. Within a function that is sparsified this is what makes dense arrays of sparse ones.
+
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.todense(sparse.eye(2)))
+    [[1. 0.]
+     [0. 1.]]
+    """
+    if isinstance(arr, JAXSparse):
+        return bcoo_todense(to_bcoo(arr))
+    x = pnp.asarray(arr)
+    return todense_p.bind(x) if isinstance(x, Tracer) else x
+
+
+@api_boundary
+def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
+    """A function of dense arrays as a function that takes sparse ones too, and keeps them sparse.
+
+    Args:
+      f: takes and returns trees of arrays. It may call transformed functions, ``jit``, ``cond``, ``while_loop`` and
+      ``scan``.
+      use_tracer: accepted for the sake of JAX's signature, where it chooses between two ways to the same result.
+
+    Returns:
+      A function of the same arguments, in which arrays may be sparse: BCOO, or another format, which becomes one.
+
+    Raises:
+      UnsupportedArgumentError: an operation of ``f`` would have a dense result, or has no rule for sparse operands; the
+        message names it (a NotImplementedError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.sparsify(lambda x, v: 2 * pnp.sin(x) @ v)(sparse.eye(2), pnp.ones(2)))
+    [1.682942 1.682942]
+    """
+    check_callable(f, "sparsify")
+
+    @wraps(f)
+    def sparse_function(*args: Any, **kwargs: Any) -> Any:
+        leaves, treedef = tree.flatten((args, kwargs), is_leaf=is_sparse)
+        leaves = [to_bcoo(x) if is_sparse(x) else x for x in leaves]
+        dense = [ShapedArray(x.shape, np.dtype(x.dtype)) if isinstance(x, BCOO) else x for x in leaves]
+        dense_args, dense_kwargs = tree.unflatten(treedef, dense)
+        closed, out_tree = stage_tree(f, "sparsify", dense_args, dense_kwargs)
+        values = [x if isinstance(x, BCOO) else pnp.asarray(x) for x in leaves]
+        return tree.unflatten(out_tree, evaluate(closed, values))
+
+    return sparse_function
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether something is a sparse array."""
+    return isinstance(x, JAXSparse)
+
+
+def evaluate(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """Run a program on arrays, sparse and dense."""
+    jaxpr = closed.jaxpr
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    read = lambda atom: env[atom] if type(atom) is Var else atom.val
+    for eqn in jaxpr.eqns:
+        operands = [read(a) for a in eqn.invars]
+        if any(isinstance(x, BCOO) for x in operands):
+            out = sparse_rule(eqn)(eqn, operands)
+        else:
+            out = eqn.primitive.bind(*operands, **eqn.params)
+        env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+    return [read(a) for a in jaxpr.outvars]
+
+
+def sparse_rule(eqn: Eqn) -> Callable[[Eqn, list[Any]], Any]:
+    """The rule of an equation with sparse operands."""
+    name = eqn.primitive.name
+    try:
+        return RULES[name]
+    except KeyError:
+        raise UnsupportedArgumentError(
+            f"sparsify: {name} has no rule for sparse arrays; convert them by sparse.todense(...) first, if "
+            "the dense result "
+            "is meant"
+        ) from None
+
+
+# Rules -------------------------------------------------------------------------------------------------------------
+
+Rule = Callable[[Eqn, list[Any]], Any]
+
+
+def _zero_at_zero(eqn: Eqn, operands: list[Any]) -> Any:
+    """An operation of each element of one sparse array, and of numbers, if it is zero where the array is."""
+    sparse = [x for x in operands if isinstance(x, BCOO)]
+    others = [x for x in operands if not isinstance(x, BCOO)]
+    numbers = all(not np.shape(x) and not isinstance(x, Tracer) for x in others)
+    bind = partial(eqn.primitive.bind, **eqn.params)
+    if len(sparse) > 1 or not numbers:
+        raise dense_result(eqn.primitive.name)
+    put = lambda x: [x if isinstance(y, BCOO) else y for y in operands]
+    at_zero = np.asarray(bind(*put(pnp.zeros((), sparse[0].dtype))))
+    if not (at_zero == 0).all():
+        raise dense_result(eqn.primitive.name)
+    return elementwise(lambda data: bind(*put(data)), sparse[0])
+
+
+def _linear(eqn: Eqn, operands: list[Any]) -> Any:
+    return linear(lambda data: eqn.primitive.bind(data, **eqn.params), operands[0])
+
+
+def _binary(function: Callable[[Any, Any], Any]) -> Rule:
+    def rule(eqn: Eqn, operands: list[Any]) -> Any:
+        return cast(function(*operands), eqn.outvars[0].aval.dtype)
+
+    return rule
+
+
+def _of_first(function: Callable[..., Any]) -> Rule:
+    return lambda eqn, operands: function(operands[0], **eqn.params)
+
+
+def _all_sparse(operands: Sequence[Any], name: str) -> None:
+    if not all(isinstance(x, BCOO) for x in operands):
+        raise UnsupportedArgumentError(
+            f"sparsify: {name} of sparse and dense arrays together; convert the sparse ones by "
+            "sparse.todense(...), or the "
+            "dense ones by sparse.BCOO.fromdense(...)"
+        )
+
+
+def _concatenate(eqn: Eqn, operands: list[Any]) -> Any:
+    _all_sparse(operands, "concatenate")
+    return bcoo_concatenate(operands, dimension=eqn.params["dimension"])
+
+
+def _stack(eqn: Eqn, operands: list[Any]) -> Any:
+    _all_sparse(operands, "stack")
+    d = eqn.params["dimension"]
+    grown = [bcoo_reshape(x, new_sizes=(*x.shape[:d], 1, *x.shape[d:])) for x in operands]
+    return bcoo_concatenate(grown, dimension=d)
+
+
+def _unstack(eqn: Eqn, operands: list[Any]) -> Any:
+    (x,), d = operands, eqn.params["dimension"]
+    lows, highs = [0] * x.ndim, list(x.shape)
+    parts = []
+    for i in range(x.shape[d]):
+        lows[d], highs[d] = i, i + 1
+        parts.append(bcoo_squeeze(bcoo_slice(x, start_indices=lows, limit_indices=highs), dimensions=(d,)))
+    return parts
+
+
+def _dynamic_slice(eqn: Eqn, operands: list[Any]) -> Any:
+    return bcoo_dynamic_slice(operands[0], operands[1:], eqn.params["slice_sizes"])
+
+
+def _gather(eqn: Eqn, operands: list[Any]) -> Any:
+    x, indices = operands
+    if isinstance(indices, BCOO):
+        raise UnsupportedArgumentError("sparsify: gather takes dense indices, got a sparse array")
+    params = {**eqn.params, "fill_value": None}
+    numbers, sizes = params.pop("dimension_numbers"), params.pop("slice_sizes")
+    return bcoo_gather(x, indices, numbers, sizes, **params)
+
+
+def _reduce_sum(eqn: Eqn, operands: list[Any]) -> Any:
+    out = bcoo_reduce_sum(operands[0], axes=eqn.params["axes"])
+    return out if out.ndim else bcoo_todense(out)
+
+
+def _norm(eqn: Eqn, operands: list[Any]) -> Any:
+    mat, axes = operands[0], eqn.params["axes"]
+    if len(axes) < mat.ndim:
+        raise UnsupportedArgumentError("sparsify: norm of a sparse array is over all of its axes")
+    mat = unique(mat)
+    _, indices = spread(mat)
+    data = kept(spread(mat)[0], inside(indices, kinds(mat)[1]))
+    return eqn.primitive.bind(data, axes=tuple(range(data.ndim)))
+
+
+def _dense(eqn: Eqn, operands: list[Any]) -> Any:
+    return bcoo_todense(operands[0])
+
+
+# Programs ----------------------------------------------------------------------------------------------------------
+
+
+@cached_by_jaxpr
+def _compiled(closed: ClosedJaxpr) -> Callable[..., Any]:
+    return jit(lambda *args: evaluate(closed, args))
+
+
+def _jit(eqn: Eqn, operands: list[Any]) -> Any:
+    return _compiled(eqn.params["jaxpr"])(*operands)
+
+
+class Form(NamedTuple):
+    """What of a sparse array is static, beside its shape and dtype."""
+
+    n_batch: int
+    n_dense: int
+    nse: int
+    index_dtype: Any
+    indices_sorted: bool
+    unique_indices: bool
+
+
+def form_of(x: Any) -> Form | None:
+    """The form of a sparse array; None of a dense one."""
+    if not isinstance(x, BCOO):
+        return None
+    return Form(x.n_batch, x.n_dense, x.nse, np.dtype(x.indices.dtype), x.indices_sorted, x.unique_indices)
+
+
+def common_form(a: Form | None, b: Form | None) -> Form | None:
+    """The form that arrays of two forms can both take: dense if either is, or if their axes are of different kinds."""
+    if a is None or b is None or (a.n_batch, a.n_dense) != (b.n_batch, b.n_dense):
+        return None
+    wide = np.promote_types(a.index_dtype, b.index_dtype)
+    flags = a.indices_sorted and b.indices_sorted, a.unique_indices and b.unique_indices
+    return Form(a.n_batch, a.n_dense, max(a.nse, b.nse), wide, *flags)
+
+
+def conform(x: Any, form: Form | None) -> Any:
+    """An array in a form."""
+    if form is None:
+        return bcoo_todense(x) if isinstance(x, BCOO) else x
+    data, indices = spread(x)
+    n, sparse = x.n_batch, kinds(x)[1]
+    indices = indices.astype(form.index_dtype)
+    lack = form.nse - x.nse
+    if lack:
+        zeros = pnp.zeros((*data.shape[:n], lack, *data.shape[n + 1 :]), data.dtype)
+        outside = pnp.broadcast_to(pnp.asarray(limits(sparse, indices.dtype)), (*indices.shape[:n], lack, len(sparse)))
+        data, indices = pnp.concatenate([data, zeros], axis=n), pnp.concatenate([indices, outside], axis=n)
+    flags = {"indices_sorted": form.indices_sorted, "unique_indices": form.unique_indices}
+    return BCOO((data, indices), shape=x.shape, **flags)
+
+
+def _cond(eqn: Eqn, operands: list[Any]) -> Any:
+    index, args = operands[0], operands[1:]
+    branches = [partial(evaluate, b) for b in eqn.params["branches"]]
+    results = [eval_shape(lambda *xs, b=b: [_as_tree(y) for y in b(xs)], *args) for b in branches]
+    forms = [_common(column) for column in zip(*results, strict=True)]
+
+    def run(branch: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *xs: [conform(y, f) for y, f in zip(branch(xs), forms, strict=True)]
+
+    return switch(index, [run(b) for b in branches], *args)
+
+
+def _as_tree(x: Any) -> Any:
+    return conform(x, form_of(x)) if isinstance(x, BCOO) else x
+
+
+def _common(results: Sequence[Any]) -> Form | None:
+    found = form_of(results[0])
+    for x in results[1:]:
+        found = common_form(found, form_of(x))
+    return found
+
+
+def settled(step: Callable[[Sequence[Any]], Sequence[Any]], init: Sequence[Any]) -> list[Any]:
+    """The carry in forms that a step keeps; what grows in each step becomes dense."""
+    carry = [_as_tree(x) for x in init]
+    for attempt in range(2 + len(carry)):
+        outs = eval_shape(lambda *xs: [_as_tree(y) for y in step(xs)], *carry)
+        forms = [form_of(x) for x in carry]
+        wanted = [common_form(a, form_of(b)) for a, b in zip(forms, outs, strict=True)]
+        if wanted == forms:
+            return carry
+        if attempt:
+            wanted = [w if w == f else None for w, f in zip(wanted, forms, strict=True)]
+        carry = [conform(x, w) for x, w in zip(carry, wanted, strict=True)]
+    return [conform(x, None) for x in carry]
+
+
+def _while(eqn: Eqn, operands: list[Any]) -> Any:
+    p = eqn.params
+    n, m = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    tests, consts = operands[:n], operands[n:m]
+    step = lambda xs: evaluate(p["body_jaxpr"], [*consts, *xs])
+    carry = settled(step, operands[m:])
+    forms = [form_of(x) for x in carry]
+    body = lambda xs: [conform(y, f) for y, f in zip(step(xs), forms, strict=True)]
+    return while_loop(lambda xs: evaluate(p["cond_jaxpr"], [*tests, *xs])[0], body, carry)
+
+
+def _scan(eqn: Eqn, operands: list[Any]) -> Any:
+    p = eqn.params
+    n, m = p["num_consts"], p["num_consts"] + p["num_carry"]
+    consts, xs = operands[:n], [_by_rows(x) for x in operands[m:]]
+    run = lambda carry, x: evaluate(p["jaxpr"], [*consts, *carry, *x])
+    count = p["num_carry"]
+
+    def one(carry: Sequence[Any]) -> Sequence[Any]:
+        rows = [_row(x) for x in xs]
+        return run(carry, rows)[:count]
+
+    init = operands[n:m]
+    carry = settled(one, init) if p["length"] else [_as_tree(x) for x in init]
+    forms = [form_of(x) for x in carry]
+
+    def step(carry: Any, x: Any) -> Any:
+        outs = run(carry, x)
+        return [conform(y, f) for y, f in zip(outs[:count], forms, strict=True)], [_as_tree(y) for y in outs[count:]]
+
+    last, ys = scan(step, carry, xs, length=p["length"], reverse=p["reverse"], unroll=p["unroll"])
+    return [*last, *ys]
+
+
+def _row(x: Any) -> Any:
+    """The first row of what a scan goes through, for its type."""
+    if not isinstance(x, BCOO):
+        return x[0]
+    data, indices = spread(x)
+    flags = {"indices_sorted": x.indices_sorted, "unique_indices": x.unique_indices}
+    return BCOO((data[0], indices[0]), shape=x.shape[1:], **flags)
+
+
+def _by_rows(x: Any) -> Any:
+    """A sparse array whose first axis is a batch axis, each row storing no more than it has to."""
+    if not isinstance(x, BCOO):
+        return x
+    if not x.n_batch:
+        x = relaid(x, n_batch=1, n_dense=min(x.n_dense, x.ndim - 1))
+        x = at_most(x, int(np.prod(kinds(x)[1], dtype=np.int64)))
+        x = bcoo_sum_duplicates(x) if known_values(x.indices) else x
+    return _as_tree(x)
+
+
+_ZERO_AT_ZERO = [
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "clamp",
+    "clz",
+    "cos",
+    "cosh",
+    "digamma",
+    "eq",
+    "erf",
+    "erf_inv",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "exprel",
+    "floor",
+    "ge",
+    "gt",
+    "integer_pow",
+    "is_finite",
+    "le",
+    "lgamma",
+    "log",
+    "log1p",
+    "logistic",
+    "lt",
+    "max",
+    "min",
+    "ne",
+    "nextafter",
+    "not",
+    "population_count",
+    "pow",
+    "reduce_precision",
+    "rem",
+    "round",
+    "rsqrt",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "and",
+    "or",
+    "xor",
+    "shift_left",
+    "shift_right_logical",
+    "shift_right_arithmetic",
+    "bessel_i0e",
+    "bessel_i1e",
+    "hypot",
+    "atan2",
+]
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(_ZERO_AT_ZERO, _zero_at_zero),
+    **dict.fromkeys(("neg", "copy", "real", "imag", "conj", "stop_gradient", "once", "name"), _linear),
+    "convert_element_type": _zero_at_zero,
+    "add": _binary(arithmetic.add),
+    "add_any": _binary(arithmetic.add),
+    "sub": _binary(arithmetic.subtract),
+    "mul": _binary(arithmetic.multiply),
+    "div": _binary(arithmetic.divide),
+    "dot_general": lambda eqn, operands: bcoo_dot_general(*operands, **eqn.params),
+    "reduce_sum": _reduce_sum,
+    "norm": _norm,
+    "transpose": _of_first(bcoo_transpose),
+    "reshape": _of_first(bcoo_reshape),
+    "squeeze": _of_first(bcoo_squeeze),
+    "broadcast_in_dim": _of_first(bcoo_broadcast_in_dim),
+    "slice": _of_first(bcoo_slice),
+    "rev": _of_first(bcoo_rev),
+    "dynamic_slice": _dynamic_slice,
+    "gather": _gather,
+    "concatenate": _concatenate,
+    "stack": _stack,
+    "unstack": _unstack,
+    "sparse_todense": _dense,
+    "jit": _jit,
+    "cond": _cond,
+    "while": _while,
+    "scan": _scan,
+}
+
+__all__ = ["sparsify", "todense"]

@@ -1,0 +1,631 @@
+"""Functions that move the elements of BCOO arrays and compute nothing with them: shapes, slices, joining, sums of axes.
+
+Where JAX refuses axes of different kinds (a transpose of a batch axis with a sparse one, for instance), the batch and
+dense axes in question become sparse ones first, which stores nothing new.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes
+from pullback.core.array import typeof
+from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
+from pullback.core.types import Shape
+from pullback.experimental.sparse.formats import BCOO, shape_of
+from pullback.experimental.sparse.layouts import (
+    at_most,
+    bcoo,
+    flat_positions,
+    inside,
+    kept,
+    kinds,
+    limits,
+    relaid,
+    spread,
+    unravelled,
+    wide_indices,
+    with_padding,
+)
+from pullback.numpy.promotion import quote
+from pullback.primitives.windows import GatherDimensionNumbers, GatherScatterMode
+from pullback.transforms.derivatives.vmap import vmap
+
+
+def axes_of(name: str, axes: Any, rank: int) -> tuple[int, ...]:
+    """Distinct axes of an array, counted from the end if negative."""
+    try:
+        found = tuple(int(np.asarray(a).__index__()) for a in axes)
+    except TypeError:
+        raise ArgumentError(f"{name}: axes must be a tuple of integers, got {quote(axes)}") from None
+    if any(not -rank <= a < rank for a in found) or len({a % rank for a in found}) != len(found):
+        raise ShapeError(f"{name}: {found} are not distinct axes of an array of {rank} axes")
+    return tuple(a % rank for a in found)
+
+
+def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
+    """A sparse array with its axes in another order.
+
+    Args:
+      mat: a BCOO.
+      permutation: for each axis of the result the axis of ``mat``.
+
+    Returns:
+      A BCOO. If the permutation mixes batch, sparse and dense axes, these become sparse ones.
+
+    Raises:
+      ShapeError: ``permutation`` is none (a TypeError and ValueError).
+
+    >>> from pullback.experimental import sparse
+    >>> sparse.bcoo_transpose(sparse.eye(2, 3), permutation=(1, 0))
+    BCOO(float32[3, 2], nse=2)
+    """
+    name = "bcoo_transpose"
+    mat = bcoo(name, mat)
+    order = axes_of(name, permutation, mat.ndim)
+    if len(order) != mat.ndim:
+        raise ShapeError(f"{name}: permutation={tuple(permutation)} does not have all axes of shape {mat.shape}")
+    if order == tuple(range(mat.ndim)):
+        return mat
+    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
+    batch, dense = sorted(order[:a]) == list(range(a)), sorted(order[b:]) == list(range(b, mat.ndim))
+    if not (batch and dense):
+        mat = relaid(mat, n_batch=mat.n_batch if batch else 0, n_dense=mat.n_dense if dense else 0)
+        a, b = mat.n_batch, mat.n_batch + mat.n_sparse
+    data = pnp.transpose(mat.data, (*order[:a], a, *(i - b + a + 1 for i in order[b:])))
+    indices = pnp.transpose(mat.indices, (*order[:a], a, a + 1))
+    inner = [i - a for i in order[a:b]]
+    moved = inner != sorted(inner)
+    if moved:
+        indices = indices[..., np.asarray(inner)]
+    shape = tuple(mat.shape[i] for i in order)
+    flags = {"indices_sorted": mat.indices_sorted and not moved, "unique_indices": mat.unique_indices}
+    return BCOO((data, indices), shape=shape, **flags)
+
+
+def bcoo_broadcast_in_dim(
+    mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+) -> BCOO:
+    """A sparse array repeated along new axes, or along axes of size 1.
+
+    Args:
+      mat: a BCOO.
+      shape: the shape of the result.
+      broadcast_dimensions: for each axis of ``mat`` the axis of the result; they increase.
+      sharding: accepted for the sake of JAX's signature; only None.
+
+    Returns:
+      A BCOO. New axes before the sparse ones are batch axes, those after them dense ones, those among them sparse.
+
+    Raises:
+      ShapeError: shapes or axes that do not fit (a TypeError and ValueError).
+
+    >>> from pullback.experimental import sparse
+    >>> sparse.bcoo_broadcast_in_dim(sparse.eye(2), shape=(3, 2, 2), broadcast_dimensions=(1, 2))
+    BCOO(float32[3, 2, 2], nse=2, n_batch=1)
+    """
+    name = "bcoo_broadcast_in_dim"
+    mat = bcoo(name, mat)
+    if sharding is not None:
+        raise UnsupportedArgumentError(f"{name}: sharding must be None, got {sharding!r}")
+    new = shape_of(name, shape)
+    dims = axes_of(name, broadcast_dimensions, len(new)) if new or len(broadcast_dimensions) else ()
+    fits = len(dims) == mat.ndim and list(dims) == sorted(dims)
+    if not fits or any(n not in (1, new[d]) for n, d in zip(mat.shape, dims, strict=True)):
+        raise ShapeError(
+            f"{name}: an array of shape {mat.shape} with its axes at {tuple(broadcast_dimensions)} does not "
+            f"broadcast to {new}"
+        )
+    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
+    # Where the sparse axes of the result begin and end: new axes go to the batch before them, and are dense after.
+    first = (
+        dims[a] if a < b else (dims[a - 1] + 1 if a else next((i for i in range(len(new)) if i not in dims), len(new)))
+    )
+    if a == b:  # no sparse axis: what is before the first dense one is a batch axis
+        first = dims[b] if b < mat.ndim else len(new)
+    last = dims[b - 1] + 1 if a < b else first
+    data, indices = spread(mat)
+    batch = new[:first]
+    places = tuple(dims[:a])
+
+    def in_batch(x: Any) -> Any:
+        rest = x.shape[a:]
+        return pnp.reshape(x, tuple(x.shape[places.index(i)] if i in places else 1 for i in range(first)) + rest)
+
+    data, indices = in_batch(data), in_batch(indices)
+    indices = pnp.broadcast_to(indices, (*batch, *indices.shape[first:]))
+    dense = new[last:]
+    inner = tuple(mat.shape[b + dims[b:].index(i)] if i in dims[b:] else 1 for i in range(last, len(new)))
+    data = pnp.reshape(data, (*data.shape[: first + 1], *inner))
+    data = pnp.broadcast_to(data, (*batch, mat.nse, *dense))
+    same = tuple(new[d] for d in dims[a:b]) == mat.shape[a:b] and last - first == b - a
+    if not same:
+        data, indices = _repeated(mat, data, indices, new, first, dims[a:b])
+    flags = {"indices_sorted": mat.indices_sorted and same, "unique_indices": mat.unique_indices}
+    return BCOO((data, indices), shape=new, **flags)
+
+
+def _repeated(mat: BCOO, data: Any, indices: Any, new: Shape, first: int, dims: Shape) -> tuple[Any, Any]:
+    """Elements repeated along sparse axes: those that are new, and those of size 1 that grow."""
+    sparse = mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
+    known = inside(indices, sparse)
+    sizes = new[first : dims[-1] + 1]
+    indices = wide_indices(indices, sizes)
+    grown = [i for i in range(len(sizes)) if first + i not in dims or sparse[dims.index(first + i)] != sizes[i]]
+    copies = math.prod(sizes[i] for i in grown)
+    numbers = unravelled(pnp.arange(copies, dtype=indices.dtype), [sizes[i] for i in grown], indices.dtype)
+    lead = indices.shape[:-1]
+    columns = []
+    for i in range(len(sizes)):
+        x = numbers[:, grown.index(i)] if i in grown else indices[..., dims.index(first + i)][..., None]
+        columns.append(pnp.broadcast_to(x, (*lead, copies)))
+    whole = pnp.stack(columns, axis=-1)
+    whole = with_padding(whole, pnp.broadcast_to(known[..., None], (*lead, copies)), sizes)
+    count = len(lead)
+    data = pnp.broadcast_to(pnp.expand_dims(data, count), (*lead, copies, *data.shape[count:]))
+    nse = lead[-1] * copies
+    return (
+        data.reshape(*lead[:-1], nse, *data.shape[count + 1 :]),
+        whole.reshape(*lead[:-1], nse, len(sizes)),
+    )
+
+
+def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
+    """Sparse arrays one after the other along an axis.
+
+    Args:
+      operands: BCOOs whose other axes have the same sizes.
+      dimension: the axis.
+
+    Returns:
+      A BCOO with the fewest batch and dense axes of the operands.
+
+    Raises:
+      ArgumentError, ShapeError: no operands, or shapes that do not fit (a TypeError and ValueError).
+
+    >>> from pullback.experimental import sparse
+    >>> sparse.bcoo_concatenate([sparse.eye(2), sparse.eye(2)], dimension=0)
+    BCOO(float32[4, 2], nse=4)
+    """
+    name = "bcoo_concatenate"
+    mats = [bcoo(name, x) for x in operands]
+    if not mats:
+        raise ArgumentError(f"{name} takes at least one array, got none")
+    rank = mats[0].ndim
+    (d,) = axes_of(name, (dimension,), rank)
+    shapes = [m.shape for m in mats]
+    if any(len(s) != rank or (*s[:d], *s[d + 1 :]) != (*shapes[0][:d], *shapes[0][d + 1 :]) for s in shapes):
+        raise ShapeError(f"{name}: shapes {shapes} must be the same but for axis {d}")
+    n_dense = min(m.n_dense for m in mats)
+    mats = common_layout([relaid(m, n_dense=min(n_dense, rank - d - 1)) if m.n_dense else m for m in mats])
+    dtype = mats[0].dtype
+    for m in mats[1:]:
+        dtype = dtypes.promote_types(dtype, m.dtype)
+    n = mats[0].n_batch
+    shape = (*shapes[0][:d], sum(s[d] for s in shapes), *shapes[0][d + 1 :])
+    _, sparse, _ = kinds(BCOO.tree_unflatten((shape, False, False, mats[0].n_dense), (mats[0].data, mats[0].indices)))
+    sparse = shape[n : n + mats[0].n_sparse]
+    start, data, indices = 0, [], []
+    nse = max(m.nse for m in mats)
+    for m in mats:
+        x, i = spread(m)
+        i = wide_indices(i, sparse)
+        own = m.shape[n : n + m.n_sparse]
+        if d >= n:
+            shift = np.asarray([start if n + j == d else 0 for j in range(len(sparse))], i.dtype)
+            i = with_padding(i + shift, inside(i, own), sparse)
+        elif m.nse < nse:
+            x = pnp.concatenate([x, pnp.zeros((*x.shape[:n], nse - m.nse, *x.shape[n + 1 :]), x.dtype)], axis=n)
+            extra = (*i.shape[:n], nse - m.nse, len(sparse))
+            i = pnp.concatenate([i, pnp.broadcast_to(pnp.asarray(limits(sparse, i.dtype)), extra)], axis=n)
+        start += m.shape[d]
+        data.append(x.astype(dtype))
+        indices.append(i)
+    at = d if d < n else n
+    widest = max((i.dtype for i in indices), key=lambda t: t.itemsize)
+    parts = pnp.concatenate(data, axis=at), pnp.concatenate([i.astype(widest) for i in indices], axis=at)
+    sorted_ = all(m.indices_sorted for m in mats) and (d < n or (d == n and len(mats) == 1))
+    unique = all(m.unique_indices for m in mats)
+    return BCOO(parts, shape=shape, indices_sorted=sorted_ and d < n, unique_indices=unique)
+
+
+def common_layout(mats: Sequence[BCOO]) -> list[BCOO]:
+    """Arrays with the same number of batch, and of dense axes: the fewest of any."""
+    n_batch, n_dense = min(m.n_batch for m in mats), min(m.n_dense for m in mats)
+    return [
+        m if (m.n_batch, m.n_dense) == (n_batch, n_dense) else relaid(m, n_batch=n_batch, n_dense=n_dense) for m in mats
+    ]
+
+
+def bcoo_reshape(
+    mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: Any = None
+) -> BCOO:
+    """A sparse array in another shape, its elements in the same order.
+
+    Args:
+      mat: a BCOO.
+      new_sizes: the shape of the result.
+      dimensions: the order in which the axes of ``mat`` are read; as they stand by default.
+      sharding: accepted for the sake of JAX's signature; only None.
+
+    Returns:
+      A BCOO, with batch and dense axes if the first axes hold what the batch axes did, and the last what the dense did;
+      else all its axes are sparse.
+
+    Raises:
+      ShapeError: a shape of another size (a TypeError and ValueError).
+
+    >>> from pullback.experimental import sparse
+    >>> sparse.bcoo_reshape(sparse.eye(4), new_sizes=(2, 8))
+    BCOO(float32[2, 8], nse=4)
+    """
+    name = "bcoo_reshape"
+    mat = bcoo(name, mat)
+    if sharding is not None:
+        raise UnsupportedArgumentError(f"{name}: sharding must be None, got {sharding!r}")
+    new = shape_of(name, new_sizes)
+    if math.prod(new) != mat.size:
+        raise ShapeError(f"{name}: an array of shape {mat.shape} (size {mat.size}) cannot have the shape {new}")
+    if dimensions is not None:
+        mat = bcoo_transpose(mat, permutation=dimensions)
+    if new == mat.shape:
+        return mat
+    batch, _, dense = kinds(mat)
+    n_batch = _prefix(new, math.prod(batch)) if batch else 0
+    n_dense = _prefix(new[::-1], math.prod(dense)) if dense else 0
+    if n_batch is None or not mat.size:
+        mat, n_batch = relaid(mat, n_batch=0), 0
+    if n_dense is None or not mat.size or n_batch + n_dense > len(new):
+        mat, n_dense = relaid(mat, n_dense=0), 0
+    batch, sparse, dense = kinds(mat)
+    to = new[n_batch : len(new) - n_dense]
+    data, indices = spread(mat)
+    if math.prod(to) != math.prod(sparse):  # the sizes of groups come out otherwise
+        mat = relaid(mat, n_batch=0, n_dense=0)
+        n_batch, n_dense, to, sparse = 0, 0, new, mat.shape
+        data, indices = mat.data, mat.indices
+    data = data.reshape(*new[:n_batch], mat.nse, *new[len(new) - n_dense :])
+    indices = indices.reshape(*new[:n_batch], mat.nse, indices.shape[-1])
+    if to != sparse:
+        places = flat_positions(indices, sparse)
+        if not sparse:  # no index says which element is padding: none is
+            places = pnp.zeros(places.shape, places.dtype)
+        if not to:
+            data = kept(data, places >= 0)
+        dtype = indices.dtype if dtypes.iinfo(indices.dtype).max > max(to, default=0) else places.dtype
+        indices = unravelled(places, to, dtype)
+    flags = {"indices_sorted": mat.indices_sorted, "unique_indices": mat.unique_indices and bool(to or not sparse)}
+    return BCOO((data, indices), shape=new, **flags)
+
+
+def _prefix(sizes: Shape, size: int) -> int | None:
+    """How many of the first sizes have a product; None if none have."""
+    total = 1
+    for i in range(len(sizes) + 1):
+        if total == size and i:
+            return i
+        if i < len(sizes):
+            total *= sizes[i]
+    return None
+
+
+def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
+    """A sparse array without some axes of size 1.
+
+    Args:
+      arr: a BCOO.
+      dimensions: the axes.
+
+    Raises:
+      ShapeError: an axis of another size (a TypeError and ValueError).
+
+    >>> from pullback.experimental import sparse
+    >>> sparse.bcoo_squeeze(sparse.eye(1, 3), dimensions=(0,))
+    BCOO(float32[3], nse=1)
+    """
+    name = "bcoo_squeeze"
+    arr = bcoo(name, arr)
+    dims = axes_of(name, dimensions, arr.ndim)
+    if any(arr.shape[d] != 1 for d in dims):
+        raise ShapeError(f"{name}: the axes {dims} of an array of shape {arr.shape} do not all have size 1")
+    a, b = arr.n_batch, arr.n_batch + arr.n_sparse
+    data = pnp.squeeze(arr.data, tuple(d if d < a else d - b + a + 1 for d in dims if d < a or d >= b))
+    indices = pnp.squeeze(arr.indices, tuple(d for d in dims if d < a))
+    return _without(arr, data, indices, [d - a for d in dims if a <= d < b], dims)
+
+
+def _without(arr: BCOO, data: Any, indices: Any, gone: Sequence[int], dims: Sequence[int]) -> BCOO:
+    """The array without some sparse axes, whatever the indices along them: data and indices of the other axes are
+    new.
+    """
+    sparse = arr.shape[arr.n_batch : arr.n_batch + arr.n_sparse]
+    left = [i for i in range(len(sparse)) if i not in gone]
+    if gone:
+        known = inside(indices, sparse)
+        indices = with_padding(indices[..., np.asarray(left, np.int32)], known, [sparse[i] for i in left])
+        data = kept(data, pnp.broadcast_to(known, data.shape[: known.ndim]) if known.ndim else known)
+    shape = tuple(n for i, n in enumerate(arr.shape) if i not in dims)
+    sizes_one = all(sparse[i] == 1 for i in gone)
+    flags = {
+        "indices_sorted": arr.indices_sorted and (sizes_one or not gone),
+        "unique_indices": arr.unique_indices and sizes_one and (bool(left) or not gone),
+    }
+    return BCOO((data, indices), shape=shape, **flags)
+
+
+def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
+    """The sum over some axes.
+
+    Args:
+      mat: a BCOO.
+      axes: the axes that the result lacks.
+
+    Returns:
+      A BCOO.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.bcoo_reduce_sum(sparse.eye(3), axes=(0,)).todense())
+    [1. 1. 1.]
+    """
+    name = "bcoo_reduce_sum"
+    mat = bcoo(name, mat)
+    dims = axes_of(name, axes, mat.ndim)
+    if not dims:
+        return mat
+    first = min((d for d in dims if d < mat.n_batch), default=None)
+    if first is not None:  # the batch axes from there on become sparse: elements of all positions stand side by side
+        order = [i for i in range(mat.n_batch) if i not in dims] + [i for i in range(mat.n_batch) if i in dims]
+        rest = list(range(mat.n_batch, mat.ndim))
+        whole = [*order, *rest]
+        n_batch = sum(d >= mat.n_batch or d not in dims for d in range(mat.n_batch))
+        mat = relaid(bcoo_transpose(mat, permutation=whole), n_batch=n_batch)
+        dims = tuple(whole.index(d) for d in dims)
+    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
+    data = pnp.sum(mat.data, axis=tuple(d - b + a + 1 for d in dims if d >= b), dtype=mat.dtype)
+    out = _without(mat, data, mat.indices, [d - a for d in dims if a <= d < b], dims)
+    return at_most(out, math.prod(out.shape[a : a + out.n_sparse]))
+
+
+# Slices ------------------------------------------------------------------------------------------------------------
+
+
+def bcoo_slice(
+    mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+) -> BCOO:
+    """A part of a sparse array.
+
+    Args:
+      mat: a BCOO.
+      start_indices, limit_indices: for each axis where the part begins, and where it has ended.
+      strides: the steps, which are positive; 1 by default.
+
+    Returns:
+      A BCOO; elements outside of the part have become padding.
+
+    Raises:
+      ShapeError: indices that are not in the array (a TypeError and ValueError).
+
+    >>> from pullback.experimental import sparse
+    >>> sparse.bcoo_slice(sparse.eye(4), start_indices=(1, 0), limit_indices=(3, 4))
+    BCOO(float32[2, 4], nse=4)
+    """
+    name = "bcoo_slice"
+    mat = bcoo(name, mat)
+    rank = mat.ndim
+    starts, stops = tuple(map(int, start_indices)), tuple(map(int, limit_indices))
+    steps = (1,) * rank if strides is None else tuple(map(int, strides))
+    fits = len(starts) == len(stops) == len(steps) == rank
+    if not fits or not all(
+        0 <= i <= j <= n and s > 0 for i, j, n, s in zip(starts, stops, mat.shape, steps, strict=True)
+    ):
+        raise ShapeError(
+            f"{name}: start_indices={starts}, limit_indices={stops} and strides={steps} do not say a part of "
+            "an array of "
+            f"shape {mat.shape}"
+        )
+    new = tuple(-(-(j - i) // s) for i, j, s in zip(starts, stops, steps, strict=True))
+    if new == mat.shape:
+        return mat
+    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
+    cuts = [slice(i, j, s) for i, j, s in zip(starts, stops, steps, strict=True)]
+
+    def cut(x: Any, inner: Sequence[Any]) -> Any:
+        return x[
+            (
+                *(c if n != 1 or mat.shape[i] == 1 else slice(None) for i, (c, n) in enumerate(zip(cuts[:a], x.shape))),
+                *inner,
+            )
+        ]
+
+    data = cut(mat.data, (slice(None), *cuts[b:]))
+    indices = cut(mat.indices, ())
+    return _part(mat, data, indices, new, starts[a:b], stops[a:b], steps[a:b])
+
+
+def _part(
+    mat: BCOO, data: Any, indices: Any, new: Shape, starts: Sequence[Any], stops: Sequence[Any], steps: Sequence[int]
+) -> BCOO:
+    """The elements whose sparse indices are in a part, counted from its beginning."""
+    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
+    sparse, sizes = mat.shape[a:b], new[a:b]
+    changed = sparse != sizes
+    if changed:
+        indices = wide_indices(indices, sparse)
+        dtype = indices.dtype
+        first = pnp.stack([pnp.asarray(i, dtype) for i in starts])
+        last = pnp.stack([pnp.asarray(i, dtype) for i in stops])
+        step = np.asarray(steps, dtype)
+        distance = indices - first
+        known = pnp.all((distance >= 0) & (indices < last) & (distance % step == 0), axis=-1)
+        indices = with_padding(distance // step, known, sizes)
+        data = (
+            kept(data, pnp.broadcast_to(known, data.shape[: a + 1]))
+            if data.shape[: a + 1] == known.shape
+            else kept(pnp.broadcast_to(data, (*known.shape[:a], *data.shape[a:])), known)
+        )
+    flags = {"indices_sorted": mat.indices_sorted and not changed, "unique_indices": mat.unique_indices}
+    out = BCOO((data, indices), shape=new, **flags)
+    return at_most(out, math.prod(sizes)) if changed else out
+
+
+def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
+    """A part of a sparse array that begins at indices which may be traced.
+
+    Args:
+      mat: a BCOO.
+      start_indices: an integer for each axis; they are moved so that the part lies within the array.
+      slice_sizes: the shape of the part.
+
+    Raises:
+      ShapeError: sizes that are too large, or do not fit the axes (a TypeError and ValueError).
+
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.bcoo_dynamic_slice(sparse.eye(3), (1, 1), (2, 1)).todense())
+    [[1.]
+     [0.]]
+    """
+    name = "bcoo_dynamic_slice"
+    mat = bcoo(name, mat)
+    new = shape_of(name, slice_sizes)
+    starts = [pnp.asarray(i) for i in start_indices]
+    if len(new) != mat.ndim or len(starts) != mat.ndim or any(s > n for s, n in zip(new, mat.shape, strict=True)):
+        raise ShapeError(f"{name}: {len(starts)} start_indices and slice_sizes={new} do not fit shape {mat.shape}")
+    for i in starts:
+        if i.ndim or not dtypes.is_integer(i.dtype):
+            raise ShapeError(f"{name}: start_indices must be integers, got {typeof(i)}")
+    starts = [pnp.clip(i.astype(np.int32), 0, n - s) for i, n, s in zip(starts, mat.shape, new, strict=True)]
+    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
+    data, indices = mat.data, mat.indices
+    if new[:a] != mat.shape[:a]:
+        data, indices = spread(mat)
+    for d in (*range(a), *range(b, mat.ndim)):
+        if new[d] != mat.shape[d]:
+            data = _range(data, starts[d], new[d], d if d < a else d - b + a + 1)
+            indices = _range(indices, starts[d], new[d], d) if d < a else indices
+    stops = [i + s for i, s in zip(starts, new, strict=True)]
+    return _part(mat, data, indices, new, starts[a:b], stops[a:b], (1,) * (b - a))
+
+
+def _range(x: Any, start: Any, size: int, axis: int) -> Any:
+    return pnp.take(x, start + np.arange(size, dtype=np.int32), axis=axis, mode="clip")
+
+
+def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
+    """A sparse array with some axes reversed.
+
+    Args:
+      operand: a BCOO.
+      dimensions: the axes.
+
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.bcoo_rev(sparse.eye(2), (0,)).todense())
+    [[0. 1.]
+     [1. 0.]]
+    """
+    name = "bcoo_rev"
+    mat = bcoo(name, operand)
+    dims = axes_of(name, dimensions, mat.ndim)
+    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
+    data = pnp.flip(mat.data, tuple(d if d < a else d - b + a + 1 for d in dims if d < a or d >= b))
+    indices = pnp.flip(mat.indices, tuple(d for d in dims if d < a))
+    inner = [d - a for d in dims if a <= d < b]
+    if inner:
+        sparse = mat.shape[a:b]
+        indices = wide_indices(indices, sparse)
+        turned = np.asarray([i in inner for i in range(len(sparse))])
+        other = limits(sparse, indices.dtype) - 1 - indices
+        indices = with_padding(pnp.where(turned, other, indices), inside(indices, sparse), sparse)
+    flags = {"indices_sorted": mat.indices_sorted and not inner, "unique_indices": mat.unique_indices}
+    return BCOO((data, indices), shape=mat.shape, **flags)
+
+
+def bcoo_gather(
+    operand: BCOO,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: GatherScatterMode | str | None = None,
+    fill_value: Any = None,
+) -> BCOO:
+    """One window of a sparse array for each index vector; the arguments are those of ``lax.gather``.
+
+    Args:
+      operand: a BCOO.
+      start_indices: integers; the last axis is the index vector, the position where a window starts.
+      dimension_numbers: how the axes belong together.
+      slice_sizes: the size of a window along each axis of ``operand``.
+      unique_indices, indices_are_sorted: promises, without effect.
+      mode: what becomes of windows that are not inside: "clip" moves them inside, others hold zeros.
+      fill_value: what windows outside hold; only zero, which is the default.
+
+    Returns:
+      A BCOO whose first axes are batch axes: those of the indices.
+
+    Raises:
+      UnsupportedArgumentError: a ``fill_value`` other than zero, which would be dense (a NotImplementedError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import lax
+    >>> from pullback.experimental import sparse
+    >>> numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
+    >>> sparse.bcoo_gather(sparse.eye(3), pnp.array([[2], [0]]), numbers, (1, 3)).shape
+    (2, 3)
+    """
+    name = "bcoo_gather"
+    mat = bcoo(name, operand)
+    sizes = shape_of(name, slice_sizes)
+    starts = pnp.asarray(start_indices)
+    numbers = dimension_numbers
+    if fill_value is not None and not (isinstance(fill_value, (int, float)) and fill_value == 0):
+        raise UnsupportedArgumentError(
+            f"{name}: windows outside of a sparse array hold zeros, not fill_value={fill_value!r}"
+        )
+    if numbers.operand_batching_dims:
+        raise UnsupportedArgumentError(
+            f"{name}: operand_batching_dims={numbers.operand_batching_dims} of a sparse array"
+        )
+    if len(sizes) != mat.ndim or not starts.ndim or starts.shape[-1] != len(numbers.start_index_map):
+        raise ShapeError(
+            f"{name}: slice_sizes={sizes} and start_indices of shape {starts.shape} do not fit shape "
+            f"{mat.shape} and {numbers}"
+        )
+    clip = GatherScatterMode.from_any(mode) is GatherScatterMode.CLIP
+
+    def window(start: Any) -> BCOO:
+        full = [pnp.zeros((), np.int32)] * mat.ndim
+        known = pnp.ones((), bool)
+        for i, d in enumerate(numbers.start_index_map):
+            full[d] = start[i]
+            known = known & (start[i] >= 0) & (start[i] <= mat.shape[d] - sizes[d])
+        part = bcoo_dynamic_slice(mat, full, sizes)
+        if not clip:
+            lost = pnp.broadcast_to(known, part.data.shape[: part.n_batch + 1])
+            part = BCOO((kept(part.data, lost), part.indices), shape=part.shape)
+        return bcoo_squeeze(part, dimensions=numbers.collapsed_slice_dims)
+
+    batch = starts.shape[:-1]
+    rows = starts.reshape(math.prod(batch), starts.shape[-1])
+    out = vmap(window)(rows) if rows.shape[0] else _no_windows(window, rows)
+    data = out.data.reshape(*batch, *out.data.shape[1:])
+    indices = out.indices.reshape(*batch, *out.indices.shape[1:])
+    result = BCOO((data, indices), shape=(*batch, *out.shape[1:]))
+    offset = tuple(numbers.offset_dims)
+    others = iter(range(len(batch)))
+    inner = iter(range(len(batch), result.ndim))
+    order = [next(inner) if i in offset else next(others) for i in range(result.ndim)]
+    return bcoo_transpose(result, permutation=order)
+
+
+def _no_windows(window: Any, rows: Any) -> BCOO:
+    one = window(pnp.zeros(rows.shape[1:], rows.dtype))
+    parts = pnp.zeros((0, *one.data.shape), one.dtype), pnp.zeros((0, *one.indices.shape), one.indices.dtype)
+    return BCOO(parts, shape=(0, *one.shape))
