@@ -60,7 +60,8 @@ def multivariate_normal(
 
     >>> import pullback.numpy as pnp
     >>> from pullback import random
-    >>> print(random.multivariate_normal(random.key(0), pnp.array([0.0, 1.0]), pnp.array([[2.0, 1.0], [1.0, 2.0]])).round(3))
+    >>> mean, cov = pnp.array([0.0, 1.0]), pnp.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> print(random.multivariate_normal(random.key(0), mean, cov).round(3))
     [-1.11   1.494]
     """
     words, found = words_of("multivariate_normal", key), float_dtype("multivariate_normal", dtype)
@@ -90,13 +91,13 @@ def _factor(cov: Any, method: str) -> Any:
     """A matrix whose product with its transpose is ``cov``."""
     rank = len(cov.shape)
     if method == "svd":
-        vectors, values = (svd(cov)[i] for i in (0, 1))
+        values, vectors, _ = svd(cov)
     else:
         swapped = shapes.transpose(cov, (*range(rank - 2), rank - 1, rank - 2))
         cov = ops.div(ops.add(cov, swapped), 2)
         if method == "cholesky":
             return cholesky(cov)
-        vectors, values = (eigh(cov)[i] for i in (0, 1))
+        values, vectors = eigh(cov)
     return ops.mul(vectors, shapes.expand_dims(ops.sqrt(values), (rank - 2,)))
 
 
