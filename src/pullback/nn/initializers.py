@@ -254,3 +254,85 @@ he_uniform = _named("he_uniform", 2.0, "fan_in", "uniform", _HE)
 he_normal = _named("he_normal", 2.0, "fan_in", "truncated_normal", _HE)
 xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
+
+
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """An initializer that returns uniformly distributed orthogonal matrices.
+
+    Args:
+      scale: a factor.
+      column_axis: the axis of the columns; the other axes together are the rows. The columns are orthonormal, or the
+        rows if there are fewer.
+      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+
+    Returns:
+      An initializer, which takes shapes of two axes or more.
+
+    Raises:
+      ShapeError: the initializer is called for a shape without rows or columns.
+
+    Source: Saxe, McClelland and Ganguli, *Exact solutions to the nonlinear dynamics of learning in deep linear neural
+    networks*, ICLR 2014.
+
+    >>> from pullback import random
+    >>> w = orthogonal()(random.key(0), (2, 2))
+    >>> print((w @ w.T).round(3) + 0)
+    [[1. 0.]
+     [0. 1.]]
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype) -> Any:
+        size = shape_tuple(shape, "orthogonal")
+        if len(size) < 2:
+            raise ShapeError(f"orthogonal takes shapes of two axes or more, got {size}")
+        axis = axis_index(column_axis, len(size), "orthogonal")
+        rest = (*size[:axis], *size[axis + 1 :])
+        found = _dtype(dtype)
+        matrix = random.orthogonal(key, math.prod(rest), dtype=found, m=size[axis])
+        return pnp.array(scale, found) * pnp.moveaxis(matrix.reshape(*rest, size[axis]), -1, axis)
+
+    return init
+
+
+def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """An initializer for convolutions that keep lengths: orthogonal in the middle of the window, zeros elsewhere.
+
+    Args:
+      scale: a factor.
+      column_axis: the axis of the columns, one of the last two.
+      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+
+    Returns:
+      An initializer, which takes shapes of one to three axes of the window and two of features, of which the second
+      must not be the smaller one.
+
+    Raises:
+      ShapeError: the initializer is called for another shape.
+
+    Source: Xiao, Bahri, Sohl-Dickstein, Schoenholz and Pennington, *Dynamical isometry and a mean field theory of
+    CNNs*, ICML 2018.
+
+    >>> from pullback import random
+    >>> delta_orthogonal()(random.key(0), (3, 2, 2))[0]
+    Array([[0., 0.],
+           [0., 0.]], dtype=float32)
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype) -> Any:
+        size = shape_tuple(shape, "delta_orthogonal")
+        if len(size) not in (3, 4, 5):
+            raise ShapeError(f"delta_orthogonal takes shapes of three to five axes, got {size}")
+        if size[-1] < size[-2]:
+            raise ShapeError(
+                f"delta_orthogonal takes shapes whose last axis (features that go out) is at least as long as the one "
+                f"before (that come in), got {size}"
+            )
+        axis = axis_index(column_axis, len(size), "delta_orthogonal") - len(size)
+        if axis not in (-1, -2):
+            raise ShapeError(f"delta_orthogonal: column_axis must be one of the last two axes, got {column_axis}")
+        found = _dtype(dtype)
+        matrix = orthogonal(scale, axis)(key, size[-2:], found)
+        middle = tuple((n - 1) // 2 for n in size[:-2])
+        return pnp.zeros(size, found).at[middle].set(matrix)
+
+    return init

@@ -22,7 +22,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, is_at_home
 from pullback.core.config import config
-from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -270,6 +270,17 @@ def random_split(key: Words, shape: Shape) -> Any:
     return random_bits(key, 32, (*shape, 2))
 
 
+def lane_keys(key: Words, shape: Shape) -> tuple[tuple[Any, Any], bool]:
+    """The words of an array of new keys, as two arrays of ``shape``; and whether their bits are partitionable."""
+    if config.threefry_partitionable:
+        k0, k1 = threefry2x32(*key, 0, _counters(shape))
+        return (k0, k1), True
+    words = random_split(key, shape)
+    rank = len(shape)
+    k0, k1 = (shapes.squeeze(slicing.slice_in_dim(words, i, i + 1, rank), (rank,)) for i in range(2))
+    return (k0, k1), False
+
+
 def subkeys(key: Words, count: int) -> list[Words]:
     """Some new keys, to draw from each of them."""
     words = random_split(key, (count,))
@@ -369,3 +380,54 @@ def _join(high: Any, low: Any) -> Any:
 def _narrow(words: Any, bit_width: int) -> Any:
     """The lowest bits of words."""
     return ops.convert_element_type(words, np.dtype(f"u{bit_width // 8}"))
+
+
+# Floats ------------------------------------------------------------------------------------------------------------
+
+
+def unit_of(bits: Any, dtype: np.dtype[Any]) -> Any:
+    """Uniform numbers from 0 to 1: as many random bits as the mantissa of ``dtype`` holds, behind the point."""
+    _, mask, scale = _fraction(dtype)
+    kept = ops.and_p.bind(bits, mask)
+    if dtype.itemsize > 1:
+        return ops.mul(ops.convert_element_type(kept, dtype), scale)
+    wide = ops.mul(ops.convert_element_type(kept, np.dtype(np.float32)), scale)
+    return ops.convert_element_type(wide, dtype)
+
+
+def fraction_bits(dtype: np.dtype[Any]) -> int:
+    """How many random bits to draw for a uniform number."""
+    return _fraction(dtype)[0]
+
+
+@lru_cache
+def _fraction(dtype: np.dtype[Any]) -> tuple[int, int, float]:
+    """How many random bits to draw for a fraction, the mask of those that count, and the unit of the lowest one."""
+    info = dtypes.finfo(dtype)
+    if info.bits not in (8, 16, 32, 64):
+        raise ArgumentError(f"there are random floats of 8, 16, 32 and 64 bits, and none of {dtypes.short_name(dtype)}")
+    width = info.bits if info.nmant >= 8 else 8
+    return width, (1 << width) - (1 << width - info.nmant), 2.0**-width
+
+
+def above(u: Any, dtype: np.dtype[Any], low: float) -> Any:
+    """Uniform numbers between a constant and 1, for uniform ones from 0 to 1."""
+    bottom, span = _range(dtype, low)
+    return ops.add(ops.mul(u, span), bottom)
+
+
+@lru_cache
+def _range(dtype: np.dtype[Any], low: float) -> tuple[float, float]:
+    """A constant in ``dtype``, and its distance from 1 in ``dtype``."""
+    bottom = np.asarray(low).astype(dtype)
+    return float(bottom), float(np.asarray(1).astype(dtype) - bottom)
+
+
+def normal_of(u: Any) -> Any:
+    """Numbers of the standard normal distribution, for uniform ones from 0 to 1."""
+    return ops.mul(math.sqrt(2), ops.erf_inv_p.bind(above(u, u.dtype, _next_to_minus_one(u.dtype))))
+
+
+@lru_cache
+def _next_to_minus_one(dtype: np.dtype[Any]) -> float:
+    return float(np.nextafter(np.asarray(-1).astype(dtype), np.asarray(0).astype(dtype)))

@@ -9,7 +9,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.types import Shape
-from pullback.numpy.promotion import operand, shape_tuple
+from pullback.numpy.promotion import known_int, operand, shape_tuple
 from pullback.primitives.elementwise import convert_element_type
 
 DType = np.dtype[Any]
@@ -64,3 +64,11 @@ def drawn_shape(name: str, shape: Any, **parameters: Shape) -> Shape:
         shown = ", ".join(f"{what} of shape {s}" for what, s in parameters.items())
         raise ShapeError(f"{name}: {shown} must broadcast to the shape of the result, which is {asked or 'not given'}")
     return asked
+
+
+def size_of(name: str, what: str, n: Any) -> int:
+    """A size that is known in Python."""
+    size = known_int(name, what, n)
+    if size < 0:
+        raise ArgumentError(f"{name}: {what} must not be negative, got {size}")
+    return size

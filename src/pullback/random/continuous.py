@@ -7,10 +7,7 @@ Generation*, 1986, chapter II.2), so that they are differentiable in the paramet
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS
@@ -19,7 +16,7 @@ from pullback.core.types import Shape
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import slicing
-from pullback.primitives.random_bits import Words, random_bits, subkeys
+from pullback.primitives.random_bits import Words, above, fraction_bits, normal_of, random_bits, subkeys, unit_of
 from pullback.primitives.shapes import squeeze
 from pullback.random.arguments import DType, drawn_shape, float_dtype, parameter
 from pullback.random.keys import words_of
@@ -88,23 +85,8 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, max
 
 
 def unit(words: Words, shape: Shape, dtype: DType) -> Any:
-    """Uniform numbers from 0 to 1: as many random bits as the mantissa of ``dtype`` holds, behind the point."""
-    width, mask, scale = _fraction(dtype)
-    kept = ops.and_p.bind(random_bits(words, width, shape), mask)
-    if dtype.itemsize > 1:
-        return ops.mul(ops.convert_element_type(kept, dtype), scale)
-    wide = ops.mul(ops.convert_element_type(kept, np.dtype(np.float32)), scale)
-    return ops.convert_element_type(wide, dtype)
-
-
-@lru_cache
-def _fraction(dtype: DType) -> tuple[int, int, float]:
-    """How many random bits to draw for a fraction, the mask of those that count, and the unit of the lowest one."""
-    info = dtypes.finfo(dtype)
-    if info.bits not in (8, 16, 32, 64):
-        raise ArgumentError(f"there are random floats of 8, 16, 32 and 64 bits, and none of {dtypes.short_name(dtype)}")
-    width = info.bits if info.nmant >= 8 else 8
-    return width, (1 << width) - (1 << width - info.nmant), 2.0**-width
+    """Uniform numbers from 0 to 1."""
+    return unit_of(random_bits(words, fraction_bits(dtype), shape), dtype)
 
 
 def _between(u: Any, low: Any, high: Any) -> Any:
@@ -114,15 +96,7 @@ def _between(u: Any, low: Any, high: Any) -> Any:
 
 def _above(words: Words, shape: Shape, dtype: DType, low: float) -> Any:
     """Uniform numbers between a constant and 1."""
-    bottom, span = _range(dtype, low)
-    return ops.add(ops.mul(unit(words, shape, dtype), span), bottom)
-
-
-@lru_cache
-def _range(dtype: DType, low: float) -> tuple[float, float]:
-    """A constant in ``dtype``, and its distance from 1 in ``dtype``."""
-    bottom = np.asarray(low).astype(dtype)
-    return float(bottom), float(np.asarray(1).astype(dtype) - bottom)
+    return above(unit(words, shape, dtype), dtype, low)
 
 
 # Normal numbers ----------------------------------------------------------------------------------------------------
@@ -151,22 +125,17 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     size = shape_tuple(shape, "normal")
     found = dtypes.default_float() if dtype is None else dtypes.canonicalize_dtype(dtype)
     if dtypes.is_complex(found):
-        real, imag = (_normal(k, size, dtypes.to_real(found)) for k in subkeys(words, 2))
+        real, imag = (normal_of_key(k, size, dtypes.to_real(found)) for k in subkeys(words, 2))
         return ops.mul(ops.complex(real, imag), math.sqrt(0.5))
     if not dtypes.is_float(found):
         raise ArgumentError(
             f"normal returns floats or complex numbers: its dtype must be inexact, got {dtypes.short_name(found)}"
         )
-    return _normal(words, size, found)
+    return normal_of_key(words, size, found)
 
 
-def _normal(words: Words, shape: Shape, dtype: DType) -> Any:
-    return ops.mul(math.sqrt(2), ops.erf_inv_p.bind(_above(words, shape, dtype, _next_to_minus_one(dtype))))
-
-
-@lru_cache
-def _next_to_minus_one(dtype: DType) -> float:
-    return float(np.nextafter(np.asarray(-1).astype(dtype), np.asarray(0).astype(dtype)))
+def normal_of_key(words: Words, shape: Shape, dtype: DType) -> Any:
+    return normal_of(unit(words, shape, dtype))
 
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
@@ -223,8 +192,12 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     >>> print(random.exponential(random.key(0), (2,)).round(3))
     [0.244 1.63 ]
     """
-    u = _unit("exponential", key, shape, dtype)
-    return ops.neg(ops.log1p_p.bind(ops.neg(u)))
+    words, found = words_of("exponential", key), float_dtype("exponential", dtype)
+    return exponential_of(words, shape_tuple(shape, "exponential"), found)
+
+
+def exponential_of(words: Words, shape: Shape, dtype: DType) -> Any:
+    return ops.neg(ops.log1p_p.bind(ops.neg(unit(words, shape, dtype))))
 
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None) -> Any:
@@ -345,5 +318,6 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return ops.tan_p.bind(ops.mul(math.pi, ops.sub(u, 0.5)))
 
 
-def _unit(name: str, key: Any, shape: Any, dtype: Any) -> Any:
-    return unit(words_of(name, key), shape_tuple(shape, name), float_dtype(name, dtype))
+def signs(words: Words, shape: Shape, dtype: DType) -> Any:
+    """Random signs: -1 and 1 with equal probability."""
+    return ops.sub(ops.mul(ops.convert_element_type(ops.lt(unit(words, shape, dtype), 0.5), dtype), 2), 1)

@@ -218,6 +218,12 @@ def words_of(name: str, key: Any) -> Words:
     return words_at(random_unwrap(keys) if typed else keys)
 
 
+def threefry_words(name: str, words: Words) -> tuple[Any, Any]:
+    """The two words of a key of the default generator."""
+    k0, k1 = words
+    return k0, k1
+
+
 def _is_typed(key: Any) -> bool:
     return bool(key.dtype == dtypes.key_dtype)
 

@@ -1,0 +1,192 @@
+"""Random counts: the Poisson, binomial, multinomial and geometric distributions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.control.scan import scan
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
+from pullback.core.config import config
+from pullback.core.errors import ShapeError
+from pullback.core.types import Shape
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.random_bits import Words, random_split, words_at
+from pullback.primitives.random_rejection import random_binomial, random_poisson
+from pullback.primitives.reductions import cumsum
+from pullback.random.arguments import drawn_shape, float_dtype, integer_dtype, parameter
+from pullback.random.continuous import unit
+from pullback.random.keys import threefry_words, words_of
+from pullback.transforms.programs.placement import constrained
+
+_single = np.dtype(np.float32)
+
+
+def _counted(x: Any, valid: Any, dtype: Any) -> Any:
+    """Counts as integers, -1 (or the greatest integer, of unsigned ones) where there is no distribution."""
+    nothing = ArrayImpl(np.array(-1).astype(dtype)[()])
+    return ops.where(valid, ops.convert_element_type(ops.where(valid, x, 0), dtype), nothing)
+
+
+def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of the Poisson distribution.
+
+    By products of uniform numbers for means below 10 (Knuth), and by transformed rejection above (Hörmann, *The
+    transformed rejection method for generating Poisson random variables*, 1993).
+
+    Args:
+      key: a key.
+      lam: the mean, which broadcasts to ``shape`` and becomes float32; the result is -1 where it is negative,
+        infinite or nan.
+      shape: the shape of the result; that of the parameters together by default.
+      dtype: an integer dtype; the default one if it is None.
+      out_sharding: how the result is spread over devices; None leaves it open.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no integer dtype.
+      DtypeError: a parameter is not a real number.
+      ShapeError: the parameters do not fit the shape.
+
+    >>> from pullback import random
+    >>> print(random.poisson(random.key(0), 3.0, (4,)))
+    [2 2 3 4]
+    """
+    words, found = words_of("poisson", key), integer_dtype("poisson", dtype)
+    lam = parameter("poisson", "lam", lam, _single)
+    size = drawn_shape("poisson", shape, lam=lam.shape)
+    k0, k1 = threefry_words("poisson", words)
+    drawn = random_poisson(k0, k1, shapes.broadcast_to(lam, size), config.threefry_partitionable)
+    return constrained(_counted(drawn, ops.ge_p.bind(drawn, 0), found), out_sharding, "random.poisson")
+
+
+def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of the binomial distribution, as floats.
+
+    By sums of geometric numbers for means up to 10 (Devroye, *Non-Uniform Random Variate Generation*, 1986, X.4.3),
+    and by transformed rejection above (Hörmann, *The generation of binomial random variates*, 1993).
+
+    Args:
+      key: a key.
+      n: the number of trials, rounded down; it broadcasts to ``shape``.
+      p: the probability of success, which does so too. The result is nan where ``n`` is negative or ``p`` no
+        probability.
+      shape: the shape of the result; that of the parameters together by default.
+      dtype: a floating-point dtype; the default one if it is None.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      DtypeError: a parameter is not a real number.
+      ShapeError: the parameters do not fit the shape.
+
+    >>> from pullback import random
+    >>> print(random.binomial(random.key(0), 20, 0.3, (4,)))
+    [10.  4.  4.  9.]
+    """
+    words, found = words_of("binomial", key), float_dtype("binomial", dtype)
+    n, p = parameter("binomial", "n", n, found), parameter("binomial", "p", p, found)
+    size = drawn_shape("binomial", shape, n=n.shape, p=p.shape)
+    return _binomial(threefry_words("binomial", words), n, p, size)
+
+
+def _binomial(words: Words, n: Any, p: Any, shape: Shape) -> Any:
+    n, p = (shapes.broadcast_to(x, shape) for x in (n, p))
+    return random_binomial(*words, n, p, config.threefry_partitionable)
+
+
+def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1) -> Any:
+    """How often each of several outcomes occurs in a number of trials, as floats.
+
+    Each count is a binomial number of the trials that are left.
+
+    Args:
+      key: a key.
+      n: the number of trials; it broadcasts to ``shape`` without its last axis.
+      p: the probabilities along the last axis, up to a factor; the other axes broadcast to those of ``shape``.
+        Results are nan where one is negative, or nan.
+      unroll: how many counts are drawn in one step of the loop, as of ``lax.scan``.
+      shape: the shape of the result; it ends with the number of probabilities. That of the parameters by default.
+      dtype: a floating-point or integer dtype; the default one if it is None.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point or integer dtype.
+      DtypeError: a parameter is not a real number.
+      ShapeError: the parameters do not fit the shape.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import random
+    >>> print(random.multinomial(random.key(0), 20, pnp.array([0.2, 0.3, 0.5])))
+    [ 4.  4. 12.]
+    """
+    words = threefry_words("multinomial", words_of("multinomial", key))
+    asked = float_dtype("multinomial", None) if dtype is None else dtypes.canonicalize_dtype(dtype)
+    found = asked if dtypes.is_float(asked) else dtypes.default_float()
+    n, p = parameter("multinomial", "n", n, found), parameter("multinomial", "p", p, found)
+    if not p.shape:
+        raise ShapeError("multinomial: p must have an axis of probabilities, got a scalar")
+    size = (*drawn_shape("multinomial", None, n=n.shape, p=p.shape[:-1]), p.shape[-1])
+    if shape is not None:
+        size = drawn_shape("multinomial", shape, parameters=size)
+        if size[-1] != p.shape[-1]:
+            raise ShapeError(f"multinomial: shape {size} must end with the number of probabilities, {p.shape[-1]}")
+    if 0 in size:
+        return shapes.full(size, 0, asked)
+    last, batch = len(size) - 1, size[:-1]
+    p = shapes.broadcast_to(p, size)
+    rest = cumsum(p, last, reverse=True)
+    shares = shapes.moveaxis(ops.div(p, ops.where(ops.eq(rest, 0), 1, rest)), last, 0)
+
+    def draw(left: Any, each: Any) -> Any:
+        key, share = each
+        count = _binomial(words_at(key), left, share, batch)
+        return ops.sub(left, count), count
+
+    each = random_split(words, (size[-1],)), shares
+    _, counts = scan(draw, shapes.broadcast_to(n, batch), each, unroll=unroll)
+    return ops.convert_element_type(shapes.moveaxis(counts, 0, last), asked)
+
+
+def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """How many trials it takes until the first success: numbers of the geometric distribution, from 1 on.
+
+    Args:
+      key: a key.
+      p: the probability of success, which broadcasts to ``shape``. The result is -1 where it is no probability, and the
+        greatest integer where it is 0.
+      shape: the shape of the result; that of the parameters together by default.
+      dtype: an integer dtype; the default one if it is None.
+      out_sharding: how the result is spread over devices; None leaves it open.
+
+    Returns:
+      An array of ``shape`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no integer dtype.
+      DtypeError: a parameter is not a real number.
+      ShapeError: the parameters do not fit the shape.
+
+    >>> from pullback import random
+    >>> print(random.geometric(random.key(0), 0.3, (4,)))
+    [1 5 2 4]
+    """
+    words, found = words_of("geometric", key), integer_dtype("geometric", dtype)
+    p = parameter("geometric", "p", p, dtypes.default_float())
+    size = drawn_shape("geometric", shape, p=p.shape)
+    u = unit(words, size, p.dtype)
+    trials = ops.div(ops.log(ops.where(ops.eq(u, 0), 1, u)), ops.log1p_p.bind(ops.neg(p)))
+    drawn = ops.add(ops.floor_p.bind(trials), 1)
+    most = ops.convert_element_type(ops.where(ops.eq(p, 0), math.inf, drawn), found)
+    valid = ops.and_p.bind(ops.ge_p.bind(p, 0), ops.le_p.bind(p, 1))
+    return constrained(_counted(most, valid, found), out_sharding, "random.geometric")

@@ -1,0 +1,146 @@
+"""Random vectors and matrices: normal vectors of any covariance, and orthogonal matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.numpy.einstein import einsum
+from pullback.numpy.promotion import shape_tuple
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.decompositions import diagonal
+from pullback.primitives.eigen import eigh
+from pullback.primitives.linalg import cholesky
+from pullback.primitives.qr import qr
+from pullback.primitives.svd import svd
+from pullback.random.arguments import drawn_shape, float_dtype, parameter, size_of
+from pullback.random.continuous import normal, normal_of_key
+from pullback.random.keys import words_of
+from pullback.transforms.programs.placement import constrained
+
+_METHODS = ("cholesky", "eigh", "svd")
+
+
+def multivariate_normal(
+    key: Any,
+    mean: Any,
+    cov: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Vectors of the multivariate normal distribution.
+
+    Each is the mean plus a square root of the covariance times standard normal numbers.
+
+    Args:
+      key: a key.
+      mean: the means along the last axis, n of them; the other axes broadcast to ``shape``.
+      cov: the covariances, of a shape that ends with (n, n). By ``cholesky`` and ``eigh`` their symmetric parts count.
+      method: which square root: ``"cholesky"``, or ``"eigh"`` or ``"svd"``, which serve for singular covariances too.
+        The result is nan where a covariance is not positive definite, or by ``"eigh"`` semidefinite.
+      shape: the shape of the result; that of the parameters together by default. The axis of
+        components follows it.
+      dtype: a floating-point dtype; the default one if it is None.
+      out_sharding: how the result is spread over devices; None leaves it open.
+
+    Returns:
+      An array of ``shape + (n,)`` and ``dtype``, differentiable in ``mean`` and ``cov``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      DtypeError: a parameter is not a real number.
+      ShapeError: the shapes do not fit.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import random
+    >>> mean, cov = pnp.array([0.0, 1.0]), pnp.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> print(random.multivariate_normal(random.key(0), mean, cov).round(3))
+    [-1.11   1.494]
+    """
+    words, found = words_of("multivariate_normal", key), float_dtype("multivariate_normal", dtype)
+    if method not in _METHODS:
+        raise ArgumentError(f"multivariate_normal: method must be one of {', '.join(_METHODS)}, got {method!r}")
+    mean = parameter("multivariate_normal", "mean", mean, found)
+    cov = parameter("multivariate_normal", "cov", cov, found)
+    if not mean.shape:
+        raise ShapeError("multivariate_normal: mean must have an axis of components, got a scalar")
+    n = mean.shape[-1]
+    if cov.shape[-2:] != (n, n):
+        raise ShapeError(
+            f"multivariate_normal: cov must be of a shape that ends with ({n}, {n}), for mean has shape {mean.shape}; "
+            f"got shape {cov.shape}"
+        )
+    size = drawn_shape("multivariate_normal", shape, mean=mean.shape[:-1], cov=cov.shape[:-2])
+    wide = found if found.itemsize >= 4 else np.dtype(np.float32)
+    factor = _factor(ops.convert_element_type(cov, wide), method)
+    noise = ops.convert_element_type(normal_of_key(words, (*size, n), found), wide)
+    product = einsum("...ij,...j->...i", factor, noise)
+    return constrained(
+        ops.add(mean, ops.convert_element_type(product, found)), out_sharding, "random.multivariate_normal"
+    )
+
+
+def _factor(cov: Any, method: str) -> Any:
+    """A matrix whose product with its transpose is ``cov``."""
+    rank = len(cov.shape)
+    if method == "svd":
+        values, vectors, _ = svd(cov)
+    else:
+        swapped = shapes.transpose(cov, (*range(rank - 2), rank - 1, rank - 2))
+        cov = ops.div(ops.add(cov, swapped), 2)
+        if method == "cholesky":
+            return cholesky(cov)
+        values, vectors = eigh(cov)
+    return ops.mul(vectors, shapes.expand_dims(ops.sqrt(values), (rank - 2,)))
+
+
+def orthogonal(
+    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
+) -> Any:
+    """Uniformly distributed orthogonal matrices, or unitary ones.
+
+    Q of the decomposition of a matrix of normal numbers, where the diagonal of R is positive (Mezzadri, *How to
+    generate random matrices from the classical compact groups*, 2007).
+
+    Args:
+      key: a key.
+      n: the number of rows.
+      m: the number of columns; ``n`` by default. Of a matrix that is not square the columns, or the rows if it has
+        fewer, are orthonormal.
+      shape: the shape of the result; () by default. The axes of the matrices follow it.
+      dtype: an inexact dtype; the default one if it is None.
+      out_sharding: how the result is spread over devices; None leaves it open.
+
+    Returns:
+      An array of ``shape + (n, m)`` and ``dtype``.
+
+    Raises:
+      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no inexact dtype.
+      ShapeError: ``shape`` is not a shape.
+
+    >>> from pullback import random
+    >>> print(random.orthogonal(random.key(0), 2).round(3))
+    [[ 0.983  0.184]
+     [ 0.184 -0.983]]
+    """
+    rows = size_of("orthogonal", "n", n)
+    columns = rows if m is None else size_of("orthogonal", "m", m)
+    words_of("orthogonal", key)
+    size = shape_tuple(shape, "orthogonal")
+    found = dtypes.default_float() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    if not dtypes.is_inexact(found):
+        raise ArgumentError(f"orthogonal: dtype must be inexact, got {dtypes.short_name(found)}")
+    entries = normal(key, (*size, max(rows, columns), min(rows, columns)), found)
+    narrow = found.itemsize < 4
+    q, r = qr(ops.convert_element_type(entries, np.dtype(np.float32)) if narrow else entries)
+    out = ops.mul(q, shapes.expand_dims(ops.sign(diagonal(r)), (len(size),)))
+    if rows < columns:
+        out = shapes.transpose(out, (*range(len(size)), len(size) + 1, len(size)))
+    return constrained(ops.convert_element_type(out, found), out_sharding, "random.orthogonal")
