@@ -23,6 +23,7 @@ PullbackError
 ├── BatchAxisError (TypeError, ValueError)   in_axes or out_axes that do not fit
 ├── IndexingError (IndexError)               an index out of range, or more indices than axes
 ├── DtypeError (TypeError)                   operands of a dtype that an operation does not take
+│   └── DtypeValueError (ValueError)         the same, where JAX raises a ValueError
 ├── OperandError (TypeError)                 operands that are no arrays: strings, None, lists
 │   └── MaskedArrayError (ValueError)        NumPy's masked arrays, whose mask would be lost
 ├── ImmutableArrayError (TypeError)          item assignment, and out= of NumPy's functions
@@ -159,6 +160,10 @@ class IndexingError(PullbackError, IndexError):
 
 class DtypeError(PullbackError, TypeError):
     """An operand of a dtype that the operation does not take."""
+
+
+class DtypeValueError(DtypeError, ValueError):
+    """Operands or masks of other dtypes than an operation takes, where JAX raises a ValueError."""
 
 
 class OperandError(PullbackError, TypeError):
