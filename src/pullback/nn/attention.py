@@ -20,7 +20,7 @@ NAME = "dot_product_attention"
 
 SCORES = 2**18
 """How many scores a block has where the rows are not too long for it: those of 512 by 512, which stay in cache."""
-FEWEST = 128
+FEWEST = 64
 """How many rows a block has at least, so that its products are worth their while."""
 SMALL = 2**16
 """Up to so many scores a head, the matrix of scores is of the size of the operands, and computed at once."""
