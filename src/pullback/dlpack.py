@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.exchange import is_exchangeable
 from pullback.core import dtypes
 from pullback.numpy.creation import from_dlpack as _from_dlpack
 
@@ -23,7 +24,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
 
 
 def is_supported_dtype(dtype: Any) -> bool:
-    """Whether arrays of a dtype can be exchanged: booleans, integers, floats and complex numbers of NumPy's own.
+    """Whether arrays of a dtype can be exchanged: bfloat16, and NumPy's own booleans, integers and inexact numbers.
 
     Args:
       dtype: a dtype, or what names one.
@@ -31,8 +32,11 @@ def is_supported_dtype(dtype: Any) -> bool:
     Raises:
       DtypeError: there is no such dtype (a TypeError).
 
-    >>> is_supported_dtype("float32"), is_supported_dtype("bfloat16")
+    >>> is_supported_dtype("float32"), is_supported_dtype("float8_e4m3fn")
     (True, False)
     """
-    found = dtypes.canonicalize_dtype(dtype) if not isinstance(dtype, np.dtype) else dtype
-    return found.kind in "biufc" and found.isbuiltin == 1 and found.itemsize <= 16
+    try:
+        found = np.dtype(dtype)
+    except TypeError:  # a name that NumPy does not know
+        found = dtypes.canonicalize_dtype(dtype)
+    return is_exchangeable(found)

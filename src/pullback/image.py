@@ -57,7 +57,9 @@ _NAMES = {
 }
 
 
-def resize(image: Any, shape: Any, method: str | ResizeMethod, antialias: bool = True, precision: Any = "highest") -> Any:
+def resize(
+    image: Any, shape: Any, method: str | ResizeMethod, antialias: bool = True, precision: Any = "highest"
+) -> Any:
     """An image of another size.
 
     Args:
@@ -85,7 +87,8 @@ def resize(image: Any, shape: Any, method: str | ResizeMethod, antialias: bool =
     [0.   0.25 0.75 1.  ]
     """
     method = _method(method)
-    x = strong(operand("image.resize", image) if method is ResizeMethod.NEAREST else inexact_operand("image.resize", image))
+    convert = operand if method is ResizeMethod.NEAREST else inexact_operand
+    x = strong(convert("image.resize", image))
     shape = _shape("image.resize", shape, x)
     if 0 in shape:
         return pnp.zeros(shape, x.dtype)
@@ -113,8 +116,8 @@ def scale_and_translate(
 ) -> Any:
     """An image that is scaled, and moved, along some of its axes.
 
-    The element at ``y`` comes to ``y * scale + translation``, where the first element is at 0.5. What comes from outside
-    of the image is zero; not so with ``"cubic-pytorch"`` without antialiasing, which repeats the edge.
+    The element at ``y`` comes to ``y * scale + translation``, where the first element is at 0.5. What comes from
+    outside of the image is zero; not so with ``"cubic-pytorch"`` without antialiasing, which repeats the edge.
 
     Args:
       image: an array of any number of axes; integers and booleans are converted to floats.

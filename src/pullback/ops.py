@@ -191,14 +191,16 @@ def _by_buckets(start: Any, ids: Any, x: Any, bucket: int, unique: bool, mode: A
     xs, ns = (slicing.slice_in_dim(v, 0, whole, 0) for v in (x, ids))
     xs, ns = (shapes.reshape(v, (whole // bucket, bucket, *v.shape[1:])) for v in (xs, ns))
 
+    def summed(ids: Any, x: Any) -> Any:
+        return _combine("segment_sum", shapes.zeros_like(start), ids, x, False, unique, mode)
+
     def step(total: Any, bucket: Any) -> tuple[Any, None]:
-        part = _combine("segment_sum", shapes.zeros_like(start), *bucket, False, unique, mode)
-        return ops.add(total, part), None
+        return ops.add(total, summed(*bucket)), None
 
     total, _ = scan(step, start, (ns, xs))
     if whole < x.shape[0]:
-        rest = (slicing.slice_in_dim(v, whole, x.shape[0], 0) for v in (ids, x))
-        total = ops.add(total, _combine("segment_sum", shapes.zeros_like(start), *rest, False, unique, mode))
+        ids, x = (slicing.slice_in_dim(v, whole, x.shape[0], 0) for v in (ids, x))
+        total = ops.add(total, summed(ids, x))
     return total
 
 

@@ -25,6 +25,7 @@ PullbackError
 ├── DtypeError (TypeError)                   operands of a dtype that an operation does not take
 │   └── DtypeValueError (ValueError)         the same, where JAX raises a ValueError
 ├── OperandError (TypeError)                 operands that are no arrays: strings, None, lists
+│   ├── ExchangeError (BufferError)          arrays that DLPack cannot exchange, or not without a copy
 │   └── MaskedArrayError (ValueError)        NumPy's masked arrays, whose mask would be lost
 ├── ImmutableArrayError (TypeError)          item assignment, and out= of NumPy's functions
 ├── KeyConversionError (TypeError)           random keys converted to NumPy arrays
@@ -168,6 +169,10 @@ class DtypeValueError(DtypeError, ValueError):
 
 class OperandError(PullbackError, TypeError):
     """An operand that is not an array."""
+
+
+class ExchangeError(OperandError, BufferError):
+    """An array that cannot be exchanged with another library as it is asked for."""
 
 
 class MaskedArrayError(OperandError, ValueError):

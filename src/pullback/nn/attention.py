@@ -103,9 +103,11 @@ def dot_product_attention(
     attend = _at_once if blocks.rows == 0 else _by_blocks
     out, residual = attend(blocks, q, k, v, bias, mask, lengths)
     if counted is not None:
-        real = ops.lt(slicing.iota(np.dtype(np.int32), out.shape, 2), shapes.reshape(counted, (batch, 1, 1, 1)))
+        real = ops.lt(
+            slicing.iota(np.dtype(np.int32), (*out.shape[:3], 1), 2), shapes.reshape(counted, (batch, 1, 1, 1))
+        )
         out = ops.where(real, out, 0)
-        residual = ops.where(slicing.slice_in_dim(real, 0, 1, 3), residual, largest_negative(wide)) if size else residual
+        residual = ops.where(real, residual, largest_negative(wide))
     out = ops.convert_element_type(shapes.reshape(shapes.transpose(out, (0, 2, 1, 3)), shape), dtype)
     if not return_residual:
         return out
@@ -116,9 +118,7 @@ def dot_product_attention(
 # How it is computed --------------------------------------------------------------------------------------------------
 
 
-def _division(
-    full: tuple[int, ...], causal: bool, window: tuple[int, int] | None, bounded: bool
-) -> Blocks:
+def _division(full: tuple[int, ...], causal: bool, window: tuple[int, int] | None, bounded: bool) -> Blocks:
     """Blocks for scores of a shape; none of any rows if all are computed at once.
 
     ``bounded`` says that only places are masked: then every row has a column within its window, and no other is needed.
@@ -204,7 +204,8 @@ def _check_operands(q: Any, k: Any, v: Any) -> None:
         raise ShapeError(f"{NAME}: query and key must agree in batch and size, their first and last axes, got {given}")
     if k.shape[-2] == 0 or q.shape[-2] % k.shape[-2]:
         raise ShapeError(
-            f"{NAME}: the number of key heads, {k.shape[-2]}, must divide that of query heads, {q.shape[-2]}; got {given}"
+            f"{NAME}: the number of key heads, {k.shape[-2]}, must divide that of query heads, "
+            f"{q.shape[-2]}; got {given}"
         )
     if k.shape[-3] == 0:
         raise ShapeError(f"{NAME}: there are no keys to attend to; got {given}")
@@ -237,7 +238,9 @@ def _lengths(name: str, x: Any, batch: int) -> Any:
     if not dtypes.is_integer(x.dtype):
         raise DtypeValueError(f"{NAME}: {name} must be of int32, got {dtypes.short_name(x.dtype)}")
     if x.shape != (batch,):
-        raise ShapeError(f"{NAME}: {name} must have the shape ({batch},), one length for each of the batch, got {x.shape}")
+        raise ShapeError(
+            f"{NAME}: {name} must have the shape ({batch},), one length for each of the batch, got {x.shape}"
+        )
     return ops.convert_element_type(x, np.dtype(np.int32))
 
 

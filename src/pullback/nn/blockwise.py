@@ -2,8 +2,8 @@
 
 A block has some rows of one head's matrix of scores, and all of their columns that are not masked. Softmax goes along
 rows, so that a block needs no other. The forward pass keeps of each row its largest score and the sum of its
-exponentials; from these the backward pass computes the block's probabilities again (Rabe and Staats 2021, "Self-attention
-does not need O(n^2) memory"; Dao et al. 2022, "FlashAttention").
+exponentials; from these the backward pass computes the block's probabilities again (Rabe and Staats 2021,
+"Self-attention does not need O(n^2) memory"; Dao et al. 2022, "FlashAttention").
 """
 
 from __future__ import annotations
@@ -97,9 +97,8 @@ def _start(x: Any, start: tuple[Any, ...]) -> list[Any]:
 class _Block:
     """The scores of one block, and which of them are not masked."""
 
-    def __init__(
-        self, blocks: Blocks, q: Any, k: Any, bias: Any, mask: Any, lengths: Any, at: tuple[Any, Any, Any]
-    ) -> None:
+    def __init__(self, blocks: Blocks, q: Any, k: Any, others: tuple[Any, Any, Any], at: tuple[Any, Any, Any]) -> None:
+        bias, mask, lengths = others
         rows, columns, (batch, head, row) = blocks.rows, blocks.columns, at
         column = blocks.first_column(row, k.shape[0])
         self.place = (batch, head, row, column)
@@ -124,7 +123,7 @@ class _Block:
 
 def _forward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any) -> tuple[Any, Any, Any]:
     """The rows of the result, and of each row the largest score and the sum of exponentials."""
-    block = _Block(blocks, q, k, *others, at)
+    block = _Block(blocks, q, k, others, at)
     top = shapes.expand_dims(reductions.reduce_max(block.scores, (1,)), (1,))
     e = ops.exp(ops.sub(block.scores, top))
     total = shapes.expand_dims(reductions.reduce_sum(e, (1,)), (1,))
@@ -134,7 +133,7 @@ def _forward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any) -> tu
 def _backward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any, row: tuple[Any, ...]) -> tuple[Any, ...]:
     """The block's part of the cotangents of q, k, v and bias. ``row`` has what is kept of its rows and cotangents."""
     top, total, ct, delta = row
-    block = _Block(blocks, q, k, *others, at)
+    block = _Block(blocks, q, k, others, at)
     p = ops.mul(ops.exp(ops.sub(block.scores, top)), ops.div(1, total))
     ct_v = shapes.transpose(_product(ct, p, 0, 0), (1, 0))  # three times as fast as p transposed times ct
     ct_p = _product(ct, block.columns_of(v, blocks.columns), 1, 1)
@@ -188,7 +187,7 @@ def blockwise(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, leng
       The result, of the shape of ``q``; the largest score of each row, as a constant; and the sum of the exponentials
       of its differences from that, both of shape (batch, heads, rows, 1).
     """
-    batch, heads, columns, _ = k.shape
+    batch, heads = k.shape[:2]
     xs = _divided(q, heads, blocks.rows)
 
     def key_head(_: Any, i: Any, x: Any) -> Any:
