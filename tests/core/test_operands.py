@@ -188,7 +188,7 @@ TAKES: dict[str, Callable[[Any], Any]] = {
     "vmap": lambda x: vmap(lambda x: x)(x),
     "aux": lambda x: grad(lambda y: (y, x + 0 * y), has_aux=True)(1.0)[1],
     "callback": lambda x: pure_callback(lambda: x, pullback.ShapeDtypeStruct((3,), np.dtype("float32"))),
-    "dlpack": jnp.from_dlpack,
+    "dlpack": lambda x: jnp.from_dlpack(x, copy=True),
     "buffer": lambda x: jnp.frombuffer(memoryview(x), "float32"),
     "memoryview": lambda x: jnp.asarray(memoryview(x)),
 }

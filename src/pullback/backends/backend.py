@@ -154,6 +154,12 @@ class Backend(Protocol):
     def copied(self, buffer: Buffer) -> Buffer:
         """A copy of a buffer on the same device."""
 
+    def from_dlpack(self, capsule: Any, device: Device) -> np.ndarray[Any, Any] | None:
+        """The elements of a capsule of DLPack's, on the host; None if their dtype is not known."""
+
+    def to_dlpack(self, value: np.ndarray[Any, Any], device: Device) -> Any:
+        """A capsule of DLPack's of a copy of a NumPy array, on a device."""
+
     def put_parts(
         self, parts: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
     ) -> Buffer:

@@ -11,7 +11,7 @@ import numpy as np
 from pullback.backends import devices, spread, transfers
 from pullback.backends.backend import Buffer, backend
 from pullback.backends.devices import Device, default_device
-from pullback.core.array import ArrayImpl, DeviceArray, PlacedArray, Signature, signature, signature_of
+from pullback.core.array import ArrayImpl, DeviceArray, PlacedArray, Signature, shared, signature, signature_of
 
 _new = object.__new__
 buffers_of = attrgetter("_buffer")
@@ -30,11 +30,24 @@ def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
         if device.platform != "cpu":
             transfers.check("host_to_device", x.aval)
         buffer = x._buffer = backend().put(x._value, x.aval, device)
+        if is_borrowed(x._value):
+            shared(buffer)
         return buffer
     if devices.several_in_use and backend().device_of(buffer) is not device:
         transfers.check("device_to_device", x.aval)
         return backend().move(buffer, device)
     return buffer
+
+
+_CAPSULE = "PyCapsule"
+
+
+def is_borrowed(value: Any) -> bool:
+    """Whether the memory is another library's, by DLPack: a donated array takes a copy of it."""
+    base = getattr(value, "base", None)
+    while type(base) is np.ndarray:
+        base = base.base
+    return type(base).__name__ == _CAPSULE
 
 
 def buffers_on(device: Device, arrays: Iterable[ArrayImpl], captured: Sequence[ArrayImpl] = ()) -> list[Buffer]:

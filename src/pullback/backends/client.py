@@ -418,6 +418,24 @@ def copied(buffer: Buffer) -> Buffer:
     return copy
 
 
+def from_dlpack(capsule: Any, device: Device) -> np.ndarray[Any, Any] | None:
+    """The elements that a capsule of DLPack's refers to, on the host; None if their dtype is not known."""
+    lib, on = library().jax, device.bound or bound(device)
+    try:
+        return to_numpy(lib.dlpack_managed_tensor_to_buffer(capsule, on.raw, None))
+    except (lib.JaxRuntimeError, ValueError, TypeError):
+        return None
+
+
+def to_dlpack(value: np.ndarray[Any, Any], device: Device) -> Any:
+    """A capsule of DLPack's of a copy of a NumPy array."""
+    lib, on = library(), device.bound or bound(device)
+    aval = ShapedArray(value.shape, value.dtype)
+    buffer = lib.put(aval, on.sharding, [value], [on.raw], True, True, lib.snapshot, enable_x64=True)
+    wait(buffer)
+    return lib.jax.buffer_to_dlpack_managed_tensor(buffer)
+
+
 def device_of(buffer: Buffer) -> Device:
     """The device that a buffer is on."""
     return _by_raw[buffer._sharding.on]

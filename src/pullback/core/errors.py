@@ -23,7 +23,9 @@ PullbackError
 ├── BatchAxisError (TypeError, ValueError)   in_axes or out_axes that do not fit
 ├── IndexingError (IndexError)               an index out of range, or more indices than axes
 ├── DtypeError (TypeError)                   operands of a dtype that an operation does not take
+│   └── DtypeValueError (ValueError)         the same, where JAX raises a ValueError
 ├── OperandError (TypeError)                 operands that are no arrays: strings, None, lists
+│   ├── ExchangeError (BufferError)          arrays that DLPack cannot exchange, or not without a copy
 │   └── MaskedArrayError (ValueError)        NumPy's masked arrays, whose mask would be lost
 ├── ImmutableArrayError (TypeError)          item assignment, and out= of NumPy's functions
 ├── KeyConversionError (TypeError)           random keys converted to NumPy arrays
@@ -162,8 +164,16 @@ class DtypeError(PullbackError, TypeError):
     """An operand of a dtype that the operation does not take."""
 
 
+class DtypeValueError(DtypeError, ValueError):
+    """Operands or masks of other dtypes than an operation takes, where JAX raises a ValueError."""
+
+
 class OperandError(PullbackError, TypeError):
     """An operand that is not an array."""
+
+
+class ExchangeError(OperandError, BufferError):
+    """An array that cannot be exchanged with another library as it is asked for."""
 
 
 class MaskedArrayError(OperandError, ValueError):

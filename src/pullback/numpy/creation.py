@@ -10,10 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import host
+from pullback.backends import exchange, host
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, from_numpy, is_at_home
-from pullback.core.errors import AllocationError, DtypeError, OperandError, ShapeError
+from pullback.core.errors import (
+    AllocationError,
+    DtypeError,
+    ExchangeError,
+    OperandError,
+    PullbackError,
+    ShapeError,
+)
 from pullback.core.trace import state
 from pullback.numpy.declare import numeric
 from pullback.numpy.promotion import (
@@ -249,26 +256,51 @@ def copy(a: Any, order: str | None = None) -> Any:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array of the values of an array of another library, by the DLPack protocol.
 
+    The memory is shared where it can be. What writes to it later changes the result: pass ``copy=True`` if something
+    does.
+
     Args:
-      x: an object with the methods ``__dlpack__`` and ``__dlpack_device__``.
+      x: an object with the methods ``__dlpack__`` and ``__dlpack_device__``, whose elements are on the host.
       device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
-      copy: accepted for compatibility; the elements are always copied.
+      copy: True for memory of its own, False to refuse what must be copied: elements that are narrowed, since 64 bits
+        are not in use, or brought to another device.
+
+    Raises:
+      OperandError: ``x`` has no such methods (a TypeError).
+      ExchangeError: the dtype or the device of ``x`` is not known here, or ``copy=False`` is not possible (a TypeError
+        and a BufferError).
 
     >>> import pullback.numpy as pnp
     >>> import numpy as np
     >>> print(pnp.from_dlpack(np.arange(2)))
     [0 1]
     """
-    if device is not None:
-        return device_put(from_dlpack(x, copy=copy), device)
-    if not hasattr(x, "__dlpack__"):
+    if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         raise OperandError(
-            f"from_dlpack: expected an array with the method __dlpack__, got {quote(x)} of type {type(x).__name__}"
+            "from_dlpack: expected an array with the methods __dlpack__ and __dlpack_device__, got "
+            f"{quote(x)} of type {type(x).__name__}"
         )
     try:
-        return from_numpy(np.array(np.from_dlpack(x)))
-    except BufferError as error:
-        raise OperandError(f"from_dlpack: the array cannot be exchanged: {error}") from None
+        kind, number = x.__dlpack_device__()
+        if int(kind) != _DLPACK_HOST:
+            raise ExchangeError(
+                f"from_dlpack: the array is on a device of DLPack's kind {int(kind)}, number {number}; bring it to the "
+                "processor's memory first"
+            )
+        found = exchange.taken(x, copy)
+    except (BufferError, RuntimeError) as error:
+        if isinstance(error, PullbackError):
+            raise
+        raise ExchangeError(f"from_dlpack: the array of type {type(x).__name__} cannot be exchanged: {error}") from None
+    if device is None:
+        return found
+    out = device_put(found, device)
+    if copy is False and out.sharding != found.sharding:
+        raise ExchangeError(f"from_dlpack: the array is not on {device}, so that it must be copied, and copy is False")
+    return out
+
+
+_DLPACK_HOST = 1
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:

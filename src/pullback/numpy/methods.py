@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends import exchange
 from pullback.backends.shardings import Sharding
 from pullback.core import dtypes
 from pullback.core.array import (
@@ -18,7 +19,6 @@ from pullback.core.array import (
     PlacedArray,
     delete,
     host_value,
-    read_only,
     signature_of,
 )
 from pullback.core.errors import ConcretizationTypeError, IndexingError
@@ -334,12 +334,10 @@ class ConcreteMethods:
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
-        if max_version is not None and max_version[0] >= 1 and not copy:
-            return read_only(self._value).__dlpack__(max_version=max_version)  # which says that it is read-only
-        return np.array(self._value).__dlpack__()
+        return exchange.exported(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> Any:
-        return np.asarray(self._value).__dlpack_device__()
+        return exchange.HOST
 
 
 def _scalar(value: Any, what: str) -> Any:

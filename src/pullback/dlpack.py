@@ -1,0 +1,42 @@
+"""Arrays of other libraries, by the DLPack protocol: without a copy, both ways, on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.exchange import is_exchangeable
+from pullback.core import dtypes
+from pullback.numpy.creation import from_dlpack as _from_dlpack
+
+__all__ = ["from_dlpack", "is_supported_dtype"]
+
+
+def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
+    """An array of the values of an array of another library; see :func:`pullback.numpy.from_dlpack`.
+
+    >>> import numpy as np
+    >>> print(from_dlpack(np.arange(2)))
+    [0 1]
+    """
+    return _from_dlpack(external_array, device=device, copy=copy)
+
+
+def is_supported_dtype(dtype: Any) -> bool:
+    """Whether arrays of a dtype can be exchanged: bfloat16, and NumPy's own booleans, integers and inexact numbers.
+
+    Args:
+      dtype: a dtype, or what names one.
+
+    Raises:
+      DtypeError: there is no such dtype (a TypeError).
+
+    >>> is_supported_dtype("float32"), is_supported_dtype("float8_e4m3fn")
+    (True, False)
+    """
+    try:
+        found = np.dtype(dtype)
+    except TypeError:  # a name that NumPy does not know
+        found = dtypes.canonicalize_dtype(dtype)
+    return is_exchangeable(found)

@@ -1,0 +1,254 @@
+"""Scaled dot-product attention: sums of values, weighted by the softmax of products of queries and keys."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, BackendError, DtypeValueError, ShapeError
+from pullback.nn.blockwise import Blocks, allowed, blockwise, both, largest_negative
+from pullback.numpy.promotion import known_int, quote, strong
+from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions, shapes, slicing
+from pullback.primitives.contraction import dot_general
+
+NAME = "dot_product_attention"
+
+SCORES = 2**18
+"""How many scores a block has where the rows are not too long for it: those of 512 by 512, which stay in cache."""
+FEWEST = 64
+"""How many rows a block has at least, so that its products are worth their while."""
+SMALL = 2**16
+"""Up to so many scores a head, the matrix of scores is of the size of the operands, and computed at once."""
+FEW = 2**20
+"""Up to so many scores in all, too."""
+
+
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: Any = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+) -> Any:
+    """``softmax(query @ key.T * scale + bias) @ value`` for each head.
+
+    The matrix of scores is computed a block at a time, and again in the backward pass, where it is larger than the
+    operands: memory is linear in the lengths, to any order of derivatives that reverse mode takes first.
+
+    Args:
+      query: floats of shape (batch, T, heads, size), or without the batch.
+      key, value: floats of the dtype of ``query``, of shape (batch, S, key heads, size). The number of key heads
+        divides that of heads: each serves a group of neighbouring heads.
+      bias: is added to the scores; of at most four axes, which broadcast to (batch, heads, T, S).
+      mask: booleans that broadcast in the same way: False where a score does not count. A row of which no score counts
+        has equal weights.
+      scale: the factor of the scores; one over the square root of the size by default.
+      is_causal: whether query i attends to keys up to i only.
+      query_seq_lengths, key_value_seq_lengths: how many of the queries, and of the keys and values, count in each of
+        the batch: int32 of shape (batch,). The result is zero for queries that do not count.
+      local_window_size: how many keys before and after its own place a query attends to: an int, or a pair.
+      implementation: None, ``"xla"``, or ``"cudnn"``, which needs a device that is not there.
+      return_residual: whether to return the logarithms of the rows' sums of exponentials too.
+
+    Returns:
+      An array of the shape and dtype of ``query``; with ``return_residual`` a pair, whose second is of the shape of
+      ``query`` without its last axis.
+
+    Raises:
+      ShapeError: operands that do not fit each other (a TypeError and a ValueError).
+      DtypeValueError: operands that are no floats, or masks that are no booleans (a TypeError and a ValueError).
+      ArgumentError: an unknown implementation, or a window that is no int or pair (a TypeError and a ValueError).
+      BackendError: ``"cudnn"`` was asked for (a RuntimeError).
+
+    Sources: Vaswani et al. 2017, "Attention is all you need"; by blocks: Rabe and Staats 2021, Dao et al. 2022.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import nn
+    >>> q, k = pnp.zeros((2, 1, 4)), pnp.ones((3, 1, 4))
+    >>> v = pnp.arange(3.0).reshape(3, 1, 1) * pnp.ones(4)
+    >>> print(nn.dot_product_attention(q, k, v, mask=pnp.array([True, True, False]))[:, 0])
+    [[0.5 0.5 0.5 0.5]
+     [0.5 0.5 0.5 0.5]]
+    """
+    _check_implementation(implementation)
+    q, k, v = (strong(pnp.asarray(x)) for x in (query, key, value))
+    _check_operands(q, k, v)
+    shape, dtype = q.shape, q.dtype
+    if len(shape) == 3:
+        q, k, v = (shapes.expand_dims(x, (0,)) for x in (q, k, v))
+    batch, length, heads, size = q.shape
+    full = (batch, heads, length, k.shape[1])
+    bias, mask = _over_scores("bias", bias, full), _over_scores("mask", mask, full)
+    lengths = _lengths("key_value_seq_lengths", key_value_seq_lengths, batch)
+    counted = _lengths("query_seq_lengths", query_seq_lengths, batch)
+    wide = np.dtype(np.float32) if dtype.itemsize < 4 else dtype
+    q, k, v = (ops.convert_element_type(shapes.transpose(x, (0, 2, 1, 3)), wide) for x in (q, k, v))
+    factor = 1 / math.sqrt(max(size, 1)) if scale is None else scale
+    q = ops.mul(q, factor if type(factor) in (int, float) else ops.convert_element_type(pnp.asarray(factor), wide))
+    bias = None if bias is None else ops.convert_element_type(bias, wide)
+    blocks = _division(full, bool(is_causal), _window(local_window_size), mask is None and lengths is None)
+    attend = _at_once if blocks.rows == 0 else _by_blocks
+    out, residual = attend(blocks, q, k, v, bias, mask, lengths)
+    if counted is not None:
+        real = ops.lt(
+            slicing.iota(np.dtype(np.int32), (*out.shape[:3], 1), 2), shapes.reshape(counted, (batch, 1, 1, 1))
+        )
+        out = ops.where(real, out, 0)
+        residual = ops.where(real, residual, largest_negative(wide))
+    out = ops.convert_element_type(shapes.reshape(shapes.transpose(out, (0, 2, 1, 3)), shape), dtype)
+    if not return_residual:
+        return out
+    rows = shapes.transpose(shapes.squeeze(residual, (3,)), (0, 2, 1))
+    return out, ops.convert_element_type(shapes.reshape(rows, shape[:-1]), dtype)
+
+
+# How it is computed --------------------------------------------------------------------------------------------------
+
+
+def _division(full: tuple[int, ...], causal: bool, window: tuple[int, int] | None, bounded: bool) -> Blocks:
+    """Blocks for scores of a shape; none of any rows if all are computed at once.
+
+    ``bounded`` says that only places are masked: then every row has a column within its window, and no other is needed.
+    """
+    rows, columns = full[2:]
+    if rows * columns <= SMALL or math.prod(full) <= FEW:
+        return Blocks(0, columns, causal, window)
+    if causal and window is not None:
+        window = (window[0], min(window[1], 0))
+    width = columns
+    count = min(rows, max(FEWEST, SCORES // columns))
+    if window is not None and bounded and min(window) >= 0 and rows <= columns:
+        count = min(rows, FEWEST)
+        width = min(columns, count + sum(window))
+    return Blocks(count, width, causal, window)
+
+
+def _by_blocks(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, lengths: Any) -> tuple[Any, Any]:
+    """The result and the residual, by blocks of rows, of which the last may have rows that do not count."""
+    rows = q.shape[2]
+    lacking = -rows % blocks.rows
+    if lacking:
+        q, bias, mask = (x if x is None or x.shape[2] == 1 else _padded(x, lacking) for x in (q, bias, mask))
+    out, top, total = blockwise(blocks, q, k, v, bias, mask, lengths)
+    residual = ops.add(top, ops.log(total))
+    return (slicing.slice_in_dim(out, 0, rows, 2), slicing.slice_in_dim(residual, 0, rows, 2))
+
+
+def _padded(x: Any, rows: int) -> Any:
+    zero = shapes.full((), 0, x.dtype)
+    return slicing.pad(x, zero, [(0, rows if a == 2 else 0, 0) for a in range(4)])
+
+
+def _at_once(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, lengths: Any) -> tuple[Any, Any]:
+    """The result and the residual, from the matrices of all scores."""
+    batch, heads, rows, size = q.shape
+    key_heads, columns = k.shape[1:3]
+    grouped = shapes.reshape(q, (batch, key_heads, heads // key_heads * rows, size))
+    scores = dot_general(grouped, k, (((3,), (3,)), ((0, 1), (0, 1))))
+    scores = shapes.reshape(scores, (batch, heads, rows, columns))
+    if bias is not None:
+        scores = ops.add(scores, bias)
+    kept = both(mask, allowed(blocks, 0, 0, rows, columns, None))
+    if lengths is not None:
+        places = slicing.iota(np.dtype(np.int32), (1, 1, 1, columns), 3)
+        kept = both(kept, ops.lt(places, shapes.reshape(lengths, (batch, 1, 1, 1))))
+    if kept is not None:
+        scores = ops.where(kept, scores, largest_negative(scores.dtype))
+    top = shapes.expand_dims(reductions.reduce_max(ops.stop_gradient_p.bind(scores), (3,)), (3,))
+    e = ops.exp(ops.sub(scores, top))
+    total = shapes.expand_dims(reductions.reduce_sum(e, (3,)), (3,))
+    weights = shapes.reshape(e, (batch, key_heads, heads // key_heads * rows, columns))
+    out = dot_general(weights, v, (((3,), (2,)), ((0, 1), (0, 1))))
+    return ops.div(shapes.reshape(out, q.shape), total), ops.add(top, ops.log(total))
+
+
+# Checks --------------------------------------------------------------------------------------------------------------
+
+
+def _check_implementation(implementation: Any) -> None:
+    if implementation == "cudnn":
+        raise BackendError(f"{NAME}: implementation='cudnn' needs an NVIDIA device with cuDNN; leave it out")
+    if implementation not in (None, "xla"):
+        raise ArgumentError(f"{NAME}: implementation must be None, 'xla' or 'cudnn', got {quote(implementation)}")
+
+
+def _check_operands(q: Any, k: Any, v: Any) -> None:
+    named = {"query": q, "key": k, "value": v}
+    for name, x in named.items():
+        if not dtypes.is_float(x.dtype):
+            raise DtypeValueError(f"{NAME}: {name} must be of floats, got {dtypes.short_name(x.dtype)}")
+        if x.dtype != q.dtype:
+            raise DtypeValueError(
+                f"{NAME}: query, key and value must have one dtype, got {dtypes.short_name(q.dtype)} for query and "
+                f"{dtypes.short_name(x.dtype)} for {name}; convert them with astype"
+            )
+    given = ", ".join(f"{name} {x.shape}" for name, x in named.items())
+    if len(q.shape) not in (3, 4):
+        raise ShapeError(f"{NAME}: query must have the axes ([batch,] T, heads, size), got {given}")
+    if k.shape != v.shape:
+        raise ShapeError(f"{NAME}: key and value must have one shape, got {given}")
+    if len(k.shape) != len(q.shape) or k.shape[-1] != q.shape[-1] or k.shape[:-3] != q.shape[:-3]:
+        raise ShapeError(f"{NAME}: query and key must agree in batch and size, their first and last axes, got {given}")
+    if k.shape[-2] == 0 or q.shape[-2] % k.shape[-2]:
+        raise ShapeError(
+            f"{NAME}: the number of key heads, {k.shape[-2]}, must divide that of query heads, "
+            f"{q.shape[-2]}; got {given}"
+        )
+    if k.shape[-3] == 0:
+        raise ShapeError(f"{NAME}: there are no keys to attend to; got {given}")
+
+
+def _over_scores(name: str, x: Any, full: tuple[int, ...]) -> Any:
+    """A bias or a mask with four axes."""
+    if x is None:
+        return None
+    x = pnp.asarray(x)
+    if name == "mask" and not dtypes.is_bool(x.dtype):
+        raise DtypeValueError(
+            f"{NAME}: mask must be of booleans, got {dtypes.short_name(x.dtype)}; pass numbers to be added as bias"
+        )
+    if name == "bias" and not (dtypes.is_float(x.dtype) or dtypes.is_integer(x.dtype)):
+        raise DtypeValueError(f"{NAME}: bias must be of real numbers, got {dtypes.short_name(x.dtype)}")
+    rank = len(x.shape)
+    shape = (1,) * (4 - rank) + x.shape
+    if rank > 4 or any(n not in (1, m) for n, m in zip(shape, full, strict=True)):
+        raise ShapeError(
+            f"{NAME}: {name}, of shape {x.shape}, does not broadcast to (batch, heads, T, S), which is {full}"
+        )
+    return shapes.reshape(x, shape)
+
+
+def _lengths(name: str, x: Any, batch: int) -> Any:
+    if x is None:
+        return None
+    x = pnp.asarray(x)
+    if not dtypes.is_integer(x.dtype):
+        raise DtypeValueError(f"{NAME}: {name} must be of int32, got {dtypes.short_name(x.dtype)}")
+    if x.shape != (batch,):
+        raise ShapeError(
+            f"{NAME}: {name} must have the shape ({batch},), one length for each of the batch, got {x.shape}"
+        )
+    return ops.convert_element_type(x, np.dtype(np.int32))
+
+
+def _window(window: Any) -> tuple[int, int] | None:
+    if window is None:
+        return None
+    pair = tuple(window) if isinstance(window, (tuple, list)) else (window, window)
+    if len(pair) != 2:
+        raise ArgumentError(f"{NAME}: local_window_size must be an int or a pair of ints, got {quote(window)}")
+    before, after = (known_int(NAME, "local_window_size", n) for n in pair)
+    return before, after

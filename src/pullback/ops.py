@@ -1,0 +1,240 @@
+"""Sums, products and extremes of the rows of an array that belong together, by numbers of segments.
+
+Each is a scatter into the identity of the operation, and has its derivatives: among equal largest elements the tangent
+and the cotangent are shared evenly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.control.scan import scan
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError, StaticArgumentError, UnsupportedArgumentError
+from pullback.core.trace import Tracer
+from pullback.numpy.promotion import known_int, operand, quote
+from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions, scatter, shapes, slicing
+from pullback.primitives.windows import GatherScatterMode, ScatterDimensionNumbers
+
+__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
+
+
+def segment_sum(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The sum of the rows of each segment.
+
+    Args:
+      data: an array of numbers, of shape (rows, ...).
+      segment_ids: integers of shape (rows,): the number of the segment that each row belongs to, in any order.
+      num_segments: how many segments there are; one more than the largest of the numbers by default, which must then
+        be known, so that it is needed under ``jit``.
+      indices_are_sorted: a promise that the numbers do not decrease.
+      unique_indices: a promise that no number occurs twice.
+      bucket_size: how many rows are summed at a time, so that many small terms are not lost beside a large sum; all by
+        default.
+      mode: what becomes of numbers out of range, a ``lax.GatherScatterMode`` or its name: their rows are dropped, or
+        with ``"clip"`` go to the first or the last segment.
+      out_sharding: None; other shardings are not supported.
+
+    Returns:
+      An array of shape (num_segments, ...) and of the dtype of ``data``; 0 for segments without rows.
+
+    Raises:
+      ShapeError: shapes that do not fit each other, or there are no rows to tell the number of segments by (a
+        TypeError and a ValueError).
+      DtypeError: the numbers of segments are no integers, or the data no numbers (a TypeError).
+      ArgumentError: a negative number of segments, or buckets of no rows (a TypeError and a ValueError).
+      StaticArgumentError: the number of segments is not given, and the numbers are traced (a TypeError and a
+        ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(segment_sum(pnp.array([1, 2, 3, 4]), pnp.array([0, 2, 0, 7]), num_segments=3))
+    [4 0 2]
+    """
+    given = (indices_are_sorted, unique_indices, mode, out_sharding)
+    return _segments("segment_sum", data, segment_ids, num_segments, bucket_size, *given)
+
+
+def segment_prod(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The product of the rows of each segment; 1 for segments without rows.
+
+    Args:
+      data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode, out_sharding: as of
+        :func:`segment_sum`, which says what is returned and raised too.
+      bucket_size: is checked, and changes nothing.
+
+    >>> import pullback.numpy as pnp
+    >>> print(segment_prod(pnp.array([1, 2, 3, 4]), pnp.array([0, 2, 0, 2])))
+    [3 1 8]
+    """
+    given = (indices_are_sorted, unique_indices, mode, out_sharding)
+    return _segments("segment_prod", data, segment_ids, num_segments, bucket_size, *given)
+
+
+def segment_max(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The largest of the rows of each segment; -inf, or the least integer, for segments without rows.
+
+    Args:
+      data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode, out_sharding: as of
+        :func:`segment_sum`, which says what is returned and raised too; ``data`` is real.
+      bucket_size: is checked, and changes nothing.
+
+    >>> import pullback.numpy as pnp
+    >>> print(segment_max(pnp.array([1.0, 2.0, 3.0, 4.0]), pnp.array([0, 2, 0, 2])))
+    [  3. -inf   4.]
+    """
+    given = (indices_are_sorted, unique_indices, mode, out_sharding)
+    return _segments("segment_max", data, segment_ids, num_segments, bucket_size, *given)
+
+
+def segment_min(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The least of the rows of each segment; inf, or the largest integer, for segments without rows.
+
+    Args:
+      data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode, out_sharding: as of
+        :func:`segment_sum`, which says what is returned and raised too; ``data`` is real.
+      bucket_size: is checked, and changes nothing.
+
+    >>> import pullback.numpy as pnp
+    >>> print(segment_min(pnp.array([1.0, 2.0, 3.0, 4.0]), pnp.array([0, 2, 0, 2])))
+    [ 1. inf  2.]
+    """
+    given = (indices_are_sorted, unique_indices, mode, out_sharding)
+    return _segments("segment_min", data, segment_ids, num_segments, bucket_size, *given)
+
+
+_SCATTERS = {
+    "segment_sum": scatter.scatter_add, "segment_prod": scatter.scatter_mul,
+    "segment_max": scatter.scatter_max, "segment_min": scatter.scatter_min,
+}  # fmt: skip
+
+
+def _identity(name: str, dtype: np.dtype[Any]) -> Any:
+    """What a segment without rows has."""
+    if name in ("segment_sum", "segment_prod"):
+        return int(name == "segment_prod")
+    return reductions.extreme(dtype, largest=name == "segment_min")
+
+
+def _segments(
+    name: str, data: Any, segment_ids: Any, num_segments: Any, bucket_size: Any, sorted_: bool, unique: bool,
+    mode: Any, out_sharding: Any,
+) -> Any:  # fmt: skip
+    x, ids = operand(name, data), operand(name, segment_ids)
+    _check(name, x, ids, out_sharding)
+    bucket = None if bucket_size is None else known_int(name, "bucket_size", bucket_size)
+    if bucket is not None and bucket < 1:
+        raise ArgumentError(f"{name}: bucket_size, how many rows are taken at a time, must be positive, got {bucket}")
+    count = _count(name, ids, num_segments)
+    rows = (*ids.shape, *x.shape[1:])
+    if x.shape != rows:
+        x = shapes.broadcast_to(x, rows)
+    if not ids.shape:
+        x, ids = shapes.expand_dims(x, (0,)), shapes.expand_dims(ids, (0,))
+    shape = (count, *x.shape[1:])
+    start = shapes.full(shape, _identity(name, x.dtype), x.dtype)
+    if name == "segment_sum" and bucket is not None and bucket < x.shape[0]:
+        return _by_buckets(start, ids, x, bucket, unique, mode)
+    return _combine(name, start, ids, x, sorted_, unique, mode)
+
+
+def _combine(name: str, start: Any, ids: Any, x: Any, sorted_: bool, unique: bool, mode: Any) -> Any:
+    numbers = ScatterDimensionNumbers(tuple(range(1, len(x.shape))), (0,), (0,))
+    return _SCATTERS[name](
+        start, shapes.expand_dims(ids, (1,)), x, numbers, indices_are_sorted=sorted_, unique_indices=unique,
+        mode=GatherScatterMode.FILL_OR_DROP if mode is None else mode,
+    )  # fmt: skip
+
+
+def _by_buckets(start: Any, ids: Any, x: Any, bucket: int, unique: bool, mode: Any) -> Any:
+    """The sum of the sums of buckets of rows, of which the last may be smaller."""
+    whole = x.shape[0] // bucket * bucket
+    xs, ns = (slicing.slice_in_dim(v, 0, whole, 0) for v in (x, ids))
+    xs, ns = (shapes.reshape(v, (whole // bucket, bucket, *v.shape[1:])) for v in (xs, ns))
+
+    def summed(ids: Any, x: Any) -> Any:
+        return _combine("segment_sum", shapes.zeros_like(start), ids, x, False, unique, mode)
+
+    def step(total: Any, bucket: Any) -> tuple[Any, None]:
+        return ops.add(total, summed(*bucket)), None
+
+    total, _ = scan(step, start, (ns, xs))
+    if whole < x.shape[0]:
+        ids, x = (slicing.slice_in_dim(v, whole, x.shape[0], 0) for v in (ids, x))
+        total = ops.add(total, summed(ids, x))
+    return total
+
+
+def _check(name: str, x: Any, ids: Any, out_sharding: Any) -> None:
+    if out_sharding is not None:
+        raise UnsupportedArgumentError(
+            f"{name}: the argument out_sharding is not supported, got {quote(out_sharding)}; use device_put or "
+            "lax.with_sharding_constraint on the result"
+        )
+    if not dtypes.is_integer(ids.dtype):
+        raise DtypeError(f"{name}: segment_ids must be of integers, got {dtypes.short_name(ids.dtype)}")
+    real = dtypes.is_float(x.dtype) or dtypes.is_integer(x.dtype)
+    if not (real or dtypes.is_complex(x.dtype)) or (name in ("segment_max", "segment_min") and not real):
+        kind = "real numbers" if name in ("segment_max", "segment_min") else "numbers"
+        raise DtypeError(f"{name}: data must be of {kind}, got {dtypes.short_name(x.dtype)}; convert it with astype")
+    rows = x.shape[:1]
+    if len(ids.shape) > 1 or rows not in ((), (1,), ids.shape):
+        raise ShapeError(
+            f"{name}: segment_ids must have one axis, with a number for each row of data; got segment_ids of shape "
+            f"{ids.shape} for data of shape {x.shape}"
+        )
+
+
+def _count(name: str, ids: Any, num_segments: Any) -> int:
+    if num_segments is None:
+        if isinstance(ids, Tracer):
+            raise StaticArgumentError(
+                f"{name}: the number of segments is the size of the result, which must be known when the function is "
+                "traced: pass num_segments as an int"
+            )
+        if not pnp.size(ids):
+            raise ShapeError(f"{name}: there are no rows to tell the number of segments by; pass num_segments")
+        return max(0, int(np.max(np.asarray(ids))) + 1)
+    count = known_int(name, "num_segments", num_segments)
+    if count < 0:
+        raise ArgumentError(f"{name}: num_segments must not be negative, got {count}")
+    return count
