@@ -16,9 +16,11 @@ from numpy import (  # the kinds of dtypes, for issubdtype
     inexact,
     integer,
     number,
+    object_,
     signedinteger,
     unsignedinteger,
 )
+from numpy.exceptions import ComplexWarning
 
 from pullback.core import dtypes
 from pullback.core.array import Array
@@ -163,6 +165,7 @@ def iterable(y: Any) -> builtins.bool:
 
 
 __all__ = [
+    "ComplexWarning",
     "bfloat16",
     "bool",
     "bool_",
@@ -215,6 +218,7 @@ __all__ = [
     "ndim",
     "newaxis",
     "number",
+    "object_",
     "pi",
     "promote_types",
     "result_type",
