@@ -51,7 +51,9 @@ class _ScalarType(type):
         return asarray(value, dtype=cls.dtype)
 
     def __eq__(cls, other: object) -> builtins.bool:
-        return cls is other or (not isinstance(other, _ScalarType) and builtins.bool(cls.dtype == other))
+        if cls is other or other is None or isinstance(other, _ScalarType):  # NumPy takes None for float64
+            return cls is other
+        return builtins.bool(cls.dtype == other)
 
     def __hash__(cls) -> builtins.int:
         return hash(cls.dtype)
