@@ -101,7 +101,7 @@ POLYNOMIALS += [
     Case("polyfit full", lambda lib, x, y: lib.numpy.polyfit(x, y, 2, full=True)[:2], (X, Y)),
 ]
 
-LENGTHS = (0, 1, 2, 3, 4, 5, 8, 13, 16, 31)
+LENGTHS = (0, 1, 3, 4, 5, 6, 8, 13, 16, 31)
 WINDOWS = [
     Case(f"{name} {n}", lambda lib, name=name, n=n: getattr(lib.numpy, name)(n))
     for name in ("bartlett", "blackman", "hamming", "hanning")
@@ -247,7 +247,8 @@ SIDE_BY_SIDE: tuple[tuple[str, Callable[[Any], Any], tuple[Any, ...]], ...] = (
     ("two", lambda xs: (xs[0], xs[1]), (V, W)), ("matrices", lambda xs: (xs[0], xs[1]), (M, M)),
     ("mixed", lambda xs: (xs[0], xs[1]), (M, V)), ("range", lambda xs: (np.s_[1:4], xs[0]), (V,)),
     ("ranges", lambda xs: (np.s_[1:3], np.s_[2:4]), ()), ("one", lambda xs: xs[0], (V,)),
-    ("ints", lambda xs: (xs[0], xs[1]), (ints(1, 2), ints(3, 4))), ("cubes", lambda xs: (xs[0], xs[0]), (real(2, 2, 2),)),
+    ("ints", lambda xs: (xs[0], xs[1]), (ints(1, 2), ints(3, 4))),
+    ("cubes", lambda xs: (xs[0], xs[0]), (real(2, 2, 2),)),
     ("points", lambda xs: (np.s_[0:1:3j], xs[0]), (V,)), ("three", lambda xs: (xs[0], xs[1], xs[0]), (V, W)),
 )  # fmt: skip
 OTHERS += [indexed("c_", key, label, *xs) for label, key, xs in SIDE_BY_SIDE]

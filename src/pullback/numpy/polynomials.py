@@ -35,7 +35,11 @@ def _inexact(name: str, *xs: Any) -> list[Any]:
 
 def _coefficients(name: str, *xs: Any) -> list[Any]:
     """Vectors of coefficients, of one inexact dtype; a number is a constant polynomial."""
-    arrays = [shapes.reshape(x, (1,)) if not x.shape else x for x in _inexact(name, *xs)]
+    return _vectors(name, _inexact(name, *xs))
+
+
+def _vectors(name: str, arrays: list[Any]) -> list[Any]:
+    arrays = [shapes.reshape(x, (1,)) if not x.shape else x for x in arrays]
     for x in arrays:
         if len(x.shape) != 1:
             raise ShapeError(f"{name}: the coefficients of a polynomial are a vector, got shape {x.shape}")
@@ -70,7 +74,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
       a1, a2: coefficients, vectors of n and m elements, or a number.
 
     Returns:
-      The coefficients of the sum, max(n, m) of them; floats, even of integers.
+      The coefficients of the sum, max(n, m) of them.
 
     Raises:
       ShapeError: an operand has more than one axis (a TypeError and a ValueError).
@@ -79,7 +83,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
     >>> print(pnp.polyadd(pnp.array([1.0, 2.0]), pnp.array([1.0, 2.0, 3.0])))
     [1. 3. 5.]
     """
-    a, b = _coefficients("polyadd", a1, a2)
+    a, b = _vectors("polyadd", promote_all("polyadd", (a1, a2)))
     n = max(a.shape[0], b.shape[0])
     return ops.add(_longer(a, n), _longer(b, n))
 
@@ -91,7 +95,7 @@ def polysub(a1: Any, a2: Any) -> Any:
     >>> print(pnp.polysub(pnp.array([1.0, 2.0]), pnp.array([1.0, 2.0, 3.0])))
     [-1. -1. -1.]
     """
-    a, b = _coefficients("polysub", a1, a2)
+    a, b = _vectors("polysub", promote_all("polysub", (a1, a2)))
     n = max(a.shape[0], b.shape[0])
     return ops.sub(_longer(a, n), _longer(b, n))
 
@@ -399,7 +403,8 @@ def polyfit(
     n = abscissas.shape[0]
     if rcond is None:
         rcond = n * float(dtypes.finfo(matrix.dtype).eps)
-    squares = reduce_sum(ops.real(ops.mul(matrix, ops.conj(matrix))), (0,))
+    size = ops.abs(matrix)
+    squares = reduce_sum(ops.mul(size, size), (0,))
     scale = ops.sqrt(ops.where(ops.eq(squares, 0), 1, squares))
     scaled = ops.div(matrix, convert_element_type(scale, matrix.dtype))
     found, residuals, rank, values = lstsq(scaled, ordinates, rcond)
@@ -409,7 +414,7 @@ def polyfit(
         return found, residuals, rank, values, operand("polyfit", rcond)
     if not cov:
         return found
-    inverse = inv(matmul(ops.conj(matrix_transpose(scaled)), scaled))
+    inverse = inv(matmul(_conj(matrix_transpose(scaled)), scaled))
     both = convert_element_type(outer(scale, scale), inverse.dtype)
     inverse = ops.div(inverse, both)
     if cov == "unscaled":
@@ -424,6 +429,10 @@ def polyfit(
     if len(ordinates.shape) == 1:
         return found, ops.mul(inverse, convert_element_type(factor, inverse.dtype))
     return found, ops.mul(shapes.expand_dims(inverse, (2,)), convert_element_type(factor, inverse.dtype))
+
+
+def _conj(x: Any) -> Any:
+    return ops.conj(x) if dtypes.is_complex(x.dtype) else x
 
 
 def _check_points(x: Any, y: Any, w: list[Any]) -> None:

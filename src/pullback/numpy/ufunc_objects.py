@@ -304,7 +304,7 @@ class Ufunc:
         ends = slicing.concatenate(
             [slicing.slice_in_dim(starts, 1, starts.shape[0], 0), shapes.full((1,), n, starts.dtype)], 0
         )
-        lengths = shapes.reshape(ops.sub(ends, starts), (-1,) + (1,) * (len(rows.shape) - 1))
+        lengths = shapes.reshape(ops.sub(ends, starts), starts.shape + (1,) * (len(rows.shape) - 1))
 
         def step(total: Any, t: Any) -> tuple[Any, None]:
             place = ops.min_p.bind(ops.add(starts, convert_element_type(t, starts.dtype)), n - 1)
