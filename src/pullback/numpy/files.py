@@ -30,7 +30,7 @@ def _of_bits(x: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
 def _for_file(name: str, x: Any) -> np.ndarray[Any, Any]:
     """An array as NumPy writes it; refused where it could not be read again as what it was."""
     value = np.asarray(listed(name, x))
-    if value.dtype.kind == "V" and value.dtype != _BFLOAT16:
+    if value.dtype.isbuiltin != 1 and value.dtype != _BFLOAT16:
         raise DtypeError(
             f"{name}: NumPy's format does not keep the dtype {dtypes.dtype_name(value.dtype)}; save x.view('uint8'), "
             "or convert the array with astype('float32')"

@@ -122,7 +122,8 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     if trim_leading_zeros:
         a, b = _trimmed("polymul", a), _trimmed("polymul", b)
     zero = shapes.full((1,), 0, a.dtype)
-    return convolve(*(x if x.shape[0] else zero for x in (a, b)))
+    a, b = (x if x.shape[0] else zero for x in (a, b))
+    return convolve(a, b)
 
 
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:

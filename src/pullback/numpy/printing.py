@@ -38,7 +38,11 @@ def array_repr(
 def array_str(
     a: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
-    """What ``str`` returns, with other options of printing; see :func:`array_repr`.
+    """What ``str`` returns, with other options of printing.
+
+    Args:
+      a: an array.
+      max_line_width, precision, suppress_small: as of :func:`array_repr`.
 
     >>> import pullback.numpy as pnp
     >>> pnp.array_str(pnp.array([1 / 3, 2.0]), precision=2)

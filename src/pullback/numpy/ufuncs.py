@@ -617,10 +617,11 @@ def spacing(x: Any, /) -> Any:
     x = inexact_operand("spacing", x)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"spacing takes real numbers, got {dtypes.short_name(x.dtype)}")
+    x = stop_gradient(x)
     # By bits, for compiled programs take numbers below the normal ones for zero.
     digits, limits = int(dtypes.finfo(x.dtype).nmant), dtypes.finfo(x.dtype)
     of_bits = np.dtype(f"uint{8 * x.dtype.itemsize}")
-    bits = ops.bitcast_convert_type(stop_gradient(x), of_bits)
+    bits = ops.bitcast_convert_type(x, of_bits)
     sign = ops.and_p.bind(bits, of_bits.type(1 << (8 * of_bits.itemsize - 1)))
     size = ops.xor_p.bind(bits, sign)
     exponent, one = ops.shift_right_logical_p.bind(size, of_bits.type(digits)), of_bits.type(1)

@@ -38,12 +38,18 @@ bessel_i1e_p: Primitive = elementwise(
     jvp=lambda t, x, ans: mul(t, _slope(x, 1, ans)),
 )  # fmt: skip
 
+
+def _at_infinity(function: Any, limit: Any) -> Any:
+    """SciPy's function, which returns NaN at infinities."""
+    return lambda x: np.where(np.isinf(x), limit(x), function(x)).astype(x.dtype)[()]
+
+
 i0_p: Primitive = elementwise(
-    "i0", of=FLOAT, host=host.special("i0"), hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=0), x),
+    "i0", of=FLOAT, host=_at_infinity(host.special("i0"), np.abs), hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=0), x),
     jvp=lambda t, x, ans: mul(t, i1_p.bind(x)),
 )  # fmt: skip
 i1_p: Primitive = elementwise(
-    "i1", of=FLOAT, host=host.special("i1"), hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=1), x),
+    "i1", of=FLOAT, host=_at_infinity(host.special("i1"), np.positive), hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=1), x),
     jvp=lambda t, x, ans: mul(t, mul(add(i0_p.bind(x), _unscaled(x, 2)), 0.5)),
 )  # fmt: skip
 
