@@ -7,11 +7,14 @@ PYTHON ?= $(or $(shell .ci/find-python),python3)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 OTHER_PYTHONS ?= 3.12 3.13
+# The suite of the Python array API standard: a checkout of https://github.com/data-apis/array-api-tests.
+ARRAY_API_TESTS ?= ../array-api-tests
+ARRAY_API_ARGS ?= --max-examples 20
 
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-all coverage test-all-pythons test-processors mutants lint bench clean
+.PHONY: help cookbook examples test test-all coverage test-all-pythons test-processors mutants lint bench array-api clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +78,19 @@ test-processor-%: .venv/dev.stamp
 	    echo "This processor lacks the instructions of $*: its tests are skipped"; \
 	fi
 
+# In a copy, for the suite looks for a directory of the standard's text, which a checkout without submodules lacks.
+ARRAY_API_SUITE = .venv-array-api/suite
+ARRAY_API_RUN = cd $(ARRAY_API_SUITE) && ARRAY_API_TESTS_MODULE=pullback.numpy $(CURDIR)/.venv-array-api/bin/python \
+    -m pytest -q array_api_tests -p no:cacheprovider --disable-deadline --skips-file $(CURDIR)/tests/array_api_skips.txt
+
+array-api: .venv-array-api/array-api.stamp ## the suite of the array API standard, with 64 bits and without
+	rm -rf $(ARRAY_API_SUITE)
+	cp -r $(ARRAY_API_TESTS) $(ARRAY_API_SUITE)
+	chmod -R u+w $(ARRAY_API_SUITE)
+	mkdir -p $(ARRAY_API_SUITE)/array-api/spec/2024.12/API_specification
+	export PULLBACK_ENABLE_X64=1; $(ARRAY_API_RUN) $(ARRAY_API_ARGS)
+	export ARRAY_API_TESTS_SKIP_DTYPES=int64,uint64,float64,complex128; $(ARRAY_API_RUN) $(ARRAY_API_ARGS)
+
 mutants: .venv/dev.stamp ## plant faults, one at a time, and see that the tests find them (some minutes)
 	.venv/bin/python tests/mutants
 
@@ -104,6 +120,10 @@ clean: ## remove environments, caches and build products
 
 %/dev.stamp: requirements/dev.txt %/runtime.stamp
 	$(PIP_INSTALL) -r requirements/dev.txt
+	@touch $@
+
+.venv-array-api/array-api.stamp: requirements/array-api.txt .venv-array-api/runtime.stamp
+	$(PIP_INSTALL) -r requirements/array-api.txt
 	@touch $@
 
 .venv-bench/bench.stamp: requirements/bench.txt .venv-bench/runtime.stamp

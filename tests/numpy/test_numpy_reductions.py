@@ -18,6 +18,7 @@ import pullback
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, DtypeError, OperandError, ShapeError
+from pullback.numpy import histograms as bins
 from pullback.numpy import reductions as red
 from pullback.numpy import statistics as stats
 
@@ -373,29 +374,32 @@ def test_histograms() -> None:
                     {"weights": w}, {"weights": w, "density": True, "bins": 3}):  # fmt: skip
         with enable_x64(True):
             ours = {k: as_array(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
-            for actual, expected in zip(stats.histogram(as_array(x), **ours), np.histogram(x, **options), strict=True):
+            for actual, expected in zip(bins.histogram(as_array(x), **ours), np.histogram(x, **options), strict=True):
                 same(actual, expected, rtol=1e-10)
-    same(stats.histogram(array([2, 2, 2]), bins=4)[1], np.histogram([2, 2, 2], bins=4)[1])
-    check(lambda v: stats.histogram(as_array(POINT.reshape(-1)), bins=3, weights=v)[0], w[:12])
+    same(bins.histogram(array([2, 2, 2]), bins=4)[1], np.histogram([2, 2, 2], bins=4)[1])
+    check(lambda v: bins.histogram(as_array(POINT.reshape(-1)), bins=3, weights=v)[0], w[:12])
     with pytest.raises(ShapeError, match="weights of shape"):
-        stats.histogram(array(x), weights=array([1.0]))
+        bins.histogram(array(x), weights=array([1.0]))
 
 
 def test_bincount_and_digitize() -> None:
     i = RNG.integers(0, 5, 20)
-    same(stats.bincount(array(i, "int32")), np.bincount(i))
-    same(stats.bincount(array(i, "int32"), array(i / 2), minlength=9), np.bincount(i, i / 2, 9))
-    same(stats.bincount(array([-3, 0, 7, 1], "int32"), length=3), [2, 1, 0])
-    same(stats.bincount(array([], "int32"), minlength=2), [0, 0])
-    same(pullback.vmap(lambda v: stats.bincount(v, length=3))(array([[0, 0], [2, 5]], "int32")), [[2, 0, 0], [0, 0, 1]])
+    same(bins.bincount(array(i, "int32")), np.bincount(i))
+    same(bins.bincount(array(i, "int32"), array(i / 2), minlength=9), np.bincount(i, i / 2, 9))
+    same(bins.bincount(array([-3, 0, 7, 1], "int32"), length=3), [2, 1, 0])
+    same(bins.bincount(array([], "int32"), minlength=2), [0, 0])
+    same(
+        pullback.vmap(lambda v: bins.bincount(v, length=3))(array([[0, 0], [2, 5]], "int32")),
+        [[2, 0, 0], [0, 0, 1]],
+    )
     with pytest.raises(ConcretizationTypeError):
-        pullback.make_jaxpr(stats.bincount)(array(i, "int32"))
+        pullback.make_jaxpr(bins.bincount)(array(i, "int32"))
     with pytest.raises(DtypeError, match="bincount takes integers, got f32"):
-        stats.bincount(array([1.0]))
+        bins.bincount(array([1.0]))
     with pytest.raises(ShapeError, match="one axis"):
-        stats.bincount(array([[1]], "int32"))
+        bins.bincount(array([[1]], "int32"))
     edges = np.array([-0.5, 0.0, 0.5], "float32")
     for right in (False, True):
-        for bins in (edges, edges[::-1], edges[:0]):
-            same(stats.digitize(array(POINT), array(bins), right), np.digitize(POINT.astype("float32"), bins, right))
-    same(stats.digitize(array(edges), array(edges), right=True), [0, 1, 2])
+        for own in (edges, edges[::-1], edges[:0]):
+            same(bins.digitize(array(POINT), array(own), right), np.digitize(POINT.astype("float32"), own, right))
+    same(bins.digitize(array(edges), array(edges), right=True), [0, 1, 2])

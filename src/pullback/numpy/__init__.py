@@ -26,6 +26,9 @@ _NAMES = {
     ),
     "editing": ("append delete insert pad resize trim_zeros "),
     "einstein": ("einsum einsum_path "),
+    "files": ("fromfile fromstring load save savez "),
+    "histograms": ("bincount digitize histogram histogram2d histogram_bin_edges histogramdd "),
+    "index_tricks": ("c_ index_exp mgrid ogrid r_ s_ "),
     "indexing": (
         "argwhere choose compress extract flatnonzero ix_ nonzero place put put_along_axis ravel_multi_index take "
         "take_along_axis unravel_index "
@@ -41,27 +44,32 @@ _NAMES = {
         "transpose unstack "
     ),
     "mapping": ("apply_along_axis apply_over_axes packbits piecewise unpackbits vectorize "),
+    "namespace_info": ("__array_api_version__ __array_namespace_info__ "),
+    "polynomials": ("poly polyadd polyder polydiv polyfit polyint polymul polysub roots "),
+    "printing": ("array_repr array_str get_printoptions printoptions set_printoptions "),
     "reductions": (
         "all amax amin any argmax argmin count_nonzero cumprod cumsum cumulative_prod cumulative_sum max mean min "
         "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar prod ptp std sum "
         "var "
     ),
     "scalar_types": (
-        "bfloat16 bool bool_ can_cast cdouble character complex128 complex64 complex_ complexfloating csingle double "
-        "dtype e euler_gamma finfo flexible float16 float32 float4_e2m1fn float64 float8_e3m4 float8_e4m3 "
-        "float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ floating "
-        "generic iinfo inexact inf int16 int2 int32 int4 int64 int8 int_ integer isdtype isscalar issubdtype iterable "
-        "nan ndarray ndim newaxis number pi promote_types result_type shape signedinteger single size uint uint16 "
-        "uint2 uint32 uint4 uint64 uint8 unsignedinteger "
+        "ComplexWarning bfloat16 bool bool_ can_cast cdouble character complex128 complex64 complex_ "
+        "complexfloating csingle double dtype e euler_gamma finfo flexible float16 float32 float4_e2m1fn float64 "
+        "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
+        "float8_e8m0fnu float_ floating generic iinfo inexact inf int16 int2 int32 int4 int64 int8 int_ integer "
+        "isdtype isscalar issubdtype iterable nan ndarray ndim newaxis number object_ pi promote_types result_type "
+        "shape signedinteger single size uint uint16 uint2 uint32 uint4 uint64 uint8 unsignedinteger "
     ),
     "sorting": (
         "argpartition argsort intersect1d isin lexsort partition searchsorted setdiff1d setxor1d sort sort_complex "
         "union1d unique unique_all unique_counts unique_inverse unique_values "
     ),
     "statistics": (
-        "average bincount corrcoef cov diff digitize ediff1d histogram histogram_bin_edges median nanmedian "
-        "nanpercentile nanquantile percentile quantile trapezoid "
+        "average corrcoef cov diff ediff1d gradient median nanmedian nanpercentile nanquantile percentile quantile "
+        "trapezoid "
     ),
+    "ufunc_objects": ("frompyfunc ufunc "),
+    "windows": ("bartlett blackman hamming hanning i0 kaiser "),
 }
 
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -274,15 +274,18 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     return diag_indices(shape[0], len(shape))
 
 
-def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0) -> tuple[Any, ...]:
+def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None) -> tuple[Any, ...]:
     """The positions at which a function of a matrix, such as :func:`triu`, keeps elements.
 
     Args:
       n: the size of the matrix.
       mask_func: takes a matrix of ones and ``k``.
-      k: passed to the function.
+      k: passed to the function; it may be traced if there is a ``size``.
+      size: how many positions to return; zeros follow where there are fewer. All by default.
 
     >>> print(*mask_indices(2, triu))
     [0 0 1] [0 1 1]
     """
-    return _arrays(np.asarray(mask_func(ArrayImpl(np.ones((n, n), np.int32)), k)).nonzero())
+    from pullback.numpy.indexing import nonzero
+
+    return nonzero(mask_func(ArrayImpl(np.ones((n, n), np.int32)), k), size=size)

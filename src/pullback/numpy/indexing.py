@@ -650,7 +650,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     return tuple(reversed(out))
 
 
-def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C", *, dtype: Any = None) -> Any:
     """Positions along each axis as positions in row-major order.
 
     Args:
@@ -659,6 +659,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
       mode: what a position out of range means: "raise" an error (indices must be concrete), "clip" the first or last
         position, "wrap" the remainder; or one of these for each axis.
       order: "C" for row-major, "F" for column-major order.
+      dtype: the dtype to compute in, of integers; that of the positions by default.
 
     Raises:
       ShapeError: positions out of range with "raise", or not one array for each axis (a ValueError).
@@ -676,6 +677,11 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     if order not in ("C", "F"):
         raise ArgumentError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}")
     positions = promote_all("ravel_multi_index", [_positions("ravel_multi_index", i) for i in multi_index])
+    if dtype is not None:
+        wanted = dtypes.canonicalize_dtype(dtype)
+        if not dtypes.is_integer(wanted):
+            raise DtypeError(f"ravel_multi_index: dtype must be one of integers, got {dtypes.short_name(wanted)}")
+        positions = [ops.convert_element_type(p, wanted) for p in positions]
     total: Any = shapes.full((), 0, positions[0].dtype)
     stride = 1
     axes = reversed(range(len(sizes))) if order == "C" else range(len(sizes))

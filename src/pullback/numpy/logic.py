@@ -13,7 +13,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array
 from pullback.core.config import config
-from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.trace import Primitive, recorders
 from pullback.numpy import declare, promotion
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
@@ -28,6 +28,7 @@ from pullback.numpy.promotion import (
     sequence,
     strong,
 )
+from pullback.numpy.ufunc_objects import with_methods
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 
@@ -203,24 +204,24 @@ def bitwise_count(x: Any, /) -> Any:
     return ops.convert_element_type(ops.population_count_p.bind(magnitude), np.dtype("uint8"))
 
 
-def gcd(x: Any, y: Any, /) -> Any:
+def gcd(x1: Any, x2: Any) -> Any:
     """The greatest common divisor of integers.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.gcd(12, -18))
     6
     """
-    return ops.gcd_p.bind(*_integers("gcd", x, y))
+    return ops.gcd_p.bind(*_integers("gcd", x1, x2))
 
 
-def lcm(x: Any, y: Any, /) -> Any:
+def lcm(x1: Any, x2: Any) -> Any:
     """The least common multiple of integers.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.lcm(4, 6))
     12
     """
-    a, b = _integers("lcm", x, y)
+    a, b = _integers("lcm", x1, x2)
     a, b = (a, b) if dtypes.is_unsigned(a.dtype) else (ops.abs(a), ops.abs(b))
     divisor = ops.gcd_p.bind(a, b)
     return ops.mul(a, ops.div(b, ops.where(ops.eq(divisor, 0), 1, divisor)))
@@ -336,7 +337,7 @@ def _all(x: Any, value: bool) -> Any:
 # Choice ------------------------------------------------------------------------------------------------------------
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
     """``x`` where the condition holds, else ``y``; without them the indices where it holds.
 
     No derivative flows through an element that is not chosen.
@@ -344,16 +345,26 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     Args:
       condition: booleans, of any shape that broadcasts with ``x`` and ``y``; other numbers hold if they are not zero.
       x, y: arrays or numbers, promoted to one dtype; both, or neither.
+      size, fill_value: without ``x`` and ``y``, how many indices to return, and what stands for those that are
+        missing; as of :func:`nonzero`, which needs ``size`` where the condition is traced.
+
+    Raises:
+      ShapeError: one of ``x`` and ``y`` is missing (a ValueError).
+      ArgumentError: ``size`` or ``fill_value`` beside ``x`` and ``y`` (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.where(pnp.array([True, False]), 1.0, 2.0))
     [1. 2.]
+    >>> print(*pnp.where(pnp.array([True, False, True]), size=3, fill_value=-1))
+    [ 0  2 -1]
     """
     if x is None and y is None:
         from pullback.numpy.creation import listed
         from pullback.numpy.indexing import nonzero
 
-        return nonzero(listed("where", condition))
+        return nonzero(listed("where", condition), size=size, fill_value=fill_value)
+    if size is not None or fill_value is not None:
+        raise ArgumentError("where takes size and fill_value only if it returns indices, without x and y")
     if x is None or y is None:
         raise ShapeError("where takes both or neither of x and y")
     which = _truth("where", condition)
@@ -555,24 +566,30 @@ def _of_numbers(x: Any, y: Any) -> Any:
     return where(isnan(x), y, x), where(isnan(y), x, y)
 
 
-def fmax(x: Any, y: Any, /) -> Any:
-    """The larger of ``x`` and ``y``; where one is NaN, the other.
+def fmax(x1: Any, x2: Any) -> Any:
+    """The larger of ``x1`` and ``x2``; where one is NaN, the other.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fmax(pnp.nan, 1.0))
     1.0
     """
-    return ops.max_p.bind(*_of_numbers(*declare.no_numbers(*promote("fmax", x, y))))
+    return ops.max_p.bind(*_of_numbers(*declare.no_numbers(*promote("fmax", x1, x2))))
 
 
-def fmin(x: Any, y: Any, /) -> Any:
-    """The smaller of ``x`` and ``y``; where one is NaN, the other.
+def fmin(x1: Any, x2: Any) -> Any:
+    """The smaller of ``x1`` and ``x2``; where one is NaN, the other.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fmin(pnp.nan, 1.0))
     1.0
     """
-    return ops.min_p.bind(*_of_numbers(*declare.no_numbers(*promote("fmin", x, y))))
+    return ops.min_p.bind(*_of_numbers(*declare.no_numbers(*promote("fmin", x1, x2))))
 
+
+for _function, _identity in (
+    (logical_and, True), (logical_or, False), (logical_xor, False),
+    (bitwise_and, -1), (bitwise_or, 0), (bitwise_xor, 0),
+):  # fmt: skip
+    with_methods(_function, 2, _identity)
 
 __all__ = declare.public_names(__name__, globals())

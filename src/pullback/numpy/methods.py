@@ -21,7 +21,7 @@ from pullback.core.array import (
     host_value,
     signature_of,
 )
-from pullback.core.errors import ConcretizationTypeError, IndexingError
+from pullback.core.errors import ArgumentError, ConcretizationTypeError, IndexingError, UnsupportedArgumentError
 from pullback.numpy import operators
 from pullback.transforms.programs import sharded_arrays, transfer
 
@@ -62,6 +62,9 @@ _ravel, _reshape, _transpose, _matrix_transpose = (
     _numpy("matrix_transpose"),
 )
 _real, _imag, _compress, _any, _equal = map(_numpy, ("real", "imag", "compress", "any", "equal"))
+_copy, _flip = _numpy("copy"), _numpy("flip")
+_complex = _imported("pullback.lax", "complex")
+_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
 # Every array -------------------------------------------------------------------------------------------------------
@@ -173,7 +176,54 @@ class Methods:
         return _array_function(function, types, args, kwargs)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The namespace of the Python array API standard, which is ``pullback.numpy``.
+
+        Args:
+          api_version: the version of the standard that is asked for; the newest that there is by default.
+
+        Raises:
+          ArgumentError: there is no such version (a TypeError and a ValueError).
+        """
+        if api_version is not None and api_version not in _API_VERSIONS:
+            raise ArgumentError(
+                f"__array_namespace__: api_version must be one of {', '.join(_API_VERSIONS)}, got {api_version!r}"
+            )
         return importlib.import_module("pullback.numpy")
+
+    def clone(self) -> Any:
+        """Another array of the same elements."""
+        return _copy(self)
+
+    def byteswap(self) -> Any:
+        """The elements with the order of their bytes reversed; of complex numbers, within each part."""
+        from pullback.primitives.elementwise import bitcast_convert_type
+
+        if self.dtype.kind == "c":
+            return _complex(self.real.byteswap(), self.imag.byteswap())
+        if self.dtype.itemsize == 1:
+            return _copy(self)
+        return bitcast_convert_type(_flip(bitcast_convert_type(self, np.dtype(np.uint8)), -1), self.dtype)
+
+    def on_device_size_in_bytes(self) -> int:
+        """The number of bytes that the elements take on their device."""
+        return self.nbytes
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the elements on the host, which is valid as long as the array; nobody may write there.
+
+        Raises:
+          ConcretizationTypeError: the array is traced (a TypeError).
+        """
+        return int(np.asarray(_concrete(self, "unsafe_buffer_pointer()")).ctypes.data)
+
+    @property
+    def flat(self) -> Any:
+        """Refused: NumPy's iterator writes to the array. Iterate over ``x.flatten()``.
+
+        Raises:
+          UnsupportedArgumentError: always (a NotImplementedError).
+        """
+        raise UnsupportedArgumentError("arrays have no attribute flat, for they are immutable: use x.flatten()")
 
     def block_until_ready(self) -> Any:
         """The array, once it is computed."""
@@ -224,6 +274,11 @@ class Methods:
     def device(self) -> Any:
         """Where the elements are: the device, or the sharding if they are on several."""
         return transfer.device_of(self)
+
+    @property
+    def platform(self) -> str:
+        """The kind of the device that holds the elements, such as "cpu"."""
+        return str(next(iter(self.devices())).platform)
 
     def devices(self) -> set[Any]:
         """The devices that hold the elements."""

@@ -16,9 +16,11 @@ from numpy import (  # the kinds of dtypes, for issubdtype
     inexact,
     integer,
     number,
+    object_,
     signedinteger,
     unsignedinteger,
 )
+from numpy.exceptions import ComplexWarning
 
 from pullback.core import dtypes
 from pullback.core.array import Array
@@ -49,7 +51,9 @@ class _ScalarType(type):
         return asarray(value, dtype=cls.dtype)
 
     def __eq__(cls, other: object) -> builtins.bool:
-        return cls is other or (not isinstance(other, _ScalarType) and builtins.bool(cls.dtype == other))
+        if cls is other or other is None or isinstance(other, _ScalarType):  # NumPy takes None for float64
+            return cls is other
+        return builtins.bool(cls.dtype == other)
 
     def __hash__(cls) -> builtins.int:
         return hash(cls.dtype)
@@ -163,6 +167,7 @@ def iterable(y: Any) -> builtins.bool:
 
 
 __all__ = [
+    "ComplexWarning",
     "bfloat16",
     "bool",
     "bool_",
@@ -215,6 +220,7 @@ __all__ = [
     "ndim",
     "newaxis",
     "number",
+    "object_",
     "pi",
     "promote_types",
     "result_type",

@@ -1,4 +1,4 @@
-"""Averages, quantiles, covariances, histograms, and differences and integrals along an axis."""
+"""Averages, quantiles, covariances, and differences and integrals along an axis."""
 
 from __future__ import annotations
 
@@ -23,23 +23,22 @@ from pullback.numpy.promotion import (
     refuse_out,
     strong,
 )
-from pullback.numpy.reductions import count_of, max, mean, min, sum
-from pullback.numpy.sorting import positions
+from pullback.numpy.reductions import count_of, mean, sum
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes, sorting
 from pullback.primitives.contraction import dot_general
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.slicing import concatenate, iota, rev, slice_in_dim
+from pullback.primitives.slicing import concatenate, iota, slice_in_dim
 
 __all__ = [
-    "average", "bincount", "corrcoef", "cov", "diff", "digitize", "ediff1d", "histogram", "histogram_bin_edges",
-    "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile", "trapezoid",
+    "average", "corrcoef", "cov", "diff", "ediff1d", "gradient", "median", "nanmedian", "nanpercentile", "nanquantile",
+    "percentile", "quantile", "trapezoid",
 ]  # fmt: skip
 
 _INT32 = np.dtype(np.int32)
 
 
-def _inexact_operands(name: str, *xs: Any) -> list[Any]:
+def inexact_operands(name: str, *xs: Any) -> list[Any]:
     """Operands as arrays of their common dtype of floats or complex numbers."""
     return [inexact_operand(name, x) for x in promote_all(name, xs)]
 
@@ -70,7 +69,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         axes = axes_tuple(axis, len(x.shape), "average")
         total: Any = shapes.full(result.shape, count_of(x.shape, axes), x.dtype) if returned else None
     else:
-        x, w = _inexact_operands("average", a, weights)
+        x, w = inexact_operands("average", a, weights)
         if w.shape != x.shape:
             w = _along_axes(w, x.shape, axis)
         total = sum(w, axis, keepdims=keepdims)
@@ -336,7 +335,7 @@ def cov(
     [[ 1. -1.]
      [-1.  1.]]
     """
-    parts = _inexact_operands("cov", m) if y is None else _inexact_operands("cov", m, y)
+    parts = inexact_operands("cov", m) if y is None else inexact_operands("cov", m, y)
     if dtype is not None:
         wanted = dtypes.canonicalize_dtype(dtype)
         if not dtypes.is_inexact(wanted):
@@ -493,7 +492,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     4.0
     """
     given = (inexact_operand("trapezoid", y), dx) if x is None else (y, x)
-    f, step = _inexact_operands("trapezoid", *given)
+    f, step = inexact_operands("trapezoid", *given)
     axis = axis_index(axis, len(f.shape), "trapezoid")
     f = shapes.moveaxis(f, axis, len(f.shape) - 1)
     if x is not None:
@@ -503,151 +502,83 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return ops.mul(strong(sum(ops.mul(step, pairs), -1)), 0.5)
 
 
-# Histograms --------------------------------------------------------------------------------------------------------
-
-
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """The edges of the bins of :func:`histogram`.
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+    """The derivatives of a function from its values on a grid, by differences: central ones, at the edges one-sided.
 
     Args:
-      a, bins, range: as of :func:`histogram`.
-      weights: not used.
-
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.histogram_bin_edges(pnp.array([0.0, 1.0, 4.0]), bins=2))
-    [0. 2. 4.]
-    """
-    if isinstance(bins, str):
-        raise UnsupportedArgumentError(f"histogram_bin_edges: bins must be a number or an array of edges, got {bins!r}")
-    x = inexact_operand("histogram_bin_edges", a)
-    given = operand("histogram_bin_edges", bins)
-    if given.shape:
-        return convert_element_type(given, x.dtype)
-    count = operator.index(bins)
-    if range is None:
-        low, high = min(x), max(x)
-    else:
-        low, high = (convert_element_type(operand("histogram_bin_edges", r), x.dtype) for r in range)
-    flat = ops.eq(low, high)
-    low, high = ops.where(flat, ops.sub(low, 0.5), low), ops.where(flat, ops.add(high, 0.5), high)
-    part = ops.div(iota(x.dtype, (count + 1,), 0), builtins.max(count, 1))
-    between = ops.add(ops.mul(low, ops.sub(1, part)), ops.mul(high, part))
-    return ops.where(ops.eq(part, 1), high, between)
-
-
-def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None) -> Any:
-    """How many elements are in each of a row of bins.
-
-    Args:
-      a: an array; elements outside all bins do not count.
-      bins: the number of bins, all of one width, or their edges, in increasing order.
-      range: the first and the last edge; by default the smallest and the largest element.
-      weights: of the elements, of the shape of ``a``; 1 by default.
-      density: whether to divide by the total and by the widths of the bins.
+      f: the values, an array; integers become floats.
+      *varargs: how far the points of the grid are apart: nothing for 1; one number for all axes; or for each axis a
+        number, or a vector of the coordinates of its points.
+      axis: an axis, or several; all by default.
+      edge_order: the order of the error at the edges, 1, which is the default, or 2.
 
     Returns:
-      The counts, as floats, and the edges. A bin holds its left edge, and the last one its right edge, too.
+      An array of the shape of ``f``, of the derivatives along the axis; a list of such arrays if there is not one axis.
 
     Raises:
-      ShapeError: the weights are not of the shape of ``a`` (a ValueError).
+      ShapeError: an axis has no more than ``edge_order`` points, or other coordinates than points (a ValueError).
+      ArgumentError: there are neither no, nor one, nor as many ``varargs`` as axes, or ``edge_order`` is not 1 or 2 (a
+        TypeError and a ValueError).
+
+    Method: Fornberg 1988, for points that are not equally spaced.
 
     >>> import pullback.numpy as pnp
-    >>> print(pnp.histogram(pnp.array([0.0, 1.0, 4.0]), bins=2)[0])
-    [2. 1.]
+    >>> print(pnp.gradient(pnp.array([1.0, 4.0, 9.0, 16.0])))
+    [3. 4. 6. 7.]
+    >>> print(pnp.gradient(pnp.array([1.0, 4.0, 9.0, 16.0]), edge_order=2))
+    [2. 4. 6. 8.]
     """
-    if weights is None:
-        x = inexact_operand("histogram", a)
-        w = shapes.full(x.shape, 1, x.dtype)
-    else:
-        x, w = _inexact_operands("histogram", a, weights)
-        if w.shape != x.shape:
-            raise ShapeError(f"histogram: weights of shape {w.shape} for an array of shape {x.shape}")
-    edges = histogram_bin_edges(x, bins, range)
-    n = edges.shape[0] - 1
-    flat = shapes.reshape(x, (x.size,))
-    place = ops.sub(sorting.searchsorted(edges, flat, "right", _INT32), 1)
-    last = slice_in_dim(edges, n, n + 1, 0)
-    place = ops.where(ops.eq(flat, last), n - 1, place)
-    counts = _added_up(place, shapes.reshape(w, (w.size,)), n)
-    if density:
-        counts = ops.div(ops.div(counts, diff(edges)), sum(counts))
-    return counts, edges
+    values = inexact_operand("gradient", f)
+    rank = len(values.shape)
+    along = tuple(builtins.range(rank)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [axis_index(a, rank, "gradient") for a in along]
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"gradient: duplicate axes in {axis!r}")
+    order = 1 if edge_order is None else edge_order
+    if order not in (1, 2):
+        raise ArgumentError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}")
+    if len(varargs) not in (0, 1, len(axes)):
+        raise ArgumentError(
+            f"gradient: give no spacing, one for all axes, or one for each of {len(axes)} axes; got {len(varargs)}"
+        )
+    steps = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
+    out = [_differences(values, i, step, order) for i, step in zip(axes, steps, strict=True)]
+    return out[0] if len(out) == 1 else out
 
 
-def _added_up(place: Any, weights: Any, size: int) -> Any:
-    """For each position the sum of the weights with this place; those without a position do not count."""
-    inside = ops.and_p.bind(ops.ge_p.bind(place, 0), ops.lt(place, size))
-    if size == 0:
-        return shapes.full((0,), 0, weights.dtype)
-    counted = ops.where(inside, weights, 0)
-    return sorting.add_along_axis(counted, sorting.clip_indices(place, size), 0, size)
-
-
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
-    """How often each integer from 0 on occurs.
-
-    Args:
-      x: an array of integers, of one axis; negative ones count as 0.
-      weights: of the integers; 1 by default.
-      minlength: the least length of the result.
-      length: its length, beyond which integers do not count; needed if ``x`` is traced.
-
-    Raises:
-      DtypeError: ``x`` does not hold integers (a TypeError).
-      ShapeError: ``x`` does not have one axis (a ValueError).
-      ConcretizationTypeError: ``x`` is traced and there is no ``length`` (a TypeError).
-
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.bincount(pnp.array([0, 2, 2])))
-    [1 0 2]
-    """
-    values = operand("bincount", x)
-    if not (dtypes.is_integer(values.dtype) or dtypes.is_bool(values.dtype)):
-        raise DtypeError(f"bincount takes integers, got {dtypes.short_name(values.dtype)}")
-    if len(values.shape) != 1:
-        raise ShapeError(f"bincount takes an array of one axis, got shape {values.shape}")
-    if values.dtype.itemsize < _INT32.itemsize:  # which may not have the length among its values
-        values = convert_element_type(values, _INT32)
-    if length is None:
-        length = builtins.max(minlength, int(max(values)) + 1 if values.size else 0, 0)
-    values = ops.max_p.bind(values, 0)
-    if weights is None:
-        w: Any = shapes.full(values.shape, 1, dtypes.default_int())
-    else:
-        w = operand("bincount", weights)
-        if w.shape != values.shape:
-            raise ShapeError(f"bincount: weights of shape {w.shape} for an array of shape {values.shape}")
-    return _added_up(values, w, length)
-
-
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
-    """The number of the bin to which each element belongs.
-
-    Args:
-      x: an array.
-      bins: the edges of the bins, an array of one axis, all increasing or all decreasing.
-      right: whether a bin holds its right edge instead of its left one.
-      method: accepted for compatibility.
-
-    Returns:
-      int32 numbers, from 0, before the first edge, to the number of edges.
-
-    Raises:
-      ShapeError: ``bins`` does not have one axis (a ValueError).
-
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.digitize(pnp.array([0.5, 1.0, 2.5]), pnp.array([0.0, 1.0, 2.0])))
-    [1 2 3]
-    """
-    values, edges = operand("digitize", x), operand("digitize", bins)
-    if len(edges.shape) != 1:
-        raise ShapeError(f"digitize: bins must have one axis, got shape {edges.shape}")
-    n = edges.shape[0]
-    if n == 0:
-        return shapes.full(values.shape, 0, _INT32)
-    flat = shapes.reshape(values, (values.size,))
-    side = "left" if right else "right"
-    up = positions("digitize", edges, flat, side)
-    down = ops.sub(n, positions("digitize", rev(edges, (0,)), flat, side))
-    first, last = slice_in_dim(edges, 0, 1, 0), slice_in_dim(edges, n - 1, n, 0)
-    return shapes.reshape(ops.where(ops.ge_p.bind(last, first), up, down), values.shape)
+def _differences(f: Any, axis: int, spacing: Any, order: int) -> Any:
+    n = f.shape[axis]
+    if n <= order:
+        raise ShapeError(
+            f"gradient: axis {axis} of shape {f.shape} is too short: with edge_order={order} an axis needs at least "
+            f"{order + 1} points"
+        )
+    h = convert_element_type(operand("gradient", spacing), dtypes.to_real(f.dtype))
+    if len(h.shape) > 1 or (h.shape and h.shape != (n,)):
+        raise ShapeError(
+            f"gradient: a spacing must be a number, or a vector of the {n} coordinates along axis {axis}; got shape "
+            f"{h.shape}"
+        )
+    f = shapes.moveaxis(f, axis, 0)
+    part = lambda start, stop: slice_in_dim(f, start, stop, 0)
+    slopes = ops.sub(part(1, n), part(0, n - 1))
+    if not h.shape:  # h times the derivative first, which has no rounding errors of quotients
+        inner = ops.mul(ops.sub(part(2, n), part(0, n - 2)), 0.5)
+        first, last = slice_in_dim(slopes, 0, 1, 0), slice_in_dim(slopes, n - 2, n - 1, 0)
+        if order == 2:
+            first = ops.sub(ops.mul(first, 1.5), ops.mul(slice_in_dim(slopes, 1, 2, 0), 0.5))
+            last = ops.sub(ops.mul(last, 1.5), ops.mul(slice_in_dim(slopes, n - 3, n - 2, 0), 0.5))
+        out = ops.div(concatenate([first, inner, last], 0), convert_element_type(h, f.dtype))
+        return shapes.moveaxis(out, 0, axis)
+    steps = shapes.reshape(convert_element_type(diff(h), f.dtype), (n - 1,) + (1,) * (len(f.shape) - 1))
+    slopes = ops.div(slopes, steps)
+    before, after = slice_in_dim(steps, 0, n - 2, 0), slice_in_dim(steps, 1, n - 1, 0)
+    left, right = slice_in_dim(slopes, 0, n - 2, 0), slice_in_dim(slopes, 1, n - 1, 0)
+    # Each slope is exact halfway along its step: the derivative lies between them, or beyond at the edges.
+    bend = ops.div(ops.sub(right, left), ops.add(before, after))
+    inner = ops.add(left, ops.mul(before, bend))
+    first, last = slice_in_dim(slopes, 0, 1, 0), slice_in_dim(slopes, n - 2, n - 1, 0)
+    if order == 2:
+        first = ops.sub(first, ops.mul(slice_in_dim(steps, 0, 1, 0), slice_in_dim(bend, 0, 1, 0)))
+        last = ops.add(last, ops.mul(slice_in_dim(steps, n - 2, n - 1, 0), slice_in_dim(bend, n - 3, n - 2, 0)))
+    return shapes.moveaxis(concatenate([first, inner, last], 0), 0, axis)

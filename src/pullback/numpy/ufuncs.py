@@ -16,9 +16,11 @@ from pullback.core.trace import recorders, state
 from pullback.numpy import declare, promotion
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair, strong_pair
 from pullback.numpy.promotion import another, inexact_operand, known_int, operand, promote, refuse_out, strong
+from pullback.numpy.ufunc_objects import with_methods
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.operands import stop_gradient
 
 _unary = partial(declare.inexact_unary, module=__name__)
 _binary = partial(declare.binary, module=__name__)
@@ -491,13 +493,18 @@ def _round_integers(a: Any, places: int) -> Any:
     return ops.mul(ops.add(quotient, convert_element_type(up, a.dtype)), unit)
 
 
-def modf(x: Any, /) -> tuple[Any, Any]:
+def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     """The fractional and the integral part, both with the sign of ``x``.
+
+    Args:
+      x: real numbers; integers become floats.
+      out: not supported, for arrays are immutable.
 
     >>> import pullback.numpy as pnp
     >>> print(*pnp.modf(-2.5))
     -0.5 -2.0
     """
+    refuse_out("modf", out)
     x = inexact_operand("modf", x)
     whole = trunc(x)
     infinite = ops.eq(ops.abs(x), math.inf)
@@ -594,6 +601,39 @@ def copysign(x: Any, y: Any, /) -> Any:
     return ops.where(ops.ne_p.bind(signbit(a), signbit(b)), ops.neg(a), a)
 
 
+def spacing(x: Any, /) -> Any:
+    """How far the next float is, away from zero: the rounding error of a number is at most half of it.
+
+    It has the sign of ``x``; of infinities it is NaN. It is constant between powers of two, so that its derivative is
+    zero.
+
+    Raises:
+      DtypeError: ``x`` is complex (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.spacing(pnp.array([1.0, -1024.0])))
+    [ 1.1920929e-07 -1.2207031e-04]
+    """
+    x = inexact_operand("spacing", x)
+    if dtypes.is_complex(x.dtype):
+        raise DtypeError(f"spacing takes real numbers, got {dtypes.short_name(x.dtype)}")
+    x = stop_gradient(x)
+    # By bits, for compiled programs take numbers below the normal ones for zero.
+    digits, limits = int(dtypes.finfo(x.dtype).nmant), dtypes.finfo(x.dtype)
+    of_bits = np.dtype(f"uint{8 * x.dtype.itemsize}")
+    bits = ops.bitcast_convert_type(x, of_bits)
+    sign = ops.and_p.bind(bits, of_bits.type(1 << (8 * of_bits.itemsize - 1)))
+    size = ops.xor_p.bind(bits, sign)
+    exponent, one = ops.shift_right_logical_p.bind(size, of_bits.type(digits)), of_bits.type(1)
+    normal = ops.shift_left_p.bind(ops.sub(exponent, of_bits.type(digits)), of_bits.type(digits))
+    below = ops.shift_left_p.bind(shapes.full(x.shape, 1, of_bits), ops.sub(ops.max_p.bind(exponent, one), one))
+    gap = ops.where(ops.gt(exponent, of_bits.type(digits)), normal, below)
+    out = ops.bitcast_convert_type(ops.or_p.bind(gap, sign), x.dtype)
+    largest = ops.eq(ops.abs(x), np.asarray(limits.max, x.dtype))
+    out = ops.where(largest, ops.mul(x, np.asarray(math.inf, x.dtype)), out)
+    return ops.where(ops.is_finite_p.bind(x), out, np.asarray(math.nan, x.dtype))
+
+
 def heaviside(x: Any, y: Any, /) -> Any:
     """0 for negative ``x``, ``y`` at zero, 1 for positive ``x``.
 
@@ -654,5 +694,12 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     exponent = ops.where(plain, 0, exponent)
     return ldexp(x, ops.neg(exponent)), exponent
 
+
+for _function, _identity in (
+    (add, 0), (subtract, None), (multiply, 1), (maximum, None), (minimum, None), (logaddexp, -math.inf),
+    (logaddexp2, -math.inf),
+):  # fmt: skip
+    with_methods(_function, 2, _identity)
+with_methods(negative, 1)
 
 __all__ = declare.public_names(__name__, globals())

@@ -1,8 +1,9 @@
-"""Modified Bessel functions of the first kind and integer order, times exp(-abs(x)) so that none overflows."""
+"""Modified Bessel functions of the first kind and integer order, most times exp(-abs(x)) so that none overflows."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,29 @@ bessel_i1e_p: Primitive = elementwise(
     of=FLOAT, host=host.special("i1e"), hlo=_i1e_xla,
     jvp=lambda t, x, ans: mul(t, _slope(x, 1, ans)),
 )  # fmt: skip
+
+
+def _at_infinity(function: Any, limit: Any) -> Any:
+    """SciPy's function, which returns NaN at infinities."""
+    return lambda x: np.where(np.isinf(x), limit(x), function(x)).astype(x.dtype)[()]
+
+
+i0_p: Primitive = elementwise(
+    "i0", of=FLOAT, host=_at_infinity(host.special("i0"), np.abs), hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=0), x),
+    jvp=lambda t, x, ans: mul(t, i1_p.bind(x)),
+)  # fmt: skip
+i1_p: Primitive = elementwise(
+    "i1", of=FLOAT, host=_at_infinity(host.special("i1"), np.positive), hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=1), x),
+    jvp=lambda t, x, ans: mul(t, mul(add(i0_p.bind(x), _unscaled(x, 2)), 0.5)),
+)  # fmt: skip
+
+
+def _unscaled(x: Any, order: int) -> Any:
+    """The function itself, which overflows later than exp(abs(x)) does."""
+    size = ops.abs(x)
+    half = ops.exp(mul(size, 0.5))
+    value = mul(mul(_of_order(x, order), half), half)
+    return ops.where(ops.eq(size, math.inf), size if order % 2 == 0 else x, value)
 
 
 # Higher orders: derivatives ------------------------------------------------------------------------------------------

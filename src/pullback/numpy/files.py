@@ -1,0 +1,169 @@
+"""Arrays in files and in text, in NumPy's formats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, DtypeError
+from pullback.numpy.creation import asarray, listed
+
+__all__ = ["fromfile", "fromstring", "load", "save", "savez"]
+
+_BFLOAT16 = dtypes.canonicalize_dtype("bfloat16")
+
+
+def _of_bits(x: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    """What was read; elements of which NumPy knows only the two bytes are bfloat16, for no others are written."""
+    if x.dtype == np.dtype("V2"):
+        return x.view(_BFLOAT16)
+    if x.dtype.kind == "V":
+        raise DtypeError(
+            f"{name}: the file has elements of dtype {x.dtype}, which do not say what they are; read it with "
+            "numpy.load, view them as a dtype, and pass the result to asarray"
+        )
+    return x
+
+
+def _for_file(name: str, x: Any) -> np.ndarray[Any, Any]:
+    """An array as NumPy writes it; refused where it could not be read again as what it was."""
+    value = np.asarray(listed(name, x))
+    if value.dtype.isbuiltin != 1 and value.dtype != _BFLOAT16:
+        raise DtypeError(
+            f"{name}: NumPy's format does not keep the dtype {dtypes.dtype_name(value.dtype)}; save x.view('uint8'), "
+            "or convert the array with astype('float32')"
+        )
+    return value
+
+
+def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+    """Write an array to a file, in NumPy's format ``.npy``.
+
+    Args:
+      file: a path, to which ``.npy`` is added where it does not end so; or a file that is open for writing bytes.
+      arr: an array whose elements are known, or nested lists.
+      allow_pickle: not used: no array of objects is written.
+
+    Raises:
+      DtypeError: the format does not keep the dtype (a TypeError).
+      TracerArrayConversionError: the array is traced (a TypeError).
+
+    >>> import io
+    >>> import pullback.numpy as pnp
+    >>> file = io.BytesIO()
+    >>> pnp.save(file, pnp.arange(3))
+    >>> _ = file.seek(0)
+    >>> print(pnp.load(file))
+    [0 1 2]
+    """
+    np.save(file, _for_file("save", arr), allow_pickle=False)
+
+
+def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+    """Write several arrays to a file, in NumPy's format ``.npz``.
+
+    Args:
+      file: as of :func:`save`, with ``.npz``.
+      *args: arrays, which are named ``arr_0``, ``arr_1``, ...
+      allow_pickle: not used: no array of objects is written.
+      **kwds: arrays by the names that they are to have.
+
+    Raises:
+      DtypeError: the format does not keep a dtype (a TypeError).
+
+    >>> import io
+    >>> import pullback.numpy as pnp
+    >>> file = io.BytesIO()
+    >>> pnp.savez(file, pnp.arange(3), weights=pnp.ones(2))
+    >>> _ = file.seek(0)
+    >>> sorted(pnp.load(file))
+    ['arr_0', 'weights']
+    """
+    arrays = {f"arr_{i}": _for_file("savez", x) for i, x in enumerate(args)}
+    both = arrays.keys() & kwds.keys()
+    if both:
+        raise ArgumentError(f"savez: the name {min(both)!r} is that of a positional array, too; give it another")
+    arrays |= {name: _for_file("savez", x) for name, x in kwds.items()}
+    np.savez(file, allow_pickle=False, **arrays)
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """Read an array from a file that :func:`save` wrote, or several from one that :func:`savez` wrote.
+
+    Args:
+      file: a path, or a file that is open for reading bytes.
+      *args, **kwargs: as of ``numpy.load``.
+
+    Returns:
+      An array; of a file of several, what ``numpy.load`` returns, a mapping from names to NumPy arrays that reads each
+      when it is asked for.
+
+    Raises:
+      DtypeError: the elements are of no dtype that arrays have (a TypeError).
+
+    >>> import io
+    >>> import pullback.numpy as pnp
+    >>> file = io.BytesIO()
+    >>> pnp.save(file, pnp.ones(2, "bfloat16"))
+    >>> _ = file.seek(0)
+    >>> pnp.load(file).dtype == pnp.bfloat16
+    True
+    """
+    found = np.load(file, *args, **kwargs)
+    return asarray(_of_bits(found, "load")) if isinstance(found, np.ndarray) else found
+
+
+def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Any:
+    """The numbers in a file of bytes, or of text, as a vector.
+
+    Args:
+      file: a path, or an open file.
+      dtype: the dtype of the elements in the file; those of 64 bits are narrowed then, unless ``enable_x64`` is on.
+      count: how many elements to read; all by default.
+      sep: what separates the numbers of a text; a file of bytes if it is empty.
+      offset: how many bytes to skip first, in a file of bytes.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import pullback.numpy as pnp
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     np.arange(3.0).tofile(file.name)
+    ...     print(pnp.fromfile(file.name))
+    [0. 1. 2.]
+    """
+    read = (
+        np.fromfile(file, _in_file(dtype), count, sep) if sep else np.fromfile(file, _in_file(dtype), count, "", offset)
+    )
+    return asarray(read)
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+    """The numbers in a text, as a vector.
+
+    Args:
+      string: the text.
+      dtype: the dtype of the result.
+      count: how many numbers to read; all by default.
+      sep: what separates the numbers; blanks around it do not count.
+
+    Raises:
+      ArgumentError: ``sep`` is empty, which stands for bytes: use :func:`frombuffer` (a ValueError).
+      ValueError: the text has something else than numbers.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.fromstring("1, 2, 3", dtype=int, sep=","))
+    [1 2 3]
+    """
+    if not isinstance(string, str) or not isinstance(sep, str) or not sep:
+        raise ArgumentError(
+            f"fromstring takes a text and the text that separates its numbers, got {type(string).__name__} and sep="
+            f"{sep!r}; use frombuffer for bytes"
+        )
+    return asarray(np.fromstring(string, _in_file(dtype), count, sep=sep))
+
+
+def _in_file(dtype: Any) -> np.dtype[Any]:
+    """The dtype of elements in a file, which may be of 64 bits whether or not arrays have these."""
+    return dtype.dtype if isinstance(getattr(dtype, "dtype", None), np.dtype) else np.dtype(dtype)

@@ -1,0 +1,273 @@
+"""Histograms, counts of integers, and the bins that numbers are in."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import DtypeError, ShapeError, UnsupportedArgumentError
+from pullback.numpy.creation import listed
+from pullback.numpy.joining import stack
+from pullback.numpy.promotion import inexact_operand, operand
+from pullback.numpy.reductions import max, min, sum
+from pullback.numpy.sorting import positions
+from pullback.numpy.statistics import diff, inexact_operands
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, sorting
+from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.slicing import iota, rev, slice_in_dim
+
+__all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
+
+_INT32 = np.dtype(np.int32)
+
+
+def _shape(bins: Any) -> tuple[int, ...]:
+    return listed("histogramdd", bins).shape  # type: ignore[no-any-return]
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of the bins of :func:`histogram`.
+
+    Args:
+      a, bins, range: as of :func:`histogram`.
+      weights: not used.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.histogram_bin_edges(pnp.array([0.0, 1.0, 4.0]), bins=2))
+    [0. 2. 4.]
+    """
+    if isinstance(bins, str):
+        raise UnsupportedArgumentError(f"histogram_bin_edges: bins must be a number or an array of edges, got {bins!r}")
+    x = inexact_operand("histogram_bin_edges", a)
+    given = operand("histogram_bin_edges", bins)
+    if given.shape:
+        return convert_element_type(given, x.dtype)
+    count = operator.index(bins)
+    if range is None:
+        low, high = min(x), max(x)
+    else:
+        low, high = (convert_element_type(operand("histogram_bin_edges", r), x.dtype) for r in range)
+    flat = ops.eq(low, high)
+    low, high = ops.where(flat, ops.sub(low, 0.5), low), ops.where(flat, ops.add(high, 0.5), high)
+    part = ops.div(iota(x.dtype, (count + 1,), 0), builtins.max(count, 1))
+    between = ops.add(ops.mul(low, ops.sub(1, part)), ops.mul(high, part))
+    return ops.where(ops.eq(part, 1), high, between)
+
+
+def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None) -> Any:
+    """How many elements are in each of a row of bins.
+
+    Args:
+      a: an array; elements outside all bins do not count.
+      bins: the number of bins, all of one width, or their edges, in increasing order.
+      range: the first and the last edge; by default the smallest and the largest element.
+      weights: of the elements, of the shape of ``a``; 1 by default.
+      density: whether to divide by the total and by the widths of the bins.
+
+    Returns:
+      The counts, as floats, and the edges. A bin holds its left edge, and the last one its right edge, too.
+
+    Raises:
+      ShapeError: the weights are not of the shape of ``a`` (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.histogram(pnp.array([0.0, 1.0, 4.0]), bins=2)[0])
+    [2. 1.]
+    """
+    if weights is None:
+        x = inexact_operand("histogram", a)
+        w = shapes.full(x.shape, 1, x.dtype)
+    else:
+        x, w = inexact_operands("histogram", a, weights)
+        if w.shape != x.shape:
+            raise ShapeError(f"histogram: weights of shape {w.shape} for an array of shape {x.shape}")
+    edges = histogram_bin_edges(x, bins, range)
+    n = edges.shape[0] - 1
+    flat = shapes.reshape(x, (x.size,))
+    counts = _added_up(_bin_of(flat, edges, n), shapes.reshape(w, (w.size,)), n)
+    if density:
+        counts = ops.div(ops.div(counts, diff(edges)), sum(counts))
+    return counts, edges
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, Any, Any]:
+    """How many points of the plane are in each rectangle of a grid.
+
+    Args:
+      x, y: the coordinates of n points, vectors of n.
+      bins: the number of bins, the same for both axes, or their edges; or a pair of either.
+      range, weights, density: as of :func:`histogramdd`.
+
+    Returns:
+      The counts, a matrix with a row for each bin along ``x``, and the edges along ``x`` and ``y``.
+
+    Raises:
+      ShapeError: ``x`` and ``y`` are not vectors of one size (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.histogram2d(pnp.array([0.0, 1.0, 2.0]), pnp.array([0.0, 1.0, 1.0]), bins=2)[0])
+    [[1 0]
+     [0 2]]
+    """
+    a, b = inexact_operands("histogram2d", x, y)
+    if len(a.shape) != 1 or a.shape != b.shape:
+        raise ShapeError(f"histogram2d: x and y must be vectors of one size, got shapes {a.shape} and {b.shape}")
+    pair = isinstance(bins, (tuple, list)) and len(bins) == 2
+    if not pair and len(_shape(bins)) == 1:
+        bins = [bins, bins]  # the edges along both axes
+    counts, edges = histogramdd(stack([a, b], -1), bins, range, weights, density)
+    return counts, edges[0], edges[1]
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, list[Any]]:
+    """How many points are in each box of a grid of any number of axes.
+
+    Args:
+      sample: n points of d coordinates, of shape (n, d), or a list of d vectors of n.
+      bins: the number of bins along each axis, or a sequence with, for each axis, their number or their edges.
+      range: for each axis a pair of the first and the last edge, or None for the smallest and the largest coordinate.
+      weights: of the points, a vector of n; 1 by default.
+      density: whether to divide by the total and by the volumes of the boxes.
+
+    Returns:
+      The counts, of d axes: integers, or floats if there are weights or it is a density; and a list of the edges. A bin
+      holds its left edge, and the last one its right edge, too.
+
+    Raises:
+      ShapeError: the operands do not fit together (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> counts, edges = pnp.histogramdd(pnp.array([[0.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), bins=(2, 3))
+    >>> print(counts)
+    [[1 0 0]
+     [0 1 1]]
+    """
+    if isinstance(sample, (tuple, list)):
+        sample = stack([operand("histogramdd", x) for x in sample], -1)
+    points = inexact_operand("histogramdd", sample)
+    if len(points.shape) != 2:
+        raise ShapeError(f"histogramdd takes points of shape (n, d), got shape {points.shape}")
+    n, d = points.shape
+    given = list(bins) if isinstance(bins, (tuple, list)) or _shape(bins) else [bins] * d
+    if len(given) != d:
+        raise ShapeError(f"histogramdd: bins must be one for each of {d} axes, or one number for all; got {len(given)}")
+    ranges = [None] * d if range is None else list(range)
+    if len(ranges) != d:
+        raise ShapeError(f"histogramdd: range must have a pair, or None, for each of {d} axes; got {len(ranges)}")
+    w: Any = shapes.full((n,), 1, dtypes.default_int()) if weights is None else operand("histogramdd", weights)
+    if w.shape != (n,):
+        raise ShapeError(f"histogramdd: weights must be a vector of {n}, one for each point, got shape {w.shape}")
+    if weights is not None:
+        w = convert_element_type(w, dtypes.result_type(points, w))
+    columns = [shapes.reshape(slice_in_dim(points, i, i + 1, 1), (n,)) for i in builtins.range(d)]
+    edges = [histogram_bin_edges(c, b, r) for c, b, r in zip(columns, given, ranges, strict=True)]
+    sizes = [edge.shape[0] - 1 for edge in edges]
+    if math.prod(sizes) > np.iinfo(np.int32).max:
+        raise ShapeError(f"histogramdd: there would be {math.prod(sizes)} bins, which do not fit in memory: {sizes}")
+    place, inside = shapes.full((n,), 0, _INT32), shapes.full((n,), True, np.dtype(bool))
+    for column, edge, size in zip(columns, edges, sizes, strict=True):
+        own = _bin_of(column, edge, size)
+        inside = ops.and_p.bind(inside, ops.and_p.bind(ops.ge_p.bind(own, 0), ops.lt(own, size)))
+        place = ops.add(ops.mul(place, size), own)
+    counts = _added_up(ops.where(inside, place, -1), w, math.prod(sizes))
+    counts = shapes.reshape(counts, sizes)
+    if density:
+        counts = ops.div(convert_element_type(counts, points.dtype), convert_element_type(sum(counts), points.dtype))
+        for i, edge in enumerate(edges):
+            counts = ops.div(counts, shapes.reshape(diff(edge), [-1 if k == i else 1 for k in builtins.range(d)]))
+    return counts, edges
+
+
+def _bin_of(x: Any, edges: Any, size: int) -> Any:
+    """For each number the bin that it is in; below 0 or beyond the last one if it is in none."""
+    place = ops.sub(sorting.searchsorted(edges, x, "right", _INT32), 1)
+    return ops.where(ops.eq(x, slice_in_dim(edges, size, size + 1, 0)), size - 1, place)
+
+
+def _added_up(place: Any, weights: Any, size: int) -> Any:
+    """For each position the sum of the weights with this place; those without a position do not count."""
+    inside = ops.and_p.bind(ops.ge_p.bind(place, 0), ops.lt(place, size))
+    if size == 0:
+        return shapes.full((0,), 0, weights.dtype)
+    counted = ops.where(inside, weights, 0)
+    return sorting.add_along_axis(counted, sorting.clip_indices(place, size), 0, size)
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+    """How often each integer from 0 on occurs.
+
+    Args:
+      x: an array of integers, of one axis; negative ones count as 0.
+      weights: of the integers; 1 by default.
+      minlength: the least length of the result.
+      length: its length, beyond which integers do not count; needed if ``x`` is traced.
+
+    Raises:
+      DtypeError: ``x`` does not hold integers (a TypeError).
+      ShapeError: ``x`` does not have one axis (a ValueError).
+      ConcretizationTypeError: ``x`` is traced and there is no ``length`` (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.bincount(pnp.array([0, 2, 2])))
+    [1 0 2]
+    """
+    values = operand("bincount", x)
+    if not (dtypes.is_integer(values.dtype) or dtypes.is_bool(values.dtype)):
+        raise DtypeError(f"bincount takes integers, got {dtypes.short_name(values.dtype)}")
+    if len(values.shape) != 1:
+        raise ShapeError(f"bincount takes an array of one axis, got shape {values.shape}")
+    if values.dtype.itemsize < _INT32.itemsize:  # which may not have the length among its values
+        values = convert_element_type(values, _INT32)
+    if length is None:
+        length = builtins.max(minlength, int(max(values)) + 1 if values.size else 0, 0)
+    values = ops.max_p.bind(values, 0)
+    if weights is None:
+        w: Any = shapes.full(values.shape, 1, dtypes.default_int())
+    else:
+        w = operand("bincount", weights)
+        if w.shape != values.shape:
+            raise ShapeError(f"bincount: weights of shape {w.shape} for an array of shape {values.shape}")
+    return _added_up(values, w, length)
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The number of the bin to which each element belongs.
+
+    Args:
+      x: an array.
+      bins: the edges of the bins, an array of one axis, all increasing or all decreasing.
+      right: whether a bin holds its right edge instead of its left one.
+      method: accepted for compatibility.
+
+    Returns:
+      int32 numbers, from 0, before the first edge, to the number of edges.
+
+    Raises:
+      ShapeError: ``bins`` does not have one axis (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.digitize(pnp.array([0.5, 1.0, 2.5]), pnp.array([0.0, 1.0, 2.0])))
+    [1 2 3]
+    """
+    values, edges = operand("digitize", x), operand("digitize", bins)
+    if len(edges.shape) != 1:
+        raise ShapeError(f"digitize: bins must have one axis, got shape {edges.shape}")
+    n = edges.shape[0]
+    if n == 0:
+        return shapes.full(values.shape, 0, _INT32)
+    flat = shapes.reshape(values, (values.size,))
+    side = "left" if right else "right"
+    up = positions("digitize", edges, flat, side)
+    down = ops.sub(n, positions("digitize", rev(edges, (0,)), flat, side))
+    first, last = slice_in_dim(edges, 0, 1, 0), slice_in_dim(edges, n - 1, n, 0)
+    return shapes.reshape(ops.where(ops.ge_p.bind(last, first), up, down), values.shape)

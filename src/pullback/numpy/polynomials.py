@@ -1,0 +1,447 @@
+"""Polynomials as vectors of coefficients, from the highest power to the constant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
+from pullback.core.trace import Tracer
+from pullback.numpy.contraction import convolve, matmul, outer
+from pullback.numpy.creation import arange, vander
+from pullback.numpy.decompositions import eigvals, lstsq
+from pullback.numpy.diagonals import diag
+from pullback.numpy.indexing import take
+from pullback.numpy.linalg import inv
+from pullback.numpy.manipulation import matrix_transpose
+from pullback.numpy.promotion import another, inexact_operand, known_int, operand, promote_all
+from pullback.numpy.sorting import argsort
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.reductions import reduce_min, reduce_sum
+
+__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "roots"]
+
+
+def _inexact(name: str, *xs: Any) -> list[Any]:
+    """Operands as arrays of their common dtype of floats or complex numbers."""
+    arrays = promote_all(name, xs)
+    dtype = dtypes.to_inexact(arrays[0].dtype)
+    return [x if x.dtype == dtype else convert_element_type(x, dtype) for x in arrays]
+
+
+def _coefficients(name: str, *xs: Any) -> list[Any]:
+    """Vectors of coefficients, of one inexact dtype; a number is a constant polynomial."""
+    return _vectors(name, _inexact(name, *xs))
+
+
+def _vectors(name: str, arrays: list[Any]) -> list[Any]:
+    arrays = [shapes.reshape(x, (1,)) if not x.shape else x for x in arrays]
+    for x in arrays:
+        if len(x.shape) != 1:
+            raise ShapeError(f"{name}: the coefficients of a polynomial are a vector, got shape {x.shape}")
+    return arrays
+
+
+def _longer(x: Any, length: int) -> Any:
+    """A vector with zeros in front, up to a length."""
+    return slicing.pad(x, 0, [(length - x.shape[0], 0, 0)])
+
+
+def _trimmed(name: str, x: Any) -> Any:
+    """A polynomial without its leading zeros; zero is left of the polynomial of zeros."""
+    _known(name, x, "trim_leading_zeros", "False, which is the default")
+    first = np.flatnonzero(np.asarray(x))
+    start = int(first[0]) if first.size else max(x.shape[0] - 1, 0)
+    return slicing.slice_in_dim(x, start, x.shape[0], 0)
+
+
+def _known(name: str, x: Any, option: str, instead: str) -> None:
+    if isinstance(x, Tracer) and x.concrete() is None:
+        raise ConcretizationTypeError(
+            f"{name}: the length of the result depends on the elements if {option} is True, and these are not known "
+            f"while {x.aval} is traced; pass {option}={instead}"
+        )
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials.
+
+    Args:
+      a1, a2: coefficients, vectors of n and m elements, or a number.
+
+    Returns:
+      The coefficients of the sum, max(n, m) of them.
+
+    Raises:
+      ShapeError: an operand has more than one axis (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.polyadd(pnp.array([1.0, 2.0]), pnp.array([1.0, 2.0, 3.0])))
+    [1. 3. 5.]
+    """
+    a, b = _vectors("polyadd", promote_all("polyadd", (a1, a2)))
+    n = max(a.shape[0], b.shape[0])
+    return ops.add(_longer(a, n), _longer(b, n))
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials; see :func:`polyadd`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.polysub(pnp.array([1.0, 2.0]), pnp.array([1.0, 2.0, 3.0])))
+    [-1. -1. -1.]
+    """
+    a, b = _vectors("polysub", promote_all("polysub", (a1, a2)))
+    n = max(a.shape[0], b.shape[0])
+    return ops.sub(_longer(a, n), _longer(b, n))
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """The product of two polynomials.
+
+    Args:
+      a1, a2: coefficients, vectors of n and m elements, or a number.
+      trim_leading_zeros: whether to leave out leading zeros first, as NumPy does. The elements must be known then.
+
+    Returns:
+      The coefficients of the product, n + m - 1 of them if none is trimmed.
+
+    Raises:
+      ShapeError: an operand has more than one axis, or none has an element (a TypeError and a ValueError).
+      ConcretizationTypeError: zeros are to be trimmed of a traced array (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.polymul(pnp.array([1.0, 2.0]), pnp.array([1.0, -2.0])))
+    [ 1.  0. -4.]
+    """
+    a, b = _coefficients("polymul", a1, a2)
+    if trim_leading_zeros:
+        a, b = _trimmed("polymul", a), _trimmed("polymul", b)
+    zero = shapes.full((1,), 0, a.dtype)
+    a, b = (x if x.shape[0] else zero for x in (a, b))
+    return convolve(a, b)
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """The quotient and the remainder of two polynomials.
+
+    Args:
+      u: the coefficients of the dividend, n of them.
+      v: those of the divisor, m of them, of which the first is not zero.
+      trim_leading_zeros: whether to leave out leading zeros of the remainder, as NumPy does. The elements must be
+        known then.
+
+    Returns:
+      The quotient, of max(n - m + 1, 1) coefficients, and the remainder, of n.
+
+    Raises:
+      ShapeError: an operand has more than one axis, or no element (a TypeError and a ValueError).
+      ConcretizationTypeError: zeros are to be trimmed of a traced array (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> quotient, rest = pnp.polydiv(pnp.array([1.0, 0.0, -3.0]), pnp.array([1.0, 2.0]))
+    >>> print(quotient, rest)
+    [ 1. -2.] [0. 0. 1.]
+    """
+    rest, divisor = _coefficients("polydiv", u, v)
+    n, m = rest.shape[0], divisor.shape[0]
+    if not n or not m:
+        raise ShapeError(f"polydiv: a polynomial has at least one coefficient, got shapes {rest.shape}, {(m,)}")
+    first = slicing.slice_in_dim(divisor, 0, 1, 0)
+    quotient = []
+    for k in range(n - m + 1):  # coefficient by coefficient, as on paper
+        part = slicing.slice_in_dim(rest, k, k + m, 0)
+        q = ops.div(slicing.slice_in_dim(part, 0, 1, 0), first)
+        left = ops.sub(part, ops.mul(q, divisor))
+        kept = [slicing.slice_in_dim(rest, 0, k, 0), left, slicing.slice_in_dim(rest, k + m, n, 0)]
+        rest = slicing.concatenate(kept, 0)
+        quotient.append(q)
+    whole = slicing.concatenate(quotient, 0) if quotient else shapes.full((1,), 0, rest.dtype)
+    return whole, _trimmed("polydiv", rest) if trim_leading_zeros else rest
+
+
+def _order(name: str, m: Any) -> int:
+    order = known_int(name, "m", m)
+    if order < 0:
+        raise ArgumentError(f"{name}: the order m must not be negative, got {order}")
+    return order
+
+
+def _falling(powers: np.ndarray[Any, Any], m: int) -> np.ndarray[Any, Any]:
+    """``p (p-1) ... (p-m+1)`` for each power."""
+    return np.prod(powers[:, None] - np.arange(m), axis=1, dtype=np.float64)
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """The derivative of a polynomial.
+
+    Args:
+      p: its coefficients, a vector of n.
+      m: how many times to differentiate.
+
+    Returns:
+      The coefficients of the derivative, max(n - m, 0) of them; floats, even of integers.
+
+    Raises:
+      ArgumentError: ``m`` is negative (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.polyder(pnp.array([1.0, 2.0, 3.0])))
+    [2. 2.]
+    """
+    (x,) = _coefficients("polyder", p)
+    m = _order("polyder", m)
+    if m == 0:
+        return another(x)
+    n = x.shape[0]
+    kept = slicing.slice_in_dim(x, 0, max(n - m, 0), 0)
+    factors = _falling(np.arange(n - 1, m - 1, -1), m) if n > m else np.zeros(0)
+    return ops.mul(kept, factors.astype(x.dtype))
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The integral of a polynomial.
+
+    Args:
+      p: its coefficients, a vector of n.
+      m: how many times to integrate.
+      k: the constants of integration, the first integral's first: a vector of ``m``, or a number for all; zero by
+        default.
+
+    Returns:
+      The coefficients of the integral, n + m of them; floats, even of integers.
+
+    Raises:
+      ArgumentError: ``m`` is negative (a ValueError).
+      ShapeError: there are not ``m`` constants (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.polyint(pnp.array([2.0, 2.0]), k=3.0))
+    [1. 2. 3.]
+    """
+    m = _order("polyint", m)
+    constants = 0 if k is None else np.asarray(k) if isinstance(k, (list, tuple)) else k
+    x, c = _inexact("polyint", p, constants)
+    (x,) = _coefficients("polyint", x)
+    if c.shape not in ((), (1,), (m,)):
+        raise ShapeError(f"polyint: k must be a number or a vector of {m}, one for each integral, got shape {c.shape}")
+    if m == 0:
+        return another(x)
+    c = shapes.broadcast_to(shapes.reshape(c, ()) if c.size == 1 else c, (m,))
+    n = x.shape[0]
+    # The constant of the j-th integral is integrated m - 1 - j times.
+    every = slicing.concatenate([x, c], 0)
+    divisors = np.concatenate([_falling(np.arange(n + m - 1, m - 1, -1), m), *_factorials(m)])
+    return ops.div(every, divisors.astype(x.dtype))
+
+
+def _factorials(m: int) -> list[np.ndarray[Any, Any]]:
+    return [np.cumprod(np.maximum(np.arange(m), 1), dtype=np.float64)[::-1]]
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """The polynomial with given roots, and with 1 for its first coefficient.
+
+    Args:
+      seq_of_zeros: the roots, a vector of n; or a square matrix, whose characteristic polynomial is returned.
+
+    Returns:
+      n + 1 coefficients; complex ones of complex roots, and of a matrix.
+
+    Raises:
+      ShapeError: neither a vector nor a square matrix with an element (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.poly(pnp.array([1.0, 2.0])))
+    [ 1. -3.  2.]
+    """
+    zeros = inexact_operand("poly", seq_of_zeros)
+    if len(zeros.shape) == 2 and zeros.shape[0] == zeros.shape[1] != 0:
+        zeros = eigvals(zeros)
+    if len(zeros.shape) > 1:
+        raise ShapeError(f"poly takes a vector of roots, or a square matrix with an element; got shape {zeros.shape}")
+    zeros = shapes.reshape(zeros, (zeros.size,))
+    n = zeros.shape[0]
+    if n == 0:
+        return shapes.full((), 1, zeros.dtype)
+    one = shapes.full((1,), 1, zeros.dtype)
+    out = one
+    for i in range(n):
+        zero = slicing.slice_in_dim(zeros, i, i + 1, 0)
+        shifted = slicing.concatenate([shapes.full((1,), 0, zeros.dtype), ops.mul(out, zero)], 0)
+        out = ops.sub(_at_end(out), shifted)
+    return out
+
+
+def _at_end(x: Any) -> Any:
+    return slicing.pad(x, 0, [(0, 1, 0)])
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """The roots of a polynomial: the eigenvalues of its companion matrix.
+
+    Args:
+      p: its coefficients, a vector of n.
+      strip_zeros: whether to leave out leading zeros, which lower the degree. The elements must be known then. If it is
+        False, the result has n - 1 elements, those that are no roots being NaN.
+
+    Returns:
+      Complex numbers.
+
+    Raises:
+      ShapeError: ``p`` is not a vector (a ValueError).
+      ConcretizationTypeError: zeros are to be left out of a traced array (a TypeError).
+
+    Method: Horn and Johnson, *Matrix Analysis*, 2nd edition, section 3.3.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.sort(pnp.roots(pnp.array([1.0, 0.0, -4.0])).real))
+    [-2.  2.]
+    """
+    (x,) = _inexact("roots", p)
+    if len(x.shape) != 1:
+        raise ShapeError(f"roots: the coefficients of a polynomial are a vector, got shape {x.shape}")
+    wide = dtypes.to_complex(x.dtype)
+    n = x.shape[0]
+    if n < 2:
+        return shapes.full((0,), 0, wide)
+    if not strip_zeros:
+        return _padded_roots(x, wide)
+    _known("roots", x, "strip_zeros", "False")
+    places = np.flatnonzero(np.asarray(x))
+    if not places.size:
+        return shapes.full((0,), 0, wide)
+    first, last = int(places[0]), int(places[-1])
+    kept = slicing.slice_in_dim(x, first, last + 1, 0)
+    found = convert_element_type(_eigenvalues(kept), wide) if last > first else shapes.full((0,), 0, wide)
+    return slicing.concatenate([found, shapes.full((n - 1 - last,), 0, wide)], 0)
+
+
+def _eigenvalues(x: Any) -> Any:
+    """The roots of a polynomial whose first coefficient is not zero."""
+    n = x.shape[0]
+    rest = ops.neg(ops.div(slicing.slice_in_dim(x, 1, n, 0), slicing.slice_in_dim(x, 0, 1, 0)))
+    below = diag(shapes.full((n - 2,), 1, x.dtype), -1)
+    row = shapes.reshape(rest, (1, n - 1))
+    return eigvals(slicing.concatenate([row, slicing.slice_in_dim(below, 1, n - 1, 0)], 0))
+
+
+def _padded_roots(x: Any, wide: Any) -> Any:
+    """As many numbers as the degree could be: the roots, those that are zero after them, and then NaN."""
+    n = x.shape[0]
+    there = ops.ne_p.bind(x, 0)
+    leading, trailing = _first(there, n), _first(slicing.rev(there, (0,)), n)
+    rolled = take(x, ops.rem_p.bind(ops.add(arange(n), leading), n))
+    first = slicing.slice_in_dim(rolled, 0, 1, 0)
+    first = ops.where(ops.eq(first, 0), 1, first)  # where there are zeros alone
+    found = convert_element_type(
+        _eigenvalues(slicing.concatenate([first, slicing.slice_in_dim(rolled, 1, n, 0)], 0)), wide
+    )
+    # The zeros that are last now are roots, the smallest ones. They go to the end: first those of the polynomial, which
+    # are zero exactly, then those that stand for no root.
+    rank = argsort(argsort(ops.abs(found)))
+    small = ops.lt(rank, ops.add(leading, trailing))
+    ordered = take(found, argsort(convert_element_type(small, np.dtype(np.int32)), stable=True))
+    degree, place = ops.sub(ops.sub(n, leading), 1), arange(n - 1)
+    exact = ops.where(ops.ge_p.bind(place, ops.sub(degree, trailing)), 0, ordered)
+    return ops.where(ops.ge_p.bind(place, degree), complex(np.nan, np.nan), exact)
+
+
+def _first(there: Any, n: int) -> Any:
+    """The position of the first that is true; their number if there is none."""
+    return reduce_min(ops.where(there, arange(n), n), (0,))
+
+
+# Fits ---------------------------------------------------------------------------------------------------------------
+
+
+def polyfit(
+    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: bool | str = False
+) -> Any:
+    """The polynomial of a degree that fits points best, in the sense of least squares.
+
+    Args:
+      x: the abscissas, a vector of n.
+      y: the ordinates, a vector of n, or a matrix (n, k) of k data sets.
+      deg: the degree.
+      rcond: singular values that are at most so large a part of the largest one count as zero; n times the precision of
+        the dtype by default.
+      full: whether to return what :func:`pullback.numpy.linalg.lstsq` returns, too.
+      w: weights of the points, a vector of n: the residuals are multiplied by them.
+      cov: whether to return the covariances of the coefficients, too; ``"unscaled"`` if the weights are the inverse
+        standard deviations of the ordinates, so that the covariances are not to be scaled by the residuals.
+
+    Returns:
+      The coefficients, of shape (deg + 1) or (deg + 1, k). With ``full`` a tuple of these, the squared residuals, the
+      rank, the singular values of the scaled matrix, and ``rcond``. With ``cov`` a pair of these and the covariances,
+      of shape (deg + 1, deg + 1) or (deg + 1, deg + 1, k).
+
+    Raises:
+      ShapeError: the operands do not fit together (a TypeError and a ValueError).
+      ArgumentError: the degree is negative, or there are too few points for covariances (a ValueError).
+
+    Method: least squares by the singular values of the Vandermonde matrix, its columns scaled to norm 1.
+
+    >>> import pullback.numpy as pnp
+    >>> x = pnp.array([0.0, 1.0, 2.0, 3.0])
+    >>> print(pnp.polyfit(x, 2 * x + 1, 1).round(3))
+    [2. 1.]
+    """
+    order = known_int("polyfit", "deg", deg) + 1
+    if order < 1:
+        raise ArgumentError(f"polyfit: the degree must not be negative, got {deg}")
+    given = (x, y) if w is None else (x, y, w)
+    abscissas, ordinates, *rest = _inexact("polyfit", *given)
+    _check_points(abscissas, ordinates, rest)
+    matrix = vander(abscissas, order)
+    if rest:
+        matrix = ops.mul(matrix, shapes.expand_dims(rest[0], (1,)))
+        ordinates = ops.mul(ordinates, rest[0] if len(ordinates.shape) == 1 else shapes.expand_dims(rest[0], (1,)))
+    n = abscissas.shape[0]
+    if rcond is None:
+        rcond = n * float(dtypes.finfo(matrix.dtype).eps)
+    size = ops.abs(matrix)
+    squares = reduce_sum(ops.mul(size, size), (0,))
+    scale = ops.sqrt(ops.where(ops.eq(squares, 0), 1, squares))
+    scaled = ops.div(matrix, convert_element_type(scale, matrix.dtype))
+    found, residuals, rank, values = lstsq(scaled, ordinates, rcond)
+    by_row = scale if len(found.shape) == 1 else shapes.expand_dims(scale, (1,))
+    found = ops.div(found, convert_element_type(by_row, found.dtype))
+    if full:
+        return found, residuals, rank, values, operand("polyfit", rcond)
+    if not cov:
+        return found
+    inverse = inv(matmul(_conj(matrix_transpose(scaled)), scaled))
+    both = convert_element_type(outer(scale, scale), inverse.dtype)
+    inverse = ops.div(inverse, both)
+    if cov == "unscaled":
+        factor = shapes.full((), 1, residuals.dtype)
+    elif n <= order:
+        raise ArgumentError(
+            f"polyfit: covariances that are scaled need more points than coefficients, got {n} and {order}; add "
+            "points, or pass cov='unscaled'"
+        )
+    else:
+        factor = ops.div(residuals, n - order)
+    if len(ordinates.shape) == 1:
+        return found, ops.mul(inverse, convert_element_type(factor, inverse.dtype))
+    return found, ops.mul(shapes.expand_dims(inverse, (2,)), convert_element_type(factor, inverse.dtype))
+
+
+def _conj(x: Any) -> Any:
+    return ops.conj(x) if dtypes.is_complex(x.dtype) else x
+
+
+def _check_points(x: Any, y: Any, w: list[Any]) -> None:
+    if len(x.shape) != 1 or not x.shape[0]:
+        raise ShapeError(f"polyfit: x must be a vector with an element, got shape {x.shape}")
+    if len(y.shape) not in (1, 2) or y.shape[0] != x.shape[0]:
+        raise ShapeError(
+            f"polyfit: y must be a vector of {x.shape[0]}, as x, or a matrix with as many rows; got shape {y.shape}"
+        )
+    if w and w[0].shape != x.shape:
+        raise ShapeError(f"polyfit: w must be a vector of {x.shape[0]}, as x, got shape {w[0].shape}")

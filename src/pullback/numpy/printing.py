@@ -1,0 +1,52 @@
+"""Arrays as text. The options are NumPy's own, so that both print alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy import get_printoptions, printoptions, set_printoptions
+
+from pullback.numpy.creation import listed
+
+__all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
+
+
+def _options(max_line_width: int | None, precision: int | None, suppress_small: bool | None) -> Any:
+    given = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
+    return printoptions(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+
+
+def array_repr(
+    arr: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+) -> str:
+    """What ``repr`` returns, with other options of printing.
+
+    Args:
+      arr: an array.
+      max_line_width: where lines are broken.
+      precision: how many digits after the point.
+      suppress_small: whether numbers that are small in this precision are printed as zero.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.array_repr(pnp.array([1 / 3, 2.0]), precision=2)
+    'Array([0.33, 2.  ], dtype=float32)'
+    """
+    with _options(max_line_width, precision, suppress_small):
+        return repr(listed("array_repr", arr))
+
+
+def array_str(
+    a: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+) -> str:
+    """What ``str`` returns, with other options of printing.
+
+    Args:
+      a: an array.
+      max_line_width, precision, suppress_small: as of :func:`array_repr`.
+
+    >>> import pullback.numpy as pnp
+    >>> pnp.array_str(pnp.array([1 / 3, 2.0]), precision=2)
+    '[0.33 2.  ]'
+    """
+    with _options(max_line_width, precision, suppress_small):
+        return str(listed("array_str", a))

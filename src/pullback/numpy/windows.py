@@ -1,0 +1,134 @@
+"""Window functions, and the Bessel function of which the Kaiser window is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
+from pullback.core.errors import DtypeError, ShapeError
+from pullback.numpy.promotion import inexact_operand, known_int, strong
+from pullback.primitives import bessel, shapes
+from pullback.primitives import elementwise as ops
+
+__all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
+
+
+def _length(name: str, M: Any) -> int:
+    n = known_int(name, "M", M)
+    if n < 0:
+        raise ShapeError(f"{name}: the number of points M must not be negative, got {n}")
+    return n
+
+
+def _window(name: str, function: Callable[[int], Any], M: Any) -> Any:
+    return ArrayImpl(np.asarray(function(_length(name, M)), dtypes.default_float()))
+
+
+def bartlett(M: int) -> Any:
+    """The Bartlett window: a triangle that is zero at both ends.
+
+    Args:
+      M: the number of points.
+
+    Returns:
+      A vector of ``M`` floats.
+
+    Raises:
+      ShapeError: ``M`` is negative or no int (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.bartlett(5))
+    [0.  0.5 1.  0.5 0. ]
+    """
+    return _window("bartlett", np.bartlett, M)
+
+
+def blackman(M: int) -> Any:
+    """The Blackman window: ``0.42 - 0.5 cos(2 pi n / (M-1)) + 0.08 cos(4 pi n / (M-1))``.
+
+    Args, Returns, Raises: as of :func:`bartlett`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.blackman(5).round(2) + 0)
+    [0.   0.34 1.   0.34 0.  ]
+    """
+    return _window("blackman", np.blackman, M)
+
+
+def hamming(M: int) -> Any:
+    """The Hamming window: ``0.54 - 0.46 cos(2 pi n / (M-1))``.
+
+    Args, Returns, Raises: as of :func:`bartlett`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.hamming(3))
+    [0.08 1.   0.08]
+    """
+    return _window("hamming", np.hamming, M)
+
+
+def hanning(M: int) -> Any:
+    """The Hann window: ``0.5 - 0.5 cos(2 pi n / (M-1))``.
+
+    Args, Returns, Raises: as of :func:`bartlett`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.hanning(5))
+    [0.  0.5 1.  0.5 0. ]
+    """
+    return _window("hanning", np.hanning, M)
+
+
+def i0(x: Any) -> Any:
+    """The modified Bessel function of the first kind and order 0.
+
+    Args:
+      x: real numbers, of any shape; integers become floats.
+
+    Raises:
+      DtypeError: ``x`` is complex (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.i0(pnp.array([0.0, 1.0])))
+    [1.        1.2660658]
+    """
+    x = inexact_operand("i0", x)
+    if dtypes.is_complex(x.dtype):
+        raise DtypeError(f"i0 takes real numbers, got {dtypes.short_name(x.dtype)}")
+    return bessel.i0_p.bind(x)
+
+
+def kaiser(M: int, beta: Any) -> Any:
+    """The Kaiser window, of which ``beta`` says how narrow it is.
+
+    Args:
+      M: the number of points.
+      beta: a real number, which may be traced; or an array that broadcasts with a vector of ``M``.
+
+    Returns:
+      ``i0(beta sqrt(1 - (2n / (M-1) - 1)**2)) / i0(beta)`` for each n from 0 to M - 1: a vector of ``M`` floats.
+
+    Raises:
+      ShapeError: ``M`` is negative or no int (a TypeError and a ValueError).
+
+    Method: Kaiser and Schafer 1980. Both values of the Bessel function are scaled by an exponential, so that neither
+    overflows.
+
+    >>> import pullback.numpy as pnp
+    >>> print(pnp.kaiser(3, 5.0))
+    [0.03671089 1.         0.03671089]
+    """
+    n = _length("kaiser", M)
+    size = strong(inexact_operand("kaiser", beta))
+    if n < 2:
+        return shapes.full((n,), 1, size.dtype)
+    place = np.linspace(-1.0, 1.0, n)
+    half = np.sqrt(np.maximum(1.0 - place * place, 0.0)).astype(size.dtype)
+    inner = ops.mul(half, size)
+    # exp(|inner| - |beta|) times the quotient of the scaled functions.
+    scale = ops.exp(ops.mul(ops.abs(size), np.asarray(half - 1, size.dtype)))
+    return ops.mul(scale, ops.div(bessel.bessel_i0e_p.bind(inner), bessel.bessel_i0e_p.bind(size)))
