@@ -1,9 +1,9 @@
 """Libraries that are written to the Python array API standard, on Pullback's arrays.
 
-``array-api-extra``, SciPy and scikit-learn take the functions that they need from ``x.__array_namespace__()``. SciPy does so
-if ``SCIPY_ARRAY_API`` is set before it is imported, scikit-learn with ``array_api_dispatch``. What is not installed is
-left out. What calls functions of the standard alone has derivatives, too; what writes into arrays refuses ours, which are
-immutable.
+``array-api-extra``, SciPy and scikit-learn take the functions that they need from ``x.__array_namespace__()``. SciPy
+does so if ``SCIPY_ARRAY_API`` is set before it is imported, scikit-learn with ``array_api_dispatch``. What is not
+installed is left out. What calls functions of the standard alone has derivatives, too; what writes into arrays refuses
+ours, which are immutable.
 """
 
 import os
