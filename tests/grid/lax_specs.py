@@ -24,6 +24,11 @@ Bounds = tuple[float, float]
 # Fourier transforms ------------------------------------------------------------------------------------------------
 
 
+def _at_infinity(function: Any) -> Any:
+    """SciPy's function, which is NaN at infinities, where these are infinite."""
+    return lambda x: np.where(np.isinf(x), np.abs(x) if function is special.i0 else x, function(x))
+
+
 def transformed(kind: FftType, lengths: tuple[int, ...]) -> Callable[[Any], Any]:
     """The reference, in the precision of the operand."""
     axes = tuple(range(-len(lengths), 0))
@@ -199,6 +204,8 @@ OTHERS: list[Spec] = [
     ),
     *unary(bessel.bessel_i0e_p, special.i0e, FLOAT + "d", lo=-9, hi=12),
     *unary(bessel.bessel_i1e_p, special.i1e, FLOAT + "d", lo=-9, hi=12),
+    *unary(bessel.i0_p, _at_infinity(special.i0), FLOAT + "d", lo=-3, hi=3),
+    *unary(bessel.i1_p, _at_infinity(special.i1), FLOAT + "d", lo=-3, hi=3),
     *(
         row(
             bessel.bessel_ie_p,

@@ -58,6 +58,16 @@ def each(names: str, *samples: Sample, **options: Any) -> list[Spec]:
     return [fn(name, *samples, **options) for name in names.split()]
 
 
+def _method(module: Any, x: Any, name: str, way: str) -> Any:
+    return getattr(getattr(module, name), way)(x)
+
+
+def _power_sums(module: Any, p: Any) -> Any:
+    """What does not depend on the order of the roots."""
+    found = module.roots(p) if module is np else module.roots(p, strip_zeros=False)
+    return (found**2).real.sum()
+
+
 UNARY = [
     *each(
         "sin cos exp sinh cosh tanh expm1 negative positive square conj conjugate angle",
@@ -456,6 +466,49 @@ STATISTICS = [
     fn("histogram", R(5), derivative="", exact_dtype=False, call=lambda m, x: list(m.histogram(x, 3, (-2.0, 2.0)))),
 ]
 
+POLYNOMIALS = [
+    *[fn(name, R(4), R(3)) for name in ("polyadd", "polysub", "polymul")],
+    fn("polydiv", R(4), R(2, lo=0.6), exact_dtype=False, tolerance=4),
+    *[fn("polyder", R(5), m=m) for m in (1, 3)],
+    *[fn("polyint", R(4), m=m) for m in (1, 2)],
+    fn("poly", R(4), tolerance=4),
+    fn("roots", R(4, lo=0.5), derivative="", exact_dtype=False, tolerance=40, call=_power_sums),
+    fn(
+        "polyfit",
+        R(6, sort=True),
+        R(6),
+        tolerance=100,
+        second=False,
+        exact_dtype=False,
+        call=lambda m, x, y: m.polyfit(x, y, 1),
+    ),
+]
+
+GRIDS = [
+    fn("gradient", R(4)),
+    *[fn("gradient", R(4, 3), axis=0, edge_order=order) for order in (1, 2)],
+    fn("gradient", R(4), R(4, sort=True), label="coordinates", tolerance=100),
+    fn("i0", R(5, lo=-3, hi=3), tolerance=4),
+    fn("kaiser", R(lo=1, hi=3), tolerance=8, exact_dtype=False, call=lambda m, b: m.kaiser(5, b)),
+    fn("spacing", R(5), derivative="", exact_dtype=False),
+    fn(
+        "histogram2d",
+        R(6), R(6), R(6),
+        differentiable=(2,),
+        exact_dtype=False,
+        call=lambda m, x, y, w: m.histogram2d(x, y, 2, [(-2.0, 2.0)] * 2, weights=w)[0],
+    ),
+    *[
+        fn(name, R(4, 3), label=way, call=partial(_method, name=name, way=way), exact_dtype=False, tolerance=4)
+        for name in ("subtract", "logaddexp")
+        for way in ("reduce", "accumulate")
+    ],
+    fn("multiply", R(3), R(2), label="outer", call=lambda m, x, y: m.multiply.outer(x, y)),
+    fn("multiply", R(6), label="reduceat", call=lambda m, x: m.multiply.reduceat(x, np.array([0, 4, 2]))),
+    fn("r_", R(3), R(2), call=lambda m, x, y: m.r_[x, y, 0:2]),
+    fn("c_", R(3), R(3), call=lambda m, x, y: m.c_[x, y]),
+]  # fmt: skip
+
 INTERPOLATION = [
     fn(
         "interp",
@@ -623,6 +676,8 @@ NUMPY: list[Spec] = [
     *SORTING,
     *INDEXING,
     *STATISTICS,
+    *POLYNOMIALS,
+    *GRIDS,
     *EDITING,
     *LINALG,
     *DIAGONALS,

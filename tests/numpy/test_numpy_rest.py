@@ -113,9 +113,10 @@ def test_i0_has_all_its_derivatives() -> None:
 
         x = np.array([-700.0, -2.0, 1e-3, 30.0, 700.0, np.inf])
         for compiled in (lambda f: f, pullback.jit):
-            np.testing.assert_allclose(compiled(pnp.i0)(x), special.i0(x), rtol=1e-12)
+            np.testing.assert_allclose(compiled(pnp.i0)(x[:-1]), special.i0(x[:-1]), rtol=1e-12)
             slope = compiled(pullback.vmap(pullback.grad(pnp.i0)))(x)
-            np.testing.assert_allclose(slope, special.i1(x), rtol=1e-12)
+            np.testing.assert_allclose(slope[:-1], special.i1(x[:-1]), rtol=1e-12)
+            assert compiled(pnp.i0)(x)[-1] == slope[-1] == np.inf  # of which SciPy makes NaN
 
 
 def test_spacing_is_exact_in_compiled_programs() -> None:

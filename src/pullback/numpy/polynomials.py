@@ -415,21 +415,24 @@ def polyfit(
         return found, residuals, rank, values, operand("polyfit", rcond)
     if not cov:
         return found
+    return found, _covariances(scaled, scale, residuals, n, cov, len(ordinates.shape) == 2)
+
+
+def _covariances(scaled: Any, scale: Any, residuals: Any, n: int, cov: bool | str, several: bool) -> Any:
+    """The covariances of the coefficients of a fit, of which there may be several."""
     inverse = inv(matmul(_conj(matrix_transpose(scaled)), scaled))
-    both = convert_element_type(outer(scale, scale), inverse.dtype)
-    inverse = ops.div(inverse, both)
+    inverse = ops.div(inverse, convert_element_type(outer(scale, scale), inverse.dtype))
+    order = scaled.shape[1]
     if cov == "unscaled":
-        factor = shapes.full((), 1, residuals.dtype)
+        factor = shapes.full((), 1, inverse.dtype)
     elif n <= order:
         raise ArgumentError(
             f"polyfit: covariances that are scaled need more points than coefficients, got {n} and {order}; add "
             "points, or pass cov='unscaled'"
         )
     else:
-        factor = ops.div(residuals, n - order)
-    if len(ordinates.shape) == 1:
-        return found, ops.mul(inverse, convert_element_type(factor, inverse.dtype))
-    return found, ops.mul(shapes.expand_dims(inverse, (2,)), convert_element_type(factor, inverse.dtype))
+        factor = convert_element_type(ops.div(residuals, n - order), inverse.dtype)
+    return ops.mul(shapes.expand_dims(inverse, (2,)) if several else inverse, factor)
 
 
 def _conj(x: Any) -> Any:

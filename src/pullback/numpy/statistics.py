@@ -5,13 +5,17 @@ from __future__ import annotations
 import builtins
 import math
 import operator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
+from pullback.core.trace import state
 from pullback.core.types import Shape
+from pullback.numpy.declare import REAL
 from pullback.numpy.promotion import (
     another,
     axes_tuple,
@@ -559,6 +563,8 @@ def _differences(f: Any, axis: int, spacing: Any, order: int) -> Any:
             f"gradient: a spacing must be a number, or a vector of the {n} coordinates along axis {axis}; got shape "
             f"{h.shape}"
         )
+    if order == 1 and state.trace.quick and type(f) is type(h) is ArrayImpl and not h.shape and f.dtype in REAL:
+        return ArrayImpl(state.silently(partial(np.gradient, axis=axis), f._value, float(h._value)))
     f = shapes.moveaxis(f, axis, 0)
     part = lambda start, stop: slice_in_dim(f, start, stop, 0)
     slopes = ops.sub(part(1, n), part(0, n - 1))

@@ -45,11 +45,13 @@ def _at_infinity(function: Any, limit: Any) -> Any:
 
 
 i0_p: Primitive = elementwise(
-    "i0", of=FLOAT, host=_at_infinity(host.special("i0"), np.abs), hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=0), x),
+    "i0", of=FLOAT, host=_at_infinity(host.special("i0"), np.abs),
+    hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=0), x),
     jvp=lambda t, x, ans: mul(t, i1_p.bind(x)),
 )  # fmt: skip
 i1_p: Primitive = elementwise(
-    "i1", of=FLOAT, host=_at_infinity(host.special("i1"), np.positive), hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=1), x),
+    "i1", of=FLOAT, host=_at_infinity(host.special("i1"), np.positive),
+    hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=1), x),
     jvp=lambda t, x, ans: mul(t, mul(add(i0_p.bind(x), _unscaled(x, 2)), 0.5)),
 )  # fmt: skip
 
