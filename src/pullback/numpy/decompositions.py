@@ -392,8 +392,12 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     else:
         bound = _tolerances(name, x, None if rtol is None else inexact_operand(name, rtol), 1)
         bound = ops.mul(bound, reductions.max(sizes, -1))
-    larger = ops.gt_p.bind(sizes, shapes.expand_dims(bound, (-1,)))
-    return reductions.sum(larger, -1)
+    return _rank(sizes, bound)
+
+
+def _rank(sizes: Any, bound: Any) -> Any:
+    """How many singular values exceed the bound of their matrix."""
+    return reductions.sum(ops.gt_p.bind(sizes, shapes.expand_dims(bound, (-1,))), -1)
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
@@ -438,7 +442,10 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
         rcond = ops.where(ops.lt_p.bind(given, 0), default, given)
     x = product(pinv(a, rcond if rcond is not None else _tolerances(name, a, None, 1)), sides)
     s = svdvals(a)
-    rank = matrix_rank(a, rcond)
+    if s.size:
+        rank = _rank(s, ops.mul(_tolerances(name, a, rcond, 1), reductions.max(s, -1)))
+    else:
+        rank = shapes.full((), 0, dtypes.default_int())
     errors = ops.sub(sides, product(a, x))
     squares = ops.mul(ops.conj(errors), errors) if dtypes.is_complex(a.dtype) else ops.mul(errors, errors)
     left = reductions.sum(ops.real(squares) if dtypes.is_complex(a.dtype) else squares, 0)

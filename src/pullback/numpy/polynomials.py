@@ -11,7 +11,7 @@ from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeEr
 from pullback.core.trace import Tracer
 from pullback.numpy.contraction import convolve, matmul, outer
 from pullback.numpy.creation import arange, vander
-from pullback.numpy.decompositions import eigvals, lstsq
+from pullback.numpy.decompositions import eigvals, lstsq, pinv
 from pullback.numpy.diagonals import diag
 from pullback.numpy.indexing import take
 from pullback.numpy.linalg import inv
@@ -408,7 +408,10 @@ def polyfit(
     squares = reduce_sum(ops.mul(size, size), (0,))
     scale = ops.sqrt(ops.where(ops.eq(squares, 0), 1, squares))
     scaled = ops.div(matrix, convert_element_type(scale, matrix.dtype))
-    found, residuals, rank, values = lstsq(scaled, ordinates, rcond)
+    if full or cov:
+        found, residuals, rank, values = lstsq(scaled, ordinates, rcond)
+    else:
+        found = matmul(pinv(scaled, rcond), ordinates)  # lstsq computes singular values for its other results
     by_row = scale if len(found.shape) == 1 else shapes.expand_dims(scale, (1,))
     found = ops.div(found, convert_element_type(by_row, found.dtype))
     if full:

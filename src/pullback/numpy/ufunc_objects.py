@@ -17,6 +17,7 @@ from pullback.numpy.promotion import axes_tuple, axis_index, known_int, operand,
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.reductions import cummax, cummin
 
 __all__ = ["frompyfunc", "ufunc"]
 
@@ -165,9 +166,7 @@ class Ufunc:
             return _numpy(known)(x, axis=axis, dtype=dtype)
         x = self._in_its_dtype(x, dtype)
         if self.name in ("maximum", "minimum"):
-            from pullback import lax
-
-            return (lax.cummax if self.name == "maximum" else lax.cummin)(x, axis)
+            return (cummax if self.name == "maximum" else cummin)(x, axis)
         if x.shape[axis] == 0:
             return x
         from pullback.control.scan import scan
