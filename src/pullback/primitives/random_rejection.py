@@ -123,6 +123,23 @@ def _loop_eagerly(
     Returns:
       The state of all.
     """
+    width = max(math.prod(x.shape[1:]) for x in state)
+    count = max(1, _BLOCK // max(width, 1))
+    if waiting.size <= count:
+        return _block_eagerly(step, shared, operands, state, waiting)
+    blocks = []
+    for start in range(0, waiting.size, count):
+        part = slice(start, start + count)
+        groups = ([x[part] if x.ndim else x for x in xs] for xs in (shared, operands, state))
+        blocks.append(_block_eagerly(step, *groups, waiting[part]))
+    return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+
+
+_BLOCK = 16384
+"""So many numbers at a time stay in the processor's cache; and no hash is so large that it is compiled for its shape."""
+
+
+def _block_eagerly(step: Step, shared: Any, operands: Any, state: Any, waiting: Any) -> Any:
     out = [np.array(x) for x in state]
     going = np.flatnonzero(waiting)
     members = np.arange(waiting.size)
