@@ -130,13 +130,13 @@ def _loop_eagerly(
     blocks = []
     for start in range(0, waiting.size, count):
         part = slice(start, start + count)
-        groups = ([x[part] if x.ndim else x for x in xs] for xs in (shared, operands, state))
-        blocks.append(_block_eagerly(step, *groups, waiting[part]))
+        keys, given, before = ([x[part] if x.ndim else x for x in xs] for xs in (shared, operands, state))
+        blocks.append(_block_eagerly(step, keys, given, before, waiting[part]))
     return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
 
 _BLOCK = 16384
-"""So many numbers at a time stay in the processor's cache; and no hash is so large that it is compiled for its shape."""
+"""So many numbers at a time stay in the cache; and no hash is so large that it is compiled for its shape."""
 
 
 def _block_eagerly(step: Step, shared: Any, operands: Any, state: Any, waiting: Any) -> Any:
