@@ -35,6 +35,12 @@ def fourier(library: Library, *shape: int) -> Call:
     return lambda: transform(x)
 
 
+def gamma_samples(library: Library, count: int) -> Call:
+    """Samples of the gamma distribution, by rejection."""
+    key, a = library.transforms.random.key(0), library.array(numpy.linspace(0.5, 5, count).astype("float32"))
+    return lambda: library.transforms.random.gamma(key, a)
+
+
 def decomposition(library: Library, name: str, shape: tuple[int, ...]) -> Call:
     """``svd``, ``eigh`` or ``qr`` of symmetric matrices; of the results the one that has no choice of signs."""
     x = numpy.random.default_rng(0).normal(size=shape)

@@ -138,6 +138,7 @@ _EAGER = (
         for kind in ("custom_jvp", "custom_vjp")
     ),
     Workload("conv-grad", "grad of a convolution, 8 images", problems.convolution_gradient, {"jax": 0.5}),
+    Workload("gamma", "random.gamma, 10,000", partial(problems.gamma_samples, count=10_000), {"jax": 1.0}),
     Workload("fft-4096", "fft of 4,096", lambda library: problems.fourier(library, 4096), {"jax": 1.0}),
     Workload("fft-512", "fft of (512, 512)", lambda library: problems.fourier(library, 512, 512), {"jax": 1.0}),
     Workload("scan", "grad of a scan of 100 small steps, new body", loops.scan_eager, {"jax": 0.3}),

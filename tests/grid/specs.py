@@ -28,6 +28,7 @@ from pullback.primitives import (
     linalg,
     lu,
     random_bits,
+    random_rejection,
     scatter,
     shapes,
     slicing,
@@ -1070,6 +1071,35 @@ RANDOM = [
         derivative="",
     ),
     row(random_bits.random_wrap_p, None, WORDS, derivative=""),
+    # The derivative of a sample is not that of its computation, by differences: see tests/random/test_distributions.py.
+    row(
+        random_rejection.random_gamma_p,
+        None,
+        K([1, 2, 3], np.uint32),
+        K([4, 5, 6], np.uint32),
+        R(3, lo=0.3, hi=4),
+        params={"log_space": False, "partitionable": True},
+        derivative="",
+    ),
+    row(
+        random_rejection.random_poisson_p,
+        None,
+        K(1, np.uint32),
+        K(2, np.uint32),
+        R(3, lo=5, hi=20),
+        params={"partitionable": True},
+        derivative="",
+    ),
+    row(
+        random_rejection.random_binomial_p,
+        None,
+        K(1, np.uint32),
+        K(2, np.uint32),
+        R(3, lo=5, hi=90),
+        R(3, lo=0.1, hi=0.9),
+        params={"partitionable": True},
+        derivative="",
+    ),
     row(random_bits.random_unwrap_p, lambda k: np.array([[1, 2], [3, 4]], np.uint32), KEYS, derivative=""),
 ]
 

@@ -146,6 +146,17 @@ def test_parameters_that_are_mapped() -> None:
     np.testing.assert_array_equal(last[1], random.poisson(key, 20.0, (5,)))
 
 
+def test_large_arrays_are_drawn_in_blocks() -> None:
+    """A sample of the gamma distribution depends on its own key only, and a Poisson one on its position."""
+    key = random.key(5)
+    many = random.split(key, 40_000)
+    drawn = pullback.vmap(lambda k: (random.gamma(k, 0.9), random.poisson(k, 3.0), random.poisson(k, 40.0)))(many)
+    for i in (0, 16_383, 16_384, 39_999):
+        assert drawn[0][i] == random.gamma(many[i], 0.9)
+        assert drawn[1][i] == random.poisson(many[i], 3.0)
+        assert drawn[2][i] == random.poisson(many[i], 40.0)
+
+
 def test_dtypes() -> None:
     key = random.key(0)
     for dtype in ("float16", "bfloat16", "float32"):

@@ -123,6 +123,23 @@ def _loop_eagerly(
     Returns:
       The state of all.
     """
+    width = max(math.prod(x.shape[1:]) for x in state)
+    count = max(1, _BLOCK // max(width, 1))
+    if waiting.size <= count:
+        return _block_eagerly(step, shared, operands, state, waiting)
+    blocks = []
+    for start in range(0, waiting.size, count):
+        part = slice(start, start + count)
+        keys, given, before = ([x[part] if x.ndim else x for x in xs] for xs in (shared, operands, state))
+        blocks.append(_block_eagerly(step, keys, given, before, waiting[part]))
+    return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+
+
+_BLOCK = 16384
+"""So many numbers at a time stay in the cache; and no hash is so large that it is compiled for its shape."""
+
+
+def _block_eagerly(step: Step, shared: Any, operands: Any, state: Any, waiting: Any) -> Any:
     out = [np.array(x) for x in state]
     going = np.flatnonzero(waiting)
     members = np.arange(waiting.size)
@@ -193,6 +210,13 @@ def _gamma_start(k0: Any, k1: Any, partitionable: bool) -> Arrays:
     return [c0, c1, s0, s1]
 
 
+def _chosen(condition: Any, yes: Any, no: Any) -> Any:
+    """``where``, which eager is spared if the condition is nowhere true: it rarely is."""
+    if isinstance(condition, ArrayImpl) and not condition._value.any():
+        return no
+    return where(condition, yes, no)
+
+
 def _gamma_step(partitionable: bool) -> Step:
     """One normal number for each sample.
 
@@ -204,7 +228,7 @@ def _gamma_step(partitionable: bool) -> Step:
         k0, k1, x0, x1, u0, u1, again, _ = state
         following, for_normal, for_uniform = split_lanes(k0, k1, 3, partitionable)
         k0, k1, x0, x1, u0, u1 = (
-            where(again, old, new)
+            _chosen(again, old, new)
             for old, new in zip((k0, k1, x0, x1, u0, u1), (*following, *for_normal, *for_uniform), strict=True)
         )
         (x0, x1), drawn = split_lanes(x0, x1, 2, partitionable)
@@ -224,6 +248,8 @@ def _gamma_step(partitionable: bool) -> Step:
 def _gamma_result(a: Any, d: Any, cube: Any, s0: Any, s1: Any, log_space: bool, partitionable: bool) -> Any:
     """The sample, by a uniform number to the power of 1 / a where a is below 1."""
     large = _ge(a, 1)
+    if isinstance(large, ArrayImpl) and large._value.all():
+        return add(log(d), log(cube)) if log_space else mul(d, cube)
     (u,) = _uniform([(s0, s1)], ArrayImpl(_word.type(0)), 1, a.dtype, partitionable)
     if log_space:
         out = add(add(log(d), log(cube)), where(large, 0, div(ops.log1p_p.bind(neg(u)), a)))

@@ -14,7 +14,7 @@ from pullback.random.continuous import (
 from pullback.random.counts import binomial, geometric, multinomial, poisson
 from pullback.random.discrete import bernoulli, categorical, choice, permutation, rademacher, randint
 from pullback.random.gammas import ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
-from pullback.random.keys import PRNGKey, clone, fold_in, key, key_data, key_impl, split, wrap_key_data
+from pullback.random.keys import PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
 from pullback.random.matrices import multivariate_normal, orthogonal
 from pullback.random.transformed import (
     double_sided_maxwell,

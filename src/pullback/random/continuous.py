@@ -20,17 +20,19 @@ from pullback.primitives.random_bits import Words, above, fraction_bits, normal_
 from pullback.primitives.shapes import squeeze
 from pullback.random.arguments import DType, drawn_shape, float_dtype, parameter
 from pullback.random.keys import words_of
+from pullback.transforms.programs.placement import constrained
 
 # Uniform numbers ---------------------------------------------------------------------------------------------------
 
 
-def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Random bits, as unsigned integers.
 
     Args:
       key: a key.
       shape: the shape of the result.
       dtype: an unsigned integer dtype, which says how many bits; uint32 (or uint64) by default.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape`` and ``dtype``, of which all values are equally likely.
@@ -49,10 +51,12 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
         raise ArgumentError(
             f"bits returns unsigned integers: its dtype must be one of them, got {dtypes.short_name(found)}"
         )
-    return random_bits(words, found.itemsize * 8, shape_tuple(shape, "bits"))
+    return constrained(random_bits(words, found.itemsize * 8, shape_tuple(shape, "bits")), out_sharding, "random.bits")
 
 
-def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
+def uniform(
+    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
+) -> Any:
     """Uniformly distributed numbers.
 
     Args:
@@ -61,6 +65,7 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, max
       dtype: a floating-point dtype.
       minval, maxval: the bounds, arrays that broadcast to ``shape``; the upper one is excluded. The result is
         differentiable in them.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape`` and ``dtype``.
@@ -77,11 +82,11 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, max
     found = float_dtype("uniform", dtype)
     size = shape_tuple(shape, "uniform")
     if type(minval) in SCALARS and type(maxval) in SCALARS and minval == 0 and maxval == 1:
-        return unit(words, size, found)
+        return constrained(unit(words, size, found), out_sharding, "random.uniform")
     low, high = parameter("uniform", "minval", minval, found), parameter("uniform", "maxval", maxval, found)
     if low.shape or high.shape:
         drawn_shape("uniform", size, minval=low.shape, maxval=high.shape)
-    return _between(unit(words, size, found), low, high)
+    return constrained(_between(unit(words, size, found), low, high), out_sharding, "random.uniform")
 
 
 def unit(words: Words, shape: Shape, dtype: DType) -> Any:
@@ -102,13 +107,14 @@ def _above(words: Words, shape: Shape, dtype: DType, low: float) -> Any:
 # Normal numbers ----------------------------------------------------------------------------------------------------
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the standard normal distribution.
 
     Args:
       key: a key.
       shape: the shape of the result.
       dtype: a floating-point or complex dtype; complex numbers have variance 1, half of it in each part.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape`` and ``dtype``.
@@ -126,19 +132,21 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     found = dtypes.default_float() if dtype is None else dtypes.canonicalize_dtype(dtype)
     if dtypes.is_complex(found):
         real, imag = (normal_of_key(k, size, dtypes.to_real(found)) for k in subkeys(words, 2))
-        return ops.mul(ops.complex(real, imag), math.sqrt(0.5))
+        return constrained(ops.mul(ops.complex(real, imag), math.sqrt(0.5)), out_sharding, "random.normal")
     if not dtypes.is_float(found):
         raise ArgumentError(
             f"normal returns floats or complex numbers: its dtype must be inexact, got {dtypes.short_name(found)}"
         )
-    return normal_of_key(words, size, found)
+    return constrained(normal_of_key(words, size, found), out_sharding, "random.normal")
 
 
 def normal_of_key(words: Words, shape: Shape, dtype: DType) -> Any:
     return normal_of(unit(words, shape, dtype))
 
 
-def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
+def truncated_normal(
+    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Numbers of the standard normal distribution under the condition that they are between two bounds.
 
     Args:
@@ -147,6 +155,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
         in them.
       shape: the shape of the result; that of the bounds by default.
       dtype: a floating-point dtype.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape`` and ``dtype``.
@@ -168,19 +177,22 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     ends = [ops.erf_p.bind(ops.div(x, root)) for x in (low, high)]
     out = ops.mul(root, ops.erf_inv_p.bind(_between(unit(words, size, found), *ends)))
     inside = ops.max_p.bind(out, ops.nextafter_p.bind(low, math.inf))
-    return ops.min_p.bind(inside, ops.nextafter_p.bind(high, -math.inf))
+    return constrained(
+        ops.min_p.bind(inside, ops.nextafter_p.bind(high, -math.inf)), out_sharding, "random.truncated_normal"
+    )
 
 
 # Other distributions -----------------------------------------------------------------------------------------------
 
 
-def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the exponential distribution of mean 1.
 
     Args:
       key: a key.
       shape: the shape of the result.
       dtype: a floating-point dtype.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape`` and ``dtype``.
@@ -193,14 +205,16 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     [0.244 1.63 ]
     """
     words, found = words_of("exponential", key), float_dtype("exponential", dtype)
-    return exponential_of(words, shape_tuple(shape, "exponential"), found)
+    return constrained(
+        exponential_of(words, shape_tuple(shape, "exponential"), found), out_sharding, "random.exponential"
+    )
 
 
 def exponential_of(words: Words, shape: Shape, dtype: DType) -> Any:
     return ops.neg(ops.log1p_p.bind(ops.neg(unit(words, shape, dtype))))
 
 
-def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None) -> Any:
+def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the standard Gumbel distribution.
 
     Args:
@@ -208,6 +222,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
       shape: the shape of the result.
       dtype: a floating-point dtype.
       mode: ``"high"`` draws twice the bits, for the sake of the upper tail; ``"low"``, the default, does not.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape`` and ``dtype``.
@@ -222,7 +237,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     """
     words = words_of("gumbel", key)
     found, size = float_dtype("gumbel", dtype), shape_tuple(shape, "gumbel")
-    return gumbel_of(words, size, found, mode)
+    return constrained(gumbel_of(words, size, found, mode), out_sharding, "random.gumbel")
 
 
 def gumbel_of(words: Words, shape: Shape, dtype: DType, mode: str | None) -> Any:
@@ -245,13 +260,14 @@ def pair(x: Any) -> list[Any]:
     return [squeeze(slicing.slice_in_dim(x, i, i + 1, 0), (0,)) for i in range(2)]
 
 
-def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the Laplace distribution of mean 0 and scale 1.
 
     Args:
       key: a key.
       shape: the shape of the result.
       dtype: a floating-point dtype.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape`` and ``dtype``.
@@ -267,16 +283,17 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     found = float_dtype("laplace", dtype)
     low = -1.0 + float(dtypes.finfo(found).epsneg)
     u = _above(words, shape_tuple(shape, "laplace"), found, low)
-    return ops.mul(ops.sign(u), ops.log1p_p.bind(ops.neg(ops.abs(u))))
+    return constrained(ops.mul(ops.sign(u), ops.log1p_p.bind(ops.neg(ops.abs(u)))), out_sharding, "random.laplace")
 
 
-def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the standard logistic distribution.
 
     Args:
       key: a key.
       shape: the shape of the result.
       dtype: a floating-point dtype.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape`` and ``dtype``.
@@ -291,16 +308,17 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     words = words_of("logistic", key)
     found = float_dtype("logistic", dtype)
     u = _above(words, shape_tuple(shape, "logistic"), found, float(dtypes.finfo(found).tiny))
-    return ops.sub(ops.log(u), ops.log1p_p.bind(ops.neg(u)))
+    return constrained(ops.sub(ops.log(u), ops.log1p_p.bind(ops.neg(u))), out_sharding, "random.logistic")
 
 
-def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the standard Cauchy distribution.
 
     Args:
       key: a key.
       shape: the shape of the result.
       dtype: a floating-point dtype.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape`` and ``dtype``.
@@ -315,7 +333,7 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     words = words_of("cauchy", key)
     found = float_dtype("cauchy", dtype)
     u = _above(words, shape_tuple(shape, "cauchy"), found, float(dtypes.finfo(found).eps))
-    return ops.tan_p.bind(ops.mul(math.pi, ops.sub(u, 0.5)))
+    return constrained(ops.tan_p.bind(ops.mul(math.pi, ops.sub(u, 0.5))), out_sharding, "random.cauchy")
 
 
 def signs(words: Words, shape: Shape, dtype: DType) -> Any:

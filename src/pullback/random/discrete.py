@@ -20,11 +20,12 @@ from pullback.primitives.reductions import argmax, cumsum
 from pullback.random.arguments import DType, drawn_shape, integer_dtype
 from pullback.random.continuous import gumbel_of, pair, unit
 from pullback.random.keys import words_of
+from pullback.transforms.programs.placement import constrained
 
 # Integers ----------------------------------------------------------------------------------------------------------
 
 
-def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Random integers.
 
     Each is the remainder of a random number of twice as many bits (at least 64), so that all integers within the
@@ -36,6 +37,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
       minval, maxval: the bounds, integers or arrays of them that broadcast to ``shape``; the upper one is excluded.
         Where it is not above the lower one, the lower one is the result.
       dtype: an integer dtype; int32 (or int64) by default.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape`` and ``dtype``.
@@ -67,7 +69,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
         low, high = (ArrayImpl(drawn.type(x)) if type(x) is int else x for x in (low, high))
         drawn_shape("randint", size, minval=low.shape, maxval=high.shape)
         out = _within_arrays(words, size, drawn, low, high, beyond)
-    return ops.convert_element_type(out, found)
+    return constrained(ops.convert_element_type(out, found), out_sharding, "random.randint")
 
 
 def _bound(what: str, x: Any, dtype: DType, least: int, most: int) -> tuple[Any, Any]:
@@ -130,7 +132,7 @@ def _within_arrays(key: Words, shape: Shape, dtype: DType, low: Any, high: Any, 
     return ops.add(low, ops.convert_element_type(offset, dtype))
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
     """Random booleans.
 
     Args:
@@ -138,6 +140,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
       p: the probability of True, floats that broadcast to ``shape``.
       shape: the shape of the result; that of ``p`` by default.
       mode: ``"high"`` draws twice the bits, for the sake of small probabilities; ``"low"``, the default, does not.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       A boolean array of ``shape``.
@@ -160,18 +163,23 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
         raise DtypeError(f"bernoulli: p must be of a floating-point dtype, got {dtypes.short_name(dtype)}: {p!r}")
     size = drawn_shape("bernoulli", shape, p=chance.shape)
     if mode == "low":
-        return ops.lt(unit(words, size, dtype), chance)
+        return constrained(ops.lt(unit(words, size, dtype), chance), out_sharding, "random.bernoulli")
     coarse, fine = pair(unit(words, (2, *size), dtype))
-    return ops.lt(ops.mul(fine, 2.0 ** -dtypes.finfo(dtype).nmant), ops.sub(chance, coarse))
+    return constrained(
+        ops.lt(ops.mul(fine, 2.0 ** -dtypes.finfo(dtype).nmant), ops.sub(chance, coarse)),
+        out_sharding,
+        "random.bernoulli",
+    )
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Random signs: -1 and 1 with equal probability.
 
     Args:
       key: a key.
       shape: the shape of the result.
       dtype: a dtype of numbers; int32 (or int64) by default.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape`` and ``dtype``.
@@ -187,13 +195,15 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     words = words_of("rademacher", key)
     found = dtypes.default_int() if dtype is None else dtypes.canonicalize_dtype(dtype)
     positive = ops.lt(unit(words, shape_tuple(shape, "rademacher"), dtypes.default_float()), 0.5)
-    return ops.sub(ops.mul(ops.convert_element_type(positive, found), 2), 1)
+    return constrained(
+        ops.sub(ops.mul(ops.convert_element_type(positive, found), 2), 1), out_sharding, "random.rademacher"
+    )
 
 
 # Orders and choices ------------------------------------------------------------------------------------------------
 
 
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
     """An array in random order.
 
     Args:
@@ -201,6 +211,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
       x: an array, or an integer n, which stands for 0, 1, ..., n - 1.
       axis: along which axis.
       independent: whether each row along the axis gets an order of its own.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of the shape and dtype of ``x``.
@@ -219,10 +230,14 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
     rank = len(array.shape)
     along = axis_index(axis, max(rank, 1), "permutation")
     if not rank:
-        return _shuffled_range(words, _count("permutation: x", x, array))
+        return constrained(
+            _shuffled_range(words, _count("permutation: x", x, array)), out_sharding, "random.permutation"
+        )
     if independent and rank > 1:
-        return _shuffled(words, array, along)
-    return _taken(array, _shuffled_range(words, array.shape[along]), along)
+        return constrained(_shuffled(words, array, along), out_sharding, "random.permutation")
+    return constrained(
+        _taken(array, _shuffled_range(words, array.shape[along]), along), out_sharding, "random.permutation"
+    )
 
 
 def _count(what: str, x: Any, array: Any) -> int:
@@ -333,7 +348,14 @@ def _without_replacement(key: Words, draws: int, population: int, p: Any, mode: 
 
 
 def categorical(
-    key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: str | None = None
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Random categories, given the logarithms of their probabilities: by the greatest of these plus Gumbel noise.
 
@@ -344,6 +366,7 @@ def categorical(
       shape: the shape of the result; it ends with the shape of ``logits`` without ``axis``, which is the default.
       replace: whether a category may be drawn more than once, over the axes of ``shape`` before those.
       mode: how to draw the noise: see :func:`gumbel`.
+      out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of integers of ``shape``.
@@ -369,8 +392,10 @@ def categorical(
         rest = list(size[len(extra) :])
         rest.insert(along, scores.shape[along])
         noisy = ops.add(gumbel_of(words, (*extra, *rest), scores.dtype, mode), scores)
-        return argmax(noisy, len(extra) + along, dtypes.default_int())
-    return _distinct_categories(words, scores, along, extra, batch, size, mode)
+        return constrained(argmax(noisy, len(extra) + along, dtypes.default_int()), out_sharding, "random.categorical")
+    return constrained(
+        _distinct_categories(words, scores, along, extra, batch, size, mode), out_sharding, "random.categorical"
+    )
 
 
 def _distinct_categories(

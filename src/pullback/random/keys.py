@@ -32,13 +32,14 @@ _IMPLEMENTATION = "threefry2x32"
 _word = np.dtype(np.uint32)
 
 
-def key(seed: Any, *, impl: str | None = None) -> Any:
+def key(seed: Any, *, impl: str | None = None, dtype: Any = None) -> Any:
     """The random key of a seed.
 
     Args:
       seed: an integer, or an array of integers without axes. Python's integers may have up to 64 bits; those
         above 32 count only where 64-bit types are enabled.
       impl: the generator; there is one, ``"threefry2x32"``.
+      dtype: the dtype of the keys of a generator, as :func:`key_dtype` returns it, in place of ``impl``.
 
     Returns:
       A key: an array of shape () and the dtype of keys.
@@ -51,7 +52,23 @@ def key(seed: Any, *, impl: str | None = None) -> Any:
     >>> key(0).shape, dtypes.issubdtype(key(0).dtype, dtypes.prng_key)
     ((), True)
     """
-    return random_wrap(_seeded("key", seed, impl))
+    return random_wrap(_seeded("key", seed, _implementation("key", impl, dtype)))
+
+
+def key_dtype(impl_spec: str | None = None) -> Any:
+    """The dtype of the keys of a generator.
+
+    Args:
+      impl_spec: the generator; there is one, ``"threefry2x32"``.
+
+    Raises:
+      ArgumentError: there is no such generator (a ValueError).
+
+    >>> key_dtype() == key(0).dtype
+    True
+    """
+    _check_implementation(impl_spec)
+    return dtypes.key_dtype
 
 
 def PRNGKey(seed: Any, *, impl: str | None = None) -> Any:
@@ -93,12 +110,13 @@ def key_data(keys: Any) -> Any:
     return random_unwrap(keys) if _is_typed(keys) else keys
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: str | None = None) -> Any:
+def wrap_key_data(key_bits_array: Any, *, impl: str | None = None, dtype: Any = None) -> Any:
     """Keys from their words.
 
     Args:
       key_bits_array: an array of shape ``S + (2,)`` and dtype uint32.
       impl: the generator; there is one, ``"threefry2x32"``.
+      dtype: the dtype of the keys of a generator, in place of ``impl``.
 
     Returns:
       Keys of shape ``S``.
@@ -110,7 +128,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: str | None = None) -> Any:
     >>> key_data(wrap_key_data(PRNGKey(7)))
     Array([0, 7], dtype=uint32)
     """
-    _check_implementation(impl)
+    _implementation("wrap_key_data", impl, dtype)
     words = _checked("wrap_key_data", key_bits_array)
     if _is_typed(words):
         raise OperandError(f"wrap_key_data takes the uint32 words of keys, got keys already, of shape {words.shape}")
@@ -249,6 +267,16 @@ _EXPECTED = "expected a random key, such as random.key(0), or its words as a uin
 def _check_implementation(impl: Any) -> None:
     if impl is not None and impl != _IMPLEMENTATION:
         raise ArgumentError(f"there is no random generator {impl!r}; there is {_IMPLEMENTATION!r}")
+
+
+def _implementation(name: str, impl: Any, dtype: Any) -> str:
+    """The generator that is asked for by its name or by the dtype of its keys."""
+    if impl is not None and dtype is not None:
+        raise ArgumentError(f"{name} takes impl or dtype, and got both: {impl!r} and {dtype!r}")
+    if dtype is not None and not (isinstance(dtype, np.dtype) and dtype == dtypes.key_dtype):
+        raise ArgumentError(f"{name}: dtype must be one of keys, as random.key_dtype() returns it, got {dtype!r}")
+    _check_implementation(impl)
+    return _IMPLEMENTATION
 
 
 def _integer(x: Any) -> int | None:

@@ -85,7 +85,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     Args:
       key: a key.
       loc, scale: the centre and the scale, of one shape ``S`` together.
-      shape: the shape of the result; () by default. ``S`` follows it.
+      shape: what ``S`` follows in the shape of the result, as in JAX; () means ``S``.
       dtype: a floating-point dtype; the default one if it is None.
 
     Returns:
@@ -104,7 +104,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     loc = parameter("double_sided_maxwell", "loc", loc, found)
     scale = parameter("double_sided_maxwell", "scale", scale, found)
     own = drawn_shape("double_sided_maxwell", None, loc=loc.shape, scale=scale.shape)
-    size = (*shape_tuple(shape, "double_sided_maxwell"), *own)
+    size = (*(shape_tuple(shape, "double_sided_maxwell") or own), *own)
     for_size, for_sign = subkeys(words, 2)
     out = ops.mul(signs(for_sign, size, found), _maxwell(for_size, size, found))
     return ops.add(ops.mul(out, scale), loc)
