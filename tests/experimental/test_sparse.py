@@ -1,4 +1,4 @@
-"""Sparse arrays: laws against dense computation for several layouts, derivatives, transformations, and what is refused."""
+"""Sparse arrays: laws against dense computation, derivatives, transformations, and what is refused."""
 
 import itertools
 
@@ -37,6 +37,11 @@ def doubled(x, n_batch, n_dense):
 
 X = drawn(3, 4, 2, 3)
 LAYOUTS = layouts(4)
+BROADCASTS = (
+    ((2, 3, 4, 2, 3), (1, 2, 3, 4)),
+    ((3, 4, 2, 3, 2), (0, 1, 2, 3)),
+    ((3, 2, 4, 2, 3), (0, 2, 3, 4)),
+)
 
 
 def same(got, wanted):
@@ -63,10 +68,9 @@ def test_elements_are_moved_as_those_of_dense_arrays(n_batch, n_dense):
     same(sparse.bcoo_rev(m, (0, 1, 3)), X[::-1, ::-1, :, ::-1])
     for axis in range(4):
         same(sparse.bcoo_concatenate([m, m], dimension=axis), np.concatenate([X, X], axis))
-    for shape, dims in (((2, 3, 4, 2, 3), (1, 2, 3, 4)), ((3, 4, 2, 3, 2), (0, 1, 2, 3)), ((3, 2, 4, 2, 3), (0, 2, 3, 4))):
-        same(
-            sparse.bcoo_broadcast_in_dim(m, shape=shape, broadcast_dimensions=dims), lax.broadcast_in_dim(X, shape, dims)
-        )
+    for shape, dims in BROADCASTS:
+        out = sparse.bcoo_broadcast_in_dim(m, shape=shape, broadcast_dimensions=dims)
+        same(out, lax.broadcast_in_dim(X, shape, dims))
     summed = m.sum_duplicates()
     assert summed.unique_indices
     assert summed.indices_sorted
@@ -117,7 +121,7 @@ def test_derivatives_with_respect_to_data(n_batch, n_dense):
     def loss(data, v, lib_dense=False):
         mat = sparse.BCOO((data, m.indices), shape=m.shape)
         mat = mat.todense() if lib_dense else mat
-        return jnp.sin(mat @ v).sum() + ((mat * mat).sum() if lib_dense else (mat * mat).sum())
+        return jnp.sin(mat @ v).sum() + (mat * mat).sum()
 
     def compute(of_dense):
         f = lambda d, v: loss(d, v, of_dense)
@@ -202,7 +206,9 @@ def test_other_formats():
 
 
 def test_scipy_and_back():
-    theirs = scipy.sparse.random_array((5, 6), density=0.4, dtype=np.float32, rng=np.random.default_rng(1), format="csr")
+    theirs = scipy.sparse.random_array(
+        (5, 6), density=0.4, dtype=np.float32, rng=np.random.default_rng(1), format="csr"
+    )
     for kind in (sparse.BCOO, sparse.BCSR):
         ours = kind.from_scipy_sparse(theirs)
         same(ours, theirs.toarray())
@@ -229,7 +235,8 @@ def test_padding_has_no_part_whatever_it_holds():
     for f in (lambda m: m.todense(), lambda m: m @ jnp.ones(2), lambda m: jnp.ones(3) @ m, lambda m: m.sum()):
         for out in (f(m), pullback.jit(f)(m)):
             assert np.isfinite(out).all()
-    g = pullback.jit(pullback.grad(lambda d: (sparse.BCOO((d, m.indices), shape=m.shape) @ jnp.full(2, jnp.inf)).sum()))
+    f = lambda d: (sparse.BCOO((d, m.indices), shape=m.shape) @ jnp.full(2, jnp.inf)).sum()
+    g = pullback.jit(pullback.grad(f))
     np.testing.assert_array_equal(g(jnp.zeros(3)), [jnp.inf, 0, 0])
 
 
@@ -250,11 +257,19 @@ M = sparse.BCOO.fromdense(np.eye(3, 4, dtype=np.float32))
 ONES = np.ones(3, np.float32)
 REFUSED = {
     "dtype of indices": (lambda: sparse.BCOO((ONES, np.zeros((3, 2))), shape=(3, 4)), TypeError, "array of integers"),
-    "numbers of elements": (lambda: sparse.BCOO((ONES, np.zeros((2, 2), int)), shape=(3, 4)), ValueError, "must be the same"),
+    "numbers of elements": (
+        lambda: sparse.BCOO((ONES, np.zeros((2, 2), int)), shape=(3, 4)),
+        ValueError,
+        "must be the same",
+    ),
     "axes": (lambda: sparse.BCOO((ONES, np.zeros((3, 3), int)), shape=(3, 4)), ValueError, "n_sparse=3"),
     "shape": (lambda: sparse.BCOO((ONES, np.zeros((3, 2), int)), shape=(3, -4)), ValueError, "not negative"),
     "tuple": (lambda: sparse.BCOO(ONES, shape=(3,)), TypeError, r"takes a tuple \(data, indices\)"),
-    "rows": (lambda: sparse.BCSR((ONES, np.zeros(3, int), np.zeros(3, int)), shape=(3, 4)), ValueError, "one more than"),
+    "rows": (
+        lambda: sparse.BCSR((ONES, np.zeros(3, int), np.zeros(3, int)), shape=(3, 4)),
+        ValueError,
+        "one more than",
+    ),
     "matmul": (lambda: M @ ONES, TypeError, "do not fit"),
     "add": (lambda: M + M.T, TypeError, "do not broadcast"),
     "dense sum": (lambda: M + 1, NotImplementedError, "would be dense"),

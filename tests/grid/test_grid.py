@@ -130,7 +130,10 @@ def primitives() -> set[str]:
 def test_every_primitive_has_a_row() -> None:
     """Of a public one on elements the row of its function, under the same name, serves as well."""
     of_functions = {s.operation.rpartition(".")[2] for s in (*NUMPY, *NN)} & {p.name for p in PUBLIC}
-    assert primitives() - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE)} - of_functions == set()
+    assert (
+        primitives() - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE)} - of_functions
+        == set()
+    )
 
 
 def test_every_function_of_numpy_has_a_row_or_a_reason() -> None:
