@@ -22,6 +22,7 @@ from helpers import EXHAUSTIVE
 from lax_specs import LAX, OF_LAX
 from nn_specs import NN
 from numpy_specs import NOT_IN_THE_TABLE, NUMPY
+from sparse_specs import SPARSE
 from specs import LETTERS, PRIMITIVES, Spec, numbered
 
 import pullback.numpy as jnp
@@ -41,7 +42,7 @@ from pullback.test_util import check_grads
 
 Record = Callable[[str, object], None]
 ROWS_OF_TABLE = numbered(
-    [*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX]
+    [*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *SPARSE]
 )
 
 RTOL = {"h": 4e-3, "b": 3e-2, "f": 1e-5, "F": 1e-5, "d": 1e-12, "D": 1e-12}
@@ -129,7 +130,10 @@ def primitives() -> set[str]:
 def test_every_primitive_has_a_row() -> None:
     """Of a public one on elements the row of its function, under the same name, serves as well."""
     of_functions = {s.operation.rpartition(".")[2] for s in (*NUMPY, *NN)} & {p.name for p in PUBLIC}
-    assert primitives() - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS)} - of_functions == set()
+    assert (
+        primitives() - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE)} - of_functions
+        == set()
+    )
 
 
 def test_every_function_of_numpy_has_a_row_or_a_reason() -> None:

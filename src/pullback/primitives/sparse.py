@@ -143,7 +143,7 @@ def _layout(indices: Any, rows: int, columns: int) -> Layout:
 
 def _wide(x: Any) -> Any:
     """Half precision as single precision, which SciPy takes."""
-    return x.astype(np.float32) if x.dtype.itemsize == 2 and dtypes.is_floating(x.dtype) else x
+    return x.astype(np.float32) if x.dtype.itemsize == 2 and dtypes.is_inexact(x.dtype) else x
 
 
 @blocks_times_dense_p.host
@@ -364,7 +364,7 @@ def _products(x: Any, y: Any, numbers: Any) -> Any:
 
 
 def _half(dtype: Any) -> bool:
-    return bool(dtype.itemsize == 2 and dtypes.is_floating(dtype))
+    return bool(dtype.itemsize == 2 and dtypes.is_inexact(dtype))
 
 
 def _signed(indices: Any) -> Any:

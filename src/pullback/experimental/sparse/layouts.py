@@ -139,6 +139,8 @@ _TAKE = {n: GatherDimensionNumbers(tuple(range(1, n)), (0,), (0,)) for n in rang
 
 def take_rows(x: Any, places: Any) -> Any:
     """The rows of ``x`` at a vector of places, zeros outside."""
+    if not x.shape[0]:
+        return pnp.zeros((*places.shape, *x.shape[1:]), x.dtype)
     numbers = _TAKE[len(x.shape)]
     return gather(x, places[:, None], numbers, (1, *x.shape[1:]), mode=DROP, fill_value=0)
 

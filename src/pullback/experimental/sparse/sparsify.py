@@ -19,7 +19,7 @@ from pullback.control.scan import scan
 from pullback.core import tree
 from pullback.core.errors import UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
-from pullback.core.trace import Primitive, Tracer
+from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.experimental.sparse import arithmetic
 from pullback.experimental.sparse.arithmetic import dense_result, elementwise, linear
@@ -172,8 +172,11 @@ def _zero_at_zero(eqn: Eqn, operands: list[Any]) -> Any:
     if len(sparse) > 1 or not numbers:
         raise dense_result(eqn.primitive.name)
     put = lambda x: [x if isinstance(y, BCOO) else y for y in operands]
-    at_zero = np.asarray(bind(*put(pnp.zeros((), sparse[0].dtype))))
-    if not (at_zero == 0).all():
+    # On the host, whatever is being traced.
+    at_zero = state.silently(
+        partial(eqn.primitive.host_rule, **eqn.params), *[np.asarray(x) for x in put(np.zeros((), sparse[0].dtype))]
+    )
+    if at_zero != 0:
         raise dense_result(eqn.primitive.name)
     return elementwise(lambda data: bind(*put(data)), sparse[0])
 
