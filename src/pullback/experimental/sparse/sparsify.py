@@ -172,9 +172,11 @@ def _zero_at_zero(eqn: Eqn, operands: list[Any]) -> Any:
     if len(sparse) > 1 or not numbers:
         raise dense_result(eqn.primitive.name)
     put = lambda x: [x if isinstance(y, BCOO) else y for y in operands]
-    # On the host, whatever is being traced.
+    on_host: Any = eqn.primitive.host_rule  # whatever is being traced
+    if on_host is None:
+        raise dense_result(eqn.primitive.name)
     at_zero = state.silently(
-        partial(eqn.primitive.host_rule, **eqn.params), *[np.asarray(x) for x in put(np.zeros((), sparse[0].dtype))]
+        partial(on_host, **eqn.params), *[np.asarray(x) for x in put(np.zeros((), sparse[0].dtype))]
     )
     if at_zero != 0:
         raise dense_result(eqn.primitive.name)
