@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-FAMILIES = ("convolution", "decompositions", "fourier", "lax")
+FAMILIES = ("convolution", "decompositions", "fourier", "lax", "nn_image")
 Arrays = tuple[Any, ...]
 
 

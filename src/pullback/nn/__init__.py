@@ -37,8 +37,8 @@ from pullback.nn.activations import (
 )
 from pullback.nn.attention import dot_product_attention
 from pullback.nn.normalized import log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize
-from pullback.nn.scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
 from pullback.nn.pooling import avg_pool, max_pool, min_pool
+from pullback.nn.scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
 
 if TYPE_CHECKING:
     from pullback.nn import initializers as initializers

@@ -99,7 +99,9 @@ def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferre
     if p.shape[:2] != x.shape[:2] or q.shape[:2] != y.shape[:2]:
         raise ShapeError(f"scaled_matmul: scales must have the first two axes of their operands, got {given}")
     if p.shape[2] != q.shape[2] or p.shape[2] == 0 or x.shape[2] % p.shape[2]:
-        raise ShapeError(f"scaled_matmul: the last axis of both scales must be one divisor of the operands', got {given}")
+        raise ShapeError(
+            f"scaled_matmul: the last axis of both scales must be one divisor of the operands', got {given}"
+        )
     out = _batched(_times(x, p), _times(y, q))
     return ops.convert_element_type(out, dtypes.canonicalize_dtype(preferred_element_type))
 
