@@ -55,3 +55,8 @@ def test_two_processes() -> None:
 def test_convolution(tmp_path: Path) -> None:
     assert "are recognised" in run("convolution.py", str(tmp_path / "loss.png"))
     assert (tmp_path / "loss.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_transformer(tmp_path: Path) -> None:
+    assert "words are words" in run("transformer.py", str(tmp_path / "loss.png"))

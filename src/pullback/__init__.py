@@ -103,14 +103,17 @@ if TYPE_CHECKING:
     from pullback import custom_derivatives as custom_derivatives
     from pullback import debug as debug
     from pullback import distributed as distributed
+    from pullback import dlpack as dlpack
     from pullback import dtypes as dtypes
     from pullback import errors as errors
     from pullback import experimental as experimental
     from pullback import extend as extend
     from pullback import flatten_util as flatten_util
+    from pullback import image as image
     from pullback import interpreters as interpreters
     from pullback import lax as lax
     from pullback import nn as nn
+    from pullback import ops as ops
     from pullback import profiler as profiler
     from pullback import random as random
     from pullback import scipy as scipy
@@ -136,8 +139,8 @@ if TYPE_CHECKING:
 
 _MODULES = frozenset(
     (
-        *("ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dtypes", "errors"),
-        *("experimental", "extend", "flatten_util", "interpreters", "lax", "nn", "profiler"),
+        *("ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes"),
+        *("errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "ops", "profiler"),
         *("random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
     )
 )  # imported when they are first used, for a short start

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.special as special
 from specs import FLOAT, INEXACT, K, R, Sample, Spec, derivative_of
 
-from pullback import nn
+from pullback import image, nn, ops
 from pullback.scipy import special as ours
 
 
@@ -195,6 +195,53 @@ OTHERS = [
     ),
 ]
 
+
+SEGMENTS = np.array([2, 0, 1, 2])
+
+
+def segments(x: Any, reduction: Any) -> Any:
+    """A reduction of the rows of each segment, none of which is empty."""
+    return np.stack([reduction(x[i == SEGMENTS], axis=0) for i in range(3)])
+
+
+def attended(q: Any, k: Any, v: Any) -> Any:
+    """Attention of one batch, as a formula."""
+    scores = np.einsum("tnh,snh->nts", q, k) / np.sqrt(q.shape[-1])
+    return np.einsum("nts,snh->tnh", special.softmax(scores, -1), v).astype(q.dtype)
+
+
+def scaled(x: Any, y: Any, p: Any, q: Any) -> Any:
+    return np.einsum("bmk,bnk->bmn", x * np.repeat(p, 2, -1), y * np.repeat(q, 2, -1))
+
+
+CONTRACTED = (((1,), (1,)), ((), ()))
+
+PRODUCTS = [
+    row(
+        "nn.dot_product_attention", nn.dot_product_attention, attended, R(3, 2, 2), R(4, 2, 2), R(4, 2, 2),
+        dtypes="f", tolerance=16,
+    ),
+    row("nn.scaled_matmul", lambda *xs: nn.scaled_matmul(*xs, preferred_element_type=xs[0].dtype),
+        scaled, R(1, 2, 4), R(1, 3, 4), R(1, 2, 2), R(1, 3, 2), dtypes="f"),
+    row(
+        "nn.scaled_dot_general", lambda x, y: nn.scaled_dot_general(x, y, CONTRACTED, x.dtype), lambda x, y: x @ y.T,
+        R(2, 4), R(3, 4), dtypes="f",
+    ),
+    row(
+        "image.resize", over(image.resize, shape=(2, 5), method="cubic"),
+        lambda x: image.resize(np.eye(4, dtype=x.dtype), (2, 4), "cubic") @ x
+        @ np.asarray(image.resize(np.eye(3, dtype=x.dtype), (5, 3), "cubic")).T,
+        R(4, 3), dtypes="f", tolerance=16,
+    ),
+    *(
+        row(
+            f"ops.segment_{name}", over(getattr(ops, f"segment_{name}"), segment_ids=SEGMENTS, num_segments=3),
+            partial(segments, reduction=reduction), R(4, 2), dtypes="f",
+        )
+        for name, reduction in (("sum", np.sum), ("prod", np.prod), ("max", np.max), ("min", np.min))
+    ),
+]  # fmt: skip
+
 SPECIAL = [
     *(
         row(f"scipy.special.{name}", getattr(ours, name), getattr(special, name), R(2, 3, lo=low, hi=high), **options)
@@ -244,5 +291,6 @@ NN = [
     ),
     *SUMS,
     *OTHERS,
+    *PRODUCTS,
     *SPECIAL,
 ]

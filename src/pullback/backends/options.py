@@ -11,6 +11,7 @@ Each line has been measured against the compiler's default, in turns on two quie
 | and for products in loops | the same with a batch of 32; INDIVIDUAL_DOT: 30 ms | 24 ms | 24 ms |
 | | the largest of each of 1000 rows; INDIVIDUAL_DOT: 1.1 ms | 0.2 ms | 0.2 ms |
 | | softmax of these rows; INDIVIDUAL_DOT: 1.5 ms | 0.8 ms | 0.7 ms |
+| INDIVIDUAL_DOT for large products in loops | 64 products of 512 by 64 and 64 by 512 | 98 ms | 56 ms |
 | `disable_expensive_passes` | lowering and compiling the gradient of a network of 10 layers | 71.1 ms | 67.3 ms |
 | | twenty operations on a million elements | | within the noise |
 | `small_while_loop_byte_threshold` 400,000 | gradients of 16 of Lorenz's paths, 1,000 steps | 634 us | 87 us |
@@ -34,6 +35,8 @@ all (the gradient of ten layers: 11.2 ms) are no better, or worse.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,12 +60,23 @@ REVERSALS = 8
 """Programs with more reversals have no small loops: the time for compiling these is exponential in reversals."""
 
 
+LARGE = 2**15
+"""The elements of a product from which on it is worth a call of the library in a loop too."""
+_PRODUCT = re.compile(r"stablehlo\.dot_general .*-> tensor<((?:\d+x)+)")
+
+
+def _largest_product(text: str) -> int:
+    """The number of elements of the largest result of a product."""
+    sizes = (math.prod(map(int, shape[:-1].split("x"))) for shape in set(_PRODUCT.findall(text)))
+    return max(sizes, default=0)
+
+
 def chosen(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()) -> list[tuple[str, Any]]:
     """The options for a program on a platform: those of the table, and then those that the user gave."""
     options = dict(OPTIONS) if platform == "cpu" else {}
     if options:
         loops = "stablehlo.while" in text
-        if _FUSIONS in options and "stablehlo.dot_general" in text and not loops:
+        if _FUSIONS in options and "stablehlo.dot_general" in text and (not loops or _largest_product(text) >= LARGE):
             options[_FUSIONS] = _DOT
         if loops and text.count("stablehlo.reverse") > REVERSALS:
             options[_SMALL_LOOPS] = 0

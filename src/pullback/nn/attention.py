@@ -65,7 +65,7 @@ def dot_product_attention(
 
     Returns:
       An array of the shape and dtype of ``query``; with ``return_residual`` a pair, whose second is of the shape of
-      ``query`` without its last axis.
+      ``query`` without its last axis, and a constant for derivatives.
 
     Raises:
       ShapeError: operands that do not fit each other (a TypeError and a ValueError).
@@ -102,6 +102,7 @@ def dot_product_attention(
     blocks = _division(full, bool(is_causal), _window(local_window_size), mask is None and lengths is None)
     attend = _at_once if blocks.rows == 0 else _by_blocks
     out, residual = attend(blocks, q, k, v, bias, mask, lengths)
+    residual = ops.stop_gradient_p.bind(residual)
     if counted is not None:
         real = ops.lt(
             slicing.iota(np.dtype(np.int32), (*out.shape[:3], 1), 2), shapes.reshape(counted, (batch, 1, 1, 1))

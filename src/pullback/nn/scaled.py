@@ -77,7 +77,8 @@ def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferre
     Args:
       lhs, rhs: arrays of shapes (B, M, K) and (B, N, K).
       lhs_scales, rhs_scales: arrays of shapes (B, M, L) and (B, N, L), where L divides K.
-      preferred_element_type: the dtype of the result. Products are summed in float32.
+      preferred_element_type: the dtype of the result. Products are summed in float32, or in
+        float64 if an operand is of it.
 
     Returns:
       An array of shape (B, M, N).
@@ -102,15 +103,21 @@ def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferre
         raise ShapeError(
             f"scaled_matmul: the last axis of both scales must be one divisor of the operands', got {given}"
         )
-    out = _batched(_times(x, p), _times(y, q))
+    wide = np.dtype(np.float64) if _is_wide(x, y) else _FLOAT
+    out = _batched(_times(x, p, wide), _times(y, q, wide))
     return ops.convert_element_type(out, dtypes.canonicalize_dtype(preferred_element_type))
 
 
-def _times(x: Any, scales: Any) -> Any:
-    """An operand times its scales, in single precision."""
+def _is_wide(*xs: Any) -> bool:
+    """Whether any operand is of double precision."""
+    return any(x.dtype == np.float64 for x in xs)
+
+
+def _times(x: Any, scales: Any, wide_dtype: Any) -> Any:
+    """An operand times its scales, in single precision or in double."""
     blocks = (*scales.shape, x.shape[-1] // scales.shape[-1])
-    wide = shapes.reshape(ops.convert_element_type(x, _FLOAT), blocks)
-    factors = shapes.expand_dims(ops.convert_element_type(scales, _FLOAT), (3,))
+    wide = shapes.reshape(ops.convert_element_type(x, wide_dtype), blocks)
+    factors = shapes.expand_dims(ops.convert_element_type(scales, wide_dtype), (3,))
     return shapes.reshape(ops.mul(wide, factors), x.shape)
 
 
@@ -131,7 +138,8 @@ def scaled_dot_general(
     Args:
       lhs, rhs: arrays of floats.
       dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``.
-      preferred_element_type: the dtype of the result. Products are summed in float32.
+      preferred_element_type: the dtype of the result. Products are summed in float32, or in
+        float64 if an operand is of it.
       configs: three results of :func:`get_scaled_dot_general_config`: for ``lhs``, for ``rhs`` and for cotangents; None
         for a contraction without rounding.
       implementation: is ignored.
@@ -155,7 +163,8 @@ def scaled_dot_general(
         if not dtypes.is_float(v.dtype):
             raise DtypeError(f"scaled_dot_general takes floats, got {dtypes.short_name(v.dtype)} for {name}")
     wanted = dtypes.canonicalize_dtype(preferred_element_type)
-    x, y = ops.convert_element_type(x, _FLOAT), ops.convert_element_type(y, _FLOAT)
+    wide = np.dtype(np.float64) if configs is None and _is_wide(x, y) else _FLOAT
+    x, y = ops.convert_element_type(x, wide), ops.convert_element_type(y, wide)
     if configs is None:
         return ops.convert_element_type(dot_general(x, y, dimension_numbers), wanted)
     if len(configs) != 3 or not all(isinstance(c, BlockScaleConfig) for c in configs):
