@@ -1,4 +1,4 @@
-"""Refuse functions over 60 lines and files over 800, unless a comment returns the reason.
+"""Refuse functions over 60 lines and files over 800, unless a comment says why.
 
 The reason stands on the line above the function (above its decorators), or on the first line of the file,
 as ``# long: because ...``.

@@ -28,6 +28,7 @@ FEW = 2**20
 """Up to so many scores in all, too."""
 
 
+# long: half of it is its documentation
 def dot_product_attention(
     query: Any,
     key: Any,

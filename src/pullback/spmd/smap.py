@@ -16,6 +16,7 @@ from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of
 
 
+# long: half of it is its documentation
 def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any, out_axes: Any, axis_name: Any) -> Any:
     """A function of whole arrays from one of parts, which the devices along one axis of a mesh run.
 

@@ -475,6 +475,7 @@ def _by_dense(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape, shap
     return BCOO(parts, shape=shape, indices_sorted=True, unique_indices=True)
 
 
+# long: half of it is its documentation
 def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Any) -> Any:
     """The elements of a product of dense arrays at some indices, without the others.
 

@@ -545,6 +545,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     return BCOO((data, indices), shape=mat.shape, **flags)
 
 
+# long: half of it is its documentation
 def bcoo_gather(
     operand: BCOO,
     start_indices: Any,
