@@ -82,6 +82,7 @@ VALID: dict[str, tuple[Any, ...]] = {
     "numpy.issubdtype": (),
     "numpy.iterable": (),
     "numpy.partition": (V, 1),
+    "numpy.printoptions": (),
     "numpy.promote_types": (),
     "numpy.result_type": (),
     "numpy.ravel_multi_index": (),

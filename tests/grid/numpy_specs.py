@@ -663,6 +663,9 @@ _WITHOUT_ROWS = """
     int2 int4 uint2 uint4 iscomplexobj isrealobj fft linalg einsum_path ComplexWarning
     tril_indices triu_indices tril_indices_from triu_indices_from diag_indices diag_indices_from mask_indices
     IndexUpdateHelper IndexUpdateRef iterate place argwhere flatnonzero nonzero histogram_bin_edges trim_zeros
+    __array_api_version__ __array_namespace_info__ array_repr array_str bartlett blackman fromfile frompyfunc fromstring
+    get_printoptions hamming hanning histogramdd index_exp load mgrid object_ ogrid printoptions s_ save savez
+    set_printoptions ufunc
     intersect1d setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values
 """
 NOT_IN_THE_TABLE = frozenset(_WITHOUT_ROWS.split())

@@ -215,3 +215,11 @@ def test_ranks_and_dtypes_are_strict_where_asked() -> None:
         with pytest.raises(ValueError, match="strict"):
             pnp.add(X, pnp.ones(4, "int32"))
         assert (X + 1).dtype == np.float32
+
+
+def test_roots_are_differentiated_where_zeros_are_stripped() -> None:
+    p = pnp.array([0.0, 1.0, -3.0, 2.0])
+    got = pullback.jacrev(lambda p: pnp.sort(pnp.roots(p).real))(p)
+    x, slopes = np.array([1.0, 2.0]), np.array([-1.0, 1.0])
+    expected = -np.stack([x**2, x, np.ones(2)], 1) / slopes[:, None]
+    np.testing.assert_allclose(got[:, 1:], expected, rtol=1e-4)

@@ -53,18 +53,20 @@ def _longer(x: Any, length: int) -> Any:
 
 def _trimmed(name: str, x: Any) -> Any:
     """A polynomial without its leading zeros; zero is left of the polynomial of zeros."""
-    _known(name, x, "trim_leading_zeros", "False, which is the default")
-    first = np.flatnonzero(np.asarray(x))
+    first = _places(name, x, "trim_leading_zeros", "False, which is the default")
     start = int(first[0]) if first.size else max(x.shape[0] - 1, 0)
     return slicing.slice_in_dim(x, start, x.shape[0], 0)
 
 
-def _known(name: str, x: Any, option: str, instead: str) -> None:
-    if isinstance(x, Tracer) and x.concrete() is None:
+def _places(name: str, x: Any, option: str, instead: str) -> np.ndarray[Any, Any]:
+    """Where a vector is not zero."""
+    value = x.concrete() if isinstance(x, Tracer) else x
+    if value is None:
         raise ConcretizationTypeError(
             f"{name}: the length of the result depends on the elements if {option} is True, and these are not known "
             f"while {x.aval} is traced; pass {option}={instead}"
         )
+    return np.flatnonzero(np.asarray(value))
 
 
 def polyadd(a1: Any, a2: Any) -> Any:
@@ -311,8 +313,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
         return shapes.full((0,), 0, wide)
     if not strip_zeros:
         return _padded_roots(x, wide)
-    _known("roots", x, "strip_zeros", "False")
-    places = np.flatnonzero(np.asarray(x))
+    places = _places("roots", x, "strip_zeros", "False")
     if not places.size:
         return shapes.full((0,), 0, wide)
     first, last = int(places[0]), int(places[-1])
