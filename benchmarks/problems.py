@@ -36,7 +36,8 @@ def fourier(library: Library, *shape: int) -> Call:
 
 
 def gamma_samples(library: Library, count: int) -> Call:
-    """Samples of the gamma distribution, by rejection."""
+    """Samples of the gamma distribution, by rejection, from keys in the layout that is JAX's default."""
+    library.transforms.config.update("jax_threefry_partitionable", True)
     key, a = library.transforms.random.key(0), library.array(numpy.linspace(0.5, 5, count).astype("float32"))
     return lambda: library.transforms.random.gamma(key, a)
 
