@@ -550,6 +550,17 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     return out[0] if len(out) == 1 else out
 
 
+def _even_differences(axis: int, f: Any, h: Any) -> Any:
+    """The differences of NumPy arrays at an even spacing, divided by it; NumPy's own function takes twice the time."""
+    out = np.empty_like(f)
+    g, d = (np.moveaxis(x, axis, 0) for x in (f, out)) if axis else (f, out)
+    np.subtract(g[2:], g[:-2], d[1:-1])
+    np.multiply(d[1:-1], 0.5, d[1:-1])
+    np.subtract(g[1], g[0], d[:1])
+    np.subtract(g[-1], g[-2], d[-1:])
+    return out if h == 1 else np.divide(out, h, out)
+
+
 def _differences(f: Any, axis: int, spacing: Any, order: int) -> Any:
     n = f.shape[axis]
     if n <= order:
@@ -564,7 +575,7 @@ def _differences(f: Any, axis: int, spacing: Any, order: int) -> Any:
             f"{h.shape}"
         )
     if order == 1 and state.trace.quick and type(f) is type(h) is ArrayImpl and not h.shape and f.dtype in REAL:
-        return ArrayImpl(state.silently(partial(np.gradient, axis=axis), f._value, float(h._value)))
+        return ArrayImpl(state.silently(partial(_even_differences, axis), f._value, h._value))
     f = shapes.moveaxis(f, axis, 0)
     part = lambda start, stop: slice_in_dim(f, start, stop, 0)
     slopes = ops.sub(part(1, n), part(0, n - 1))
