@@ -845,7 +845,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
         raise ShapeError(f"vander takes a vector, got shape {x.shape}")
     (count,) = shape_tuple((x.shape[0] if N is None else N,), "vander")
     powers = range(count) if increasing else range(count - 1, -1, -1)
-    rows = [shapes.expand_dims(ops.integer_pow(x, k), (0,)) for k in powers]
+    row = shapes.expand_dims(x, (0,))
+    rows = [ops.integer_pow(row, k) for k in powers]
     return shapes.transpose(slicing.concatenate(rows, 0), (1, 0)) if rows else zeros((x.shape[0], 0), x.dtype)
 
 

@@ -7,7 +7,7 @@ derivatives of every order are right where singular values are equal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -126,10 +126,15 @@ def _svd_of_one(x: Any, full_matrices: bool) -> Any:
     return s, u, vh
 
 
+@lru_cache
+def _upper(n: int) -> Any:
+    return np.tri(n, dtype=bool).T
+
+
 def _triangular(x: Any) -> Any:
     """The orthonormal and the triangular factor of a matrix with more rows than columns."""
     packed, tau, *_ = host_routine("lapack", "geqrf", x.dtype)(x)
-    r = np.triu(packed[: x.shape[1]])
+    r = np.where(_upper(x.shape[1]), packed[: x.shape[1]], 0)
     name = "ungqr" if x.dtype.kind == "c" else "orgqr"
     return host_routine("lapack", name, x.dtype)(packed, tau, overwrite_a=True)[0], r
 
@@ -368,12 +373,17 @@ def _pinv_impl(args: Sequence[Any], params: dict[str, Any]) -> Any:
     if params["hermitian"] or len(x.shape) != 2 or 0 in x.shape:
         return _pinv_by_svd(x, tolerance, **params)
     # One matrix: the same in few steps, since its singular values may take less time than the steps.
-    assert svd_p.host_rule is not None
-    s, left, vh = svd_p.host_rule(x._value, full_matrices=False, vectors=True, by_qr=False)
+    return ArrayImpl(decomposed(partial(_pinv_of_one, tolerance._value), x._value)[0])
+
+
+def _pinv_of_one(tolerance: Any, x: Any) -> Any:
+    m, n = x.shape
+    basis, x = _triangular(x) if m >= TALL * n else (None, x)
+    s, left, vh = _svd_of_one(x, False)
     inverse = np.zeros_like(s)
-    np.divide(1, s, out=inverse, where=s > s[0] * tolerance._value)
-    inverse[np.isnan(s)] = np.nan
-    return ArrayImpl((vh.conj().T * inverse) @ left.conj().T)
+    np.divide(1, s, out=inverse, where=s > s[0] * tolerance)
+    out = (vh.conj().T * inverse) @ left.conj().T
+    return [out if basis is None else out @ basis.conj().T]
 
 
 @pinv_p.abstract_eval
