@@ -177,8 +177,8 @@ def sign(x: Any) -> Any:
     if x.dtype.kind == "c":
         size = np.abs(x)
         safe = np.where(size == 0, size.dtype.type(1), size)
-        return np.where(size == 0, x.dtype.type(0), complex_(x.real / safe, x.imag / safe))
-    return np.sign(x)
+        return complex_(x.real / safe, x.imag / safe)
+    return np.sign(x) if x.dtype.kind != "f" else np.where(x == 0, x, np.sign(x)).astype(x.dtype, copy=False)
 
 
 def round_(x: Any) -> Any:

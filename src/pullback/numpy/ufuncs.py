@@ -116,13 +116,15 @@ def positive(x: Any, /) -> Any:
 
 
 def sign(x: Any, /) -> Any:
-    """-1, 0 or 1; of a complex number ``x / abs(x)``; of a zero that without a sign.
+    """-1, 0 or 1; of a complex number ``x / abs(x)``; of a negative zero zero, where :func:`pullback.lax.sign` keeps it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.sign(-2.0), pnp.sign(0.0))
     -1.0 0.0
     """
-    return ops.sign(operand("sign", x))
+    x = operand("sign", x)
+    out = ops.sign(x)
+    return ops.where(ops.eq(x, 0), 0, out) if dtypes.is_inexact(x.dtype) else out
 
 
 def square(x: Any, /) -> Any:

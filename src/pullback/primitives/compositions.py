@@ -490,11 +490,7 @@ def _once(hlo: Builder, x: Value) -> Value:
 def _sign(hlo: Builder, x: Value) -> Value:
     if dtypes.is_unsigned(x.dtype):
         return hlo.convert(hlo.compare(x, hlo.splat(0, x.shape, x.dtype), "NE"), x.dtype)
-    return hlo.inline(_without_sign_of_zero, hlo.same("stablehlo.sign", x))
-
-
-def _without_sign_of_zero(x: Any) -> Any:
-    return where(eq(x, 0), 0, x)
+    return hlo.same("stablehlo.sign", x)
 
 
 def _floor_rem(x: Any, y: Any) -> Any:
@@ -577,7 +573,6 @@ COMPLEX_RULES.update(
         "min_share": _composed(_complex_min_share),
         "once": _once,
         "pow": _corrected("stablehlo.power", _power_of_zero),
-        "sign": _corrected("stablehlo.sign", lambda out, z: _without_sign_of_zero(out)),
         "sin": _composed(_complex_sin),
         "sinh": _composed(_complex_sinh),
         "sqrt": _corrected("stablehlo.sqrt", _same_half_plane),

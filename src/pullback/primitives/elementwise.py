@@ -488,7 +488,7 @@ def conj(x: Any) -> Any:
 
 sign_p = elementwise(
     "sign", doc=("-1, 0 or 1; of a complex number ``x / abs(x)``.", "-2.0", "-1.0"),
-    of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: _sign_jvp(t, x, ans),
+    of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex="sign", jvp=lambda t, x, ans: _sign_jvp(t, x, ans),
 )  # fmt: skip
 real_p = elementwise(
     "real", doc=("The real part.", "1 + 2j", "1.0"),
