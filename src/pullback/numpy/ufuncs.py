@@ -116,7 +116,7 @@ def positive(x: Any, /) -> Any:
 
 
 def sign(x: Any, /) -> Any:
-    """-1, 0 or 1; of a complex number ``x / abs(x)``; of a negative zero zero, where :func:`pullback.lax.sign` keeps it.
+    """-1, 0 or 1; of a complex number ``x / abs(x)``; of -0.0 it is 0.0, where :func:`pullback.lax.sign` is -0.0.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.sign(-2.0), pnp.sign(0.0))
