@@ -17,6 +17,7 @@ PullbackError
 ├── MissingCustomRuleError (AttributeError)  a function called before its rules were given
 ├── TangentMismatchError (TypeError, ValueError)   (co)tangents of another tree, shape or dtype
 ├── ShapeError (TypeError, ValueError)       shapes or parameters that do not fit an operation
+│   └── AxisError (IndexError)               an axis that an array does not have
 ├── ArgumentError (TypeError, ValueError)    an argument of a transformation that makes no sense
 ├── UnboundAxisNameError (NameError)         a named axis that is not in scope
 ├── BatchSizeError (ValueError)              vmap over sizes that disagree, or over nothing
@@ -138,6 +139,10 @@ class TangentMismatchError(PullbackError, TypeError, ValueError):
 
 class ShapeError(PullbackError, TypeError, ValueError):
     """Shapes or parameters that do not fit an operation."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis that an array does not have; the array API standard wants an IndexError, and JAX raises a ValueError."""
 
 
 class ArgumentError(PullbackError, TypeError, ValueError):
