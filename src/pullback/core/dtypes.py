@@ -593,12 +593,12 @@ def _scalar_type(dtype: Any) -> type:
     return prng_key if parsed == key_dtype else parsed.type
 
 
-def issubdtype(a: Any, b: Any) -> bool:
-    """Whether dtype ``a`` is ``b`` or of kind ``b``.
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether dtype ``arg1`` is ``arg2`` or of kind ``arg2``.
 
     Args:
-      a: a dtype or a kind.
-      b: a dtype or a kind: one of NumPy's abstract types, ``extended`` or ``prng_key``.
+      arg1: a dtype or a kind.
+      arg2: a dtype or a kind: one of NumPy's abstract types, ``extended`` or ``prng_key``.
 
     Raises:
       DtypeError: there is no such dtype.
@@ -606,7 +606,7 @@ def issubdtype(a: Any, b: Any) -> bool:
     >>> issubdtype("bfloat16", np.floating), issubdtype(key_dtype, prng_key)
     (True, True)
     """
-    sub, sup = _scalar_type(a), _scalar_type(b)
+    sub, sup = _scalar_type(arg1), _scalar_type(arg2)
     if issubclass(sub, sup):
         return True
     abstract = _ABSTRACT_OF_KIND.get(_kind(np.dtype(sub))) if sub.__name__ in _EXTENDED else None

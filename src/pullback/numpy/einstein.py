@@ -22,6 +22,7 @@ from pullback.primitives import shapes, slicing
 from pullback.primitives.contraction import dot_general_p
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.reductions import reduce_or, reduce_sum
+from pullback.transforms.programs.placement import constrained
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -37,6 +38,7 @@ def einsum(
     optimize: Any = "auto",
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Sums of products over named indices.
 
@@ -50,6 +52,7 @@ def einsum(
         list of pairs of positions, or False for from left to right.
       precision: accepted for compatibility; products are computed in full precision.
       preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     Returns:
       An array with the axes that the formula names.
@@ -61,6 +64,19 @@ def einsum(
     >>> print(pnp.einsum("ij,j->i", pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([1.0, 10.0])))
     [21. 43.]
     """
+    if out_sharding is not None:
+        return constrained(
+            einsum(
+                subscripts,
+                *operands,
+                out=out,
+                optimize=optimize,
+                precision=precision,
+                preferred_element_type=preferred_element_type,
+            ),
+            out_sharding,
+            "einsum",
+        )
     if out is not None:
         raise ShapeError("einsum: arrays are immutable, so that out must be None")
     formula, values = _formula("einsum", subscripts, operands)
