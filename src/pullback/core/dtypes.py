@@ -674,7 +674,7 @@ def finfo(dtype: Any) -> Any:
     return _library(parsed).finfo(parsed)
 
 
-def iinfo(dtype: Any) -> Any:
+def iinfo(int_type: Any) -> Any:
     """The limits of an integer dtype.
 
     Returns:
@@ -686,9 +686,9 @@ def iinfo(dtype: Any) -> Any:
     >>> iinfo("int8").max, iinfo("int4").max
     (127, 7)
     """
-    parsed = _parse(dtype)
+    parsed = _parse(int_type)
     if not is_integer(parsed):
-        raise DtypeError(f"iinfo takes an integer dtype, got {dtype!r}")
+        raise DtypeError(f"iinfo takes an integer dtype, got {int_type!r}")
     return _library(parsed).iinfo(parsed)
 
 
@@ -704,7 +704,7 @@ def itemsize_bits(dtype: Any) -> int:
     return int(dtype.itemsize * 8)
 
 
-def scalar_type_of(value: Any) -> type:
+def scalar_type_of(x: Any) -> type:
     """The Python number type that a value's elements are like: ``bool``, ``int``, ``float`` or ``complex``.
 
     Raises:
@@ -713,8 +713,8 @@ def scalar_type_of(value: Any) -> type:
     >>> scalar_type_of(np.ones(3, "uint8"))
     <class 'int'>
     """
-    kind = _kind(dtype_of(value)).replace("u", "i")
+    kind = _kind(dtype_of(x)).replace("u", "i")
     for scalar, letter in python_scalar_kind.items():
         if letter == kind:
             return scalar
-    raise OperandError(f"{quoted(value)} is not an array of numbers")
+    raise OperandError(f"{quoted(x)} is not an array of numbers")
