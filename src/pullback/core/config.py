@@ -19,7 +19,7 @@ from pullback.core.errors import ArgumentError, UnsupportedArgumentError
 _MEANING = (
     "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device",
     "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision", "enable_custom_prng",
-    "context_mesh",
+    "context_mesh", "default_prng_impl", "debug_key_reuse",
 )  # fmt: skip
 """The switches on which it depends what a compiled program does."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
@@ -31,7 +31,7 @@ PRECISIONS = {
 """How exactly matrices are multiplied, by the names of the switch, as the compiler calls it."""
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "default_matmul_precision": tuple(PRECISIONS),
-    "default_prng_impl": ("threefry2x32",),
+    "default_prng_impl": ("threefry2x32", "rbg", "unsafe_rbg"),
     **dict.fromkeys(_GUARDS, _LEVELS),
     "traceback_filtering": ("auto", "off", "on"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
@@ -400,7 +400,15 @@ def enable_custom_prng(new_val: bool = True) -> Any:
 
 
 def default_prng_impl(new_val: str) -> Any:
-    """A block in which new random keys are of a kind; there is one, "threefry2x32".
+    """A block in which new random keys are of a kind, and words of keys are understood as such.
+
+    Args:
+      new_val: the name of a generator: ``"threefry2x32"``, or ``"rbg"`` or ``"unsafe_rbg"``, which draw XLA's own bits.
+
+    >>> import pullback
+    >>> with default_prng_impl("rbg"):
+    ...     print(pullback.random.PRNGKey(3))
+    [0 3 0 3]
 
     Raises:
       ArgumentError: another kind (a ValueError).
