@@ -1109,6 +1109,8 @@ RANDOM = [
         derivative="",
     ),
     row(random_bits.random_unwrap_p, lambda k: np.array([[1, 2], [3, 4]], np.uint32), KEYS, derivative=""),
+    row(random_bits.random_use_p, None, KEYS, params={"name": "normal"}, derivative=""),
+    row(random_bits.random_clone_p, None, KEYS, derivative=""),
     row(random_bits.random_unwrap_p, lambda k: np.arange(8, dtype=np.uint32).reshape(2, 4), LONG_KEYS, derivative=""),
 ]
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any
 
-from pullback.core.errors import ArgumentError, UnsupportedArgumentError
+from pullback.core.errors import ArgumentError
 
 _MEANING = (
     "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device",
@@ -117,7 +117,6 @@ class Config(threading.local):
         Raises:
           AttributeError: no such switch.
           ArgumentError: the switch does not take this value (a ValueError).
-          UnsupportedArgumentError: what the switch asks for is not there yet (a NotImplementedError).
 
         >>> config.update("enable_x64", False)
         """
@@ -165,11 +164,6 @@ def _checked(name: str, value: Any = None) -> str:
         raise ArgumentError(f"{name} must be one of {_CHOICES[key]}, got {value!r}")
     if value is not None and key in _checks:
         _checks[key](value)
-    if key == "debug_key_reuse" and value:
-        raise UnsupportedArgumentError(
-            "debug_key_reuse is not there yet: random keys that are used twice are not found. Leave the switch off, "
-            "and split keys with random.split before each use."
-        )
     return key
 
 
@@ -358,13 +352,20 @@ def checking_leaks() -> Any:
 
 
 def debug_key_reuse(new_val: bool = True) -> Any:
-    """Refused, unless it is False: random keys that are used twice are not looked for yet.
+    """A block in which a random function that is given a key that was used before raises ``KeyReuseError``.
 
-    Raises:
-      UnsupportedArgumentError: always, if ``new_val`` is true (a NotImplementedError).
+    What counts as a use is said in :mod:`pullback.experimental.key_reuse`.
+
+    >>> import pullback
+    >>> with debug_key_reuse():
+    ...     key = pullback.random.key(0)
+    ...     a, b = pullback.random.normal(key), pullback.random.uniform(key)
+    Traceback (most recent call last):
+        ...
+    pullback.core.errors.KeyReuseError: random.uniform takes a key that was used before, by random.normal, at
+    ...
     """
-    _checked("debug_key_reuse", bool(new_val))
-    return override("debug_key_reuse", False)
+    return override("debug_key_reuse", bool(new_val))
 
 
 def default_matmul_precision(new_val: str | None) -> Any:

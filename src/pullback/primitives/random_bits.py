@@ -272,6 +272,41 @@ def _unwrap_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
     return random_unwrap(args[0]), dims[0]
 
 
+# What is looked at to find keys that are used twice ------------------------------------------------------------------
+
+random_use_p = Primitive("random_use")
+random_clone_p = Primitive("random_clone")
+
+
+def _unchanged(p: Primitive) -> None:
+    """Make an operation one that returns typed keys as they are."""
+    p.host_rule = lambda x, **params: x
+    p.jvp_rule = jvp_zero(p)
+
+    @p.abstract_eval
+    def shape(keys: ShapedArray, **params: Any) -> ShapedArray:
+        if not dtypes.is_key(keys.dtype):
+            raise DtypeError(f"expected typed random keys, got {keys}")
+        return keys
+
+    p.batch(lambda axis, args, dims, **params: (p.bind(*args, **params), dims[0]))
+    p.lowering(lambda hlo, keys, **params: keys)
+
+
+_unchanged(random_use_p)
+_unchanged(random_clone_p)
+
+
+def random_use(keys: Any, name: str) -> Any:
+    """Typed keys, said to be used by a function of ``random``."""
+    return random_use_p.bind(keys, name=name)
+
+
+def random_clone(keys: Any) -> Any:
+    """Typed keys, said to be others than before."""
+    return random_clone_p.bind(keys)
+
+
 # Keys from seeds and from keys -------------------------------------------------------------------------------------
 
 

@@ -21,10 +21,12 @@ from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.random_bits import (
     BlockKey,
     Words,
+    random_clone,
     random_fold_in,
     random_seed,
     random_split,
     random_unwrap,
+    random_use,
     random_wrap,
     word_arrays,
     words_at,
@@ -196,12 +198,12 @@ def fold_in(key: Any, data: Any) -> Any:
     >>> fold_in(PRNGKey(0), 1)
     Array([ 928981903, 3453687069], dtype=uint32)
     """
-    words = random_fold_in(words_of("fold_in", key), _folded(data))
+    words = random_fold_in(words_of("fold_in", key, use=False), _folded(data))
     return random_wrap(words, key.dtype) if _is_typed(key) else words
 
 
 def clone(key: Any) -> Any:
-    """The same key: says that it is meant to be used again.
+    """The same key: says that it is meant to be used again, where ``debug_key_reuse`` looks for keys used twice.
 
     Args:
       key: keys of any shape, or their words.
@@ -212,20 +214,28 @@ def clone(key: Any) -> Any:
     >>> clone(PRNGKey(7))
     Array([0, 7], dtype=uint32)
     """
-    return _checked("clone", key)
+    keys = _checked("clone", key)
+    return random_clone(keys) if config.debug_key_reuse and _is_typed(keys) else keys
 
 
 # What arguments mean -----------------------------------------------------------------------------------------------
 
 
-def words_of(name: str, key: Any) -> Words:
+def words_of(name: str, key: Any, use: bool = True) -> Words:
     """One key, typed or not, as the generator's functions take it.
+
+    Args:
+      name: the function that takes it.
+      key: the key.
+      use: whether that is a use of the key, of which there is one.
 
     Raises:
       OperandError: it is not a key.
       ArgumentError: it is an array of keys.
     """
     keys = key if isinstance(key, ArrayImpl) else _checked(name, key)
+    if config.debug_key_reuse and use and _is_typed(keys) and not keys.shape:
+        keys = random_use(keys, name)
     if is_at_home(keys):
         value = keys._value
         if value.ndim == 0 and value.dtype == dtypes.key_dtype:
