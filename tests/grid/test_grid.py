@@ -345,7 +345,7 @@ def axes_to_try(spec: Spec) -> list[tuple[int | None, ...]]:
     return [axes for axes in itertools.product(*choices) if any(a is not None for a in axes)]
 
 
-@table(lambda s: bool(s.samples))
+@table(lambda s: bool(s.samples) and s.loops)
 def test_vmap_is_a_loop(spec: Spec, record_property: Record) -> None:
     letter = spec.dtypes[0] if spec.dtypes[0] not in "hb" else "f" if "f" in spec.dtypes else spec.dtypes[0]
     first, second = arrays(spec.point(letter)), arrays(spec.point(letter, 1))

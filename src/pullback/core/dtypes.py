@@ -25,6 +25,10 @@ _T = TypeVar("_T")
 
 float0: DType = np.dtype([("float0", np.void, 0)])
 key_dtype: DType = np.dtype([("fry", np.uint32, (2,))])
+rbg_key_dtype: DType = np.dtype([("rbg", np.uint32, (4,))])
+unsafe_rbg_key_dtype: DType = np.dtype([("urbg", np.uint32, (4,))])
+KEY_DTYPES = {"threefry2x32": key_dtype, "rbg": rbg_key_dtype, "unsafe_rbg": unsafe_rbg_key_dtype}
+"""The dtypes of random keys, by the names of their generators; the field's name is what printed programs show."""
 
 _SMALL_INTEGERS = ("int2", "uint2", "int4", "uint4")
 _SMALL_FLOATS = (
@@ -81,7 +85,7 @@ def _kind(dtype: DType) -> str:
         return dtype.kind if dtype.char in _BUILTIN_CODES else ""
     if dtype == float0:
         return "0"
-    if dtype == key_dtype:
+    if dtype in KEY_DTYPES.values():
         return "k"
     if dtype.isbuiltin == 0 and dtype.names is None:  # in another byte order, or read from a pickle
         return _kind(np.dtype(dtype.type))
@@ -92,10 +96,31 @@ def _kind(dtype: DType) -> str:
 
 def interned(dtype: DType) -> DType:
     """The one object for a dtype in native byte order, where NumPy may have made another: pickles do."""
-    for known in (float0, key_dtype):
+    for known in (float0, *KEY_DTYPES.values()):
         if dtype == known:
             return known
     return np.dtype(dtype.type)
+
+
+@_by_dtype
+def is_key(dtype: DType) -> bool:
+    """Whether a dtype is one of random keys.
+
+    >>> is_key(key_dtype), is_key(np.dtype("uint32"))
+    (True, False)
+    """
+    return _kind(dtype) == "k"
+
+
+def key_field(dtype: DType) -> str:
+    """The short name of the generator of keys, which is that of the one field of their dtype."""
+    assert dtype.names is not None
+    return dtype.names[0]
+
+
+def key_words(dtype: DType) -> int:
+    """How many words a key has."""
+    return dtype.itemsize // 4
 
 
 @_by_dtype
@@ -178,7 +203,9 @@ def short_name(dtype: DType) -> str:
     kind, name = _kind(dtype), dtype.name
     if kind in ("i", "u", "f", "c") and not name.startswith("bfloat"):
         return kind + name.lstrip("abcdefghijklmnopqrstuvwxyz")
-    return {"0": "float0", "k": "key<fry>", "f": "bf16"}.get(kind, name)
+    if kind == "k":
+        return f"key<{key_field(dtype)}>"
+    return {"0": "float0", "f": "bf16"}.get(kind, name)
 
 
 @_by_dtype
@@ -590,7 +617,7 @@ def _scalar_type(dtype: Any) -> type:
     if isinstance(dtype, type) and issubclass(dtype, np.generic):
         return dtype
     parsed = _parse(dtype)
-    return prng_key if parsed == key_dtype else parsed.type
+    return prng_key if is_key(parsed) else parsed.type
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.storage import stored_dtype
 from pullback.core import dtypes, source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, read_only
 from pullback.core.config import config
@@ -142,7 +143,7 @@ def _at_the_bottom(settings: dict[str, Any]) -> Iterator[None]:
 
 def _given(value: np.ndarray[Any, Any]) -> Any:
     """What a function of the user's is given for some elements: a read-only NumPy array; keys as an array of ours."""
-    if value.dtype == dtypes.key_dtype:
+    if dtypes.is_key(value.dtype):
         return ArrayImpl(value)
     return read_only(value)
 
@@ -203,7 +204,7 @@ def _compiled_call(call: Any, kinds: Sequence[np.dtype[Any]], in_order: bool, *o
     for x, dtype in zip(operands, kinds, strict=True):
         copy = np.array(x)
         arrays.append(_given(copy if copy.dtype == dtype else copy.view(dtype)))
-    outs = [x.view(np.uint64) if x.dtype == dtypes.key_dtype else x for x in call(*arrays)]
+    outs = [x.view(stored_dtype(x.dtype)) if dtypes.is_key(x.dtype) else x for x in call(*arrays)]
     return (np.array(first), *outs) if in_order else tuple(outs)
 
 
