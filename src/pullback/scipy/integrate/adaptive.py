@@ -75,7 +75,8 @@ def _on_interval(f: Callable[[Any], Any], low: Any, high: Any) -> tuple[Any, Any
     dtype = half.dtype
     middle = ops.mul(0.5, ops.add(high, low))
     values = vmap(f)(ops.add(middle, ops.mul(half, ArrayImpl(_NODES.astype(dtype)))))
-    weights, gauss = (ArrayImpl(w.astype(dtype)) for w in (_WEIGHTS, _GAUSS))
+    weights, gauss = (ArrayImpl(w.astype(values.dtype)) for w in (_WEIGHTS, _GAUSS))
+    half = ops.convert_element_type(half, values.dtype)
     value = ops.mul(half, pnp.matmul(weights, values))
     difference = ops.abs(ops.sub(value, ops.mul(half, pnp.matmul(gauss, values))))
     mean = pnp.matmul(weights, values) * 0.5
@@ -85,12 +86,12 @@ def _on_interval(f: Callable[[Any], Any], low: Any, high: Any) -> tuple[Any, Any
     error = ops.mul(spread, ops.min_p.bind(1.0, ops.mul(share, ops.sqrt(share))))
     error = ops.where(ops.eq(spread, 0.0), difference, error)
     # A number that is not finite makes the error so, which ends the loop.
-    return value, pnp.max(ops.max_p.bind(error, ops.mul(_rounding(dtype), size)), initial=0.0)
+    return value, pnp.max(ops.max_p.bind(error, ops.mul(_rounding(dtype, values.dtype), size)), initial=0.0)
 
 
-def _rounding(dtype: np.dtype[Any]) -> float:
+def _rounding(*types: np.dtype[Any]) -> float:
     """The error of a sum that is due to rounding, as a part of the sum of absolute values."""
-    return 5.0 * float(dtypes.finfo(dtype).eps)
+    return 5.0 * max(float(dtypes.finfo(dtype).eps) for dtype in types)
 
 
 def _places(a: Any, b: Any) -> Callable[[Any], tuple[Any, Any]]:
@@ -140,7 +141,7 @@ def _halved(f: Callable[[Any], Any], count: int, dtype: np.dtype[Any], options: 
         total = pnp.sum(errors)
         finite = ops.lt(total, math.inf)
         # With the error of rounding there is nothing to be gained.
-        exact = ops.mul(2.0 * _rounding(dtype), pnp.sum(ops.abs(values)))
+        exact = ops.mul(2.0 * _rounding(dtype, values.dtype), pnp.sum(ops.abs(values)))
         worth = ops.gt(total, ops.max_p.bind(bound, exact))
         return ops.and_p.bind(ops.and_p.bind(finite, worth), ops.lt(n, limit))
 

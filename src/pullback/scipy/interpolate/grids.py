@@ -101,13 +101,14 @@ class RegularGridInterpolator:
         if method not in _METHODS:
             raise ArgumentError(f"{_NAME}: method must be 'linear', 'slinear' or 'nearest', got {method!r}")
         coordinates = self._coordinates(xi)
+        grid = [ops.convert_element_type(p, coordinates[0].dtype) for p in self.grid]
         if self.bounds_error:
-            for i, (x, p) in enumerate(zip(coordinates, self.grid, strict=True)):
+            for i, (x, p) in enumerate(zip(coordinates, grid, strict=True)):
                 check_inside(_NAME, x, p[0], p[-1], f"along axis {i} the coordinate", True)
-        out = self._at(coordinates, _METHODS[method])
+        out = self._at(coordinates, grid, _METHODS[method])
         strange = [ops.ne_p.bind(x, x) for x in coordinates]
         outside = [
-            ops.or_p.bind(ops.lt(x, p[0]), ops.gt(x, p[-1])) for x, p in zip(coordinates, self.grid, strict=True)
+            ops.or_p.bind(ops.lt(x, p[0]), ops.gt(x, p[-1])) for x, p in zip(coordinates, grid, strict=True)
         ]
         extra = range(len(coordinates[0].shape), len(out.shape))
         if self.fill_value is not None:
@@ -132,12 +133,11 @@ class RegularGridInterpolator:
             parts = [x[..., i] for i in range(n)]
         return promote_all(_NAME, [*parts, *self.grid])[:n]
 
-    def _at(self, coordinates: list[Any], method: str) -> Any:
+    def _at(self, coordinates: list[Any], grid: list[Any], method: str) -> Any:
         """The values, extrapolated outside of the grid."""
         count = len(coordinates)
         indices, weights = [], []
-        for axis, (x, p) in enumerate(zip(coordinates, self.grid, strict=True)):
-            p = ops.convert_element_type(p, x.dtype)
+        for axis, (x, p) in enumerate(zip(coordinates, grid, strict=True)):
             n = p.shape[0]
             after = ops.clamp_p.bind(min(1, n - 1), pnp.searchsorted(p, x, side="right").astype(np.int32), n - 1)
             before = ops.max_p.bind(ops.sub(after, 1), 0)
@@ -151,15 +151,12 @@ class RegularGridInterpolator:
             indices.append(shapes.reshape(pnp.stack([before, after]), lead))
             weights.append(pnp.stack([ops.sub(1.0, share), share]))
         values = self.values[tuple(indices)]
-        for w in weights:
-            w = ops.convert_element_type(w, dtypes.promote_types(w.dtype, dtypes.to_real(values.dtype)))
-            w = shapes.reshape(w, (2, *[1] * (len(values.shape) - 1 - self._extra() - len(w.shape) + 1), *w.shape[1:], *[1] * self._extra()))
+        extra = len(self.values.shape) - count
+        for axis, w in enumerate(weights):
+            between = [1] * (count - axis - 1)  # the axes of the weights that follow
+            w = shapes.reshape(w, (2, *between, *w.shape[1:], *[1] * extra))
             values = pnp.sum(pnp.multiply(w, values), axis=0)
         return values
-
-    def _extra(self) -> int:
-        """How many axes of the values come after the grid's."""
-        return len(self.values.shape) - len(self.grid)
 
 
 def _decreases(p: Any) -> bool:

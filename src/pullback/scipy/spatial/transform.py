@@ -260,7 +260,7 @@ class Rotation(NamedTuple):
 
     def __pow__(self, n: Any) -> Rotation:
         """The rotation about the same axis by ``n`` times the angle."""
-        return Rotation.from_rotvec(ops.mul(self.as_rotvec(), operand("Rotation.__pow__", n)))
+        return Rotation.from_rotvec(pnp.multiply(self.as_rotvec(), operand("Rotation.__pow__", n)))
 
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
         """The quaternions, (..., 4).
@@ -319,9 +319,8 @@ class Rotation(NamedTuple):
         >>> print(Rotation.from_euler("x", 180.0, degrees=True).as_mrp().round(3))
         [-1. -0. -0.]
         """
-        w = self.quat[..., 3:]
-        sign = ops.where(ops.lt(w, 0.0), -1.0, 1.0)
-        return ops.div(ops.mul(sign, self.quat[..., :3]), ops.add(1.0, ops.abs(w)))
+        v, w = self.quat[..., :3], self.quat[..., 3:]
+        return ops.div(ops.where(ops.lt(w, 0.0), ops.neg(v), v), ops.add(1.0, ops.abs(w)))
 
     def as_euler(self, seq: str, degrees: bool = False) -> Any:
         """The angles, (..., 3), of three rotations about axes of the coordinates.
@@ -454,7 +453,7 @@ def _canonical(q: Any) -> Any:
     for i in (2, 1, 0, 3):
         x = q[..., i]
         negative = ops.where(ops.eq(x, 0.0), negative, ops.lt(x, 0.0))
-    return ops.mul(q, ops.where(_last(negative), -1.0, 1.0))
+    return ops.where(_last(negative), ops.neg(q), q)
 
 
 def _axes(name: str, seq: Any, most: int) -> tuple[list[int], bool]:
@@ -526,14 +525,15 @@ class Slerp(NamedTuple):
           ArgumentError: times out of bounds (a TypeError and a ValueError).
         """
         t = inexact_operand("Slerp", pnp.asarray(times) if isinstance(times, (list, tuple)) else times)
-        outside = ops.or_p.bind(ops.lt(t, self.times[0]), ops.gt(t, self.times[-1]))
+        t, known_times = promote_all("Slerp", (t, self.times))
+        outside = ops.or_p.bind(ops.lt(t, known_times[0]), ops.gt(t, known_times[-1]))
         if known(outside) is not None and known(outside).any():
             raise ArgumentError(
                 f"Slerp: the times must be from {self.times[0]} to {self.times[-1]}, got {quote(known(t)[known(outside)])}"
             )
         last = self.timedelta.shape[0] - 1
-        found = ops.sub(pnp.searchsorted(self.times, t, side="right").astype(np.int32), 1)
+        found = ops.sub(pnp.searchsorted(known_times, t, side="right").astype(np.int32), 1)
         i = ops.clamp_p.bind(0, found, last)
-        share = pnp.divide(pnp.subtract(t, self.times[i]), self.timedelta[i])
+        share = pnp.divide(ops.sub(t, known_times[i]), self.timedelta[i])
         share = ops.where(outside, math.nan, share)
         return Rotation(self.rotations.quat[i]) * Rotation.from_rotvec(pnp.multiply(self.rotvecs[i], _last(share)))
