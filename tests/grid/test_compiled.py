@@ -32,9 +32,19 @@ from pullback.core.config import enable_x64
 
 ROWS = numbered(
     [
-        *PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *SPARSE,
-        *SCIPY_PRIMITIVES, *OF_SCIPY,
-    ]  # fmt: skip
+        *PRIMITIVES,
+        *IN_SPACE,
+        *LAX,
+        *DECOMPOSITIONS,
+        *DECOMPOSITION_FUNCTIONS,
+        *NUMPY,
+        *NN,
+        *POOLING,
+        *OF_LAX,
+        *SPARSE,
+        *SCIPY_PRIMITIVES,
+        *OF_SCIPY,
+    ]
 )
 ULPS = 8
 """How far the two may be apart, in units in the last place of the largest part of an operand's or result's size."""

@@ -45,9 +45,19 @@ from pullback.test_util import check_grads
 Record = Callable[[str, object], None]
 ROWS_OF_TABLE = numbered(
     [
-        *PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *SPARSE,
-        *SCIPY_PRIMITIVES, *OF_SCIPY,
-    ]  # fmt: skip
+        *PRIMITIVES,
+        *IN_SPACE,
+        *LAX,
+        *DECOMPOSITIONS,
+        *DECOMPOSITION_FUNCTIONS,
+        *NUMPY,
+        *NN,
+        *POOLING,
+        *OF_LAX,
+        *SPARSE,
+        *SCIPY_PRIMITIVES,
+        *OF_SCIPY,
+    ]
 )
 
 RTOL = {"h": 4e-3, "b": 3e-2, "f": 1e-5, "F": 1e-5, "d": 1e-12, "D": 1e-12}

@@ -1,8 +1,9 @@
 """Discrete cosine and sine transforms along the last axis, of types 1 to 4: one linear operation.
 
 On the host they are pocketfft's, by way of ``scipy.fft``. Compiled, they are Fourier transforms of the same length (of
-twice the length for types 1 and 4), with factors before and after: Makhoul 1980, *A fast cosine transform in one and two
-dimensions*. A sine transform is the cosine transform of the same type of the operand in the other order, or with signs
+twice the length for types 1 and 4), with factors before and after: Makhoul 1980, *A fast cosine transform in one and
+two dimensions*. A sine transform is the cosine transform of the same type of the operand in the other order, or with
+signs
 that alternate: Britanak, Yip and Rao 2007, *Discrete Cosine and Sine Transforms*, chapter 2.
 """
 

@@ -96,8 +96,8 @@ def _transpose(ct: Any, a: Any, x: LinearVar, *, reverse: bool) -> Any:
 @recursive_filter_p.batch
 def _batch(axis: MappedAxis, args: Any, dims: Any, *, reverse: bool) -> Any:
     rank = max(len(x.shape) - (d is not None) for x, d in zip(args, dims, strict=True))
-    aligned = [x if d is None else shapes.front_aligned(x, d, rank) for x, d in zip(args, dims, strict=True)]
-    return recursive_filter(*aligned, reverse), 0
+    a, x = (x if d is None else shapes.front_aligned(x, d, rank) for x, d in zip(args, dims, strict=True))
+    return recursive_filter(a, x, reverse), 0
 
 
 # Compilation -------------------------------------------------------------------------------------------------------

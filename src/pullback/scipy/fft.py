@@ -60,7 +60,8 @@ def _real_over(name: str, x: Any, type: int, lengths: Any, axes: Any, scale: str
         least = 2 if type == 1 and not sine else 1
         if n < least:
             raise ShapeError(
-                f"{name} of type {type} needs at least {least} points along an axis, got {n} along axis {a} of an array "
+                f"{name} of type {type} needs at least {least} points along an axis, got {n} along axis {a} of an "
+                "array "
                 f"of shape {x.shape}"
             )
         x = _along(_resized(x, a, n), a, type, scale, sine)

@@ -17,6 +17,7 @@ from pullback.numpy.promotion import inexact_operand, operand, promote_all, quot
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.tridiagonal import tridiagonal_solve
+from pullback.scipy.arguments import inexact
 
 __all__ = ["map_coordinates"]
 
@@ -34,9 +35,10 @@ def map_coordinates(input: Any, coordinates: Any, order: int, mode: str = "const
       coordinates: a sequence of n arrays that broadcast against each other, or an array whose first axis has n
         elements: the places, in elements along each axis.
       order: the degree of the spline: 0 for the nearest element, 1 for linear interpolation, 2 or 3.
-      mode: how the image goes on beyond its elements: ``"constant"`` with ``cval``; ``"nearest"`` with the last element;
-        ``"mirror"`` as its mirror image about the last element, ``"reflect"`` about its edge; ``"wrap"`` as itself.
-        ``"constant"`` and ``"wrap"`` are SciPy's ``"grid-constant"`` and ``"grid-wrap"``, names that are taken too.
+      mode: how the image goes on beyond its elements: ``"constant"`` with ``cval``; ``"nearest"`` with the last
+        element; ``"mirror"`` as its mirror image about the last element, ``"reflect"`` about its edge; ``"wrap"`` as
+        itself. ``"constant"`` and ``"wrap"`` are SciPy's ``"grid-constant"`` and ``"grid-wrap"``, names that are taken
+        too.
       cval: the number beyond the image.
 
     Returns:
@@ -60,7 +62,9 @@ def map_coordinates(input: Any, coordinates: Any, order: int, mode: str = "const
             f"map_coordinates takes as many coordinates as the image has axes, {len(x.shape)}, got {len(places)}"
         )
     if order not in (0, 1, 2, 3) or isinstance(order, bool):
-        raise UnsupportedArgumentError(f"map_coordinates: the order of a spline must be 0, 1, 2 or 3, got {quote(order)}")
+        raise UnsupportedArgumentError(
+            f"map_coordinates: the order of a spline must be 0, 1, 2 or 3, got {quote(order)}"
+        )
     if mode not in _MODES:
         shown = ", ".join(map(repr, _MODES))
         raise UnsupportedArgumentError(f"map_coordinates: mode must be one of {shown}, got {mode!r}")
@@ -80,7 +84,7 @@ def map_coordinates(input: Any, coordinates: Any, order: int, mode: str = "const
 
 
 def _coordinate(p: Any) -> Any:
-    x = inexact_operand("map_coordinates", pnp.asarray(p) if isinstance(p, list) else p)
+    x = inexact("map_coordinates", p)
     return x if x.dtype.itemsize >= 4 else ops.convert_element_type(x, np.dtype(np.float32))
 
 
@@ -183,7 +187,7 @@ def _spline_coefficients(x: Any, axis: int, order: int, mode: str) -> Any:
         return x
     middle, side = _SPLINES[order]
     below, diagonal, above = np.full(n, side), np.full(n, middle), np.full(n, side)
-    if mode == "mirror" or n == 2 and mode == "wrap":
+    if mode == "mirror" or (n == 2 and mode == "wrap"):
         above[0] = below[-1] = 2 * side
     elif mode == "reflect":
         diagonal[0] += side
@@ -193,8 +197,8 @@ def _spline_coefficients(x: Any, axis: int, order: int, mode: str) -> Any:
         diagonal[-1] += side * side / middle
     rows = shapes.moveaxis(x, axis, 0)
     flat = shapes.reshape(rows, (n, math.prod(rows.shape[1:])))
-    bands = [ArrayImpl(v.astype(x.dtype)) for v in (below, diagonal, above)]
-    out = tridiagonal_solve(*bands, flat)
+    dl, d, du = (ArrayImpl(v.astype(x.dtype)) for v in (below, diagonal, above))
+    out = tridiagonal_solve(dl, d, du, flat)
     if mode == "wrap" and n > 2:
         out = _cyclic(out, (below, diagonal, above), middle, side)
     return shapes.moveaxis(shapes.reshape(out, rows.shape), 0, axis)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import pullback.numpy as pnp
 from pullback.control.loops import while_loop
-from pullback.core import dtypes, tree
+from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.source import warn
@@ -248,7 +249,7 @@ def _integral_bwd(f: Callable[..., Any], options: _Options, residuals: Any, cts:
     ct = cts[0]
     if isinstance(ct, SymbolicZero):
         return None, None, [None] * len(params)
-    by_limits = []
+    by_limits: list[Any] = []
     for x, sign in zip(wanted, (-1.0, 1.0), strict=True):
         if x is None:
             by_limits.append(None)
@@ -296,12 +297,13 @@ def quad(
 ) -> tuple[Any, ...]:  # fmt: skip
     """The integral of a function of one variable, either limit of which may be infinite.
 
-    It can be compiled and mapped, and differentiated in both modes with respect to the limits and to what ``func`` depends
+    It can be compiled and mapped, and differentiated in both modes with respect to the limits and to what ``func``
+    depends
     on: ``args``, and arrays that it closes over. The derivatives are integrals too, to the same accuracy.
 
     Args:
-      func: ``func(x, *args) -> y``, numbers without axes. It is traced, so that it must not depend on the value of ``x``
-        in Python.
+      func: ``func(x, *args) -> y``, numbers without axes. It is traced, so that it must not depend on the value of
+        ``x`` in Python.
       a, b: the limits, real numbers; ``inf`` and ``-inf`` may be among them, and ``a`` may be the larger one.
       args: more arguments of ``func``, in a tuple.
       full_output: whether to return the third result.
@@ -315,13 +317,14 @@ def quad(
 
     Returns:
       The integral, and an estimate of its absolute error; with ``full_output`` also a dictionary with the number of
-      evaluations ``neval`` and of intervals ``last``. If the error is larger than what was asked for, there is a warning
-      (not while tracing, where the estimate tells).
+      evaluations ``neval`` and of intervals ``last``. If the error is larger than what was asked for, there is a
+      warning (not while tracing, where the estimate tells).
 
     Raises:
       ShapeError: limits or integrands that are no numbers (a TypeError and a ValueError).
       DtypeError: complex limits, or a complex integrand without ``complex_func`` (a TypeError).
-      ArgumentError: bounds that are negative or not finite, or ``limit`` is not positive (a TypeError and a ValueError).
+      ArgumentError: bounds that are negative or not finite, or ``limit`` is not positive (a TypeError and a
+        ValueError).
       UnsupportedArgumentError: a weight (a NotImplementedError).
 
     Source: Piessens et al. 1983, *QUADPACK*, its routine QAG, after a substitution that weakens singularities at the
@@ -364,7 +367,7 @@ def quad(
     def f(x: Any, params: Any) -> Any:
         return converted(x, *params)
 
-    parts = [_integral(f, options, low, high, params) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+    parts = [_integral(f, options, low, high, params) for low, high in pairwise(edges)]
     values, errors, counts = zip(*parts, strict=True)
     value, error, count = (sum(v[1:], v[0]) for v in (values, errors, counts))
     _warn_of(value, error, options)
@@ -381,7 +384,8 @@ def _options(epsabs: Any, epsrel: Any, limit: Any) -> _Options:
         if isinstance(value, Tracer) or not 0 <= float(value) < math.inf:
             raise ArgumentError(f"quad: {name} must be a known number from 0 to infinity, got {quote(value)}")
         bounds.append(float(value))
-    return _Options(*bounds, most)
+    absolute, relative = bounds
+    return _Options(absolute, relative, most)
 
 
 def _edges(a: Any, b: Any, points: Any) -> list[Any]:
@@ -411,7 +415,8 @@ def _warn_of(value: Any, error: Any, options: _Options) -> None:
     least = 100 * float(dtypes.finfo(error.dtype).eps) * size
     if not float(error) <= max(options.absolute, options.relative * size, least):
         warn(
-            f"quad: the integral {np.asarray(value)} has an estimated error of {float(error):.3g}, more than was asked for; "
+            f"quad: the integral {np.asarray(value)} has an estimated error of {float(error):.3g}, more than was asked "
+            "for; "
             "split the interval where the integrand is not smooth (points), or take a larger limit",
             UserWarning,
         )

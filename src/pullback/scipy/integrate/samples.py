@@ -107,7 +107,8 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
       x: where they are: a vector, or an array of the shape of ``y``.
       dx: the distance between them, if there is no ``x``.
       axis: along which axis.
-      initial: 0 for a result that begins with the integral to the first point, which is zero; by default it is left out.
+      initial: 0 for a result that begins with the integral to the first point, which is zero; by default it is left
+        out.
 
     Returns:
       An array of the shape of ``y``, with one element less along the axis if there is no ``initial``.

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.core import dtypes, tree
-from pullback.core.array import Array
+from pullback.core import tree
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import promote_all, sequence
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
-from pullback.scipy.interpolate.checks import abscissas, check_increasing, check_inside, floats, known
+from pullback.scipy.arguments import abscissas, check_increasing, check_inside, floats, known
 
 __all__ = ["RegularGridInterpolator"]
 
@@ -58,7 +57,9 @@ class RegularGridInterpolator:
         if method not in _METHODS:
             raise ArgumentError(f"{_NAME}: method must be 'linear', 'slinear' or 'nearest', got {method!r}")
         values = floats(_NAME, values)
-        axes = [abscissas(_NAME, p, f"the coordinates along axis {i}", 1) for i, p in enumerate(sequence(_NAME, points))]
+        axes = [
+            abscissas(_NAME, p, f"the coordinates along axis {i}", 1) for i, p in enumerate(sequence(_NAME, points))
+        ]
         if not axes:
             raise ShapeError(f"{_NAME} takes at least one vector of coordinates")
         if len(axes) > len(values.shape) or tuple(p.shape[0] for p in axes) != values.shape[: len(axes)]:
@@ -89,8 +90,8 @@ class RegularGridInterpolator:
           method: as the interpolator was given; its own by default.
 
         Returns:
-          An array of the shape of ``xi`` without its last axis (of the arrays' shape, if it is a tuple), and then of the
-          axes of the values after the grid's.
+          An array of the shape of ``xi`` without its last axis (of the arrays' shape, if it is a tuple), and then of
+          the axes of the values after the grid's.
 
         Raises:
           ShapeError: points with other than n coordinates (a TypeError and a ValueError).
@@ -107,9 +108,7 @@ class RegularGridInterpolator:
                 check_inside(_NAME, x, p[0], p[-1], f"along axis {i} the coordinate", True)
         out = self._at(coordinates, grid, _METHODS[method])
         strange = [ops.ne_p.bind(x, x) for x in coordinates]
-        outside = [
-            ops.or_p.bind(ops.lt(x, p[0]), ops.gt(x, p[-1])) for x, p in zip(coordinates, grid, strict=True)
-        ]
+        outside = [ops.or_p.bind(ops.lt(x, p[0]), ops.gt(x, p[-1])) for x, p in zip(coordinates, grid, strict=True)]
         extra = range(len(coordinates[0].shape), len(out.shape))
         if self.fill_value is not None:
             fill = ops.convert_element_type(self.fill_value, out.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from pullback.numpy.promotion import axis_index, known_int, promote_all, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.tridiagonal import tridiagonal_solve
-from pullback.scipy.interpolate.checks import abscissas, check_increasing, floats, known
+from pullback.scipy.arguments import abscissas, check_increasing, floats, known
 
 __all__ = ["CubicSpline", "PPoly"]
 
@@ -27,8 +28,8 @@ class PPoly:
     Args:
       c: the coefficients, (m, n - 1, ...), from the highest power to the constant.
       x: the points, a vector of n that increases strictly.
-      extrapolate: whether the first and the last polynomial go on beyond the points; else it is NaN there. ``"periodic"``
-        continues it with the period ``x[-1] - x[0]``.
+      extrapolate: whether the first and the last polynomial go on beyond the points; else it is NaN there.
+        ``"periodic"`` continues it with the period ``x[-1] - x[0]``.
       axis: where the axes of the points at which it is evaluated are in the result; the others are the last of ``c``.
 
     Raises:
@@ -198,8 +199,8 @@ class CubicSpline(PPoly):
       axis: which axis of ``y``.
       bc_type: the conditions at the ends: ``"not-a-knot"``, the first two pieces are one polynomial, and the last two;
         ``"periodic"``, of values of which the last are the first; ``"clamped"``, the derivative is zero; ``"natural"``,
-        the second derivative is zero. Or a pair of these (but for ``"periodic"``) for the two ends; one of a pair may be
-        ``(order, value)``, of the first or second derivative, an array of the shape of ``y`` without the axis.
+        the second derivative is zero. Or a pair of these (but for ``"periodic"``) for the two ends; one of a pair may
+        be ``(order, value)``, of the first or second derivative, an array of the shape of ``y`` without the axis.
       extrapolate: as of :class:`PPoly`; ``"periodic"`` by default for periodic splines.
 
     Raises:
@@ -275,7 +276,8 @@ def _conditions(bc_type: Any, rest: Any, dtype: Any) -> list[Any]:
         value = floats("CubicSpline", one[1])
         if value.shape not in ((), rest):
             raise ShapeError(
-                f"CubicSpline: the value of a derivative at an end must have shape {rest}, that of y without the axis; got "
+                f"CubicSpline: the value of a derivative at an end must have shape {rest}, that of y without the axis; "
+                "got "
                 f"{value.shape}"
             )
         value = shapes.broadcast_to(ops.convert_element_type(value, dtype), rest)
@@ -324,8 +326,8 @@ def _end(h: Any, slope: Any, condition: Any, last: bool) -> tuple[Any, Any, Any]
 
 
 def _solved(below: Any, diagonal: Any, above: Any, right: Any) -> Any:
-    bands = [ops.convert_element_type(v, right.dtype) for v in (below, diagonal, above)]
-    return tridiagonal_solve(*bands, right)
+    dl, d, du = (ops.convert_element_type(v, right.dtype) for v in (below, diagonal, above))
+    return tridiagonal_solve(dl, d, du, right)
 
 
 def _periodic_slopes(h: Any, slope: Any) -> Any:
@@ -349,14 +351,16 @@ def _periodic_slopes(h: Any, slope: Any) -> Any:
         solved = _solved(h, changed, before, both_sides)
         y, z = solved[:, :-1], solved[:, -1:]
         ratio = ops.neg(ops.div(other, d))
-        along = lambda v: ops.add(v[:1], pnp.multiply(ratio, v[-1:]))
-        found = ops.sub(y, pnp.multiply(z, pnp.divide(along(y), ops.add(1.0, along(z)))))
+        along_y, along_z = (ops.add(v[:1], pnp.multiply(ratio, v[-1:])) for v in (y, z))
+        found = ops.sub(y, pnp.multiply(z, pnp.divide(along_y, ops.add(1.0, along_z))))
     return pnp.concatenate([found, found[:1]])
 
 
 def _check_periodic(flat: Any) -> None:
     values = known(flat)
-    if values is not None and not np.allclose(values[0], values[-1], rtol=1e-6, atol=1e-6 * np.abs(values).max(initial=0)):
+    if values is not None and not np.allclose(
+        values[0], values[-1], rtol=1e-6, atol=1e-6 * np.abs(values).max(initial=0)
+    ):
         raise ArgumentError(
             "CubicSpline: the first and the last value of a periodic spline must be equal, got "
             f"{quote(values[0])} and {quote(values[-1])}"
@@ -364,4 +368,4 @@ def _check_periodic(flat: Any) -> None:
 
 
 for _kind in (PPoly, CubicSpline):
-    tree.register_pytree_node(_kind, _flatten, lambda data, children, kind=_kind: _unflatten(kind, data, children))
+    tree.register_pytree_node(_kind, _flatten, partial(_unflatten, _kind))

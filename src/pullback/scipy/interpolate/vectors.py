@@ -14,7 +14,7 @@ from pullback.numpy.promotion import axis_index, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.tridiagonal import tridiagonal_solve
-from pullback.scipy.interpolate.checks import abscissas, check_increasing, check_inside, floats, known
+from pullback.scipy.arguments import abscissas, check_increasing, check_inside, floats, known
 from pullback.scipy.interpolate.piecewise import CubicSpline, PPoly
 
 __all__ = ["interp1d"]
@@ -60,14 +60,15 @@ class interp1d:
             raise UnsupportedArgumentError(f"interp1d: the order of a spline must be from 0 to 3, got {kind}")
         if isinstance(kind, bool) or not isinstance(kind, (int, str)) or (isinstance(kind, str) and kind not in _KINDS):
             raise ArgumentError(f"interp1d: kind must be an order from 0 to 3 or one of {_KINDS}, got {kind!r}")
-        self.kind = _ORDERS.get(kind, kind)
+        self.kind: str = _ORDERS.get(kind, str(kind))
         x, y = abscissas("interp1d", x, "the points", _LEAST.get(self.kind, 1)), floats("interp1d", y)
         if not y.shape:
             raise ShapeError("interp1d: y must have an axis with the values, got a number")
         self.axis = axis_index(axis, len(y.shape), "interp1d")
         if y.shape[self.axis] != x.shape[0]:
             raise ShapeError(
-                f"interp1d: along axis {axis} y must have as many elements as there are points, {x.shape[0]}, got shape "
+                f"interp1d: along axis {axis} y must have as many elements as there are points, {x.shape[0]}, got "
+                "shape "
                 f"{y.shape}"
             )
         y = shapes.moveaxis(y, self.axis, 0)
@@ -175,18 +176,23 @@ def _quadratic(x: Any, y: Any) -> PPoly:
     def scaled(weights: Any) -> Any:
         return weights.astype(x.dtype)
 
-    diagonal = ops.add(
-        ops.mul(scaled(0.5 + 0.5 * left), inverse[:-1]), ops.mul(scaled(0.5 + 0.5 * right), inverse[1:])
-    )
+    diagonal = ops.add(ops.mul(scaled(0.5 + 0.5 * left), inverse[:-1]), ops.mul(scaled(0.5 + 0.5 * right), inverse[1:]))
     below, above = (ops.mul(scaled(0.5 * (w - 1)), v) for w, v in ((left, inverse[:-1]), (right, inverse[1:])))
     target = ops.add(ops.mul(scaled(left)[:, None], bend[:-1]), ops.mul(scaled(right)[:, None], bend[1:]))
-    s = tridiagonal_solve(*[v.astype(dtype) for v in (below, diagonal, above)], target)
+    dl, d, du = (v.astype(dtype) for v in (below, diagonal, above))
+    s = tridiagonal_solve(dl, d, du, target)
     last = pnp.concatenate([s[1:], pnp.zeros((1, s.shape[1]), dtype)])
-    by_knot = ops.sub(ops.mul(scaled(right)[:, None], bend[1:]), pnp.divide(
-        ops.add(ops.mul(scaled(0.5 + 0.5 * right)[:, None], s), ops.mul(scaled(0.5 * (right - 1))[:, None], last)), wide[1:]
-    ))
+    by_knot = ops.sub(
+        ops.mul(scaled(right)[:, None], bend[1:]),
+        pnp.divide(
+            ops.add(ops.mul(scaled(0.5 + 0.5 * right)[:, None], s), ops.mul(scaled(0.5 * (right - 1))[:, None], last)),
+            wide[1:],
+        ),
+    )
     knots = pnp.concatenate([x[:1], ops.mul(0.5, ops.add(x[1:-2], x[2:-1])), x[-1:]])
     offset = shapes.expand_dims(ops.sub(knots[:-1], x[1:-1]), (1,))
     q = by_knot
-    c = pnp.stack([q, ops.add(s, ops.mul(2.0, pnp.multiply(q, offset))), flat[1:-1] + s * offset + q * ops.square(offset)])
+    c = pnp.stack(
+        [q, ops.add(s, ops.mul(2.0, pnp.multiply(q, offset))), flat[1:-1] + s * offset + q * ops.square(offset)]
+    )
     return PPoly(shapes.reshape(c, (3, n - 2, *rest)), knots)

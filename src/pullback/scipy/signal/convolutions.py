@@ -146,8 +146,8 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", preci
 
     Args:
       in1, in2: arrays of the same number of axes; integers become floats.
-      mode: ``"full"`` for all sums; ``"same"`` for those in the middle, as many as ``in1`` has elements; ``"valid"`` for
-        those in which the operands overlap completely.
+      mode: ``"full"`` for all sums; ``"same"`` for those in the middle, as many as ``in1`` has elements; ``"valid"``
+        for those in which the operands overlap completely.
       method: ``"direct"`` or ``"auto"`` for the sums themselves; ``"fft"`` for :func:`fftconvolve`, which is quicker
         for long operands, and whose errors are relative to the largest element of the result.
       precision: accepted for compatibility; products are computed in full precision.
@@ -297,8 +297,8 @@ def correlate2d(
 
     Args:
       in1, in2: matrices; integers become floats.
-      mode: as of :func:`convolve`. With ``"valid"`` and an ``in1`` that is the smaller, it is ``in1`` that is conjugated,
-        as by SciPy.
+      mode: as of :func:`convolve`. With ``"valid"`` and an ``in1`` that is the smaller, it is ``in1`` that is
+        conjugated, as by SciPy.
       boundary, fillvalue: as of :func:`convolve2d`.
       precision: accepted for compatibility; products are computed in full precision.
 

@@ -57,8 +57,9 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
       a: those of the denominator, a vector whose first element is not zero.
       x: the signal.
       axis: along which axis to filter.
-      zi: the initial state, of the shape of ``x`` but for the axis, which has max(len(a), len(b)) - 1 elements (or 1 for
-        sizes that are repeated); at rest by default. The state is that of the transposed direct form II, as SciPy's.
+      zi: the initial state, of the shape of ``x`` but for the axis, which has max(len(a), len(b)) - 1 elements (or 1
+        for sizes that are repeated); at rest by default. The state is that of the transposed direct form II, as
+        SciPy's.
 
     Returns:
       The filtered signal, of the shape of ``x``; with ``zi`` a pair of it and the final state.
@@ -176,8 +177,8 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
         which the first is not zero.
       x: the signal.
       axis: along which axis to filter.
-      zi: the initial states, (sections, ..., 2, ...): of each section the shape of ``x`` with 2 for the axis; at rest by
-        default.
+      zi: the initial states, (sections, ..., 2, ...): of each section the shape of ``x`` with 2 for the axis; at rest
+        by default.
 
     Returns:
       The filtered signal, of the shape of ``x``; with ``zi`` a pair of it and the final states.
@@ -254,7 +255,8 @@ def savgol_filter(
 
     Raises:
       ShapeError: no such axis, or with ``"interp"`` a window longer than the axis (a TypeError and a ValueError).
-      ArgumentError: a degree, a derivative or a window that make no sense, or no such mode (a TypeError and a ValueError).
+      ArgumentError: a degree, a derivative or a window that make no sense, or no such mode (a TypeError and a
+        ValueError).
 
     Source: Savitzky and Golay 1964.
 
@@ -281,7 +283,8 @@ def savgol_filter(
     n = moved.shape[last]
     if mode == "interp" and window > n:
         raise ShapeError(
-            f"savgol_filter: with mode='interp' the window, of {window} elements, must be no longer than the axis, of {n}; "
+            f"savgol_filter: with mode='interp' the window, of {window} elements, must be no longer than the axis, of "
+            f"{n}; "
             "take a shorter one or another mode"
         )
     if not math.prod(x.shape):

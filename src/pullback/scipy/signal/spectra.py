@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from pullback.core.trace import Tracer
 from pullback.numpy.promotion import axis_index, inexact_operand, known_int, promote_all, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
+from pullback.scipy.arguments import inexact
 
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 
@@ -59,10 +61,11 @@ def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, i
         except (ValueError, TypeError) as error:
             raise ArgumentError(f"{name}: there is no window {quote(window)}: {error}") from None
         return ArrayImpl(values.astype(real)), size
-    vector = inexact_operand(name, pnp.asarray(window) if isinstance(window, list) else window)
+    vector = inexact(name, window)
     if len(vector.shape) != 1 or not vector.shape[0] or dtypes.is_complex(vector.dtype):
         raise ShapeError(
-            f"{name}: a window must be the name of one, or a vector of real numbers, got shape {vector.shape} and dtype "
+            f"{name}: a window must be the name of one, or a vector of real numbers, got shape {vector.shape} and "
+            "dtype "
             f"{dtypes.short_name(vector.dtype)}"
         )
     if size is not None and size != vector.shape[0]:
@@ -98,7 +101,8 @@ def _parts(name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, like:
 
 
 def _cut(x: Any, size: int, step: int) -> Any:
-    """The parts of the last axis, (..., parts, size), of which each begins ``step`` elements after the one before it."""
+    """The parts of the last axis, (..., parts, size), of which each begins ``step`` elements after the one before "
+    "it."""
     last, n = len(x.shape) - 1, x.shape[-1]
     count, pieces = (n - size) // step + 1, -(-size // step)
     length = (count + pieces - 1) * step
@@ -181,7 +185,7 @@ def _transforms(x: Any, parts: _Parts, trend: Any, onesided: bool) -> Any:
     elif trend:
         cut = _without_trend(cut, trend, (0, parts.size))
     transform = pnp.fft.rfft if onesided else pnp.fft.fft
-    return transform(ops.mul(cut, parts.window), parts.nfft)
+    return transform(pnp.multiply(cut, parts.window), parts.nfft)
 
 
 def _check_trend(name: str, trend: Any) -> Any:
@@ -215,8 +219,8 @@ def stft(
     Args:
       x: the signal.
       fs: the sampling frequency.
-      window: by which each part is multiplied: the name of one of SciPy's windows, a tuple of a name and parameters, or a
-        vector.
+      window: by which each part is multiplied: the name of one of SciPy's windows, a tuple of a name and parameters, or
+        a vector.
       nperseg: how long a part is.
       noverlap: by how much neighbouring parts overlap; half of them by default.
       nfft: the length of the transforms, at least ``nperseg``; the same by default.
@@ -259,7 +263,7 @@ def stft(
         x = pnp.pad(x, [(0, 0)] * last + [(0, more)])
     out = _transforms(x, parts, trend, onesided)
     out = ops.div(out, ops.convert_element_type(pnp.sum(parts.window), out.dtype))
-    points = np.arange(parts.size / 2, x.shape[last] - parts.size / 2 + 1, parts.step, np.float64)
+    points = parts.size / 2 + np.arange(0.0, float(x.shape[last] - parts.size + 1), float(parts.step))
     if boundary is not None:
         points = points - parts.size / 2
     out = shapes.moveaxis(out, last + 1, where)
@@ -427,7 +431,7 @@ def istft(
     z = pnp.moveaxis(z, (when, which), (-2, -1))
     xs = (pnp.fft.irfft if input_onesided else pnp.fft.ifft)(z, parts.nfft)
     xs = slicing.slice_in_dim(xs, 0, parts.size, rank - 1)
-    weighted = ops.mul(xs, ops.mul(parts.window, pnp.sum(parts.window)))
+    weighted = pnp.multiply(xs, ops.mul(parts.window, pnp.sum(parts.window)))
     squares = shapes.broadcast_to(ops.square(parts.window), (z.shape[-2], parts.size))
     x, norm = _put_together(weighted, parts.step), _put_together(squares, parts.step)
     cut = parts.size // 2 if boundary else 0
@@ -439,7 +443,7 @@ def istft(
             "istft: the signal is not determined where the windows of all parts are zero; take larger overlaps",
             UserWarning,
         )
-    x = ops.div(x, ops.where(ops.gt(norm, 1e-10), norm, 1.0))
+    x = pnp.divide(x, ops.where(ops.gt(norm, 1e-10), norm, 1.0))
     times = _times(np.arange(x.shape[-1], dtype=np.float64), fs)
     return times, pnp.moveaxis(x, -1, when - (which < when))
 
@@ -493,7 +497,7 @@ def _without_trend(x: Any, kind: str, places: Sequence[int]) -> Any:
     if kind == "constant":
         return ops.sub(x, pnp.mean(x, axis=-1, keepdims=True))
     last, parts = len(x.shape) - 1, []
-    for start, stop in zip(places[:-1], places[1:], strict=True):
+    for start, stop in pairwise(places):
         part = slicing.slice_in_dim(x, start, stop, last)
         mean = pnp.mean(part, axis=-1, keepdims=True)
         part = ops.sub(part, mean)

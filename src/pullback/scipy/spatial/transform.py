@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,20 +17,18 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback import random
 from pullback.core import dtypes
-from pullback.core.array import Array
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
-from pullback.core.trace import Tracer
-from pullback.numpy.promotion import inexact_operand, known_int, operand, promote_all, quote, sequence
+from pullback.numpy.promotion import known_int, operand, promote_all, quote, sequence
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.scipy.interpolate.checks import known
+from pullback.scipy.arguments import inexact, known
 
 __all__ = ["Rotation", "Slerp"]
 
 
 def _vectors(name: str, x: Any, size: int, last: int = 1) -> Any:
     """Real vectors of a size in the last axis, or matrices in the last two."""
-    x = inexact_operand(name, pnp.asarray(x) if isinstance(x, (list, tuple)) and x else x)
+    x = inexact(name, x)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"{name} takes real numbers, got {dtypes.short_name(x.dtype)}")
     if len(x.shape) < last or x.shape[len(x.shape) - last :] != (size,) * last:
@@ -148,9 +147,7 @@ class Rotation(NamedTuple):
         small = ops.lt(square, 1e-3)
         angle, tiny = ops.sqrt(ops.where(small, 1.0, square)), ops.where(small, square, 0.0)
         half = ops.mul(0.5, angle)
-        scale = ops.where(
-            small, _series(tiny, (1 / 2, -1 / 48, 1 / 3840, -1 / 645120)), ops.div(ops.sin(half), angle)
-        )
+        scale = ops.where(small, _series(tiny, (1 / 2, -1 / 48, 1 / 3840, -1 / 645120)), ops.div(ops.sin(half), angle))
         real = ops.where(small, _series(tiny, (1, -1 / 8, 1 / 384, -1 / 46080, 1 / 10321920)), ops.cos(half))
         return cls(pnp.concatenate([ops.mul(_last(scale), v), _last(real)], axis=-1))
 
@@ -188,7 +185,7 @@ class Rotation(NamedTuple):
         [0.     0.     0.7071 0.7071]
         """
         axes, intrinsic = _axes("Rotation.from_euler", seq, 3)
-        x = inexact_operand("Rotation.from_euler", pnp.asarray(angles) if isinstance(angles, (list, tuple)) else angles)
+        x = inexact("Rotation.from_euler", angles)
         if len(axes) == 1 and (not x.shape or x.shape[-1] != 1 or len(x.shape) == 1):
             x = _last(x)
         x = _vectors("Rotation.from_euler", x, len(axes))
@@ -211,7 +208,9 @@ class Rotation(NamedTuple):
         [0. 0. 0. 1.]
         """
         shape = () if num is None else (known_int("Rotation.identity", "num", num),)
-        return cls(shapes.broadcast_to(pnp.asarray([0.0, 0.0, 0.0, 1.0], dtypes.canonicalize_dtype(dtype)), (*shape, 4)))
+        return cls(
+            shapes.broadcast_to(pnp.asarray([0.0, 0.0, 0.0, 1.0], dtypes.canonicalize_dtype(dtype)), (*shape, 4))
+        )
 
     @classmethod
     def random(cls, random_key: Any, num: int | None = None) -> Rotation:
@@ -428,9 +427,11 @@ class Rotation(NamedTuple):
             raise ShapeError("Rotation.mean takes at least one rotation, got none")
         scaled = q
         if weights is not None:
-            w = inexact_operand("Rotation.mean", pnp.asarray(weights) if isinstance(weights, (list, tuple)) else weights)
+            w = inexact("Rotation.mean", weights)
             if w.shape != (q.shape[0],):
-                raise ShapeError(f"Rotation.mean: weights must be a vector of {q.shape[0]} numbers, got shape {w.shape}")
+                raise ShapeError(
+                    f"Rotation.mean: weights must be a vector of {q.shape[0]} numbers, got shape {w.shape}"
+                )
             if known(w) is not None and (known(w) < 0).any():
                 raise ArgumentError(f"Rotation.mean: weights must not be negative, got {quote(known(w))}")
             scaled = pnp.multiply(q, _last(w))
@@ -462,7 +463,7 @@ def _axes(name: str, seq: Any, most: int) -> tuple[list[int], bool]:
         raise ArgumentError(f"{name}: seq must have one to {most} letters, got {quote(seq)}")
     if not (set(seq) <= set("xyz") or set(seq) <= set("XYZ")):
         raise ArgumentError(f"{name}: seq must have letters of 'xyz' only, or of 'XYZ' only, got {seq!r}")
-    if any(a == b for a, b in zip(seq[:-1], seq[1:], strict=True)):
+    if any(a == b for a, b in pairwise(seq)):
         raise ArgumentError(f"{name}: neighbours in seq must differ, got {seq!r}")
     return ["xyz".index(letter) for letter in seq.lower()], seq.isupper()
 
@@ -502,9 +503,11 @@ class Slerp(NamedTuple):
         """
         if not isinstance(rotations, Rotation):
             raise OperandError(f"Slerp.init takes rotations, got {quote(rotations)} of type {type(rotations).__name__}")
-        t = inexact_operand("Slerp.init", pnp.asarray(times) if isinstance(times, (list, tuple)) else times)
+        t = inexact("Slerp.init", times)
         if rotations.single or len(rotations.quat.shape) != 2 or len(rotations) < 2:
-            raise ShapeError(f"Slerp.init takes an array of at least 2 rotations, got quaternions {rotations.quat.shape}")
+            raise ShapeError(
+                f"Slerp.init takes an array of at least 2 rotations, got quaternions {rotations.quat.shape}"
+            )
         if t.shape != (len(rotations),):
             raise ShapeError(f"Slerp.init takes as many times as rotations, {len(rotations)}, got shape {t.shape}")
         if known(t) is not None and not (np.diff(known(t)) > 0).all():
@@ -524,12 +527,13 @@ class Slerp(NamedTuple):
         Raises:
           ArgumentError: times out of bounds (a TypeError and a ValueError).
         """
-        t = inexact_operand("Slerp", pnp.asarray(times) if isinstance(times, (list, tuple)) else times)
+        t = inexact("Slerp", times)
         t, known_times = promote_all("Slerp", (t, self.times))
         outside = ops.or_p.bind(ops.lt(t, known_times[0]), ops.gt(t, known_times[-1]))
         if known(outside) is not None and known(outside).any():
             raise ArgumentError(
-                f"Slerp: the times must be from {self.times[0]} to {self.times[-1]}, got {quote(known(t)[known(outside)])}"
+                f"Slerp: the times must be from {self.times[0]} to {self.times[-1]}, got "
+                f"{quote(known(t)[known(outside)])}"
             )
         last = self.timedelta.shape[0] - 1
         found = ops.sub(pnp.searchsorted(known_times, t, side="right").astype(np.int32), 1)

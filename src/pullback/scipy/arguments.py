@@ -1,4 +1,4 @@
-"""What the interpolators check of their points."""
+"""Arguments that several modules of ``pullback.scipy`` check alike: lists of numbers, and points of functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl
-from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
+from pullback.core.errors import (
+    ArgumentError,
+    DtypeError,
+    OperandError,
+    PullbackError,
+    ShapeError,
+    UnsupportedArgumentError,
+)
 from pullback.core.trace import Tracer
 from pullback.numpy.promotion import inexact_operand
 from pullback.primitives import elementwise as ops
@@ -21,9 +28,19 @@ def known(x: Any) -> Any:
     return None if value is None else np.asarray(value)
 
 
+def inexact(name: str, x: Any) -> Any:
+    """An operand, or a list of numbers, as floats or complex numbers."""
+    if isinstance(x, (list, tuple)) and x:
+        try:
+            x = pnp.asarray(x)
+        except PullbackError as error:
+            raise OperandError(f"{name}: {error}") from None
+    return inexact_operand(name, x)
+
+
 def floats(name: str, x: Any) -> Any:
-    """An operand, or a list of numbers, in single or double precision."""
-    x = inexact_operand(name, pnp.asarray(x) if isinstance(x, (list, tuple)) and x else x)
+    """The same in single or double precision."""
+    x = inexact(name, x)
     return x if x.dtype.char in "fdFD" else ops.convert_element_type(x, np.dtype(np.float32))
 
 
@@ -54,7 +71,8 @@ def check_inside(name: str, x: Any, low: Any, high: Any, what: str, strict: bool
     if values is None or lowest is None or highest is None:
         if strict:
             raise UnsupportedArgumentError(
-                f"{name}: with bounds_error=True the points must be known, but they are traced; pass bounds_error=False, "
+                f"{name}: with bounds_error=True the points must be known, but they are traced; pass "
+                "bounds_error=False, "
                 "and a fill_value"
             )
         return
