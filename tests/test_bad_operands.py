@@ -23,10 +23,8 @@ from pullback.core.array import Array
 
 MODULES = [
     "", "ad_checkpoint", "custom_batching", "custom_derivatives", "experimental.ode", "flatten_util", "lax",
-    "lax.linalg", "nn", "numpy", "numpy.fft", "numpy.linalg", "random", "scipy.cluster.vq", "scipy.fft", "
-    ""scipy.integrate",
-    "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.special", "test_util",
-    "tree_util",
+    "lax.linalg", "nn", "numpy", "numpy.fft", "numpy.linalg", "random", "scipy.cluster.vq", "scipy.fft",
+    "scipy.integrate", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.special", "test_util", "tree_util",
 ]  # fmt: skip
 
 
@@ -175,8 +173,8 @@ TREES = {
 }  # fmt: skip
 """Functions of trees of arrays, for which None, lists and dicts are trees."""
 ALSO_VALID = {
-    ("numpy.fromiter", "a set"), ("numpy.iscomplexobj", "None"), ("numpy.isrealobj", "None"), ("scipy.signal.csd",
-    "None"),
+    ("numpy.fromiter", "a set"), ("numpy.iscomplexobj", "None"), ("numpy.isrealobj", "None"),
+    ("scipy.signal.csd", "None"),
 }  # fmt: skip
 BY_NAME: dict[str, list[Any]] = {
     "key": [KEY], "shape": [(3,), (2, 2)], "newshape": [(3,)], "sizes": [(3,)], "axis2": [1], "destination": [1],
@@ -257,8 +255,8 @@ def complaint(name: str, function: Callable[..., Any], what: str, arguments: tup
 
 
 COUNTS = {
-    "": 1, "lax": 120, "numpy": 280, "numpy.linalg": 15, "nn": 25, "scipy.special": 12, "scipy.fft": 8, "scipy.signal":
-    13, "random": 8,
+    "": 1, "lax": 120, "numpy": 280, "numpy.linalg": 15, "nn": 25, "scipy.special": 12, "scipy.fft": 8,
+    "scipy.signal": 13, "random": 8,
 }  # fmt: skip
 
 

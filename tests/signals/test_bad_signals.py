@@ -69,9 +69,9 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ndimage.map_coordinates(V, [V * 1j], 1), TypeError, "real coordinates"),
     (lambda: Interpolator((V,), V, "curved"), ValueError, "method must be"),
     (lambda: Interpolator((V, V), V), ValueError, "first 2 axes of values"),
-    (lambda: Interpolator((V[pnp.array([0, 2, 1])],), V[:3]), ValueError, "must increase strictly, got 3.0 and then
-    2.0"), (lambda: Interpolator((V,), V, bounds_error=True)(pnp.array([9.0])), ValueError, "9.0 is out of bounds, from
-    1.0 to"), (lambda: jit(Interpolator((V,), V, bounds_error=True))(V), NotImplementedError, "they are traced"),
+    (lambda: Interpolator((V[pnp.array([0, 2, 1])],), V[:3]), ValueError, "must increase strictly, got 3.0 and then"),
+    (lambda: Interpolator((V,), V, bounds_error=True)(pnp.array([9.0])), ValueError, "9.0 is out of bounds"),
+    (lambda: jit(Interpolator((V,), V, bounds_error=True))(V), NotImplementedError, "they are traced"),
     (lambda: Interpolator((V,), V)((V, V)), ValueError, "has 1 coordinates, got 2"),
     (lambda: interpolate.CubicSpline(V, V[:2]), ValueError, "as many elements as there are points, 6"),
     (lambda: interpolate.CubicSpline(-V, V), ValueError, "must increase strictly"),
