@@ -271,7 +271,7 @@ class Rotation(NamedTuple):
 
         >>> import pullback.numpy as pnp
         >>> print(Rotation.from_quat(pnp.array([0.0, 0.6, 0.0, -0.8])).as_quat(canonical=True))
-        [-0.         -0.60000002 -0.          0.80000001]
+        [-0.  -0.6 -0.   0.8]
         """
         q = _canonical(self.quat) if canonical else self.quat
         return pnp.roll(q, 1, axis=-1) if scalar_first else q
