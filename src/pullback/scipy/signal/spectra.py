@@ -401,7 +401,8 @@ def istft(
       time_axis, freq_axis: which axes of ``Zxx`` are the times and the frequencies.
 
     Returns:
-      The times, and the signal, real if ``input_onesided``.
+      The times along the axis of the signal, and the signal, real if ``input_onesided``. (The times that SciPy and JAX
+      return for several signals are as many as the first axis has elements.)
 
     Raises:
       ArgumentError: numbers that make no sense (a TypeError and a ValueError).
