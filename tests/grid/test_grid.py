@@ -22,6 +22,8 @@ from helpers import EXHAUSTIVE
 from lax_specs import LAX, OF_LAX
 from nn_specs import NN
 from numpy_specs import NOT_IN_THE_TABLE, NUMPY
+from scipy_signal_specs import MODULES as OF_SIGNALS
+from scipy_signal_specs import OF_SCIPY, SCIPY_PRIMITIVES
 from sparse_specs import SPARSE
 from specs import LETTERS, PRIMITIVES, Spec, numbered
 
@@ -42,7 +44,20 @@ from pullback.test_util import check_grads
 
 Record = Callable[[str, object], None]
 ROWS_OF_TABLE = numbered(
-    [*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *SPARSE]
+    [
+        *PRIMITIVES,
+        *IN_SPACE,
+        *LAX,
+        *DECOMPOSITIONS,
+        *DECOMPOSITION_FUNCTIONS,
+        *NUMPY,
+        *NN,
+        *POOLING,
+        *OF_LAX,
+        *SPARSE,
+        *SCIPY_PRIMITIVES,
+        *OF_SCIPY,
+    ]
 )
 
 RTOL = {"h": 4e-3, "b": 3e-2, "f": 1e-5, "F": 1e-5, "d": 1e-12, "D": 1e-12}
@@ -136,7 +151,7 @@ def test_every_primitive_has_a_row() -> None:
     assert (
         primitives()
         - {"random_loop"}
-        - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE)}
+        - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE, *SCIPY_PRIMITIVES)}
         - of_functions
         == set()
     )
@@ -158,6 +173,13 @@ def test_every_function_of_nn_and_scipy_special_has_a_row() -> None:
     for module, name in ((nn, "nn"), (special, "scipy.special")):
         functions = {getattr(module, f).__name__ for f in module.__all__ if callable(getattr(module, f))}
         assert {f"{name}.{f}" for f in functions} - rows - {"nn.get_scaled_dot_general_config"} == set()
+
+
+def test_every_function_of_the_signal_modules_has_a_row() -> None:
+    rows = {s.operation for s in OF_SCIPY}
+    for module in OF_SIGNALS:
+        name = module.__name__.removeprefix("pullback.")
+        assert {f"{name}.{f}" for f in module.__all__} - rows == set()
 
 
 # Value, dtype and shape --------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ FAMILIES = (
     "numpy_rest",
     "random_keys",
     "random_rest",
+    "scipy_signal",
     "sparse",
 )
 Arrays = tuple[Any, ...]
