@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import host
+from pullback.core.array import shape_of
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives.checks import FLOAT
+from pullback.primitives.checks import FLOAT, broadcast_shape
 from pullback.primitives.declare import by_formula, elementwise
 from pullback.primitives.elementwise import abs, add, div, eq, gt, lt, mul, neg, sub
 from pullback.primitives.precision import doubled
@@ -76,9 +77,18 @@ def _log_of_ratio(p: Any, q: Any, *, extra: float) -> Any:
     return _where(inside, add(value, extra), math.nan)
 
 
+def _spread(t: Any, p: Any, q: Any) -> Any:
+    """A tangent in the shape of the result."""
+    shape = broadcast_shape("log_of_ratio", [shape_of(x) for x in (p, q)])
+    return t if shape_of(t) == shape else shapes.broadcast_to(t, shape)
+
+
 log_of_ratio_p: Primitive = by_formula(
     "log_of_ratio", of=FLOAT, formula=doubled(_log_of_ratio),
-    jvp=(lambda t, p, q, extra: div(t, p), lambda t, p, q, extra: neg(div(t, q))),
+    jvp=(
+        lambda t, p, q, extra: div(_spread(t, p, q), p),
+        lambda t, p, q, extra: neg(div(_spread(t, p, q), q)),
+    ),
 )  # fmt: skip
 rel_entr_p: Primitive = elementwise(
     "rel_entr", of=FLOAT, arity=2, host=host.special("rel_entr"),
