@@ -145,12 +145,21 @@ SPECIAL: list[Spec] = [
         call=lambda x: ours.multigammaln(x, 3), reference=lambda x: special.multigammaln(x, 3),
     ),
     function(
-        "bernoulli", K(np.zeros(13)), call=lambda x: ours.bernoulli(12) + x, reference=lambda x: special.bernoulli(12) + x,
+        "bernoulli", K(np.zeros(13)), call=lambda x: ours.bernoulli(12) + x,
+        reference=lambda x: special.bernoulli(12) + x,
     ),
     function("hyp1f1", R(2, 3, lo=0.5, hi=2), R(3, lo=1, hi=3), R(3, lo=-3, hi=3), dtypes="fd", tolerance=64, **WHOLE),
     function(
         "hyp2f1", R(3, lo=0.5, hi=2), R(3, lo=1, hi=3), R(3, lo=1, hi=3), R(3, lo=-0.9, hi=0.9), dtypes="fd",
         tolerance=64, second=False, **WHOLE,
+    ),
+    *(function(name, R(2, 3, lo=0.2, hi=4), R(3, lo=0.5, hi=6), **WHOLE) for name in ("jv", "yv", "iv", "kv")),
+    function("jv", R(6, lo=3, hi=20), K(np.array([0.3, 2, 5, 9, 14, 25]), np.float64, fixed=True), dtypes="d",
+             label="regions", tolerance=64),
+    function("jn", K(np.array([0, 1, 3]), np.float32), R(2, 3, lo=-3, hi=6)),
+    function(
+        "bessel_jn", R(3, lo=-3, hi=6), call=lambda z: ours.bessel_jn(z, v=2),
+        reference=lambda z: special.jv(np.arange(3.0)[:, None], z),
     ),
     function(
         "sph_harm_y", DEGREES, ORDERS, R(4, lo=0.3, hi=2), R(4, lo=0, hi=3), dtypes="fd", tolerance=16, **WHOLE,

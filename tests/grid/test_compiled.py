@@ -31,10 +31,8 @@ from pullback.core.array import host_value, typeof
 from pullback.core.config import enable_x64
 
 ROWS = numbered(
-    [
-        *PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *SPARSE,
-        *SPECIAL_PRIMITIVES, *SPECIAL,
-    ]  # fmt: skip
+    [*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *SPARSE]
+    + [*SPECIAL_PRIMITIVES, *SPECIAL]
 )
 ULPS = 8
 """How far the two may be apart, in units in the last place of the largest part of an operand's or result's size."""

@@ -1,7 +1,7 @@
 """Special functions. Formulas are those of the *Digital Library of Mathematical Functions* (https://dlmf.nist.gov)."""
 
 from pullback.nn.normalized import logsumexp
-from pullback.scipy.special.bessel import i0, i0e, i1, i1e
+from pullback.scipy.special.bessel import bessel_jn, i0, i0e, i1, i1e, iv, jn, jv, kv, yv
 from pullback.scipy.special.error_functions import (
     dawsn,
     erf,

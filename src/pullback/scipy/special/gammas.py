@@ -181,7 +181,7 @@ def betaln(a: Any, b: Any) -> Any:
 
 
 def gammainc(a: Any, x: Any) -> Any:
-    """The regularised lower incomplete gamma function: of ``t**(a - 1) exp(-t) / gamma(a)`` the integral from 0 to ``x``.
+    """The regularised lower incomplete gamma function: of ``t**(a - 1) exp(-t) / gamma(a)`` the integral to ``x``.
 
     Args:
       a: an array of positive numbers; integers are converted.

@@ -140,7 +140,8 @@ _STEP_TERMS = 400.0
 def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     """In [0, 1) by :func:`_within`, after Pfaff's or Euler's transformation (DLMF 15.8.1); at 1 by Gauss's sum.
 
-    Of the transformations that whose parameters are positive is chosen, for then so are all terms. Gauss's sum is 15.4.20.
+    Of the transformations that whose parameters are positive is chosen, for then so are all terms. Gauss's sum is
+    15.4.20.
     """
     low, high = _minimum(a, b), _maximum(a, b)
     fixed = [stop_gradient(v) for v in (low, high, c)]
