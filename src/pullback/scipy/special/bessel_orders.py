@@ -229,13 +229,10 @@ def _ive(nu: Any, x: Any) -> Any:
 
     def integrand(v: Any, nu: Any, fixed: Any, first: Any, root: Any, size: Any) -> Any:
         sine = sin(v)
-        place = mul(first, div(v, sine))
-        height = sqrt(add(square(place), 1))
-        gap = div(
-            mul(mul(first, first), div(mul(_less_sin(v), add(v, sine)), square(sine))),
-            add(mul(place, root), mul(first, height)),
-        )
-        d = _asinh(gap)
+        ratio = div(v, sine)
+        height = sqrt(add(square(mul(first, ratio)), 1))
+        spread = div(mul(_less_sin(v), add(v, sine)), square(sine))
+        d = _asinh(div(mul(first, spread), add(mul(ratio, root), height)))
         slope = div(mul(first, div(sub(sine, mul(v, cos(v))), square(sine))), height)
         value = exp(_fall(d, v, size, fixed))
         more = sub(fixed, nu)
