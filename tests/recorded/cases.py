@@ -24,6 +24,8 @@ FAMILIES = (
     "scipy_signal",
     "sparse",
 )
+    "convolution", "decompositions", "fourier", "lax", "nn_image", "numpy_rest", "random_rest", "sparse", "special",
+)  # fmt: skip
 Arrays = tuple[Any, ...]
 
 
