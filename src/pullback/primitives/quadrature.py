@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from decimal import Decimal, localcontext
 from functools import lru_cache, partial, reduce
 from typing import Any
@@ -21,11 +22,39 @@ from pullback.primitives.elementwise import convert_element_type, mul
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.sums import add_any
 
-NODES = 48
+_wanted: ContextVar[bool] = ContextVar("whether double precision is wanted", default=True)
+
+
+def in_full() -> bool:
+    """Whether a formula's results are of double precision; else what it loses of its own may be more."""
+    return _wanted.get()
+
+
+def cut_off() -> float:
+    """Where an integrand exp(-h) that falls from 1 may be cut off: h there, for an error below one of rounding."""
+    return 38.0 if in_full() else 20.0
+
+
+def _nodes() -> int:
+    """As many as integrate exp(-h) with an error below one of rounding, up to where it is cut off."""
+    return 48 if in_full() else 20
+
+
+def _for_results_of(dtype: np.dtype[Any], formula: Callable[..., Any]) -> Callable[..., Any]:
+    """A formula of double precision whose integrals are as accurate as results of a dtype can be."""
+
+    def evaluated(*operands: Any) -> Any:
+        outer = _wanted.set(dtype.itemsize >= 8)
+        try:
+            return formula(*operands)
+        finally:
+            _wanted.reset(outer)
+
+    return evaluated
 
 
 def integral(integrand: Callable[..., Any], end: Any, *operands: Any) -> Any:
-    """The integral over y from 0 to ``end`` of ``integrand(y, *operands)``, a sum along an axis of 48."""
+    """The integral over y from 0 to ``end`` of ``integrand(y, *operands)``, a sum along an axis of nodes."""
     nodes, weights = rule()
     last = len(end.shape)
     wide = [shapes.expand_dims(x, (last,)) for x in (end, *operands)]
@@ -36,19 +65,22 @@ def integral(integrand: Callable[..., Any], end: Any, *operands: Any) -> Any:
 _BLOCK = 2048
 
 
-def in_blocks(formula: Callable[..., Any]) -> Callable[..., Any]:
+def in_blocks(formula: Callable[..., Any], smooth: bool = False) -> Callable[..., Any]:
     """The lowering rule of an operation on elements that is a formula with integrals, of double precision.
+
+    ``smooth`` says that the integrands are exp(-h), with h concave or linear where it is large, times what changes
+    slowly; for results of single precision they are cut off earlier (:func:`cut_off`), and have fewer nodes.
 
     More than 2,048 elements are computed a block at a time, for the compiler keeps what is along the axis of an
     integral in memory.
     """
-    direct = in_double(formula)
 
     def rule(hlo: Any, *operands: Any) -> Any:
         shape, dtype = hlo.result.shape, hlo.result.dtype
+        of_block = _for_results_of(dtype, formula) if smooth else formula
         size = math.prod(shape)
         if size <= _BLOCK:
-            return direct(hlo, *operands)
+            return in_double(of_block)(hlo, *operands)
         count = -(-size // _BLOCK)
         flat = [hlo.reshape(hlo.spread(x, shape), (size,)) for x in operands]
         padding = hlo.splat(1, (count * _BLOCK - size,), dtype)
@@ -61,7 +93,7 @@ def in_blocks(formula: Callable[..., Any]) -> Callable[..., Any]:
             sizes = f"slice_sizes = array<i64: {_BLOCK}>"
             parts = [hlo.op("stablehlo.dynamic_slice", [x, i], (_BLOCK,), dtype, sizes) for x in whole]
             wide = [hlo.convert(part, np.dtype(np.float64)) for part in parts]
-            new = hlo.convert(hlo.inline(formula, *wide), dtype)
+            new = hlo.convert(hlo.inline(of_block, *wide), dtype)
             out = hlo.op("stablehlo.dynamic_update_slice", [out, new, i], out.shape, dtype)
             return [hlo.same("stablehlo.add", i, width), out]
 
@@ -77,17 +109,20 @@ _FEW = 1024
 """Up to so many elements a formula is evaluated as it is: its integrals have 48 times as many. More are compiled."""
 
 
-def by_integrals(name: str, formula: Callable[..., Any], jvp: Sequence[Callable[..., Any]]) -> Primitive:
+def by_integrals(
+    name: str, formula: Callable[..., Any], jvp: Sequence[Callable[..., Any]], smooth: bool = False
+) -> Primitive:
     """An operation on elements whose formula has integrals.
 
     Args:
       name: the name in jaxprs and errors.
       formula: ``formula(*operands, **params)``, of arrays of double precision and one shape.
       jvp: a sequence of ``rule(t, *operands, **params) -> tangent``, one an operand.
+      smooth: as of :func:`in_blocks`.
     """
     p = Primitive(name)
     p.batch_rule = batch_broadcasting(p)
-    p.lowering_rule = lambda hlo, *operands, **params: in_blocks(partial(formula, **params))(hlo, *operands)
+    p.lowering_rule = lambda hlo, *operands, **params: in_blocks(partial(formula, **params), smooth)(hlo, *operands)
 
     @p.abstract_eval
     def shape(*avals: ShapedArray, **params: Any) -> ShapedArray:
@@ -103,7 +138,8 @@ def by_integrals(name: str, formula: Callable[..., Any], jvp: Sequence[Callable[
         dtype = next(x.dtype for x in operands if type(x) not in SCALARS)
         arrays = [shapes.full((), x, dtype) if type(x) in SCALARS else x for x in operands]
         wide = [shapes.broadcast_to(convert_element_type(x, np.dtype(np.float64)), shape) for x in arrays]
-        return convert_element_type(formula(*wide, **params), dtype)
+        exact = partial(formula, **params)
+        return convert_element_type((_for_results_of(dtype, exact) if smooth else exact)(*wide), dtype)
 
     @p.jvp
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
@@ -113,8 +149,13 @@ def by_integrals(name: str, formula: Callable[..., Any], jvp: Sequence[Callable[
     return p
 
 
-@lru_cache(maxsize=1)
 def rule() -> tuple[ArrayImpl, ArrayImpl]:
+    """The nodes and weights from 0 to 1."""
+    return _rule(_nodes())
+
+
+@lru_cache
+def _rule(count: int) -> tuple[ArrayImpl, ArrayImpl]:
     """The nodes and weights from 0 to 1, right to the last place.
 
     NumPy's are eigenvalues, right to 1e-16; an integrand that falls to exp(-38) is at the first node wrong by a hundred
@@ -123,20 +164,20 @@ def rule() -> tuple[ArrayImpl, ArrayImpl]:
     nodes, weights = [], []
     with localcontext() as context:
         context.prec = 32
-        for start in np.polynomial.legendre.leggauss(NODES)[0]:
+        for start in np.polynomial.legendre.leggauss(count)[0]:
             t = Decimal(float(start))
             for _ in range(2):
-                value, slope = _legendre(t)
+                value, slope = _legendre(count, t)
                 t -= value / slope
-            _, slope = _legendre(t)
+            _, slope = _legendre(count, t)
             nodes.append(float((1 + t) / 2))
             weights.append(float(1 / ((1 - t * t) * slope * slope)))
     return ArrayImpl(np.array(nodes)), ArrayImpl(np.array(weights))
 
 
-def _legendre(t: Decimal) -> tuple[Decimal, Decimal]:
-    """Legendre's polynomial of degree ``NODES`` and its derivative."""
+def _legendre(n: int, t: Decimal) -> tuple[Decimal, Decimal]:
+    """Legendre's polynomial of degree n and its derivative."""
     before, value = Decimal(1), t
-    for n in range(2, NODES + 1):
-        before, value = value, ((2 * n - 1) * t * value - (n - 1) * before) / n
-    return value, NODES * (t * value - before) / (t * t - 1)
+    for k in range(2, n + 1):
+        before, value = value, ((2 * k - 1) * t * value - (k - 1) * before) / k
+    return value, n * (t * value - before) / (t * t - 1)
