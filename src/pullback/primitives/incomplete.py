@@ -49,7 +49,8 @@ Formula = Callable[..., Any]
 def _log1p_less_x(x: Any) -> Any:
     """log(1 + x) - x. Near zero log(1 + x) is 2 artanh(r), where r = x / (2 + x), and x - 2 r is r x."""
     if not in_full():
-        return sub(_log1p(x), x)
+        first = mul(ops.square(x), sub(div(x, 3), 0.5))
+        return _where(lt(abs(x), 1e-4), first, sub(_log1p(x), x))
     near = lt(abs(x), 0.5)
     small = _where(near, x, 0)
     r = div(small, add(small, 2))
@@ -61,7 +62,8 @@ def _log1p_less_x(x: Any) -> Any:
 def _expm1_less_x(x: Any) -> Any:
     """exp(x) - 1 - x."""
     if not in_full():
-        return sub(_expm1(x), x)
+        first = mul(ops.square(x), add(div(x, 6), 0.5))
+        return _where(lt(abs(x), 1e-4), first, sub(_expm1(x), x))
     near = lt(abs(x), 0.5)
     small = _where(near, x, 0)
     series = mul(ops.square(small), _polynomial(small, [1 / math.factorial(n) for n in range(16, 1, -1)]))

@@ -172,9 +172,9 @@ zeta_p = elementwise(
 
 
 def _zeta_xla(hlo: Any, s: Any, q: Any) -> Any:
-    double = np.dtype(np.float64)
-    wide = [hlo.convert(x, double) for x in (s, q)]
-    out = hlo.op("chlo.zeta", wide, s.shape, double)
+    wide_enough = np.promote_types(hlo.result.dtype, np.float32) if hlo.result.dtype.isbuiltin == 1 else np.dtype("f")
+    wide = [hlo.convert(x, wide_enough) for x in (s, q)]
+    out = hlo.op("chlo.zeta", wide, s.shape, wide_enough)
     return hlo.convert(hlo.inline(_zeta_at_poles, out, *wide), hlo.result.dtype)
 
 
