@@ -140,8 +140,9 @@ def log_gamma_sides(a: Any, x: Any, upper: Any) -> tuple[Any, Any]:
     small = _and(_and(_le(x, 1), lt(a, 0.5)), ops.not_p.bind(above))
     tail = gamma_small(_where(small, a, 0.25), _where(small, x, 0.5))
     # Of small operands the tail is known, and what is below may be so near 1 that it is better known by that.
-    own = _where(small, _where(lt(tail, 0.5), _log1p(neg(tail)), own), own)
-    rest = _where(small, log(tail), _log_of_rest(ops.min_p.bind(own, -1e-300)))
+    short = _and(small, lt(tail, 0.5))
+    rest = _where(short, log(tail), _log_of_rest(ops.min_p.bind(own, -1e-300)))
+    own = _where(short, _log1p(neg(tail)), own)
     return _where(eq(above, upper), own, rest), weight
 
 

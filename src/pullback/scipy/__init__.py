@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pullback.scipy import linalg as linalg
     from pullback.scipy import special as special
+    from pullback.scipy import stats as stats
 
-__all__ = ["linalg", "special"]
+__all__ = ["linalg", "special", "stats"]
 
 
 def __getattr__(name: str) -> Any:
