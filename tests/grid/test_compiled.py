@@ -20,6 +20,7 @@ from nn_specs import NN
 from numpy_specs import NUMPY
 from sparse_specs import SPARSE
 from specs import LETTERS, PRIMITIVES, Spec, numbered
+from stats_specs import STATS
 from test_grid import UGLY_COMPLEX, UGLY_FLOATS, arrays, leaves
 
 from pullback import make_jaxpr
@@ -30,7 +31,19 @@ from pullback.core.array import host_value, typeof
 from pullback.core.config import enable_x64
 
 ROWS = numbered(
-    [*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *SPARSE]
+    [
+        *PRIMITIVES,
+        *IN_SPACE,
+        *LAX,
+        *DECOMPOSITIONS,
+        *DECOMPOSITION_FUNCTIONS,
+        *NUMPY,
+        *NN,
+        *POOLING,
+        *OF_LAX,
+        *SPARSE,
+        *STATS,
+    ]
 )
 ULPS = 8
 """How far the two may be apart, in units in the last place of the largest part of an operand's or result's size."""

@@ -24,6 +24,7 @@ from nn_specs import NN
 from numpy_specs import NOT_IN_THE_TABLE, NUMPY
 from sparse_specs import SPARSE
 from specs import LETTERS, PRIMITIVES, Spec, numbered
+from stats_specs import STATS
 
 import pullback.numpy as jnp
 import pullback.primitives
@@ -42,7 +43,19 @@ from pullback.test_util import check_grads
 
 Record = Callable[[str, object], None]
 ROWS_OF_TABLE = numbered(
-    [*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *SPARSE]
+    [
+        *PRIMITIVES,
+        *IN_SPACE,
+        *LAX,
+        *DECOMPOSITIONS,
+        *DECOMPOSITION_FUNCTIONS,
+        *NUMPY,
+        *NN,
+        *POOLING,
+        *OF_LAX,
+        *SPARSE,
+        *STATS,
+    ]
 )
 
 RTOL = {"h": 4e-3, "b": 3e-2, "f": 1e-5, "F": 1e-5, "d": 1e-12, "D": 1e-12}
@@ -130,13 +143,13 @@ def primitives() -> set[str]:
 def test_every_primitive_has_a_row() -> None:
     """Of a public one on elements the row of its function, under the same name, serves as well.
 
-    ``random_loop`` stands within lowering rules only.
+    ``random_loop`` and ``newton_loop`` stand within lowering rules only.
     """
     of_functions = {s.operation.rpartition(".")[2] for s in (*NUMPY, *NN)} & {p.name for p in PUBLIC}
     assert (
         primitives()
-        - {"random_loop"}
-        - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE)}
+        - {"random_loop", "newton_loop"}
+        - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE, *STATS)}
         - of_functions
         == set()
     )

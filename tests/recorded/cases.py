@@ -12,7 +12,17 @@ from typing import Any
 
 import numpy as np
 
-FAMILIES = ("convolution", "decompositions", "fourier", "lax", "nn_image", "numpy_rest", "random_rest", "sparse", "stats")
+FAMILIES = (
+    "convolution",
+    "decompositions",
+    "fourier",
+    "lax",
+    "nn_image",
+    "numpy_rest",
+    "random_rest",
+    "sparse",
+    "stats",
+)
 Arrays = tuple[Any, ...]
 
 

@@ -125,7 +125,7 @@ def _guarded(valid: Any, operands: Sequence[Any], formula: Formula, otherwise: A
 
 
 def _gamma_exponent(a: Any, x: Any) -> Any:
-    """log(x**a exp(-x) / Γ(a) / sqrt(a / 2π)), by how far x is from a: large operands cancel before they are rounded."""
+    """log(x**a exp(-x) / Γ(a) / sqrt(a / 2π)), by how far x is from a: large operands cancel first."""
     far = div(sub(x, a), a)
     near = lt(abs(far), 0.5)
     exponent = mul(a, _where(near, _log1p_less_x(_where(near, far, 0)), sub(log(div(x, a)), far)))

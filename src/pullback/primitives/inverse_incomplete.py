@@ -1,6 +1,7 @@
 """Quantiles: the inverses of the incomplete gamma and beta functions, of Student's distribution, and of log_ndtr.
 
-On the host they are SciPy's. Compiled they are Newton's iteration for the logarithm of the smaller tail, as a function of
+On the host they are SciPy's. Compiled they are Newton's iteration for the logarithm of the smaller tail, as a
+function of
 u = log x (gamma), u = log(x / (1 - x)) (beta) or x (normal). The density of u is log-concave in each of them, and so is
 the distribution function (Bagnoli and Bergstrom, *Log-concave probability and its applications*, Economic Theory 26,
 2005). So after its first step the iteration is on the left of the root, from where it converges without a safeguard.
@@ -46,13 +47,14 @@ _where = ops.where
 Formula = Callable[..., Any]
 
 
-# Newton's iteration ----------------------------------------------------------------------------------------------------
+# Newton's iteration --------------------------------------------------------------------------------------------------
 
 _MOST = 100
 _CLOSE = 4e-16
 
 newton_loop_p = Primitive("newton_loop")
-"""Newton's iteration: ``step(u, *operands)`` from ``u`` on, until no element moves. It stands in lowering rules only."""
+"""Newton's iteration: ``step(u, *operands)`` from ``u`` on, until no element moves. It stands in lowering rules
+only."""
 
 
 @newton_loop_p.abstract_eval
@@ -96,7 +98,7 @@ _FAR = 650.0
 """How far the logarithms of variables go, so that these do not underflow."""
 
 
-# The incomplete gamma function -----------------------------------------------------------------------------------------
+# The incomplete gamma function ---------------------------------------------------------------------------------------
 
 
 def _tails(p: Any, upper: bool) -> tuple[Any, Any]:
@@ -161,7 +163,7 @@ gammaincinv_p = _declare_gamma_inverse("gammaincinv", upper=False)
 gammainccinv_p = _declare_gamma_inverse("gammainccinv", upper=True)
 
 
-# The incomplete beta function ------------------------------------------------------------------------------------------
+# The incomplete beta function ----------------------------------------------------------------------------------------
 
 
 def _beta_logit(a: Any, b: Any, target: Any) -> Any:
@@ -243,7 +245,7 @@ betaincinv_p = _declare_beta_inverse("betaincinv", upper=False)
 betainccinv_p = _declare_beta_inverse("betainccinv", upper=True)
 
 
-# Student's distribution --------------------------------------------------------------------------------------------------
+# Student's distribution ----------------------------------------------------------------------------------------------
 
 
 def student_quantile(df: Any, p: Any) -> Any:
@@ -262,7 +264,7 @@ def student_quantile(df: Any, p: Any) -> Any:
     return finish(_where(eq(p, 0.5), 0, _where(lt(p, 0.5), neg(size), size)))
 
 
-# The logarithm of the normal distribution function -------------------------------------------------------------------------
+# The logarithm of the normal distribution function -------------------------------------------------------------------
 
 
 def _ndtri_exp(y: Any) -> Any:

@@ -1,7 +1,8 @@
 """Logarithms of distribution functions and of densities: those of the normal, the gamma and the beta distribution.
 
-A probability that underflows has a logarithm, and one near 1 has one that is not 0. Each is the logarithm of the smaller
-tail where that is asked for, and log(1 - p) of it otherwise; that of the smaller tail is the logarithm of its weight and
+A probability that underflows has a logarithm, and one near 1 has one that is not 0. Each is the logarithm of the
+smaller tail where that is asked for, and log(1 - p) of it otherwise; that of the smaller tail is the logarithm of its
+weight and
 of an integral, from ``incomplete``. A derivative is a ratio that neither underflows nor overflows: the exponential of a
 difference of logarithms.
 
@@ -128,7 +129,7 @@ log_beta_density_p: Primitive = by_formula(
 )  # fmt: skip
 
 
-# The incomplete gamma function -----------------------------------------------------------------------------------------
+# The incomplete gamma function ---------------------------------------------------------------------------------------
 
 
 def log_gamma_sides(a: Any, x: Any, upper: Any) -> tuple[Any, Any]:
@@ -183,7 +184,7 @@ log_igamma_p = _declare_log_gamma("log_igamma", upper=False)
 log_igammac_p = _declare_log_gamma("log_igammac", upper=True)
 
 
-# The incomplete beta function ------------------------------------------------------------------------------------------
+# The incomplete beta function ----------------------------------------------------------------------------------------
 
 
 def log_beta_sides(a: Any, b: Any, x: Any, upper: Any, rest: Any = None) -> tuple[Any, Any]:

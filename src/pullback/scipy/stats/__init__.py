@@ -1,8 +1,10 @@
 """Distributions, each a module with its functions, and statistics of samples, as in SciPy's module of that name.
 
 Each distribution has its density, its distribution function and the tail of that, their logarithms, and both inverses:
-``pdf logpdf cdf logcdf sf logsf ppf isf``; one of counts ``pmf`` and ``logpmf`` for the first two. A logarithm is right where
-the number itself underflows, and functions have derivatives of any order with respect to the variable and the parameters.
+``pdf logpdf cdf logcdf sf logsf ppf isf``; one of counts ``pmf`` and ``logpmf`` for the first two. A logarithm is
+right where
+the number itself underflows, and functions have derivatives of any order with respect to the variable and the
+parameters.
 
 >>> from pullback import grad
 >>> from pullback.scipy.stats import gamma, norm

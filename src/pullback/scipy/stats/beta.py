@@ -9,7 +9,8 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.incomplete import betainc_p, betaincc_p
 from pullback.primitives.inverse_incomplete import betainccinv_p, betaincinv_p
 from pullback.primitives.log_incomplete import log_beta_density_p, log_betainc_p, log_betaincc_p
-from pullback.scipy.stats.distributions import both, Continuous, either, positive, where
+from pullback.scipy.stats.distributions import Continuous, both, either, positive, where
+
 
 def _inside(y: Any, a: Any, b: Any) -> Any:
     """Where the density is neither zero nor infinite."""

@@ -8,7 +8,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.incomplete import betainc_p, betaincc_p
 from pullback.primitives.log_incomplete import log_beta_density_p, log_betainc_p, log_betaincc_p
 from pullback.primitives.special import xlog1py_p, xlogy_p
-from pullback.scipy.stats.distributions import at_least, both, Discrete, lgamma, log, probability, where, whole
+from pullback.scipy.stats.distributions import Discrete, at_least, both, lgamma, log, probability, where, whole
 
 _FEW = 20
 """From so many trials on probabilities are by the density of the beta distribution, whose large terms do not cancel."""

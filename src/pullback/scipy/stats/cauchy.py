@@ -8,6 +8,7 @@ from typing import Any
 from pullback.primitives import elementwise as ops
 from pullback.scipy.stats.distributions import Continuous, log, log1p, where
 
+
 def _log_density(y: Any) -> Any:
     far = ops.gt(ops.abs(y), 1)
     inner, outer = where(far, 0, y), where(far, y, 1)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-
 from collections.abc import Callable
+from typing import Any
 
 from pullback.primitives import elementwise as ops
 from pullback.scipy.stats import gamma

@@ -1,7 +1,8 @@
 """What all distributions share, said once: location and scale, the support, domains of parameters, and the functions
 that follow from others.
 
-A distribution says its log density (or log mass) on its support, and which of the distribution function, its tail, their
+A distribution says its log density (or log mass) on its support, and which of the distribution function, its tail,
+their
 logarithms and inverses it knows; ``functions`` returns the eight functions of its module, with their docstrings. A
 formula is only given operands inside its support, for a derivative of what is not chosen may not be NaN: outside the
 density is zero and has no derivative.
@@ -37,7 +38,7 @@ floor, log1p, expm1, lgamma = ops.floor_p.bind, ops.log1p_p.bind, ops.expm1_p.bi
 
 
 def log_of_rest(x: Any) -> Any:
-    """log(1 - exp(x)) of ``x`` below zero, without cancellation (Mächler, *Accurately computing log(1 - exp(-|a|))*)."""
+    """log(1 - exp(x)) of ``x`` below zero, without cancellation (Mächler, 2012)."""
     near = ops.gt(x, -math.log(2))
     close = log(ops.neg(expm1(where(near, x, -1))))
     return where(near, close, log1p(ops.neg(exp(where(near, -1, x)))))
@@ -191,7 +192,9 @@ class Distribution:
         if kind in QUANTILES:
             lines.append(f"      {first}: an array of probabilities.")
         elif kind != "entropy":
-            lines.append(f"      {first}: an array of {'counts' if first == 'k' else 'real numbers'}; integers are converted.")
+            lines.append(
+                f"      {first}: an array of {'counts' if first == 'k' else 'real numbers'}; integers are converted."
+            )
         lines += [f"      {name}: {what}." for name, what in self.parameters.items()]
         lines += [f"      {name}: {_KEYWORDS[name]}." for name in keywords]
         lines += [
@@ -243,7 +246,8 @@ class Continuous(Distribution):
 
     Attributes:
       log_density: the formula, inside the support.
-      inside: whether the formula is finite, of the variable and the parameters; by default on the support with its ends.
+      inside: whether the formula is finite, of the variable and the parameters; by default on the support with its
+        ends.
       outside: the log density elsewhere; by default -inf.
       interior: a point inside the support.
       density: the formula of the density, where it is not best as the exponential of its logarithm.
@@ -332,9 +336,7 @@ class Continuous(Distribution):
             out = where(inside, value, ends)
             out = out if scale is None else ops.mul(out, scale)
             out = out if loc is None else ops.add(out, loc)
-            return _valid_result(
-                _all_valid(self.domain(*parameters), None if scale is None else ops.gt(scale, 0)), out
-            )
+            return _valid_result(_all_valid(self.domain(*parameters), None if scale is None else ops.gt(scale, 0)), out)
 
         return compute
 

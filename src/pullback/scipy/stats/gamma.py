@@ -7,9 +7,10 @@ from typing import Any
 
 from pullback.primitives import elementwise as ops
 from pullback.primitives.incomplete import igamma_p, igammac_p
-from pullback.primitives.inverse_incomplete import gammaincinv_p, gammainccinv_p
+from pullback.primitives.inverse_incomplete import gammainccinv_p, gammaincinv_p
 from pullback.primitives.log_incomplete import log_gamma_density_p, log_igamma_p, log_igammac_p
-from pullback.scipy.stats.distributions import both, Continuous, either, positive, where
+from pullback.scipy.stats.distributions import Continuous, both, either, positive, where
+
 
 def inside(y: Any, a: Any) -> Any:
     """Where the density is neither zero nor infinite."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special import xlog1py_p
-from pullback.scipy.stats.distributions import at_most, both, Discrete, exp, expm1, log, log1p, log_of_rest
+from pullback.scipy.stats.distributions import Discrete, at_most, both, exp, expm1, log, log_of_rest
+
 
 def _log_sf(k: Any, p: Any) -> Any:
     return xlog1py_p.bind(k, ops.neg(p))

@@ -7,7 +7,8 @@ from pullback.scipy.stats.distributions import Continuous, exp, expm1, log, log1
 
 DISTRIBUTION = Continuous(
     values=("0.009133", "-4.696", "0.000618", "-7.389", "0.9994", "-0.0006182", "3.125", "1.583"),
-    name="gumbel_r", of="the right-skewed Gumbel distribution, of the largest of many numbers", example="1.0; 0.9; 2.0; 0.5",
+    name="gumbel_r", of="the right-skewed Gumbel distribution, of the largest of many numbers",
+    example="1.0; 0.9; 2.0; 0.5",
     quantile={"ppf": "p"},
     log_density=lambda y: ops.neg(ops.add(y, exp(ops.neg(y)))),
     cdf=lambda y: exp(ops.neg(exp(ops.neg(y)))), logcdf=lambda y: ops.neg(exp(ops.neg(y))),

@@ -21,13 +21,13 @@ _FIELDS = ("neff", "dataset", "weights", "covariance", "inv_cov")
 
 
 @register_pytree_node_class
-class gaussian_kde:  # noqa: N801 - the name is SciPy's
+class gaussian_kde:
     """A density estimated from samples, by a Gaussian kernel at each.
 
     Args:
       dataset: an array (d, n) of n samples of d variables, or (n,) of one.
-      bw_method: how wide the kernels are, relative to the samples: ``"scott"`` (the default), ``"silverman"``, a number,
-        or a function of the estimate that returns one.
+      bw_method: how wide the kernels are, relative to the samples: ``"scott"`` (the default), ``"silverman"``, a
+        number, or a function of the estimate that returns one.
       weights: an array (n,) of the weights of the samples; equal by default.
 
     Attributes:
@@ -70,7 +70,9 @@ class gaussian_kde:  # noqa: N801 - the name is SciPy's
         else:
             given = _real("weights", weights).astype(data.dtype)
             if given.shape != (n,):
-                raise ShapeError(f"gaussian_kde: weights must have the shape ({n},), as many as samples, got {given.shape}")
+                raise ShapeError(
+                    f"gaussian_kde: weights must have the shape ({n},), as many as samples, got {given.shape}"
+                )
             shares = given / pnp.sum(given)
         self._set("dataset", data)
         self._set("weights", shares)
@@ -87,9 +89,15 @@ class gaussian_kde:  # noqa: N801 - the name is SciPy's
             return (self.neff * (d + 2) / 4.0) ** (-1 / (d + 4))
         if callable(method):
             return method(self)
-        if not isinstance(method, str) and (isinstance(method, Array) or pnp.isscalar(method)) and pnp.ndim(method) == 0:
+        if (
+            not isinstance(method, str)
+            and (isinstance(method, Array) or pnp.isscalar(method))
+            and pnp.ndim(method) == 0
+        ):
             return method
-        raise ArgumentError(f"gaussian_kde: bw_method must be 'scott', 'silverman', a number or a function, got {method!r}")
+        raise ArgumentError(
+            f"gaussian_kde: bw_method must be 'scott', 'silverman', a number or a function, got {method!r}"
+        )
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -135,7 +143,7 @@ class gaussian_kde:  # noqa: N801 - the name is SciPy's
 
     def _factor_of(self, covariance: Any) -> tuple[Any, Any]:
         """A Cholesky factor, and the logarithm of what a kernel of that covariance is divided by."""
-        factor = linalg.cholesky(covariance, lower=True)
+        factor = pnp.linalg.cholesky(covariance)
         return factor, pnp.sum(pnp.log(pnp.diagonal(factor))) + 0.5 * self.d * math.log(2 * math.pi)
 
     def _log_terms(self, factor: Any, constant: Any, centres: Any, weights: Any, point: Any) -> Any:
@@ -150,8 +158,8 @@ class gaussian_kde:  # noqa: N801 - the name is SciPy's
         if x.shape[0] != self.d:
             if x.shape[0] != 1 or x.shape[1] != self.d:
                 raise ShapeError(
-                    f"gaussian_kde: points have {x.shape[0]} variables and the samples {self.d}; the first axis is that "
-                    "of variables"
+                    f"gaussian_kde: points have {x.shape[0]} variables and the samples {self.d}; the first axis is "
+                    "that of variables"
                 )
             x = x.reshape(self.d, 1)  # one point
         return x
@@ -174,9 +182,7 @@ class gaussian_kde:  # noqa: N801 - the name is SciPy's
         """
         points = self._points(x)
         factor, constant = self._factor_of(self.covariance)
-        return map_rows(
-            lambda point: self._log_terms(factor, constant, self.dataset, self.weights, point), points.T
-        )
+        return map_rows(lambda point: self._log_terms(factor, constant, self.dataset, self.weights, point), points.T)
 
     def evaluate(self, points: Any) -> Any:
         """The estimated density.
@@ -257,7 +263,9 @@ class gaussian_kde:  # noqa: N801 - the name is SciPy's
             raise ShapeError(f"gaussian_kde: integrate_box_1d takes estimates of one variable, this has {self.d}")
         ends = [_real("an end", end) for end in (low, high)]
         if any(end.ndim for end in ends):
-            raise ShapeError(f"gaussian_kde: the ends must be numbers, got the shapes {ends[0].shape} and {ends[1].shape}")
+            raise ShapeError(
+                f"gaussian_kde: the ends must be numbers, got the shapes {ends[0].shape} and {ends[1].shape}"
+            )
         sigma = pnp.sqrt(self.covariance[0, 0])
         below, above = [ndtr((end - self.dataset[0]) / sigma) for end in ends]
         return pnp.sum(self.weights * (above - below))
@@ -328,7 +336,9 @@ class gaussian_kde:  # noqa: N801 - the name is SciPy's
             raise UnsupportedArgumentError(
                 f"gaussian_kde: integrate_box takes estimates of one variable, this has {self.d}; resample, and count"
             )
-        return self.integrate_box_1d(pnp.squeeze(operand("low_bounds", low_bounds)), pnp.squeeze(operand("high_bounds", high_bounds)))
+        return self.integrate_box_1d(
+            pnp.squeeze(operand("low_bounds", low_bounds)), pnp.squeeze(operand("high_bounds", high_bounds))
+        )
 
     def set_bandwidth(self, bw_method: Any = None) -> None:
         """Refused, for estimates are immutable: make another with that bandwidth.

@@ -8,6 +8,7 @@ from typing import Any
 from pullback.primitives import elementwise as ops
 from pullback.scipy.stats.distributions import Continuous, exp, log, log1p, where
 
+
 def _cdf(y: Any) -> Any:
     tail = ops.mul(exp(ops.neg(ops.abs(y))), 0.5)
     return where(ops.lt(y, 0), tail, ops.sub(1, tail))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.primitives import elementwise as ops
 from pullback.nn.activations import log_sigmoid
+from pullback.primitives import elementwise as ops
 from pullback.scipy.special import logit
 from pullback.scipy.stats.distributions import Continuous
+
 
 def _log_density(y: Any) -> Any:
     """log(s(y) s(-y)), where s is the logistic function."""

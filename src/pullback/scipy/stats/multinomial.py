@@ -20,7 +20,8 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
       p: an array (..., k) of the probabilities of the outcomes.
 
     Returns:
-      An array of floats: -inf for what are no counts whose sum is ``n``, and NaN where a probability is not from 0 to 1.
+      An array of floats: -inf for what are no counts whose sum is ``n``, and NaN where a probability is not from 0
+      to 1.
 
     Raises:
       ShapeError: shapes that do not fit (a TypeError and a ValueError).

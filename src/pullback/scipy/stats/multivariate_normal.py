@@ -18,8 +18,8 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: bool | None = None) -> A
       x: an array (..., n) of real numbers; or of any shape, where ``mean`` is a number.
       mean: an array (..., n) of real numbers, or a number for vectors of length one.
       cov: the covariance matrices, an array (..., n, n); or a number, by which the identity is multiplied.
-      allow_singular: whether the matrices may be singular. Then the density is that within the space that they span, and
-        -inf outside it; its derivatives are those of eigenvalues that are not zero.
+      allow_singular: whether the matrices may be singular. Then the density is that within the space that they
+        span, and -inf outside it; its derivatives are those of eigenvalues that are not zero.
 
     Returns:
       An array of floats of the shape to which what precedes the vectors and matrices broadcasts.
@@ -30,8 +30,8 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: bool | None = None) -> A
       OperandError: no array of numbers (a TypeError).
       DtypeError: complex numbers (a TypeError).
 
-    By a Cholesky factor, or by eigenvalues if matrices may be singular: those below a million times the rounding error of
-    the largest count as zeros, as in SciPy. As ``scipy.stats.multivariate_normal.logpdf``.
+    By a Cholesky factor, or by eigenvalues if matrices may be singular: those below a million times the rounding
+    error of the largest count as zeros, as in SciPy. As ``scipy.stats.multivariate_normal.logpdf``.
 
     >>> import pullback.numpy as pnp
     >>> print(f"{logpdf(pnp.zeros(2), pnp.zeros(2), pnp.eye(2)):.4f}")
@@ -61,7 +61,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: bool | None = None) -> A
         return -0.5 * (pnp.sum(difference**2, -1) / cov + constant + n * pnp.log(cov))
     if allow_singular:
         return _singular(difference, cov)
-    factor = linalg.cholesky(cov, lower=True)
+    factor = pnp.linalg.cholesky(cov)
     batch = pnp.broadcast_shapes(difference.shape[:-1], cov.shape[:-2])
     rows = pnp.broadcast_to(difference, (*batch, n))[..., None]
     y = linalg.solve_triangular(pnp.broadcast_to(factor, (*batch, n, n)), rows, lower=True)[..., 0]

@@ -8,7 +8,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.incomplete import betainc_p, betaincc_p
 from pullback.primitives.log_incomplete import log_beta_density_p, log_betainc_p, log_betaincc_p
 from pullback.primitives.special import xlog1py_p
-from pullback.scipy.stats.distributions import at_most, both, Discrete, lgamma, log, positive, where
+from pullback.scipy.stats.distributions import Discrete, at_most, both, lgamma, log, positive, where
 
 _FEW = 20
 """From so many trials on probabilities are by the density of the beta distribution, whose large terms do not cancel."""

@@ -1,4 +1,5 @@
-"""Distribution functions whose derivative by the variable is the density, which their formula's is not at every point."""
+"""Distribution functions whose derivative by the variable is the density, which their formula's is not at every
+point."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ def from_log_tail(
 ) -> tuple[Primitive, Primitive]:
     """The distribution function of an even density, and its logarithm: operations on a parameter and a variable.
 
-    Both have the parameter ``orders`` of :func:`by_forward_mode`. Their derivative by the variable is the density, and the
-    density divided by the distribution function; that by the parameter is the formula's.
+    Both have the parameter ``orders`` of :func:`by_forward_mode`. Their derivative by the variable is the density,
+    and the density divided by the distribution function; that by the parameter is the formula's.
 
     Args:
       name: of the distribution, for jaxprs and errors.

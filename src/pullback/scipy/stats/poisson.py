@@ -35,8 +35,8 @@ _SERIES = (
     -1 / 12, -1 / 24, -19 / 360, -9 / 80, -863 / 2520, -1.3640873015873018, -6.7367063492059849, -39.778472222738159,
     -273.60547083256997, -2149.722002402735,
 )  # fmt: skip
-"""The coefficients of the asymptotic series of the entropy, of powers of 1 / mu from the first on, fitted to 80 digits."""
-_LARGE = 40.0
+"""The coefficients of the asymptotic series of the entropy, of powers of 1 / mu from the first on, fitted to 80
+digits.""" _LARGE = 40.0
 _TERMS = 160
 
 

@@ -122,8 +122,8 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
       method: the ranks of equal elements: ``"average"``, ``"min"`` or ``"max"`` of those that they would have in order;
         ``"dense"``: the number of smaller values, and one; ``"ordinal"``: in the order in which they stand.
       axis: the axis along which elements are ranked, or None to rank all of them.
-      nan_policy: ``"propagate"``: where one is NaN, all ranks are; ``"omit"``: the others are ranked, and NaN has the rank
-        NaN; ``"raise"``: NaN is refused.
+      nan_policy: ``"propagate"``: where one is NaN, all ranks are; ``"omit"``: the others are ranked, and NaN has
+        the rank NaN; ``"raise"``: NaN is refused.
 
     Returns:
       An array of floats of the shape of ``a``; flat, where ``axis`` is None. They have no derivative.
@@ -168,9 +168,7 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
     return ranks if axis is None or x.ndim == 0 else pnp.moveaxis(ranks, -1, position)
 
 
-def sem(
-    a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
-) -> Any:
+def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:
     """The standard error of the mean: the standard deviation of a sample, divided by the root of its size.
 
     Args:
@@ -206,4 +204,8 @@ def sem(
         count = pnp.sum(~missing, axis, keepdims=keepdims).astype(x.dtype)
         return pnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims) / pnp.sqrt(count)
     count = x.size if axis is None else x.shape[axis]
-    return pnp.std(x, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(count) if count else pnp.std(x, axis, keepdims=keepdims)
+    return (
+        pnp.std(x, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(count)
+        if count
+        else pnp.std(x, axis, keepdims=keepdims)
+    )

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pullback.backends import host
+from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives.gamma_functions import betaln_p
 from pullback.primitives.inverse_incomplete import student_quantile
@@ -72,13 +73,17 @@ def _or_normal(formula: Formula, limit: Formula) -> Formula:
     return of_any
 
 
+def _of_order_zero(primitive: Primitive) -> Formula:
+    return lambda y, df: primitive.bind(df, y, orders=(0, 0))
+
+
 _normal: Any = norm.DISTRIBUTION
 DISTRIBUTION = Continuous(
     values=("0.1302", "-2.039", "0.05097", "-2.977", "0.949", "-0.05231", "2.738", "1.262"),
     name="t", of="Student's t distribution", parameters={"df": "the degrees of freedom, positive"},
     valid=lambda df: ops.gt(df, 0), symmetric=True, example="1.0; 0.9; 5.0; 2.0; 0.5",
-    log_density=_or_normal(_log_density, _normal.log_density), cdf=_or_normal(lambda y, df: student_cdf_p.bind(df, y, orders=(0, 0)), _normal.cdf),
-    logcdf=_or_normal(lambda y, df: student_log_cdf_p.bind(df, y, orders=(0, 0)), _normal.logcdf),
+    log_density=_or_normal(_log_density, _normal.log_density), cdf=_or_normal(_of_order_zero(student_cdf_p), _normal.cdf),
+    logcdf=_or_normal(_of_order_zero(student_log_cdf_p), _normal.logcdf),
     ppf=_or_normal(lambda q, df: student_quantile_p.bind(df, q), _normal.ppf),
 )  # fmt: skip
 

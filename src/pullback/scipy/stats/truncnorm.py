@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from pullback.primitives import elementwise as ops
-from pullback.primitives.inverse_incomplete import ndtri_exp_p
-from pullback.primitives.log_incomplete import log_ndtr_p
 from pullback.primitives import shapes
 from pullback.primitives.checks import broadcast_shape
+from pullback.primitives.inverse_incomplete import ndtri_exp_p
+from pullback.primitives.log_incomplete import log_ndtr_p
 from pullback.primitives.slicing import concatenate, slice_in_dim
 from pullback.scipy.special import ndtr
 from pullback.scipy.stats.distributions import Continuous, both, exp, log, log1p, log_of_rest, where

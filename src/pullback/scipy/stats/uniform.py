@@ -7,6 +7,7 @@ from typing import Any
 from pullback.primitives import elementwise as ops
 from pullback.scipy.stats.distributions import Continuous, log, log1p
 
+
 def _rest(q: Any) -> Any:
     return ops.sub(1, q)
 

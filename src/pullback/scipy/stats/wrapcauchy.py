@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from pullback.primitives import elementwise as ops
-from pullback.scipy.stats.distributions import both, Continuous, log, log1p
+from pullback.scipy.stats.distributions import Continuous, both, log, log1p
 
 _sin, _cos, _atan2 = ops.sin, ops.cos, ops.atan2_p.bind
 
