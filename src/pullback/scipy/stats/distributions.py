@@ -156,9 +156,9 @@ class Distribution:
         """A function of a module: its arguments promoted and given to ``compute``; with a signature and a docstring."""
         first = self.quantile.get(kind, "q") if kind in QUANTILES else self.variable
         names = [*([] if kind == "entropy" else [first]), *self.parameters, *keywords]
+        kind_of_all = inspect.Parameter.POSITIONAL_OR_KEYWORD
         signature = inspect.Signature([
-            inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=keywords.get(n, inspect.Parameter.empty))
-            for n in names
+            inspect.Parameter(n, kind_of_all, default=keywords.get(n, inspect.Parameter.empty)) for n in names
         ])  # fmt: skip
         title = f"{self.name}.{kind}"
         least, most, defaults = len(names) - len(keywords), len(names), list(keywords.values())

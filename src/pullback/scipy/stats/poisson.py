@@ -36,7 +36,8 @@ _SERIES = (
     -273.60547083256997, -2149.722002402735,
 )  # fmt: skip
 """The coefficients of the asymptotic series of the entropy, of powers of 1 / mu from the first on, fitted to 80
-digits.""" _LARGE = 40.0
+digits."""
+_LARGE = 40.0
 _TERMS = 160
 
 

@@ -82,7 +82,9 @@ DISTRIBUTION = Continuous(
     values=("0.1302", "-2.039", "0.05097", "-2.977", "0.949", "-0.05231", "2.738", "1.262"),
     name="t", of="Student's t distribution", parameters={"df": "the degrees of freedom, positive"},
     valid=lambda df: ops.gt(df, 0), symmetric=True, example="1.0; 0.9; 5.0; 2.0; 0.5",
-    log_density=_or_normal(_log_density, _normal.log_density), cdf=_or_normal(_of_order_zero(student_cdf_p), _normal.cdf),
+    log_density=_or_normal(_log_density, _normal.log_density),
+    cdf=_or_normal(_of_order_zero(student_cdf_p), _normal.cdf),
+
     logcdf=_or_normal(_of_order_zero(student_log_cdf_p), _normal.logcdf),
     ppf=_or_normal(lambda q, df: student_quantile_p.bind(df, q), _normal.ppf),
 )  # fmt: skip
