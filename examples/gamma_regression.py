@@ -1,8 +1,8 @@
 """A Gamma regression: the mean is the exponential of a line, and the shape is estimated with its coefficients.
 
-The likelihood is maximised by Newton's method, with the gradient and the Hessian with respect to all three, the shape too.
-The process ends with a non-zero status if the gradient at the end is not zero. If matplotlib is installed, the samples and
-the quantiles of the fitted distribution are drawn.
+The likelihood is maximised by Newton's method, with the gradient and the Hessian with respect to all three.
+The process ends with a non-zero status if the gradient at the end is not zero. If matplotlib is installed, the
+samples and the quantiles of the fitted distribution are drawn.
 
     python examples/gamma_regression.py [fit.png]
 """
@@ -62,7 +62,8 @@ def main() -> int:
     where, what = random.split(random.key(0))
     x = random.uniform(where, (SAMPLES,), minval=-2.0, maxval=2.0)
     y = random.gamma(what, jnp.exp(TRUE[0]), (SAMPLES,)) * jnp.exp(TRUE[1] + TRUE[2] * x - TRUE[0])
-    parameters = jnp.array([0.5, 0.0, -0.5])
+    slope, start = jnp.polyfit(x, jnp.log(y), 1)
+    parameters = jnp.array([0.0, start, slope])
     for _ in range(STEPS):
         parameters = newton(parameters, x, y)
     slope = grad(loss)(parameters, x, y)

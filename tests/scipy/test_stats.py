@@ -41,7 +41,8 @@ def points(name: str) -> tuple[Any, Any, list[Any]]:
 
 # Here SciPy takes the tail of 1 - q, a logarithm of a number, or the like; ours are checked by their inverses.
 LOST = {
-    ("geom", "isf"), ("pareto", "logpdf"), ("pareto", "logcdf"), ("pareto", "cdf"), ("wrapcauchy", "isf"), ("wrapcauchy", "sf"), ("wrapcauchy", "logsf"),
+    ("geom", "isf"), ("pareto", "logpdf"), ("pareto", "logcdf"), ("pareto", "cdf"), ("wrapcauchy", "isf"),
+    ("wrapcauchy", "sf"), ("wrapcauchy", "logsf"),
     ("wrapcauchy", "logcdf"), ("truncnorm", "isf"), ("betabinom", "sf"), ("betabinom", "logsf"), ("betabinom", "isf"),
     ("gumbel_l", "isf"), ("gumbel_r", "isf"), ("nbinom", "isf"), ("truncnorm", "sf"), ("truncnorm", "logsf"),
     ("truncnorm", "cdf"), ("truncnorm", "logcdf"),
