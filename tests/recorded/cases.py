@@ -13,18 +13,8 @@ from typing import Any
 import numpy as np
 
 FAMILIES = (
-    "convolution",
-    "decompositions",
-    "fourier",
-    "lax",
-    "nn_image",
-    "numpy_rest",
-    "random_keys",
-    "random_rest",
-    "scipy_signal",
-    "sparse",
-)
-    "convolution", "decompositions", "fourier", "lax", "nn_image", "numpy_rest", "random_rest", "sparse", "special",
+    "convolution", "decompositions", "fourier", "lax", "nn_image", "numpy_rest", "random_keys", "random_rest",
+    "scipy_signal", "sparse", "special", "stats",
 )  # fmt: skip
 Arrays = tuple[Any, ...]
 

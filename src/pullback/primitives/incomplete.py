@@ -138,15 +138,25 @@ def _guarded(valid: Any, operands: Sequence[Any], formula: Formula, otherwise: A
 # The incomplete gamma function -------------------------------------------------------------------------------------
 
 
-def _gamma_weight(a: Any, x: Any) -> Any:
-    """x**a exp(-x) / Γ(a): by how far x is from a, so that large operands cancel before they are rounded."""
+def _gamma_exponent(a: Any, x: Any) -> Any:
+    """log(x**a exp(-x) / Γ(a) / sqrt(a / 2π)), by how far x is from a: large operands cancel first."""
     far = div(sub(x, a), a)
     near = lt(abs(far), 0.5)
     exponent = mul(a, _where(near, _log1p_less_x(_where(near, far, 0)), sub(log(div(x, a)), far)))
-    return mul(sqrt(div(a, 2 * math.pi)), exp(sub(exponent, _stirling_error(a))))
+    return sub(exponent, _stirling_error(a))
 
 
-def _gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
+def _gamma_weight(a: Any, x: Any) -> Any:
+    """x**a exp(-x) / Γ(a)."""
+    return mul(sqrt(div(a, 2 * math.pi)), exp(_gamma_exponent(a, x)))
+
+
+def log_gamma_weight(a: Any, x: Any) -> Any:
+    """The logarithm of x**a exp(-x) / Γ(a)."""
+    return add(mul(log(div(a, 2 * math.pi)), 0.5), _gamma_exponent(a, x))
+
+
+def gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
     """Whether x is above the mean; and the tail there, or else what is below x, divided by the weight.
 
     Both are of the derivative by a of some order.
@@ -175,7 +185,7 @@ def _gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
     return above, _where(above, out, div(add(mul(x, out), extra), a))
 
 
-def _gamma_small(a: Any, x: Any) -> Any:
+def gamma_small(a: Any, x: Any) -> Any:
     """The tail for x up to 1 and a up to 1/2: one less a power of x, less the rest of the series (DLMF 8.7.1)."""
     exponent = sub(mul(a, log(x)), _lgamma1p(a))
     term, total = 1.0, None
@@ -189,16 +199,16 @@ def _gamma_small(a: Any, x: Any) -> Any:
 
 
 def _gamma_lower(a: Any, x: Any) -> Any:
-    above, part = _gamma_integral(a, x, 0)
+    above, part = gamma_integral(a, x, 0)
     value = mul(_gamma_weight(a, x), part)
     return _where(above, sub(1, value), value)
 
 
 def _gamma_upper(a: Any, x: Any) -> Any:
-    above, part = _gamma_integral(a, x, 0)
+    above, part = gamma_integral(a, x, 0)
     value = mul(_gamma_weight(a, x), part)
     small = _and(_le(x, 1), lt(a, 0.5))
-    tail = _gamma_small(_where(small, a, 0.25), _where(small, x, 0.5))
+    tail = gamma_small(_where(small, a, 0.25), _where(small, x, 0.5))
     return _where(small, tail, _where(above, value, sub(1, value)))
 
 
@@ -252,7 +262,7 @@ igammac_p = elementwise(
 
 def _igamma_derivative(a: Any, x: Any, *, order: int) -> Any:
     def inside(a: Any, x: Any) -> Any:
-        above, part = _gamma_integral(a, x, order)
+        above, part = gamma_integral(a, x, order)
         value = mul(_gamma_weight(a, x), part)
         return _where(above, neg(value), value)
 
@@ -280,7 +290,7 @@ igamma_derivative_p: Primitive = by_integrals(
 
 def _gamma_slope(a: Any, x: Any, *, order: int) -> Any:
     def inside(a: Any, x: Any) -> Any:
-        above, part = _gamma_integral(a, x, order)
+        above, part = gamma_integral(a, x, order)
         return _where(above, neg(part), part)
 
     return _guarded(_gamma_domain(a, x), ((a, 1), (x, 1)), inside, math.nan)
@@ -311,14 +321,21 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 # The incomplete beta function --------------------------------------------------------------------------------------
 
 
-def _beta_weight(a: Any, b: Any, x: Any, rest: Any, distance: Any) -> Any:
-    """x**a (1 - x)**b / B(a, b), by the distance of x from the mean, a / (a + b)."""
+def _beta_exponent(a: Any, b: Any, x: Any, rest: Any, distance: Any) -> Any:
+    """log(x**a (1 - x)**b / B(a, b) / sqrt(a b / (a + b) / 2π)), by the distance of x from the mean, a / (a + b)."""
     total = add(a, b)
-    mean = div(a, total)
-    near_x, near_rest = _log_ratio(distance, mean, x), _log_ratio(neg(distance), div(b, total), rest)
+    near_x, near_rest = _log_ratio(distance, div(a, total), x), _log_ratio(neg(distance), div(b, total), rest)
     errors = sub(sub(_stirling_error(total), _stirling_error(a)), _stirling_error(b))
-    exponent = add(mul(a, near_x), mul(b, near_rest))
-    return mul(sqrt(div(mul(mean, b), 2 * math.pi)), exp(add(exponent, errors)))
+    return add(add(mul(a, near_x), mul(b, near_rest)), errors)
+
+
+def _beta_root(a: Any, b: Any) -> Any:
+    return div(mul(div(a, add(a, b)), b), 2 * math.pi)
+
+
+def log_beta_weight(*variables: Any) -> Any:
+    """The logarithm of x**a (1 - x)**b / B(a, b), of the variables of ``beta_integral``."""
+    return add(mul(log(_beta_root(*variables[:2])), 0.5), _beta_exponent(*variables))
 
 
 def _log_ratio(distance: Any, mean: Any, value: Any) -> Any:
@@ -328,12 +345,16 @@ def _log_ratio(distance: Any, mean: Any, value: Any) -> Any:
     return _where(near, _log1p_less_x(_where(near, far, 0)), sub(log(div(value, mean)), far))
 
 
-def _beta(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> Any:
-    """The function, or its derivative of some orders by a and by b."""
+def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None) -> tuple[Any, Any, tuple[Any, ...]]:
+    """Whether x is above the mean; what is above it there, or else below, divided by the weight; the variables of that.
+
+    Both are of a derivative of some orders by a and by b. ``rest`` is 1 - x, where that is known better.
+    """
     orders = (by_a, by_b)
     swapped = gt(x, div(add(a, 1), add(add(a, b), 1)))
     distance = sub(x, div(a, add(a, b)))
-    rest, log_x, log_rest = sub(1, x), log(x), _log1p(neg(x))
+    log_rest = _log1p(neg(x)) if rest is None else log(rest)
+    rest, log_x = sub(1, x) if rest is None else rest, log(x)
     a, b = _where(swapped, b, a), _where(swapped, a, b)
     x, rest = _where(swapped, rest, x), _where(swapped, x, rest)
     log_x, log_rest = _where(swapped, log_rest, log_x), _where(swapped, log_x, log_rest)
@@ -382,12 +403,28 @@ def _beta(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> Any:
     if by_b:
         outer[0, 1] = add(outer[0, 1], firsts[1])
     extra = _bell(orders, outer.__getitem__) if keys else 1
-    value = mul(div(_beta_weight(a, b, x, rest, distance), a), add(extra, mul(mul(x, add(a, b)), out)))
-    return _where(swapped, neg(value) if keys else sub(1, value), value)
+    return swapped, div(add(extra, mul(mul(x, add(a, b)), out)), a), (a, b, x, rest, distance)
 
 
-def _betainc(a: Any, b: Any, x: Any) -> Any:
-    inside = partial(_beta, by_a=0, by_b=0)
+def _beta_side(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> tuple[Any, Any]:
+    """Whether x is above the mean; and what is above it there, or else below."""
+    swapped, part, variables = beta_integral(a, b, x, by_a, by_b)
+    return swapped, mul(mul(sqrt(_beta_root(*variables[:2])), exp(_beta_exponent(*variables))), part)
+
+
+def _beta(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> Any:
+    """The function, or its derivative of some orders by a and by b."""
+    swapped, value = _beta_side(a, b, x, by_a, by_b)
+    return _where(swapped, neg(value) if by_a or by_b else sub(1, value), value)
+
+
+def _beta_upper(a: Any, b: Any, x: Any) -> Any:
+    swapped, value = _beta_side(a, b, x, 0, 0)
+    return _where(swapped, value, sub(1, value))
+
+
+def _beta_with_limits(inside: Formula, a: Any, b: Any, x: Any) -> Any:
+    """The distribution function, with SciPy's values at the ends of the domain."""
     at_ends = _where(_or(eq(x, 1), _or(eq(a, 0), eq(b, math.inf))), _all(1, x), 0)
     at_ends = _where(eq(x, 0), 0, at_ends)
     both = _or(_and(eq(a, 0), eq(b, 0)), _and(eq(a, math.inf), eq(b, math.inf)))
@@ -422,6 +459,16 @@ def _beta_exponents(a: Any, b: Any, x: Any) -> Formula:
     return of
 
 
+def _betainc(a: Any, b: Any, x: Any) -> Any:
+    return _beta_with_limits(partial(_beta, by_a=0, by_b=0), a, b, x)
+
+
+def _betaincc(a: Any, b: Any, x: Any) -> Any:
+    """The tail: where it is known without cancellation as it is."""
+    lower = sub(1, _beta_with_limits(lambda a, b, x: _all(0.5, x), a, b, x))
+    return _guarded(_beta_domain(a, b, x), ((a, 1), (b, 1), (x, 0.5)), _beta_upper, lower)
+
+
 betainc_p = elementwise(
     "betainc", of=FLOAT, arity=3, host=host.special("betainc"), hlo=in_blocks(_betainc, smooth=True),
     jvp=(
@@ -449,4 +496,42 @@ betainc_derivative_p: Primitive = by_integrals(
         ),
     ),
     smooth=True,
+)  # fmt: skip
+
+betaincc_p = elementwise(
+    "betaincc", of=FLOAT, arity=3, host=host.special("betaincc"), hlo=in_blocks(_betaincc),
+    jvp=(
+        lambda t, a, b, x, ans: neg(mul(t, betainc_derivative_p.bind(a, b, x, by_a=1, by_b=0))),
+        lambda t, a, b, x, ans: neg(mul(t, betainc_derivative_p.bind(a, b, x, by_a=0, by_b=1))),
+        lambda t, a, b, x, ans: neg(mul(t, _beta_density(a, b, x))),
+    ),
+)  # fmt: skip
+
+
+def _beta_slope(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
+    def inside(a: Any, b: Any, x: Any) -> Any:
+        swapped, part, _ = beta_integral(a, b, x, by_a, by_b)
+        return _where(swapped, neg(part), part)
+
+    return _guarded(_beta_domain(a, b, x), ((a, 1), (b, 1), (x, 0.5)), inside, math.nan)
+
+
+def _beta_slope_of(a: Any, b: Any, x: Any, orders: tuple[int, int], more: tuple[int, int]) -> Any:
+    """The derivative of a slope by a or by b."""
+    here = beta_slope_p.bind(a, b, x, by_a=orders[0], by_b=orders[1])
+    next_one = beta_slope_p.bind(a, b, x, by_a=orders[0] + more[0], by_b=orders[1] + more[1])
+    return sub(next_one, mul(here, _beta_exponents(a, b, x)(more)))
+
+
+# A derivative of betainc by a and b, divided by x (1 - x) times the density, which may underflow.
+beta_slope_p: Primitive = by_integrals(
+    "beta_slope", _beta_slope,
+    (
+        lambda t, a, b, x, by_a, by_b: mul(t, _beta_slope_of(a, b, x, (by_a, by_b), (1, 0))),
+        lambda t, a, b, x, by_a, by_b: mul(t, _beta_slope_of(a, b, x, (by_a, by_b), (0, 1))),
+        lambda t, a, b, x, by_a, by_b: mul(t, sub(
+            div(_bell((by_a, by_b), _beta_exponents(a, b, x)), mul(x, sub(1, x))),
+            mul(beta_slope_p.bind(a, b, x, by_a=by_a, by_b=by_b), sub(div(a, x), div(b, sub(1, x)))),
+        )),
+    ),
 )  # fmt: skip

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from pullback.scipy import signal as signal
     from pullback.scipy import spatial as spatial
     from pullback.scipy import special as special
+    from pullback.scipy import stats as stats
 
-__all__ = ["cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "spatial", "special"]
+__all__ = ["cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats"]
 
 
 def __getattr__(name: str) -> Any:

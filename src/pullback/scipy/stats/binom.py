@@ -1,0 +1,41 @@
+"""The binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.primitives import elementwise as ops
+from pullback.primitives.incomplete import betainc_p, betaincc_p
+from pullback.primitives.log_incomplete import log_beta_density_p, log_betainc_p, log_betaincc_p
+from pullback.primitives.special import xlog1py_p, xlogy_p
+from pullback.scipy.stats.distributions import Discrete, at_least, both, lgamma, log, probability, where, whole
+
+_FEW = 20
+"""From so many trials on probabilities are by the density of the beta distribution, whose large terms do not cancel."""
+
+
+def _log_mass(k: Any, n: Any, p: Any) -> Any:
+    rest = ops.sub(n, k)
+    many = both(ops.gt(n, _FEW), both(ops.gt(p, 0), ops.lt(p, 1)))
+    ways = ops.sub(lgamma(ops.add(n, 1)), ops.add(lgamma(ops.add(k, 1)), lgamma(ops.add(rest, 1))))
+    few = ops.add(ways, ops.add(xlogy_p.bind(k, p), xlog1py_p.bind(rest, ops.neg(p))))
+    density = log_beta_density_p.bind(ops.add(k, 1), ops.add(rest, 1), where(many, p, 0.5))
+    return where(many, ops.sub(density, log(ops.add(n, 1))), few)
+
+
+def _beta(primitive: Any) -> Any:
+    """More than k successes in n trials: the p that k + 1 of n uniform numbers are below."""
+    return lambda k, n, p: primitive.bind(ops.add(k, 1), ops.sub(n, k), p)
+
+
+DISTRIBUTION = Discrete(
+    values=("0.2668", "-1.321", "0.6496", "-0.4314", "0.3504", "-1.049", "5", "1"),
+    name="binom", of="the binomial distribution", high=lambda n, p: n, example="3; 0.9; 10; 0.3",
+    parameters={"n": "the number of trials, an integer", "p": "the probability of a success"},
+    valid=lambda n, p: both(both(at_least(n, 0), whole(n)), probability(p)), log_mass=_log_mass,
+    cdf=_beta(betaincc_p), logcdf=_beta(log_betaincc_p), sf=_beta(betainc_p), logsf=_beta(log_betainc_p),
+)  # fmt: skip
+
+pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
+
+__all__ = ["cdf", "isf", "logcdf", "logpmf", "logsf", "pmf", "ppf", "sf"]

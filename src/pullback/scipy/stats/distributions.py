@@ -1,0 +1,475 @@
+"""What all distributions share, said once: location and scale, the support, domains of parameters, and the functions
+that follow from others.
+
+A distribution says its log density (or log mass) on its support, and which of the distribution function, its tail,
+their
+logarithms and inverses it knows; ``functions`` returns the eight functions of its module, with their docstrings. A
+formula is only given operands inside its support, for a derivative of what is not chosen may not be NaN: outside the
+density is zero and has no derivative.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pullback.control.loops import while_loop
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.checks import broadcast_shape
+from pullback.primitives.operands import stop_gradient
+from pullback.primitives.reductions import reduce_or
+from pullback.scipy.special.operands import real_operands
+
+Formula = Callable[..., Any]
+Function = Callable[..., Any]
+End = float | Callable[..., Any]
+"""The end of a support: a number, or a function of the parameters."""
+
+exp, log, where = ops.exp, ops.log, ops.where
+both, either, invert = ops.and_p.bind, ops.or_p.bind, ops.not_p.bind
+at_least, at_most = ops.ge_p.bind, ops.le_p.bind
+floor, log1p, expm1, lgamma = ops.floor_p.bind, ops.log1p_p.bind, ops.expm1_p.bind, ops.lgamma_p.bind
+
+
+def log_of_rest(x: Any) -> Any:
+    """log(1 - exp(x)) of ``x`` below zero, without cancellation (Mächler, 2012)."""
+    near = ops.gt(x, -math.log(2))
+    close = log(ops.neg(expm1(where(near, x, -1))))
+    return where(near, close, log1p(ops.neg(exp(where(near, -1, x)))))
+
+
+def positive(*xs: Any) -> Any:
+    """Whether all are positive and finite."""
+    found = None
+    for x in xs:
+        holds = both(ops.gt(x, 0), ops.lt(x, math.inf))
+        found = holds if found is None else both(found, holds)
+    return found
+
+
+def probability(p: Any) -> Any:
+    """Whether ``p`` is from 0 to 1."""
+    return both(at_least(p, 0), at_most(p, 1))
+
+
+def whole(x: Any) -> Any:
+    """Whether ``x`` is an integer."""
+    return ops.eq(floor(x), x)
+
+
+_SENTENCES = {
+    "pdf": "The density of {of}.",
+    "logpdf": "The logarithm of the density of {of}.",
+    "pmf": "The probabilities of {of}.",
+    "logpmf": "The logarithms of the probabilities of {of}.",
+    "cdf": "The distribution function of {of}: the probability of at most ``{x}``.",
+    "logcdf": "The logarithm of the distribution function of {of}, also where that underflows.",
+    "sf": "The survival function of {of}: the probability of more than ``{x}``, without cancellation.",
+    "logsf": "The logarithm of the survival function of {of}, also where that underflows.",
+    "ppf": "The quantile of {of}: the inverse of the distribution function.",
+    "isf": "The inverse of the survival function of {of}.",
+    "entropy": "The entropy of {of}.",
+}
+_OUTSIDE = {
+    "pdf": "zero outside the support",
+    "logpdf": "-inf outside the support",
+    "pmf": "zero for what is no integer of the support",
+    "logpmf": "-inf for what is no integer of the support",
+    "cdf": "0 below the support and 1 above",
+    "logcdf": "-inf below the support and 0 above",
+    "sf": "1 below the support and 0 above",
+    "logsf": "0 below the support and -inf above",
+    "ppf": "the ends of the support at 0 and 1, and NaN outside",
+    "isf": "the ends of the support at 0 and 1, and NaN outside",
+    "entropy": "in units of e",
+}
+QUANTILES = ("ppf", "isf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distribution:
+    """What a distribution says of itself; formulas are of the variable (or a probability) and the parameters.
+
+    Attributes:
+      name: that of its module.
+      of: what it is called in docstrings.
+      parameters: what each is, by name.
+      valid: whether parameters are in their domain; None if they all are.
+      example: a variable, a probability, and parameters, separated by semicolons.
+      values: what the functions return for them, to four digits, in their order.
+      source: a sentence for the docstrings, on where formulas come from.
+      variable: the name of the first argument.
+      quantile: the name of the first argument of inverses, by function.
+      low, high: the ends of the support.
+      cdf, sf, logcdf, logsf, ppf, isf: formulas, inside the support; None if they follow from others.
+      symmetric: whether the density is even.
+      entropy: a formula of the parameters; None if there is no such function.
+    """
+
+    name: str
+    of: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    valid: Formula | None = None
+    example: str = ""
+    values: tuple[str, ...] = ()
+    source: str = ""
+    variable: str = "x"
+    quantile: Mapping[str, str] = field(default_factory=dict)
+    low: End = -math.inf
+    high: End = math.inf
+    cdf: Formula | None = None
+    sf: Formula | None = None
+    logcdf: Formula | None = None
+    logsf: Formula | None = None
+    ppf: Formula | None = None
+    isf: Formula | None = None
+    symmetric: bool = False
+    entropy: Formula | None = None
+
+    def ends(self, *parameters: Any) -> list[Any]:
+        return [end(*parameters) if callable(end) else end for end in (self.low, self.high)]
+
+    def domain(self, *parameters: Any) -> Any:
+        """Whether the parameters are valid, or None if they always are."""
+        return None if self.valid is None else self.valid(*parameters)
+
+    def cumulative(self, kind: str) -> Formula:
+        """The formula of a distribution function: that which is known, or what follows from another."""
+        known = getattr(self, kind)
+        if known is not None:
+            return known  # type: ignore[no-any-return]
+        other = {"sf": self.cdf, "logsf": self.logcdf, "isf": self.ppf}.get(kind)
+        if self.symmetric and other is not None:
+            if kind == "isf":
+                return lambda q, *parameters: ops.neg(other(q, *parameters))
+            return lambda y, *parameters: other(ops.neg(y), *parameters)
+        logarithm = self.cumulative("log" + kind)
+        return lambda y, *parameters: exp(logarithm(y, *parameters))
+
+    def function(self, kind: str, compute: Formula, keywords: Mapping[str, Any], module: str) -> Function:
+        """A function of a module: its arguments promoted and given to ``compute``; with a signature and a docstring."""
+        first = self.quantile.get(kind, "q") if kind in QUANTILES else self.variable
+        names = [*([] if kind == "entropy" else [first]), *self.parameters, *keywords]
+        kind_of_all = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        signature = inspect.Signature([
+            inspect.Parameter(n, kind_of_all, default=keywords.get(n, inspect.Parameter.empty)) for n in names
+        ])  # fmt: skip
+        title = f"{self.name}.{kind}"
+        least, most, defaults = len(names) - len(keywords), len(names), list(keywords.values())
+
+        def function(*args: Any, **given: Any) -> Any:
+            if given or not least <= len(args) <= most:
+                try:
+                    bound = signature.bind(*args, **given)
+                except TypeError as error:
+                    raise ArgumentError(f"{title}: {error}; its arguments are {signature}") from None
+                bound.apply_defaults()
+                args = bound.args
+            elif len(args) < most:
+                args = (*args, *defaults[len(args) - least :])
+            operands = real_operands(title, *args)
+            broadcast_shape(title, [x.shape for x in operands])
+            # Location and scale that were not given have no part in the computation.
+            given_keywords = [x if arg is not default else None for x, arg, default in zip(
+                operands[least:], args[least:], defaults, strict=True
+            )]  # fmt: skip
+            return compute(*operands[:least], *given_keywords)
+
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        function.__name__ = function.__qualname__ = kind
+        function.__module__ = module
+        function.__doc__ = self._docstring(kind, first, keywords, module)
+        return function
+
+    def _docstring(self, kind: str, first: str, keywords: Mapping[str, Any], module: str) -> str:
+        lines = [_SENTENCES[kind].format(of=self.of, x=first), "", "    Args:"]
+        if kind in QUANTILES:
+            lines.append(f"      {first}: an array of probabilities.")
+        elif kind != "entropy":
+            lines.append(
+                f"      {first}: an array of {'counts' if first == 'k' else 'real numbers'}; integers are converted."
+            )
+        lines += [f"      {name}: {what}." for name, what in self.parameters.items()]
+        lines += [f"      {name}: {_KEYWORDS[name]}." for name in keywords]
+        lines += [
+            "",
+            "    Returns:",
+            "      An array of floats, of the common dtype and the shape to which the arguments broadcast:",
+            f"      {_OUTSIDE[kind]}; NaN where a parameter is outside its domain.",
+            "",
+            "    Raises:",
+            "      ArgumentError: arguments that are missing, or too many (a TypeError).",
+            "      OperandError: no array of numbers (a TypeError).",
+            "      DtypeError: complex numbers (a TypeError).",
+            "      ShapeError: shapes that do not fit (a TypeError and a ValueError).",
+            "",
+            f"    {self.source}" if self.source else f"    As ``scipy.stats.{self.name}.{kind}``.",
+        ]
+        kinds = self.kinds()
+        if self.example and kinds.index(kind) < len(self.values):
+            x, q, *parameters = [part.strip() for part in self.example.split(";")]
+            given = [*([] if kind == "entropy" else [q if kind in QUANTILES else x]), *parameters]
+            face, short = module.rpartition(".")[::2]
+            lines += [
+                "",
+                f"    >>> from {face} import {short}",
+                f'    >>> print(f"{{{short}.{kind}({", ".join(given)}):.4g}}")',
+                f"    {self.values[kinds.index(kind)]}",
+            ]
+        return "\n".join(lines) + "\n    "
+
+    def kinds(self) -> list[str]:
+        raise NotImplementedError
+
+
+_KEYWORDS = {"loc": "what the variable is shifted by", "scale": "what it is multiplied by, positive"}
+
+
+def _valid_result(valid: Any, out: Any) -> Any:
+    return out if valid is None else where(valid, out, math.nan)
+
+
+def _all_valid(*conditions: Any) -> Any:
+    found = [c for c in conditions if c is not None]
+    return both(*found) if len(found) == 2 else found[0] if found else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Continuous(Distribution):
+    """A distribution with a density.
+
+    Attributes:
+      log_density: the formula, inside the support.
+      inside: whether the formula is finite, of the variable and the parameters; by default on the support with its
+        ends.
+      outside: the log density elsewhere; by default -inf.
+      interior: a point inside the support.
+      density: the formula of the density, where it is not best as the exponential of its logarithm.
+    """
+
+    log_density: Formula
+    inside: Formula | None = None
+    outside: Formula | None = None
+    interior: End = 0.5
+    density: Formula | None = None
+
+    def kinds(self) -> list[str]:
+        return ["pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"]
+
+    def functions(self, module: str) -> list[Function]:
+        """The functions of the distribution's module, in the order of ``kinds``."""
+        computed = {
+            "pdf": lambda *args: self._density(*args, logarithm=False),
+            "logpdf": lambda *args: self._density(*args, logarithm=True),
+        }
+        for kind in ("cdf", "logcdf", "sf", "logsf"):
+            computed[kind] = self._cumulative(kind)
+        for kind in QUANTILES:
+            computed[kind] = self._inverse(kind)
+        return [self.function(kind, computed[kind], {"loc": 0, "scale": 1}, module) for kind in self.kinds()]
+
+    def _standard(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...], Any, Any]:
+        """The standardised variable, the parameters, the scale, and whether all are valid."""
+        x, *parameters, loc, scale = args
+        y = x if loc is None else ops.sub(x, loc)
+        y = y if scale is None else ops.div(y, scale)
+        valid = _all_valid(self.domain(*parameters), None if scale is None else ops.gt(scale, 0))
+        return y, tuple(parameters), scale, valid
+
+    def _safe(self, inside: Any, y: Any, parameters: tuple[Any, ...]) -> Any:
+        interior = self.interior(*parameters) if callable(self.interior) else self.interior
+        return where(inside, y, interior)
+
+    def _density(self, *args: Any, logarithm: bool) -> Any:
+        y, parameters, scale, valid = self._standard(args)
+        low, high = self.ends(*parameters)
+        if self.inside is not None:
+            inside = self.inside(y, *parameters)
+        else:
+            inside = both(_above(y, low, True), _below(y, high, True))
+        safe = self._safe(inside, y, parameters)
+        value = self.log_density(safe, *parameters)
+        if not logarithm:
+            value = exp(value) if self.density is None else self.density(safe, *parameters)
+        rest = -math.inf
+        if self.outside is not None:
+            rest = self.outside(y, *parameters)
+        if not logarithm:
+            rest = 0 if self.outside is None else exp(rest)
+        out = where(inside, value, rest)
+        if scale is not None:
+            out = ops.sub(out, log(scale)) if logarithm else ops.div(out, scale)
+        return _valid_result(_all_valid(valid, ops.eq(y, y)), out)
+
+    def _cumulative(self, kind: str) -> Formula:
+        formula = self.cumulative(kind)
+        nothing, everything = (-math.inf, 0.0) if kind.startswith("log") else (0.0, 1.0)
+        below, above = (everything, nothing) if kind.endswith("sf") else (nothing, everything)
+
+        def compute(*args: Any) -> Any:
+            y, parameters, _, valid = self._standard(args)
+            low, high = self.ends(*parameters)
+            over, under = _above(y, low, False), _below(y, high, False)
+            inside = both(over, under)
+            value = formula(self._safe(inside, y, parameters), *parameters)
+            out = where(over, where(under, value, above), below)
+            return _valid_result(_all_valid(valid, ops.eq(y, y)), out)
+
+        return compute
+
+    def _inverse(self, kind: str) -> Formula:
+        formula = self.cumulative(kind)
+
+        def compute(*args: Any) -> Any:
+            q, *parameters, loc, scale = args
+            low, high = self.ends(*parameters)
+            at_zero, at_one = (low, high) if kind == "ppf" else (high, low)
+            inside = both(_above(q, 0.0, _finite(at_zero)), _below(q, 1.0, _finite(at_one)))
+            value = formula(where(inside, q, 0.5), *parameters)
+            ends = where(ops.eq(q, 0), _full(q, at_zero), where(ops.eq(q, 1), _full(q, at_one), math.nan))
+            out = where(inside, value, ends)
+            out = out if scale is None else ops.mul(out, scale)
+            out = out if loc is None else ops.add(out, loc)
+            return _valid_result(_all_valid(self.domain(*parameters), None if scale is None else ops.gt(scale, 0)), out)
+
+        return compute
+
+
+def _finite(end: Any) -> bool:
+    return not isinstance(end, float) or math.isfinite(end)
+
+
+def _full(like: Any, value: Any) -> Any:
+    return shapes.full((), value, like.dtype) if isinstance(value, (int, float)) else value
+
+
+def _above(y: Any, low: Any, closed: bool) -> Any:
+    return at_least(y, low) if closed and _finite(low) else ops.gt(y, low)
+
+
+def _below(y: Any, high: Any, closed: bool) -> Any:
+    return at_most(y, high) if closed and _finite(high) else ops.lt(y, high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Discrete(Distribution):
+    """A distribution of integers.
+
+    Attributes:
+      log_mass: the formula, for integers of the support.
+    """
+
+    log_mass: Formula
+    variable: str = "k"
+    low: End = 0.0
+
+    def kinds(self) -> list[str]:
+        entropy = [] if self.entropy is None else ["entropy"]
+        return ["pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", *entropy]
+
+    def functions(self, module: str) -> list[Function]:
+        """The functions of the distribution's module, in the order of ``kinds``."""
+        computed: dict[str, Formula] = {
+            "pmf": lambda *args: self._mass(*args, logarithm=False),
+            "logpmf": lambda *args: self._mass(*args, logarithm=True),
+            "entropy": self._entropy,
+        }
+        for kind in ("cdf", "logcdf", "sf", "logsf"):
+            computed[kind] = self._cumulative(kind)
+        for kind in QUANTILES:
+            computed[kind] = self._inverse(kind)
+        return [self.function(kind, computed[kind], {"loc": 0}, module) for kind in self.kinds()]
+
+    def _mass(self, *args: Any, logarithm: bool) -> Any:
+        k, *parameters, loc = args
+        k = k if loc is None else ops.sub(k, loc)
+        low, high = self.ends(*parameters)
+        inside = both(both(_above(k, low, True), _below(k, high, True)), whole(k))
+        value = self.log_mass(where(inside, k, low), *parameters)
+        out = where(inside, value, -math.inf) if logarithm else where(inside, exp(value), 0)
+        return _valid_result(_all_valid(self.domain(*parameters), ops.eq(k, k)), out)
+
+    def _cumulative(self, kind: str) -> Formula:
+        formula = self.cumulative(kind)
+        nothing, everything = (-math.inf, 0.0) if kind.startswith("log") else (0.0, 1.0)
+        below, above = (everything, nothing) if kind.endswith("sf") else (nothing, everything)
+
+        def compute(*args: Any) -> Any:
+            k, *parameters, loc = args
+            k = floor(k if loc is None else ops.sub(k, loc))
+            low, high = self.ends(*parameters)
+            over, under = at_least(k, low), ops.lt(k, high)
+            value = formula(where(both(over, under), k, low), *parameters)
+            out = where(over, where(under, value, above), below)
+            return _valid_result(_all_valid(self.domain(*parameters), ops.eq(k, k)), out)
+
+        return compute
+
+    def _inverse(self, kind: str) -> Formula:
+        known = getattr(self, kind)
+        formula = self._search(kind) if known is None else known
+
+        def compute(*args: Any) -> Any:
+            q, *parameters, loc = [None if x is None else stop_gradient(x) for x in args]
+            low, high = self.ends(*parameters)
+            below = ops.sub(_full(q, low), 1)
+            at_zero, at_one = (below, high) if kind == "ppf" else (high, below)
+            inside = both(ops.gt(q, 0), ops.lt(q, 1))
+            value = formula(where(inside, q, 0.5), *parameters)
+            ends = where(ops.eq(q, 0), _full(q, at_zero), where(ops.eq(q, 1), _full(q, at_one), math.nan))
+            out = where(inside, value, ends)
+            out = out if loc is None else ops.add(out, loc)
+            return _valid_result(self.domain(*parameters), out)
+
+        return compute
+
+    def _search(self, kind: str) -> Formula:
+        """The least k whose distribution function is at least q, or whose tail is at most q: by doubling and bisection.
+
+        A rounding error in the functions does not take k to the next integer.
+        """
+        function = self._cumulative("cdf" if kind == "ppf" else "sf")
+
+        def formula(q: Any, *parameters: Any) -> Any:
+            shape = broadcast_shape(self.name, [x.shape for x in (q, *parameters)])
+            q, *spread = [shapes.broadcast_to(x, shape) for x in (q, *parameters)]
+            valid = self.domain(*spread)
+            slack = 16 * dtypes.finfo(q.dtype).eps
+            threshold = ops.mul(q, 1 - float(slack) if kind == "ppf" else 1 + float(slack))
+            first, last = [shapes.broadcast_to(_full(q, end), shape) for end in self.ends(*spread)]
+
+            def middle(low: Any, high: Any) -> Any:
+                doubled = ops.min_p.bind(ops.add(ops.mul(low, 2), 2), last)
+                known = ops.lt(high, math.inf)
+                return where(known, floor(ops.mul(ops.add(low, where(known, high, 0)), 0.5)), doubled)
+
+            def open_still(low: Any, high: Any) -> Any:
+                here = middle(low, high)
+                return both(both(ops.gt(here, low), ops.lt(here, high)), valid)
+
+            def step(state: tuple[Any, Any]) -> tuple[Any, Any]:
+                low, high = state
+                here = middle(low, high)
+                value = function(here, *spread, None)
+                reached = at_least(value, threshold) if kind == "ppf" else at_most(value, threshold)
+                moving = open_still(low, high)
+                return where(both(moving, invert(reached)), here, low), where(both(moving, reached), here, high)
+
+            def going(state: tuple[Any, Any]) -> Any:
+                return reduce_or(open_still(*state), tuple(range(len(shape))))
+
+            start = ops.sub(first, 1), shapes.full(shape, math.inf, q.dtype)
+            return while_loop(going, step, start)[1]
+
+        return formula
+
+    def _entropy(self, *args: Any) -> Any:
+        *parameters, _ = args
+        formula: Any = self.entropy
+        return _valid_result(self.domain(*parameters), formula(*parameters))

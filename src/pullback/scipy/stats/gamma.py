@@ -1,0 +1,38 @@
+"""The gamma distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pullback.primitives import elementwise as ops
+from pullback.primitives.incomplete import igamma_p, igammac_p
+from pullback.primitives.inverse_incomplete import gammainccinv_p, gammaincinv_p
+from pullback.primitives.log_incomplete import log_gamma_density_p, log_igamma_p, log_igammac_p
+from pullback.scipy.stats.distributions import Continuous, both, either, positive, where
+
+
+def inside(y: Any, a: Any) -> Any:
+    """Where the density is neither zero nor infinite."""
+    return both(either(ops.gt(y, 0), both(ops.eq(y, 0), ops.eq(a, 1))), ops.lt(y, math.inf))
+
+
+def outside(y: Any, a: Any) -> Any:
+    """The log density elsewhere: infinite at zero for small parameters."""
+    at_zero = both(ops.eq(y, 0), ops.lt(a, 1))
+    return where(at_zero, math.inf, ops.sub(ops.mul(a, 0), math.inf))
+
+
+DISTRIBUTION = Continuous(
+    values=("0.2987", "-1.208", "0.8009", "-0.2221", "0.1991", "-1.614", "1.945", "0.2659"),
+    name="gamma", of="the gamma distribution", parameters={"a": "the shape, positive"}, valid=positive, low=0.0,
+    example="1.5; 0.9; 2.0; 0.0; 0.5",
+    log_density=lambda y, a: log_gamma_density_p.bind(a, y), inside=inside, outside=outside,
+    cdf=lambda y, a: igamma_p.bind(a, y), logcdf=lambda y, a: log_igamma_p.bind(a, y),
+    sf=lambda y, a: igammac_p.bind(a, y), logsf=lambda y, a: log_igammac_p.bind(a, y),
+    ppf=lambda q, a: gammaincinv_p.bind(a, q), isf=lambda q, a: gammainccinv_p.bind(a, q),
+)  # fmt: skip
+
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
+
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]

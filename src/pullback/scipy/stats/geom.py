@@ -1,0 +1,27 @@
+"""The geometric distribution: the number of trials up to the first success."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.primitives import elementwise as ops
+from pullback.primitives.special import xlog1py_p
+from pullback.scipy.stats.distributions import Discrete, at_most, both, exp, expm1, log, log_of_rest
+
+
+def _log_sf(k: Any, p: Any) -> Any:
+    return xlog1py_p.bind(k, ops.neg(p))
+
+
+DISTRIBUTION = Discrete(
+    values=("0.147", "-1.917", "0.657", "-0.4201", "0.343", "-1.07", "7", "1"),
+    name="geom", of="the geometric distribution", low=1.0, example="3; 0.9; 0.3",
+    parameters={"p": "the probability of a success"}, valid=lambda p: both(ops.gt(p, 0), at_most(p, 1)),
+    log_mass=lambda k, p: ops.add(_log_sf(ops.sub(k, 1), p), log(p)),
+    cdf=lambda k, p: ops.neg(expm1(_log_sf(k, p))), logcdf=lambda k, p: log_of_rest(_log_sf(k, p)),
+    sf=lambda k, p: exp(_log_sf(k, p)), logsf=_log_sf,
+)  # fmt: skip
+
+pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
+
+__all__ = ["cdf", "isf", "logcdf", "logpmf", "logsf", "pmf", "ppf", "sf"]

@@ -1,0 +1,69 @@
+"""The multinomial distribution, of counts of several outcomes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pullback.numpy as pnp
+from pullback.primitives import elementwise as ops
+from pullback.primitives.special import xlogy_p
+from pullback.scipy.special.operands import real_operands
+
+
+def logpmf(x: Any, n: Any, p: Any) -> Any:
+    """The logarithms of the probabilities of the multinomial distribution.
+
+    Args:
+      x: an array (..., k) of counts.
+      n: an array of the numbers of trials, of a shape that broadcasts against what precedes the last axis of ``x``.
+      p: an array (..., k) of the probabilities of the outcomes.
+
+    Returns:
+      An array of floats: -inf for what are no counts whose sum is ``n``, and NaN where a probability is not from 0
+      to 1.
+
+    Raises:
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+
+    The probabilities are taken as they are, as in JAX; SciPy computes the last from the others. As
+    ``scipy.stats.multinomial.logpmf``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(f"{logpmf(pnp.array([1, 2, 1]), 4, pnp.array([0.2, 0.5, 0.3])):.4f}")
+    -1.7148
+    """
+    x, n, p = real_operands("multinomial.logpmf", x, n, p)
+    counts = (x >= 0) & (pnp.floor(x) == x) & (x < math.inf)
+    safe = pnp.where(counts, x, 0)
+    inside = pnp.all(counts, -1) & (pnp.sum(safe, -1) == n)
+    terms = xlogy_p.bind(*pnp.broadcast_arrays(safe, p)) - ops.lgamma_p.bind(safe + 1)
+    value = ops.lgamma_p.bind(pnp.where(inside, n, 1) + 1) + pnp.sum(terms, -1)
+    valid = pnp.all((p >= 0) & (p <= 1), -1)
+    return pnp.where(valid, pnp.where(inside, value, -math.inf), math.nan)
+
+
+def pmf(x: Any, n: Any, p: Any) -> Any:
+    """The probabilities of the multinomial distribution: the exponential of :func:`logpmf`.
+
+    Args:
+      x: an array (..., k) of counts.
+      n: an array of the numbers of trials.
+      p: an array (..., k) of the probabilities of the outcomes.
+
+    Returns:
+      An array of floats.
+
+    Raises:
+      ShapeError, OperandError, DtypeError: see :func:`logpmf`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(f"{pmf(pnp.array([1, 2, 1]), 4, pnp.array([0.2, 0.5, 0.3])):.4f}")
+    0.1800
+    """
+    return pnp.exp(logpmf(x, n, p))
+
+
+__all__ = ["logpmf", "pmf"]

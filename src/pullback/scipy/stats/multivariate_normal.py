@@ -1,0 +1,110 @@
+"""The normal distribution of vectors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pullback.numpy as pnp
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.scipy import linalg
+from pullback.scipy.special.operands import real_operands
+
+
+def logpdf(x: Any, mean: Any, cov: Any, allow_singular: bool | None = None) -> Any:
+    """The logarithm of the density of the normal distribution of vectors.
+
+    Args:
+      x: an array (..., n) of real numbers; or of any shape, where ``mean`` is a number.
+      mean: an array (..., n) of real numbers, or a number for vectors of length one.
+      cov: the covariance matrices, an array (..., n, n); or a number, by which the identity is multiplied.
+      allow_singular: whether the matrices may be singular. Then the density is that within the space that they
+        span, and -inf outside it; its derivatives are those of eigenvalues that are not zero.
+
+    Returns:
+      An array of floats of the shape to which what precedes the vectors and matrices broadcasts.
+
+    Raises:
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      ArgumentError: ``allow_singular`` is no bool (a TypeError and a ValueError).
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+
+    By a Cholesky factor, or by eigenvalues if matrices may be singular: those below a million times the rounding
+    error of the largest count as zeros, as in SciPy. As ``scipy.stats.multivariate_normal.logpdf``.
+
+    >>> import pullback.numpy as pnp
+    >>> print(f"{logpdf(pnp.zeros(2), pnp.zeros(2), pnp.eye(2)):.4f}")
+    -1.8379
+    """
+    if allow_singular not in (None, True, False):
+        raise ArgumentError(f"multivariate_normal: allow_singular must be True or False, got {allow_singular!r}")
+    x, mean, cov = real_operands("multivariate_normal.logpdf", x, mean, cov)
+    if mean.ndim == 0:
+        if cov.ndim:
+            raise ShapeError(
+                f"multivariate_normal: cov must be a number where mean is one, got the shape {cov.shape}; "
+                f"give mean the shape ({cov.shape[-1]},)"
+            )
+        return -0.5 * ((x - mean) ** 2 / cov + math.log(2 * math.pi) + pnp.log(cov))
+    n = mean.shape[-1]
+    if x.ndim and x.shape[-1] not in (1, n):
+        raise ShapeError(f"multivariate_normal: x has vectors of length {x.shape[-1]} and mean of {n}")
+    if 0 < cov.ndim < 2 or (cov.ndim and cov.shape[-2:] != (n, n)):
+        raise ShapeError(
+            f"multivariate_normal: cov must be a number or have the shape (..., {n}, {n}) where mean has {mean.shape}, "
+            f"got {cov.shape}"
+        )
+    difference = x - mean
+    constant = n * math.log(2 * math.pi)
+    if not cov.ndim:
+        return -0.5 * (pnp.sum(difference**2, -1) / cov + constant + n * pnp.log(cov))
+    if allow_singular:
+        return _singular(difference, cov)
+    factor = pnp.linalg.cholesky(cov)
+    batch = pnp.broadcast_shapes(difference.shape[:-1], cov.shape[:-2])
+    rows = pnp.broadcast_to(difference, (*batch, n))[..., None]
+    y = linalg.solve_triangular(pnp.broadcast_to(factor, (*batch, n, n)), rows, lower=True)[..., 0]
+    log_root = pnp.sum(pnp.log(pnp.diagonal(factor, axis1=-2, axis2=-1)), -1)
+    return -0.5 * (pnp.sum(y**2, -1) + constant) - log_root
+
+
+def _singular(difference: Any, cov: Any) -> Any:
+    """By the eigenvalues that are not zero, and their number."""
+    values, vectors = pnp.linalg.eigh(cov)
+    largest = pnp.max(pnp.abs(values), -1, keepdims=True)
+    least = 1e6 * float(pnp.finfo(values.dtype).eps) * largest
+    kept = values > least
+    safe = pnp.where(kept, values, 1)
+    parts = pnp.sum(vectors * difference[..., None], -2)
+    rest = pnp.sum(pnp.where(kept, 0, parts) ** 2, -1)
+    inside = rest <= 1e6 * float(pnp.finfo(values.dtype).eps) * pnp.maximum(1, pnp.sum(difference**2, -1))
+    rank = pnp.sum(kept, -1)
+    total = pnp.sum(pnp.where(kept, parts**2 / safe + pnp.log(safe), 0), -1) + rank * math.log(2 * math.pi)
+    return pnp.where(inside, -0.5 * total, -math.inf)
+
+
+def pdf(x: Any, mean: Any, cov: Any, allow_singular: bool | None = None) -> Any:
+    """The density of the normal distribution of vectors: the exponential of :func:`logpdf`, whose arguments it takes.
+
+    Args:
+      x: an array (..., n) of real numbers; or of any shape, where ``mean`` is a number.
+      mean: an array (..., n) of real numbers, or a number.
+      cov: the covariance matrices, an array (..., n, n); or a number.
+      allow_singular: whether the matrices may be singular.
+
+    Returns:
+      An array of floats.
+
+    Raises:
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      ArgumentError, OperandError, DtypeError: see :func:`logpdf`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(f"{pdf(pnp.zeros(2), pnp.zeros(2), pnp.eye(2)):.4f}")
+    0.1592
+    """
+    return pnp.exp(logpdf(x, mean, cov, allow_singular))
+
+
+__all__ = ["logpdf", "pdf"]

@@ -1,0 +1,94 @@
+"""Student's t distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pullback.backends import host
+from pullback.core.trace import Primitive
+from pullback.primitives import elementwise as ops
+from pullback.primitives.gamma_functions import betaln_p
+from pullback.primitives.inverse_incomplete import student_quantile
+from pullback.primitives.log_incomplete import log_beta_sides
+from pullback.scipy.stats import norm
+from pullback.scipy.stats.distributions import Continuous, Formula, log, log1p, where
+from pullback.scipy.stats.operations import from_log_tail, quantile_function
+
+_HUGE = 1e60
+"""From this ratio to the root of the degrees of freedom on, the square is not taken."""
+
+
+def _square_ratio(y: Any, df: Any) -> tuple[Any, Any]:
+    """y² / df where it is not huge, and whether it is."""
+    ratio = ops.div(y, ops.sqrt(df))
+    huge = ops.gt(ops.abs(ratio), _limit(y))
+    ratio = where(huge, 1, ratio)
+    return ops.mul(ratio, ratio), huge
+
+
+def _limit(y: Any) -> float:
+    return _HUGE if y.dtype.itemsize == 8 else 1e15 if y.dtype.itemsize == 4 else 100.0
+
+
+def _log_kernel(y: Any, df: Any) -> Any:
+    """log(1 + y² / df)."""
+    square, huge = _square_ratio(y, df)
+    far = ops.sub(ops.mul(log(ops.abs(where(huge, y, 1))), 2), log(df))
+    return where(huge, far, log1p(square))
+
+
+def _log_density(y: Any, df: Any) -> Any:
+    half = ops.mul(df, 0.5)
+    constant = ops.add(betaln_p.bind(half, ops.add(ops.mul(df, 0), 0.5)), ops.mul(log(df), 0.5))
+    return ops.neg(ops.add(constant, ops.mul(ops.add(half, 0.5), _log_kernel(y, df))))
+
+
+def _log_tail(df: Any, size: Any) -> Any:
+    """The incomplete beta function of df / (df + y²), whose rest is known too."""
+    square, huge = _square_ratio(size, df)
+    zero = ops.eq(square, 0)
+    inner = where(zero, 1, square)
+    half, other = ops.mul(df, 0.5), ops.add(ops.mul(df, 0), 0.5)
+    below = ops.add(inner, 1)
+    inside, _ = log_beta_sides(half, other, ops.div(1, below), ops.gt(ops.mul(df, 0), 1), ops.div(inner, below))
+    distance = ops.sub(log(df), ops.mul(log(where(huge, size, 1)), 2))
+    beyond = ops.sub(ops.sub(ops.mul(half, distance), log(half)), betaln_p.bind(half, other))
+    return ops.sub(where(zero, 0, where(huge, beyond, inside)), math.log(2))
+
+
+student_cdf_p, student_log_cdf_p = from_log_tail("student", _log_tail, _log_density, host.special("stdtr"))
+student_quantile_p = quantile_function(
+    "student_quantile", student_quantile, host.special("stdtrit"), student_cdf_p, _log_density
+)
+
+
+def _or_normal(formula: Formula, limit: Formula) -> Formula:
+    """A formula of finite degrees of freedom, and that of the normal distribution for infinite ones."""
+
+    def of_any(y: Any, df: Any) -> Any:
+        finite = ops.lt(df, math.inf)
+        return where(finite, formula(y, where(finite, df, 1)), limit(y))
+
+    return of_any
+
+
+def _of_order_zero(primitive: Primitive) -> Formula:
+    return lambda y, df: primitive.bind(df, y, orders=(0, 0))
+
+
+_normal: Any = norm.DISTRIBUTION
+DISTRIBUTION = Continuous(
+    values=("0.1302", "-2.039", "0.05097", "-2.977", "0.949", "-0.05231", "2.738", "1.262"),
+    name="t", of="Student's t distribution", parameters={"df": "the degrees of freedom, positive"},
+    valid=lambda df: ops.gt(df, 0), symmetric=True, example="1.0; 0.9; 5.0; 2.0; 0.5",
+    log_density=_or_normal(_log_density, _normal.log_density),
+    cdf=_or_normal(_of_order_zero(student_cdf_p), _normal.cdf),
+
+    logcdf=_or_normal(_of_order_zero(student_log_cdf_p), _normal.logcdf),
+    ppf=_or_normal(lambda q, df: student_quantile_p.bind(df, q), _normal.ppf),
+)  # fmt: skip
+
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
+
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]

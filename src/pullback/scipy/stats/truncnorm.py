@@ -1,0 +1,95 @@
+"""The normal distribution between two points."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.checks import broadcast_shape
+from pullback.primitives.inverse_incomplete import ndtri_exp_p
+from pullback.primitives.log_incomplete import log_ndtr_p
+from pullback.primitives.slicing import concatenate, slice_in_dim
+from pullback.scipy.special import ndtr
+from pullback.scipy.stats.distributions import Continuous, both, exp, log, log1p, log_of_rest, where
+
+_log_ndtr, _logaddexp = log_ndtr_p.bind, ops.logaddexp_p.bind
+
+
+def _log_mass(a: Any, b: Any) -> Any:
+    """The logarithm of the probability between two points, by the tail in which they are.
+
+    Between points that are near each other it is the width times the density, to the fourth power of the width.
+    """
+    swapped = ops.gt(a, 0)
+    left, right = where(swapped, ops.neg(b), a), where(swapped, ops.neg(a), b)
+    around = ops.gt(right, 0)
+    lower, upper = where(around, -2, left), where(around, -1, right)
+    high = _log_ndtr(upper)
+    in_tail = ops.add(high, log_of_rest(ops.min_p.bind(ops.sub(_log_ndtr(lower), high), -1e-300)))
+    missing = ops.add(ndtr(where(around, left, -1)), ndtr(ops.neg(where(around, right, 1))))
+    width, centre = ops.sub(b, a), ops.mul(ops.add(a, b), 0.5)
+    narrow = both(ops.lt(ops.mul(width, ops.max_p.bind(ops.abs(centre), 1)), 1e-3), ops.lt(ops.abs(centre), math.inf))
+    between, small = where(narrow, centre, 0), where(both(narrow, ops.gt(width, 0)), width, 1e-3)
+    square = ops.mul(between, between)
+    bend = log1p(ops.mul(ops.mul(ops.sub(square, 1), 1 / 24), ops.mul(small, small)))
+    direct = ops.add(ops.sub(ops.mul(square, -0.5), 0.5 * math.log(2 * math.pi)), ops.add(log(small), bend))
+    direct = where(ops.gt(width, 0), direct, -math.inf)
+    return where(narrow, direct, where(around, log1p(ops.neg(missing)), in_tail))
+
+
+def _log_density(y: Any, a: Any, b: Any) -> Any:
+    return ops.sub(ops.sub(ops.mul(ops.mul(y, y), -0.5), 0.5 * math.log(2 * math.pi)), _log_mass(a, b))
+
+
+def _by_the_smaller(value: Any, rest: Any) -> Any:
+    """A logarithm, by that of what is missing to 1 where that is less."""
+    near = ops.gt(value, -0.1)
+    return where(near, log1p(ops.neg(exp(where(near, rest, -1)))), value)
+
+
+def _log_shares(y: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """The logarithms of the distribution function and of its tail, of three masses that are computed at once."""
+    shape = broadcast_shape("truncnorm", [x.shape for x in (y, a, b)])
+    y, a, b = [shapes.expand_dims(shapes.broadcast_to(x, shape), (0,)) for x in (y, a, b)]
+    masses = _log_mass(concatenate([a, y, a], 0), concatenate([y, b, b], 0))
+    below, above, total = [shapes.squeeze(slice_in_dim(masses, i, i + 1, 0), (0,)) for i in range(3)]
+    return ops.sub(below, total), ops.sub(above, total)
+
+
+def _log_cdf(y: Any, a: Any, b: Any) -> Any:
+    return _by_the_smaller(*_log_shares(y, a, b))
+
+
+def _log_sf(y: Any, a: Any, b: Any) -> Any:
+    return _by_the_smaller(*_log_shares(y, a, b)[::-1])
+
+
+def _from_below(log_q: Any, log_rest: Any, a: Any, b: Any) -> Any:
+    """The point below which the share exp(log_q) of the mass is, from the lower tail or from the upper one."""
+    total, left = _log_mass(a, b), ops.lt(a, 0)
+    lower = _logaddexp(_log_ndtr(where(left, a, -1)), ops.add(log_q, total))
+    upper = _logaddexp(_log_ndtr(ops.neg(where(ops.gt(b, -1), b, 0))), ops.add(log_rest, total))
+    point = ndtri_exp_p.bind(ops.min_p.bind(where(left, lower, upper), 0))
+    return ops.min_p.bind(ops.max_p.bind(where(left, point, ops.neg(point)), a), b)
+
+
+def _middle(a: Any, b: Any) -> Any:
+    low, high = ops.max_p.bind(a, -1e3), ops.min_p.bind(b, 1e3)
+    return where(ops.lt(a, 1e3), where(ops.gt(b, -1e3), ops.mul(ops.add(low, high), 0.5), b), a)
+
+
+DISTRIBUTION = Continuous(
+    values=("0.4301", "-0.8438", "0.6509", "-0.4294", "0.3491", "-1.052", "1.256", "-0.7046"),
+    name="truncnorm", of="the normal distribution between ``loc + a * scale`` and ``loc + b * scale``",
+    parameters={"a": "the lower end of the standardised variable", "b": "the upper end"},
+    valid=ops.lt, low=lambda a, b: a, high=lambda a, b: b, interior=_middle, example="0.5; 0.9; -1.0; 2.0",
+    log_density=_log_density, logcdf=_log_cdf, logsf=_log_sf,
+    ppf=lambda q, a, b: _from_below(log(q), log1p(ops.neg(q)), a, b),
+    isf=lambda q, a, b: _from_below(log1p(ops.neg(q)), log(q), a, b),
+)  # fmt: skip
+
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
+
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]

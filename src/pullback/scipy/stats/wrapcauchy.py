@@ -1,0 +1,62 @@
+"""The wrapped Cauchy distribution, of angles."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pullback.primitives import elementwise as ops
+from pullback.scipy.stats.distributions import Continuous, both, log, log1p
+
+_sin, _cos, _atan2 = ops.sin, ops.cos, ops.atan2_p.bind
+
+
+def _ratio(c: Any) -> Any:
+    return ops.div(ops.add(c, 1), ops.sub(1, c))
+
+
+def _log_density(y: Any, c: Any) -> Any:
+    """1 + c² - 2 c cos(y) is (1 - c)² + 4 c sin(y / 2)², in which nothing cancels."""
+    sine, rest = _sin(ops.mul(y, 0.5)), ops.sub(1, c)
+    below = ops.add(ops.mul(rest, rest), ops.mul(ops.mul(ops.mul(sine, sine), c), 4))
+    return ops.sub(ops.sub(ops.add(log(rest), log1p(c)), math.log(2 * math.pi)), log(below))
+
+
+def _cdf(y: Any, c: Any) -> Any:
+    half = ops.mul(y, 0.5)
+    return ops.mul(_atan2(ops.mul(_ratio(c), _sin(half)), _cos(half)), 1 / math.pi)
+
+
+def _sf(y: Any, c: Any) -> Any:
+    half = ops.mul(ops.sub(2 * math.pi, y), 0.5)
+    return ops.mul(_atan2(ops.mul(_ratio(c), _sin(half)), _cos(half)), 1 / math.pi)
+
+
+def _log(x: Any, rest: Any) -> Any:
+    """log(x), by what is missing to 1 where that is less."""
+    near = ops.lt(rest, 0.5)
+    return ops.where(near, log1p(ops.neg(ops.where(near, rest, 0))), log(ops.where(near, 1, x)))
+
+
+def _ppf(q: Any, c: Any) -> Any:
+    angle = ops.mul(q, math.pi)
+    return ops.mul(_atan2(_sin(angle), ops.mul(_ratio(c), _cos(angle))), 2)
+
+
+def _isf(q: Any, c: Any) -> Any:
+    angle = ops.mul(q, math.pi)
+    return ops.mul(_atan2(_sin(angle), ops.neg(ops.mul(_ratio(c), _cos(angle)))), 2)
+
+
+DISTRIBUTION = Continuous(
+    values=("0.1682", "-1.783", "0.3256", "-1.122", "0.6744", "-0.3939", "6.067", "0.2158"),
+    name="wrapcauchy", of="the wrapped Cauchy distribution", low=0.0, high=2 * math.pi, example="1.0; 0.9; 0.5",
+    parameters={"c": "the concentration, between 0 and 1"}, valid=lambda c: both(ops.gt(c, 0), ops.lt(c, 1)),
+    log_density=_log_density, cdf=_cdf, sf=_sf,
+    logcdf=lambda y, c: _log(_cdf(y, c), _sf(y, c)), logsf=lambda y, c: _log(_sf(y, c), _cdf(y, c)),
+    ppf=_ppf, isf=_isf,
+)  # fmt: skip
+
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
+
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
