@@ -1,0 +1,31 @@
+"""Measure, print the table, and after a full run rewrite ``docs/accuracy.md`` and its pictures."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from benchmarks.accuracy import measure, page
+from benchmarks.accuracy.functions import FUNCTIONS
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the command line asks for; the exit status is 1 if an error is over its limit without an exemption."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
+    parser.add_argument("--only", action="append", metavar="NAME", help="functions whose name has this; repeatable")
+    parser.add_argument("--quick", action="store_true", help="200 points each: a first impression")
+    options = parser.parse_args(arguments)
+    wanted = options.only or [""]
+    chosen = [i for i, f in enumerate(FUNCTIONS) if any(w in f.label for w in wanted)]
+    rows = measure.measure(chosen, 200 if options.quick else 2000)
+    print(page.table(rows))
+    full = not options.quick and len(chosen) == len(FUNCTIONS)
+    if full:
+        page.write(rows)
+    problems = page.problems(rows, complete=full)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
