@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from benchmarks.accuracy.reference import Exact
 
 
-def ulps(found: np.ndarray, exact: Exact, dtype: np.dtype, scale: float, *, flushing: bool) -> np.ndarray:
+def ulps(found: np.ndarray, exact: Exact, dtype: np.dtype, scale: np.ndarray | float) -> np.ndarray:
     """The error of each result in ulps of the exact one: NaN where there is no exact one, infinite for a NaN.
 
     Args:
@@ -17,19 +15,15 @@ def ulps(found: np.ndarray, exact: Exact, dtype: np.dtype, scale: float, *, flus
       exact: the exact values.
       dtype: that of the results.
       scale: an exact value smaller than this is measured in ulps of this.
-      flushing: the results are those of a backend that has no subnormal numbers: exact values below the smallest normal
-        number are measured in units of that, so that 0 is off by less than one.
 
-    An infinite result stands for the power of two after the largest float.
+    An exact value below the smallest normal number is measured in units of that, so that 0 is off by less than one: not
+    every backend has subnormal numbers. An infinite result stands for the power of two after the largest float.
     """
     info = np.finfo(dtype)
     digits, smallest = info.nmant + 1, int(info.minexp)
     unit = np.maximum(exact.exponent, smallest + 1)
-    if scale:
-        unit = np.maximum(unit, math.frexp(scale)[1])
-    unit = unit - digits
-    if flushing:
-        unit = np.where(exact.exponent <= smallest, smallest, unit)
+    unit = np.where(np.asarray(scale) > 0, np.maximum(unit, np.frexp(scale)[1]), unit) - digits
+    unit = np.where(exact.exponent <= smallest, smallest, unit)
     found = found.astype(np.float64)
     over = exact.exponent > info.maxexp  # as large as infinity stands for
     high = np.where(over, np.copysign(0.5, exact.high), exact.high)

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import mpmath
+import numpy as np
 from mpmath import mp
 
 from benchmarks.accuracy.table import Exact, Function, Operand
@@ -219,7 +220,9 @@ def _unary(
     return Function(name, exact, (slope,), (operand,), peer, **rest)
 
 
-def _pair(name: str, exact: Exact, by_x: Any, by_y: Any, x: Operand, y: Operand, peer: Any = "same", **rest: Any) -> Function:
+def _pair(
+    name: str, exact: Exact, by_x: Any, by_y: Any, x: Operand, y: Operand, peer: Any = "same", **rest: Any
+) -> Function:
     return Function(name, exact, (by_x, by_y), (x, y), name if peer == "same" else peer, **rest)
 
 
@@ -296,7 +299,7 @@ TRIGONOMETRIC = (
            Operand(1.0, usual=(1.0, 10.0), marks=(1.0, 2.0))),
     _unary("numpy.arctanh", _real(mp.atanh), lambda x: 1 / ((1 - x) * (1 + x)), UNIT),
     _unary("numpy.sinc", _sinc, _sinc_slope, Operand(-1e6, 1e6, usual=(-5.0, 5.0), marks=(0.0, 1.0, -1.0, 2.0, 3.0)),
-           scales=(0.0, 1e-3)),
+           scales=(0.0, lambda x: 1 / np.maximum(np.abs(x), 1))),
 )  # fmt: skip
 
 SPECIAL = (
@@ -320,8 +323,8 @@ SPECIAL = (
     _unary("scipy.special.exprel", _exprel, _exprel_slope, EXPONENT),
     _unary("scipy.special.logit", lambda x: _log(x) - _log1p(-x), lambda x: 1 / (x * (1 - x)),
            Operand(0.0, 1.0, usual=(0.0, 1.0), marks=(0.5,))),
-    _pair("scipy.special.xlogy", lambda x, y: x * _log(y), lambda x, y: _log(y), lambda x, y: x / y if y > 0 else mp.nan,
-          WIDE, POSITIVE),
+    _pair("scipy.special.xlogy", lambda x, y: x * _log(y), lambda x, y: _log(y),
+          lambda x, y: x / y if y > 0 else mp.nan, WIDE, POSITIVE),
     _pair("scipy.special.xlog1py", lambda x, y: x * _log1p(y), lambda x, y: _log1p(y),
           lambda x, y: x / (1 + y) if y > -1 else mp.nan, WIDE, Operand(-1.0, usual=(-1.0, 4.0), marks=(0.0,))),
     _unary("scipy.special.entr", _entr, lambda x: -1 - mp.log(x), POSITIVE, scales=(0.0, 1.0)),
@@ -339,8 +342,9 @@ SPECIAL = (
           scales=(0.0, 1e-3)),
     _pair("lax.random_gamma_grad", _random_gamma_slope, None, None, SHAPE,
           Operand(1e-6, 60.0, usual=(0.0, 40.0), marks=(1.0,)), None, points=150),
-    Function("lax.betainc",_betainc, (None, None, _beta_density),
-             (SHAPE, SHAPE, Operand(1e-6, 1 - 1e-6, usual=(0.0, 1.0), marks=(0.5,))), "scipy.special.betainc", points=150),
+    Function("lax.betainc", _betainc, (None, None, _beta_density),
+             (SHAPE, SHAPE, Operand(1e-6, 1 - 1e-6, usual=(0.0, 1.0), marks=(0.5,))), "scipy.special.betainc",
+             points=150),
     _pair("lax.zeta", _zeta, lambda s, q: mp.zeta(s, q, 1), lambda s, q: -s * mp.zeta(s + 1, q),
           Operand(1.0 + 1e-5, 60.0, usual=(1.0, 20.0), marks=(2.0, 3.0)),
           Operand(1e-3, 1e4, usual=(0.1, 20.0), marks=(1.0,)), "scipy.special.zeta", points=150),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
 
+from benchmarks.accuracy import chart
 from benchmarks.accuracy.exemptions import EXEMPT
 from benchmarks.accuracy.measure import SOURCES, Error, Row
 
@@ -50,8 +53,8 @@ def problems(rows: Sequence[Row], *, complete: bool) -> list[str]:
                 continue
             error = row.errors[source]
             found.append(
-                f"{row.function.label} {row.output} {row.dtype} {source}: {number(error.largest)} ulps at {error.worst}, "
-                f"{error.nans} nan; at most {number(row.limit)}"
+                f"{row.function.label} {row.output} {row.dtype} {source}: {number(error.largest)} ulps at "
+                f"{error.worst}, {error.nans} nan; at most {number(row.limit)}"
             )
     if complete:
         found += [f"nothing needs the exemption of {name}" for name in EXEMPT if name not in used]
@@ -60,5 +63,57 @@ def problems(rows: Sequence[Row], *, complete: bool) -> list[str]:
     return found
 
 
+_TEXT = """# How accurate the numbers are
+
+Written by `make accuracy` (`benchmarks/accuracy`), which measures every operation on elements and every special
+function: value and first derivatives, in float32 and float64, eager and compiled, against values of 50 digits and
+more (mpmath's).
+
+* **Errors** are in units in the last place (ulps) of the exact result. In each cell: the largest error at all points,
+  and in parentheses the 99th percentile. Correct rounding is at most 0.5.
+* **Points**: up to {count:,} for each function and dtype: random bits in the domain, so that all exponents occur;
+  uniform ones where most happens; zeros, poles, branch points and ends, their neighbours among the floats and points
+  farther off on both sides. What has several operands is measured at random pairs of these.
+* **Compiled** is the compiled program's result on this processor, JAX's is that of `jax.jit` ({jax}) on the same
+  points, and the last column is NumPy's or SciPy's own function. Where a cell is empty the library has no such
+  function or derivative.
+* **Zeros that are no floats**: near the negative zeros of `gammaln`, that of `digamma` and those of a few
+  derivatives, an error counts in ulps of the terms that cancel there (a fixed size; `scales` in
+  `benchmarks/accuracy/functions.py`), for rounding the operand alone moves the result farther. All other zeros are
+  measured like any number.
+* **Subnormal numbers**: values are measured at subnormal operands where the backend has them, which is eager. A
+  result below the smallest normal number counts in units of that.
+* **Infinite results** stand for the power of two after the largest float; NaN for an infinite error.
+* `lax`'s functions and `numpy`'s of one operation have one row. `logsumexp`, `softmax` and `log_softmax` are not
+  elementwise.
+
+The limit is 4 ulps for values and 16 for derivatives, or JAX's own largest error if that is larger; `make accuracy`
+fails where it is exceeded (†) without an exemption.
+
+![float64](accuracy.png)
+
+![float32](accuracy_float32.png)
+
+## Exemptions
+
+{exempt}
+
+## All errors
+
+{table}
+"""
+
+
 def write(rows: Sequence[Row]) -> None:
-    """Rewrite the page."""
+    """Rewrite the page and its pictures."""
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    reasons = [f"* `{name}`: {reason}" for name, reason in EXEMPT.items()]
+    text = _TEXT.format(
+        count=max(row.count for row in rows),
+        jax=version("jax"),
+        exempt="\n".join(reasons) or "None.",
+        table=table(rows),
+    )
+    (docs / "accuracy.md").write_text(text)
+    chart.draw(docs / "accuracy.png", [row for row in rows if row.dtype == "float64"])
+    chart.draw(docs / "accuracy_float32.png", [row for row in rows if row.dtype == "float32"])

@@ -14,7 +14,10 @@ def points(function: Function, dtype: np.dtype, count: int) -> list[np.ndarray]:
     generator = np.random.default_rng(zlib.crc32(f"{function.label} {dtype}".encode()))
     count = min(count, function.points)
     several = len(function.operands) > 1
-    return [generator.permutation(x) if several else x for x in (_one(o, dtype, count, generator) for o in function.operands)]
+    return [
+        generator.permutation(x) if several else x
+        for x in (_one(o, dtype, count, generator) for o in function.operands)
+    ]
 
 
 def _one(operand: Operand, dtype: np.dtype, count: int, generator: np.random.Generator) -> np.ndarray:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import mpmath
+import numpy as np
 from mpmath import mp
 
 DIGITS = ((50, 80), (160, 240), (500, 700), (1500, 2000))

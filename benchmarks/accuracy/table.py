@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Exact = Callable[..., Any]
+Scale = float | Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Function:
       operands: where the points are.
       peer: NumPy's or SciPy's function, ``"scipy.special.erf"``, if there is one.
       scales: for the value and each slope, the size below which an error counts in ulps of this size. It is 0, except
-        where zeros are no floats, so that the rounding of the operand alone moves the result by many of its own ulps.
+        where zeros are no floats, so that the rounding of the operand alone moves the result by many of its own ulps;
+        a number, or a function of the operands.
       points: how many points at most.
       arguments: further keyword arguments.
       title: what the page calls it, if not by its name.
@@ -54,7 +56,7 @@ class Function:
     slopes: tuple[Exact | None, ...]
     operands: tuple[Operand, ...]
     peer: str | None = None
-    scales: tuple[float, ...] = ()
+    scales: tuple[Scale, ...] = ()
     points: int = 2000
     arguments: dict[str, Any] = field(default_factory=dict)
     title: str = ""
@@ -65,14 +67,14 @@ class Function:
         """What the page calls the function."""
         return self.title or self.name
 
-    def outputs(self) -> list[tuple[str, int | None, Exact, float]]:
+    def outputs(self) -> list[tuple[str, int | None, Exact, Scale]]:
         """Of the value and each slope: a name, the operand that it is by, the exact function, and the scale."""
-        rows: list[tuple[str, int | None, Exact, float]] = [("value", None, self.exact, self._scale(0))]
+        rows: list[tuple[str, int | None, Exact, Scale]] = [("value", None, self.exact, self._scale(0))]
         for i, slope in enumerate(self.slopes):
             if slope is not None:
                 name = "slope" if len(self.slopes) == 1 else f"slope {i + 1}"
                 rows.append((name, i, slope, self._scale(i + 1)))
         return rows
 
-    def _scale(self, i: int) -> float:
+    def _scale(self, i: int) -> Scale:
         return self.scales[i] if i < len(self.scales) else 0.0

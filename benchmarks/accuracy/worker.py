@@ -33,7 +33,7 @@ def _output(library: Any, call: Callable[..., Any], function: Function, by: int 
         return call
 
     def slope(*xs: Any) -> Any:
-        of_one = lambda x: call(*xs[:by], x, *xs[by + 1 :])  # noqa: E731
+        of_one = lambda x: call(*xs[:by], x, *xs[by + 1 :])
         return library.jvp(of_one, (xs[by],), (library.numpy.ones_like(xs[by]),))[1]
 
     return slope
