@@ -19,6 +19,7 @@ from lax_specs import LAX, OF_LAX
 from nn_specs import NN
 from numpy_specs import NUMPY
 from sparse_specs import SPARSE
+from special_specs import SPECIAL, SPECIAL_PRIMITIVES
 from specs import LETTERS, PRIMITIVES, Spec, numbered
 from test_grid import UGLY_COMPLEX, UGLY_FLOATS, arrays, leaves
 
@@ -31,6 +32,7 @@ from pullback.core.config import enable_x64
 
 ROWS = numbered(
     [*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *SPARSE]
+    + [*SPECIAL_PRIMITIVES, *SPECIAL]
 )
 ULPS = 8
 """How far the two may be apart, in units in the last place of the largest part of an operand's or result's size."""

@@ -23,6 +23,7 @@ from lax_specs import LAX, OF_LAX
 from nn_specs import NN
 from numpy_specs import NOT_IN_THE_TABLE, NUMPY
 from sparse_specs import SPARSE
+from special_specs import SPECIAL, SPECIAL_PRIMITIVES
 from specs import LETTERS, PRIMITIVES, Spec, numbered
 
 import pullback.numpy as jnp
@@ -43,6 +44,7 @@ from pullback.test_util import check_grads
 Record = Callable[[str, object], None]
 ROWS_OF_TABLE = numbered(
     [*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *SPARSE]
+    + [*SPECIAL_PRIMITIVES, *SPECIAL]
 )
 
 RTOL = {"h": 4e-3, "b": 3e-2, "f": 1e-5, "F": 1e-5, "d": 1e-12, "D": 1e-12}
@@ -136,7 +138,7 @@ def test_every_primitive_has_a_row() -> None:
     assert (
         primitives()
         - {"random_loop"}
-        - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE)}
+        - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE, *SPECIAL_PRIMITIVES)}
         - of_functions
         == set()
     )
@@ -154,7 +156,7 @@ def test_every_function_of_numpy_has_a_row_or_a_reason() -> None:
 
 
 def test_every_function_of_nn_and_scipy_special_has_a_row() -> None:
-    rows = {s.operation for s in (*NN, *POOLING)}
+    rows = {s.operation for s in (*NN, *POOLING, *SPECIAL)}
     for module, name in ((nn, "nn"), (special, "scipy.special")):
         functions = {getattr(module, f).__name__ for f in module.__all__ if callable(getattr(module, f))}
         assert {f"{name}.{f}" for f in functions} - rows - {"nn.get_scaled_dot_general_config"} == set()

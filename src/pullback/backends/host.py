@@ -327,6 +327,16 @@ def special(name: str) -> Callable[..., Any]:
     return call
 
 
+def special_pair(name: str) -> Callable[..., Any]:
+    """A function of ``scipy.special`` with two results, imported when it is first called; it computes in doubles."""
+
+    def call(x: Any) -> list[Any]:
+        both = getattr(imported("scipy.special"), name)(np.asarray(x, np.float64))
+        return [part.astype(x.dtype) for part in both]
+
+    return call
+
+
 def lgamma(x: Any) -> Any:
     """The logarithm of the size of the gamma function, infinite at minus infinity, as C has it; SciPy's is not."""
     return np.where(x == -np.inf, x.dtype.type(np.inf), _gammaln(x))
