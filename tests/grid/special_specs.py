@@ -153,7 +153,10 @@ SPECIAL: list[Spec] = [
         "hyp2f1", R(3, lo=0.5, hi=2), R(3, lo=1, hi=3), R(3, lo=1, hi=3), R(3, lo=-0.9, hi=0.9), dtypes="fd",
         tolerance=64, second=False, **WHOLE,
     ),
-    *(function(name, R(2, 3, lo=0.2, hi=4), R(3, lo=0.5, hi=6), **WHOLE) for name in ("jv", "yv", "iv", "kv")),
+    *(
+        function(name, R(2, 3, lo=0.2, hi=4), R(3, lo=0.5, hi=6), second=name == "kv", **WHOLE)
+        for name in ("jv", "yv", "iv", "kv")
+    ),
     function("jv", R(6, lo=3, hi=20), K(np.array([0.3, 2, 5, 9, 14, 25]), np.float64, fixed=True), dtypes="d",
              label="regions", tolerance=64),
     function("jn", K(np.array([0, 1, 3]), np.float32), R(2, 3, lo=-3, hi=6)),

@@ -245,7 +245,16 @@ log_ratio_p: Primitive = by_formula(
     "log_ratio", of=FLOAT, formula=doubled(_log_ratio),
     jvp=(lambda t, y, order: mul(t, log_ratio_p.bind(y, order=order + 1)),),
 )  # fmt: skip
+
+
+def _host_spence(x: Any) -> Any:
+    """SciPy's function, which is NaN at infinity."""
+    out = _scipy_spence(x)
+    return np.where(np.isposinf(x), x.dtype.type(-np.inf), out)[()] if np.isposinf(x).any() else out
+
+
+_scipy_spence = host.special("spence")
 spence_p: Primitive = elementwise(
-    "spence", of=FLOAT, host=host.special("spence"), hlo=in_double(_spence),
+    "spence", of=FLOAT, host=_host_spence, hlo=in_double(_spence),
     jvp=lambda t, x, ans: neg(mul(t, log_ratio_p.bind(sub(x, 1), order=0))),
 )  # fmt: skip

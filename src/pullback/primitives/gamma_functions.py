@@ -136,9 +136,25 @@ def _betaln(a: Any, b: Any) -> Any:
     low, high = _minimum(a, b), _maximum(a, b)
     inside = _and(gt(low, 0), lt(high, math.inf))
     positive = _betaln_positive(_where(inside, low, 1), _where(inside, high, 1))
-    other = sub(add(_lgamma(low), _lgamma(high)), _lgamma(add(low, high)))
+    total = add(low, high)
+    other = sub(add(_lgamma(low), _lgamma(high)), _lgamma(total))
+    # Of a negative operand beside a large one: the difference of the logarithms of two large gamma functions.
+    distant = _and(_and(lt(low, 0), lt(high, math.inf)), gt(total, _LEAST))
+    wide = [_where(distant, v, w) for v, w in ((high, 20), (total, 19), (low, -1))]
+    growth = add(mul(sub(wide[1], 0.5), _log1p(div(wide[2], wide[0]))), sub(mul(wide[2], log(wide[0])), wide[2]))
+    errors = sub(stirling_error(wide[0]), stirling_error(wide[1]))
+    other = _where(distant, add(sub(_lgamma(low), growth), errors), other)
+    other = _where(_and(_is_pole(low), _ne(other, other)), math.inf, other)
     infinite = _and(eq(high, math.inf), gt(low, 0))
-    return _where(inside, positive, _where(infinite, -math.inf, other))
+    value = _where(inside, positive, _where(infinite, -math.inf, other))
+    limit = _has_limit(low, high)
+    count, turned = _where(limit, high, 1), _where(limit, sub(1, total), 1)
+    return _where(limit, _betaln_positive(_minimum(count, turned), _maximum(count, turned)), value)
+
+
+def _has_limit(low: Any, high: Any) -> Any:
+    """Whether B(-n, m) is (-1)**m B(m, n - m + 1): of integers, m from 1 to n."""
+    return _and(_and(_is_pole(low), _is_pole(add(low, high))), _and(eq(_floor(high), high), gt(high, 0)))
 
 
 def _digamma_less(a: Any, b: Any) -> Any:
@@ -166,12 +182,9 @@ def _beta(a: Any, b: Any) -> Any:
     direct = _where(_and(_is_pole(total), _ne(_is_pole(low), True)), 0, direct)
     sign = mul(mul(_gamma_sign(low), _gamma_sign(high)), _gamma_sign(total))
     value = _where(few, direct, mul(sign, exp(_betaln(a, b))))
-    # B(-n, m) = (-1)**m B(m, n - m + 1) of integers with m up to n.
-    limit = _and(_and(_is_pole(low), _is_pole(total)), _and(eq(_floor(high), high), gt(high, 0)))
-    turned = _where(limit, add(neg(total), 1), 1)
-    count = _where(limit, high, 1)
-    parity = _where(eq(ops.rem_p.bind(count, 2.0), 1), _number(-1, a), 1)
-    ratio = mul(parity, exp(_betaln(count, turned)))
+    limit = _has_limit(low, high)
+    parity = _where(eq(ops.rem_p.bind(_where(limit, high, 1), 2.0), 1), _number(-1, a), 1)
+    ratio = mul(parity, exp(_betaln(low, high)))
     pole = _and(_is_pole(low), _ne(limit, True))
     return _where(limit, ratio, _where(pole, math.inf, value))
 
@@ -196,7 +209,7 @@ def _binomial(n: Any, k: Any) -> Any:
     larger, smaller = _maximum(below, rest), _minimum(below, rest)
     direct = div(div(_gamma(add(above, 1)), _gamma(add(larger, 1))), _gamma(add(smaller, 1)))
     logarithm = _betaln_positive(add(_minimum(k, sub(n, k)), 1), add(_maximum(k, sub(n, k)), 1))
-    distant = div(exp(neg(logarithm)), add(n, 1))
+    distant = exp(neg(add(logarithm, _log1p(n))))
     value = _where(few, direct, distant)
     whole = _and(eq(_floor(n), n), eq(_floor(k), k))
     return _where(_and(whole, lt(abs(value), 2.0**52)), ops.round_p.bind(value), value)
@@ -235,6 +248,11 @@ def _poch(z: Any, m: Any) -> Any:
         sub(_lgamma(turned[0]), _lgamma(turned[1]))
     ))  # fmt: skip
     value = _where(both, mul(parity, ratio), _where(_is_pole(z), 0, value))
+    # z + m is a pole, and z is none: infinite, unless z is so small that the sum is m.
+    whole, odd = _where(lt(m, 0), neg(m), 1), eq(ops.rem_p.bind(m, 2.0), -1)
+    tiny = div(_where(odd, _number(-1, z), 1), _gamma(add(whole, 1)))
+    alone = _and(_is_pole(total), _ne(_is_pole(z), True))
+    value = _where(alone, _where(eq(total, m), tiny, math.inf), value)
     return _where(eq(m, 0), 1, value)
 
 

@@ -129,17 +129,18 @@ kl_div_p: Primitive = elementwise(
 def _box_cox(x: Any, power: Any, *, order: int, shifted: bool) -> Any:
     """A derivative by the power: log(x)**(n + 1) times that of exprel at power log(x)."""
     logarithm = _log1p(x) if shifted else ops.log(x)
-    start = eq(x, -1 if shifted else 0)
-    inner = _where(start, -1, logarithm)
+    start, end = eq(x, -1 if shifted else 0), eq(x, math.inf)
+    inner = _where(start, -1, _where(end, 1, logarithm))
     product = mul(inner, power)
     value = exprel_derivative_p.bind(product, order=order) if order else exprel_p.bind(product)
     # x near one and a power that overflows: the logarithm is 0, and so is the transform.
     value = _where(eq(inner, 0), 0, mul(ops.integer_pow(inner, order + 1), value))
-    at_start = neg(
-        div((-1.0) ** order * math.factorial(order), ops.integer_pow(_where(gt(power, 0), power, 1), order + 1))
-    )
-    limit = _number((-1.0) ** (order + 1) * math.inf, x)
-    out = _where(start, _where(gt(power, 0), at_start, limit), value)
+    # At 0 of positive powers, and at infinity of negative ones, it is -1 / power.
+    size = _where(eq(power, 0), 1, power)
+    limit = div(-((-1.0) ** order) * math.factorial(order), ops.integer_pow(size, order + 1))
+    lowest = _where(gt(power, 0), limit, _number((-1.0) ** (order + 1) * math.inf, x))
+    highest = _where(lt(power, 0), limit, _number(math.inf, x))
+    out = _where(start, lowest, _where(end, highest, value))
     return _at_ends(x, power, out)
 
 
