@@ -400,8 +400,12 @@ def _erfc(out: Any, x: Any) -> Any:
 
 
 def _ndtr(x: Any) -> Any:
-    """erfc(y) / 2 for y = -x / sqrt(2), whose rounding is made good, too: exp(-x**2 / 2) is its factor."""
-    y = mul(x, -math.sqrt(0.5))
+    """erfc(y) / 2 for y = -x / sqrt(2), whose rounding is made good, too: exp(-x**2 / 2) is its factor.
+
+    Without its last bit y is one number wherever it is used: the compiler may take a product and a difference for one
+    operation that rounds once, and so use two that differ.
+    """
+    y = ops.without_last_bits(mul(x, -math.sqrt(0.5)), 1)
     value = mul(ops.erfc_p.bind(y), 0.5)
     size, large = ops.clamp_p.bind(1, neg(x), 60), ops.clamp_p.bind(math.sqrt(0.5), y, 60 * math.sqrt(0.5))
     high, part = ops.high_part(size), ops.high_part(large)

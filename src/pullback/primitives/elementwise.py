@@ -450,8 +450,13 @@ _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 def high_part(x: Any) -> Any:
     """A float of single or double precision cut to the upper half of its digits: its square is exact."""
+    return without_last_bits(x, 12 if x.dtype.itemsize == 4 else 27)
+
+
+def without_last_bits(x: Any, count: int) -> Any:
+    """A float of single or double precision whose last bits are zero."""
     bits = np.dtype(f"u{x.dtype.itemsize}")
-    keep = np.array(~((1 << (12 if x.dtype.itemsize == 4 else 27)) - 1) & dtypes.iinfo(bits).max, bits)
+    keep = np.array(~((1 << count) - 1) & dtypes.iinfo(bits).max, bits)
     return bitcast_convert_type(and_p.bind(bitcast_convert_type(x, bits), shapes.full((), keep, bits)), x.dtype)
 
 
