@@ -24,7 +24,7 @@ def draw(path: Path, rows: Sequence[Row]) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    labels = list(dict.fromkeys(row.function.label for row in rows))
+    labels = list(dict.fromkeys(row.name for row in rows))
     figure, panels = pyplot.subplots(1, 2, figsize=(11, 0.19 * len(labels) + 1.2), sharey=True, layout="constrained")
     for axes, title, limit in ((panels[0], "value", 4), (panels[1], "derivatives", 16)):
         chosen = [row for row in rows if (row.output == "value") == (title == "value")]
@@ -45,7 +45,7 @@ def _panel(axes: Any, labels: Sequence[str], rows: Sequence[Row], limit: float) 
         worst: dict[str, float] = {}
         for row in rows:
             if source in row.errors:
-                label = row.function.label
+                label = row.name
                 worst[label] = max(worst.get(label, 0.0), row.errors[source].largest)
         x = [min(max(v, LEAST), MOST) for v in worst.values()]
         axes.scatter(x, [place[label] for label in worst], s=size, c=colour, marker=marker, label=title, zorder=3)

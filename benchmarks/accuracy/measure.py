@@ -44,7 +44,7 @@ class Error:
 class Row:
     """One output of a function in one dtype: the errors by source, where there are results."""
 
-    function: Function
+    name: str
     output: str
     dtype: str
     count: int
@@ -88,7 +88,7 @@ def measure(chosen: Sequence[int], count: int) -> list[Row]:
                     if source in ("compiled", "jax") or by is not None:  # compiled, a subnormal operand is read as zero
                         error = np.where(subnormal(operands), np.nan, error)
                     errors[source] = _summary(error, result, operands)
-            rows.append(Row(function, output, str(dtype), int(np.sum(~np.isnan(value.high))), errors))
+            rows.append(Row(function.label, output, str(dtype), int(np.sum(~np.isnan(value.high))), errors))
     return rows
 
 

@@ -35,8 +35,8 @@ def table(rows: Sequence[Row]) -> str:
     lines = ["| function | | dtype | " + " | ".join(TITLES) + " |", "|---|---|---|" + "--:|" * len(TITLES)]
     before = None
     for row in rows:
-        name = f"`{row.function.label}`" if row.function.label != before else ""
-        before = row.function.label
+        name = f"`{row.name}`" if row.name != before else ""
+        before = row.name
         cells = [_cell(row.errors.get(source)) for source in SOURCES]
         fault = " †" if row.faults() else ""
         lines.append(f"| {name} | {row.output}{fault} | {row.dtype} | {' | '.join(cells)} |")
@@ -48,12 +48,12 @@ def problems(rows: Sequence[Row], *, complete: bool) -> list[str]:
     found, used = [], set()
     for row in rows:
         for source in row.faults():
-            if row.function.label in EXEMPT:
-                used.add(row.function.label)
+            if row.name in EXEMPT:
+                used.add(row.name)
                 continue
             error = row.errors[source]
             found.append(
-                f"{row.function.label} {row.output} {row.dtype} {source}: {number(error.largest)} ulps at "
+                f"{row.name} {row.output} {row.dtype} {source}: {number(error.largest)} ulps at "
                 f"{error.worst}, {error.nans} nan; at most {number(row.limit)}"
             )
     if complete:
@@ -101,11 +101,17 @@ fails where it is exceeded (†) without an exemption.
 ## All errors
 
 {table}
-"""
+
+{missing}"""
 
 
-def write(rows: Sequence[Row]) -> None:
-    """Rewrite the page and its pictures."""
+def write(rows: Sequence[Row], missing: Sequence[str]) -> None:
+    """Rewrite the page and its pictures.
+
+    Args:
+      rows: results.
+      missing: functions of the table that have none.
+    """
     docs = Path(__file__).resolve().parents[2] / "docs"
     reasons = [f"* `{name}`: {reason}" for name, reason in EXEMPT.items()]
     text = _TEXT.format(
@@ -113,6 +119,7 @@ def write(rows: Sequence[Row]) -> None:
         jax=version("jax"),
         exempt="\n".join(reasons) or "None.",
         table=table(rows),
+        missing=f"Not measured yet: {', '.join(f'`{name}`' for name in missing)}.\n" if missing else "",
     )
     (docs / "accuracy.md").write_text(text)
     chart.draw(docs / "accuracy.png", [row for row in rows if row.dtype == "float64"])

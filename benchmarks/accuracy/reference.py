@@ -44,7 +44,7 @@ class Exact(NamedTuple):
 
 def exact(name: str, function: Callable[..., Any], operands: list[np.ndarray]) -> Exact:
     """The values of a function at points, from the cache if they are there."""
-    path = _directory() / f"{_digest(name, function, operands)}.npz"
+    path = cache_directory() / f"{_digest(name, function, operands)}.npz"
     if path.exists():
         with np.load(path) as kept:
             return Exact(kept["high"], kept["low"], kept["exponent"])
@@ -58,7 +58,8 @@ def exact(name: str, function: Callable[..., Any], operands: list[np.ndarray]) -
     return Exact(high, low, exponent)
 
 
-def _directory() -> Path:
+def cache_directory() -> Path:
+    """Where is kept what takes long, outside the repository."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("PULLBACK_ACCURACY_CACHE") or Path(home) / "pullback-accuracy")
 

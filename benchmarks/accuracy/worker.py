@@ -54,6 +54,7 @@ def main(package: str, source: str, target: str) -> None:
             call = _found(package, function)
             if call is None:
                 continue
+            print(f"{package} computes {function.label} {key.split('/')[1]} ...", file=sys.stderr, flush=True)
             for output, by, _, _ in function.outputs():
                 task = _output(library, call, function, by)
                 modes = {"compiled": library.jit(task)}
