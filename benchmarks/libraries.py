@@ -46,7 +46,8 @@ class Library:
     returns in ``wait_for`` the function that waits for results like the one that it is shown. ``compiler`` is how
     it compiles, if it does; ``loops`` has ``scan``, ``odeint``, and ``checkpointed(cond, body, init, slots)``, a while
     loop that keeps some states only in reverse mode, as far as it has them; ``sparse`` makes a sparse matrix of
-    elements, their rows and columns, and a shape; ``threads`` says how many it computes with.
+    elements, their rows and columns, and a shape; ``special`` has special functions; ``threads`` says how many it
+    computes with.
     """
 
     version: str
@@ -60,6 +61,7 @@ class Library:
     compiler: Compiler | None = None
     loops: Any = None
     sparse: Callable[..., Any] | None = None
+    special: Any = None
     threads: Callable[[], int] = _cores
 
 
@@ -85,6 +87,7 @@ def _jax_like(package: str) -> Library:
         compiler=JaxLike(package),
         loops=SimpleNamespace(scan=library.lax.scan, odeint=odeint),
         sparse=sparse,
+        special=importlib.import_module(f"{package}.scipy.special"),
     )
 
 
@@ -176,11 +179,12 @@ def _autograd() -> Library:
 def _scipy() -> Library:
     """SciPy's sparse matrices, by NumPy."""
     import scipy.sparse
+    import scipy.special
 
     def sparse(elements: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
         return scipy.sparse.coo_array((elements, (rows, columns)), shape=shape)
 
-    return Library(scipy.__version__, None, numpy, numpy.asarray, cold_start="", sparse=sparse)
+    return Library(scipy.__version__, None, numpy, numpy.asarray, cold_start="", sparse=sparse, special=scipy.special)
 
 
 LOADERS: Mapping[str, Callable[[], Library]] = {

@@ -7,7 +7,7 @@ import importlib
 import math
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy
@@ -90,6 +90,30 @@ def sparse_product(library: Library) -> Call:
     """The product of a sparse matrix with a vector."""
     matrix, vector = sparse_matrix(library)
     return lambda: matrix @ vector
+
+
+# Names of special functions, with the interval of each operand.
+SPECIAL: Mapping[str, tuple[tuple[float, float], ...]] = {
+    "gammaln": ((0.1, 20),),
+    "gammainc": ((0.5, 20), (0.1, 30)),
+    "betainc": ((0.5, 10), (0.5, 10), (0.01, 0.99)),
+    "i0e": ((-30, 30),),
+    "zeta": ((1.5, 20), (0.5, 10)),
+    "ndtri": ((0.001, 0.999),),
+}
+
+
+def special_function(library: Library, name: str) -> tuple[Any, list[Any]]:
+    """A special function, and 10,000 numbers for each of its operands."""
+    rng = numpy.random.default_rng(0)
+    operands = [library.array(rng.uniform(*ends, 10_000).astype(numpy.float32)) for ends in SPECIAL[name]]
+    return getattr(library.special, name), operands
+
+
+def special_values(library: Library, name: str) -> Call:
+    """A special function of 10,000 numbers."""
+    function, operands = special_function(library, name)
+    return lambda: function(*operands)
 
 
 def decomposition(library: Library, name: str, shape: tuple[int, ...]) -> Call:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks import compiled, devices, loops, problems
+from benchmarks import compiled, devices, loops, numerics, problems
 from benchmarks.libraries import Library
 
 
@@ -151,6 +151,15 @@ _EAGER = (
     Workload("segment-sum", "segment_sum of 100,000", partial(problems.sums_by_segment, count=100_000), {"jax": 0.7}),
     Workload("resize", "image.resize, 256 x 256 x 3 to 512", problems.resized_image, {"jax": 1.0}),
     Workload("sparse", "BCOO (10,000 x 10,000, 0.1 %) @ vector", problems.sparse_product, {"jax": None, "scipy": 1.5}),
+    *(
+        Workload(
+            f"special-{name}",
+            f"special.{name} of 10,000",
+            partial(problems.special_values, name=name),
+            {"jax": 1.0, "scipy": 1.3},
+        )
+        for name in problems.SPECIAL
+    ),
     Workload("fft-4096", "fft of 4,096", lambda library: problems.fourier(library, 4096), {"jax": 1.0}),
     Workload("fft-512", "fft of (512, 512)", lambda library: problems.fourier(library, 512, 512), {"jax": 1.0}),
     Workload("scan", "grad of a scan of 100 small steps, new body", loops.scan_eager, {"jax": 0.3}),
@@ -219,6 +228,23 @@ _COMPILED = (
     _compiled("mlp-512-grad-jit", "grad(MLP), 10 layers of 512, batch 128", compiled.network_gradient, jax=1.0),
 )
 
+_SCIPY = (
+    *(
+        _compiled(
+            f"special-{name}-jit",
+            f"special.{name} of 10,000",
+            partial(numerics.special_values, name=name),
+            jax=1.0,
+            torch=False,
+        )
+        for name in ("gammainc", "betainc", "i0e", "zeta", "ndtri")
+    ),
+    _compiled("gammainc-a-jit", "derivative of gammainc in a, 10,000", numerics.derivative_in_a, jax=1.0, torch=False),
+    _compiled("expm-jit", "expm, 64 by 64", numerics.exponential, jax=1.0, torch=False),
+    _compiled("cg-jit", "cg of 1,000 unknowns", numerics.conjugate_gradients, jax=1.0, torch=False),
+    _compiled("minimize-jit", "minimize, Rosenbrock-100, BFGS", numerics.minimum, jax=1.0, torch=False),
+)
+
 _LOOPS = (
     _compiled("rnn", "RNN, 1,000 steps of 128", loops.recurrent_forward, jax=1.03, torch=False),
     _compiled("rnn-grad", "grad(RNN), 1,000 steps of 128", loops.recurrent_gradient, jax=1.03, torch=False),
@@ -257,7 +283,7 @@ _OVER_DEVICES = (
     ),
 )
 
-WORKLOADS = _EAGER + _COMPILED + _LOOPS + _OVER_DEVICES
+WORKLOADS = _EAGER + _COMPILED + _SCIPY + _LOOPS + _OVER_DEVICES
 
 # Ways to the same Hessian-vector product, from the cheapest to the dearest.
 ORDER_OF_COST = ("hvp-fr", "hvp-rr", "hvp-dense")

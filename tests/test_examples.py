@@ -46,6 +46,11 @@ def test_pendulum(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_arma(tmp_path: Path) -> None:
+    assert "the coefficients are right" in run("arma.py", str(tmp_path / "fit.png"))
+
+
+@pytest.mark.slow
 def test_data_parallel() -> None:
     assert run("data_parallel.py").count("over 4 devices: loss") == 3
 

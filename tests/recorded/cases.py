@@ -13,6 +13,17 @@ from typing import Any
 import numpy as np
 
 FAMILIES = (
+    "convolution",
+    "decompositions",
+    "fourier",
+    "lax",
+    "nn_image",
+    "numpy_rest",
+    "random_keys",
+    "random_rest",
+    "scipy_signal",
+    "sparse",
+)
     "convolution", "decompositions", "fourier", "lax", "nn_image", "numpy_rest", "random_rest", "sparse", "special",
 )  # fmt: skip
 Arrays = tuple[Any, ...]

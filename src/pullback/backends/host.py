@@ -291,8 +291,8 @@ def _unlike_numpy(old: np.dtype[Any], new: np.dtype[Any]) -> Callable[[Any], Any
 
 
 def check_cast(old: np.dtype[Any], new: np.dtype[Any]) -> None:
-    """Refuse a cast between numbers and random keys."""
-    if (old == dtypes.key_dtype) != (new == dtypes.key_dtype):
+    """Refuse a cast between numbers and random keys, or between keys of two generators."""
+    if old != new and (dtypes.is_key(old) or dtypes.is_key(new)):
         shown = f"from {dtypes.short_name(old)} to {dtypes.short_name(new)}"
         raise DtypeError(f"random keys cannot be converted, {shown}; random.key_data returns the words of a key")
 

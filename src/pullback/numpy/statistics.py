@@ -33,6 +33,7 @@ from pullback.primitives import reductions, shapes, sorting
 from pullback.primitives.contraction import dot_general
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.slicing import concatenate, iota, slice_in_dim
+from pullback.transforms.programs.placement import constrained
 
 __all__ = [
     "average", "corrcoef", "cov", "diff", "ediff1d", "gradient", "median", "nanmedian", "nanpercentile", "nanquantile",
@@ -134,18 +135,22 @@ def quantile(
 
 def percentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    keepdims: bool = False, *, weights: Any = None, out_sharding: Any = None,) -> Any:  # fmt: skip
     """The values below which given percentages of the elements along some axes are; NaN if there is one among them.
 
     Args:
       q: from 0 to 100, a number or an array of one axis.
       a, axis, out, overwrite_input, method, keepdims, weights: as of :func:`quantile`.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.percentile(pnp.array([1.0, 2.0, 4.0]), 75))
     3.0
     """
+    if out_sharding is not None:
+        return constrained(
+            percentile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights), out_sharding, "percentile"
+        )
     return _quantile("percentile", a, q, 100, axis, out, overwrite_input, method, keepdims, weights, False)
 
 

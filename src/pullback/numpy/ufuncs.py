@@ -399,7 +399,7 @@ floor = _rounding("floor", ops.floor_p, "The largest integer not above ``x``; in
 ceil = _rounding("ceil", ops.ceil_p, "The smallest integer not below ``x``; integers as they are.", "-2.0")
 
 
-def trunc(x: Any, /) -> Any:
+def trunc(x: Any) -> Any:
     """The integer next to ``x`` towards zero; integers as they are.
 
     >>> import pullback.numpy as pnp

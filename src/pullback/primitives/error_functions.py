@@ -78,8 +78,22 @@ def _erfcx(x: Any, *, order: int = 0) -> Any:
 erfcx_derivative_p: Primitive = by_integrals(
     "erfcx_derivative", _erfcx, (lambda t, x, order: mul(t, erfcx_derivative_p.bind(x, order=order + 1)),)
 )
+
+
+def _host_erfcx(x: Any) -> Any:
+    """SciPy's function; of negative numbers, where it rounds x² first, 2 exp(x²) less that of the positive one."""
+    if x.dtype != np.float64 or not np.any(x < -1):
+        return _scipy_erfcx(x)
+    low = np.clip(x, -30.0, -1.0)
+    high = np.round(low * 2**20) / 2**20
+    rest = low - high
+    direct = 2 * np.exp(high * high) * (1 + np.expm1(rest * (2 * high + rest))) - _scipy_erfcx(-low)
+    return np.where(x < -1, direct, _scipy_erfcx(x))[()]
+
+
+_scipy_erfcx = host.special("erfcx")
 erfcx_p: Primitive = elementwise(
-    "erfcx", of=FLOAT, host=host.special("erfcx"), hlo=in_blocks(_erfcx),
+    "erfcx", of=FLOAT, host=_host_erfcx, hlo=in_blocks(_erfcx),
     jvp=lambda t, x, ans: mul(t, erfcx_derivative_p.bind(x, order=1)),
 )  # fmt: skip
 

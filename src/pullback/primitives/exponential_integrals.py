@@ -136,6 +136,7 @@ expi_p: Primitive = elementwise(
 # The sine and cosine integrals ---------------------------------------------------------------------------------------
 
 _SERIES = 3.0
+_host_sici = host.special_pair("sici")
 
 
 def _sici(x: Any, *, cosine: bool) -> Any:
@@ -201,7 +202,6 @@ cosine_integral_p: Primitive = elementwise(
     "cosine_integral", of=FLOAT, host=lambda x: _host_sici(np.abs(x))[1], hlo=in_blocks(partial(_sici, cosine=True)),
     jvp=lambda t, x, ans: mul(t, div(ops.cos(x), x)),
 )  # fmt: skip
-_host_sici = host.special_pair("sici")
 
 
 # The dilogarithm -----------------------------------------------------------------------------------------------------

@@ -6,10 +6,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pullback.scipy import cluster as cluster
+    from pullback.scipy import fft as fft
+    from pullback.scipy import integrate as integrate
+    from pullback.scipy import interpolate as interpolate
     from pullback.scipy import linalg as linalg
+    from pullback.scipy import ndimage as ndimage
+    from pullback.scipy import signal as signal
+    from pullback.scipy import spatial as spatial
     from pullback.scipy import special as special
 
-__all__ = ["linalg", "special"]
+__all__ = ["cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "spatial", "special"]
 
 
 def __getattr__(name: str) -> Any:

@@ -229,13 +229,10 @@ def _ive(nu: Any, x: Any) -> Any:
 
     def integrand(v: Any, nu: Any, fixed: Any, first: Any, root: Any, size: Any) -> Any:
         sine = sin(v)
-        place = mul(first, div(v, sine))
-        height = sqrt(add(square(place), 1))
-        gap = div(
-            mul(mul(first, first), div(mul(_less_sin(v), add(v, sine)), square(sine))),
-            add(mul(place, root), mul(first, height)),
-        )
-        d = _asinh(gap)
+        ratio = div(v, sine)
+        height = sqrt(add(square(mul(first, ratio)), 1))
+        spread = div(mul(_less_sin(v), add(v, sine)), square(sine))
+        d = _asinh(div(mul(first, spread), add(mul(ratio, root), height)))
         slope = div(mul(first, div(sub(sine, mul(v, cos(v))), square(sine))), height)
         value = exp(_fall(d, v, size, fixed))
         more = sub(fixed, nu)
@@ -387,9 +384,8 @@ def _oscillating(nu: Any, x: Any) -> Pair:
     near = gt(fixed, mul(x, 0.5))
     close = sub(mul(excess, beta), mul(x, _less_sin(beta)))
     rest = sub(neg(mul(fixed, div(fixed, add(size, x)))), mul(fixed, beta))
-    cos_x, sin_x, cos_rest, sin_rest = cos(x), sin(x), cos(rest), sin(rest)
-    turn_cos = _where(near, cos(close), sub(mul(cos_x, cos_rest), mul(sin_x, sin_rest)))
-    turn_sin = _where(near, sin(close), add(mul(sin_x, cos_rest), mul(cos_x, sin_rest)))
+    turn_cos = _where(near, cos(close), sub(mul(cos(x), cos(rest)), mul(sin(x), sin(rest))))
+    turn_sin = _where(near, sin(close), add(mul(sin(x), cos(rest)), mul(cos(x), sin(rest))))
     real = sub(mul(turn_cos, parts[0]), mul(turn_sin, parts[1]))
     imaginary = add(mul(turn_cos, parts[1]), mul(turn_sin, parts[0]))
     # The way round: from minus infinity to 0, and to i β.

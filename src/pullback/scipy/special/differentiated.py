@@ -81,6 +81,7 @@ def by_forward_mode(
         dtype = next(x.dtype for x in operands if type(x) not in SCALARS)
         if host is None or any(params["orders"]) or not all(isinstance(x, (ArrayImpl, *SCALARS)) for x in operands):
             return one_operation.evaluate(p, operands, params)
+        broadcast_shape(name, [shape_of(x) for x in operands])
         values = [np.asarray(x, dtype) if type(x) in SCALARS else x._value for x in operands]
         return ArrayImpl(np.asarray(state.silently(host, *values)).astype(dtype)[()])
 
@@ -90,8 +91,9 @@ def by_forward_mode(
         for i, t in enumerate(tangents):
             if t is ZERO:
                 continue
-            if slopes is not None and slopes[i] is not None:
-                terms.append(slopes[i](t, *primals, orders=orders))
+            said = None if slopes is None else slopes[i]
+            if said is not None:
+                terms.append(said(t, *primals, orders=orders))
             else:
                 more = tuple(n + (k == i) for k, n in enumerate(orders))
                 terms.append(ops.mul(t, p.bind(*primals, orders=more)))
