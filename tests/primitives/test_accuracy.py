@@ -16,12 +16,15 @@ import pytest
 import pullback
 import pullback.numpy as pnp
 
-# A function, by which operand it is differentiated, the point, the dtype, the exact value, and how many ulps are allowed.
+# A function, by which operand it is differentiated, the point, the dtype, the exact value, and the ulps allowed.
 Row = tuple[str, int | None, tuple[float, ...], str, float, float]
 ROWS: tuple[Row, ...] = (
     ("numpy.expm1", 0, (-30.0,), "float32", 9.357622968840175e-14, 4),
     ("numpy.expm1", 0, (-600.0,), "float64", 2.6503965530043108e-261, 4),
     ("numpy.log1p", None, (-3e-308,), "float64", -3e-308, 1),
+    ("numpy.arcsin", None, (3e-308,), "float64", 3e-308, 1),
+    ("numpy.arcsin", None, (1.3e-38,), "float32", 1.3e-38, 1),
+    ("numpy.arcsin", None, (9e-5,), "float32", 9.000000012150001e-05, 2),
     ("numpy.sinc", None, (3.0000002,), "float32", -7.947285338457847e-08, 4),
     ("numpy.sinc", None, (1000.0000001,), "float64", 9.999996563147131e-11, 4),
     ("numpy.sinc", 0, (400000.25,), "float64", 1.7677644413702283e-06, 16),

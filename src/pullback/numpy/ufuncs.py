@@ -322,6 +322,8 @@ def _real_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 def logaddexp(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
     """``log(exp(x) + exp(y))`` without overflow.
 
+    Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``).
+
     >>> import pullback.numpy as pnp
     >>> print(pnp.logaddexp(1000.0, 0.0))
     1000.0
@@ -341,6 +343,8 @@ def logaddexp(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any
 @declare.positional
 def logaddexp2(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
     """``log2(2**x + 2**y)`` without overflow.
+
+    Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.logaddexp2(1000.0, 1000.0))

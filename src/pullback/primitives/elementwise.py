@@ -369,7 +369,7 @@ tan_p = elementwise(
 )  # fmt: skip
 asin_p = elementwise(
     "asin", doc=("The angle in radians whose sine is ``x``.", "0.0", "0.0"),
-    of=INEXACT, host=np.arcsin, hlo="chlo.asin", hlo_complex=COMPOSED,
+    of=INEXACT, host=np.arcsin, hlo=COMPOSED, hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, _root_of_one_minus_square(x)),
 )  # fmt: skip
 acos_p = elementwise(

@@ -31,6 +31,8 @@ def erf(x: Any) -> Any:
 def erfc(x: Any) -> Any:
     """``1 - erf(x)``, without cancellation.
 
+    Errors are up to 6 units in the last place (``docs/accuracy.md``).
+
     Args:
       x: an array of real numbers.
 
@@ -43,6 +45,9 @@ def erfc(x: Any) -> Any:
 def erfinv(x: Any) -> Any:
     """The inverse of the error function.
 
+    Compiled, errors next to -1 and 1 are up to 44 units in the last place in float32 and 1e5 in float64, and of the
+    derivative 700 and 1e7; eager up to 3, and 50 (``docs/accuracy.md``).
+
     Args:
       x: an array of real numbers, between -1 and 1.
 
@@ -54,6 +59,8 @@ def erfinv(x: Any) -> Any:
 
 def ndtr(x: Any) -> Any:
     """The probability that a standard normal number is less than ``x``.
+
+    Errors are up to 6 units in the last place (``docs/accuracy.md``).
 
     Args:
       x: an array of real numbers.
