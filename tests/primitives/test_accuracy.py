@@ -25,6 +25,8 @@ ROWS: tuple[Row, ...] = (
     ("numpy.arcsin", None, (3e-308,), "float64", 3e-308, 1),
     ("numpy.arcsin", None, (1.3e-38,), "float32", 1.3e-38, 1),
     ("numpy.arcsin", None, (9e-5,), "float32", 9.000000012150001e-05, 2),
+    ("scipy.special.spence", 0, (1e-30,), "float64", -69.07755278982137, 4),
+    ("scipy.special.spence", 0, (0.4999,), "float32", -1.3864171014854758, 4),
     ("numpy.sinc", None, (3.0000002,), "float32", -7.947285338457847e-08, 4),
     ("numpy.sinc", None, (1000.0000001,), "float64", 9.999996563147131e-11, 4),
     ("numpy.sinc", 0, (400000.25,), "float64", 1.7677644413702283e-06, 16),
