@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -108,7 +109,7 @@ def _summary(error: np.ndarray, result: np.ndarray, operands: list[np.ndarray]) 
 
 def _computed(library: str, where: dict[tuple[int, np.dtype], list[np.ndarray]]) -> dict[str, np.ndarray]:
     """What a library computes, in a process of its own."""
-    arrays = {f"{i}/{t}/{k}": x for (i, t), operands in where.items() for k, x in enumerate(operands)}
+    arrays: dict[str, Any] = {f"{i}/{t}/{k}": x for (i, t), operands in where.items() for k, x in enumerate(operands)}
     environment = os.environ | {"PULLBACK_ENABLE_X64": "1", "JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu"}
     with tempfile.TemporaryDirectory() as scratch:
         source, target = Path(scratch, "points.npz"), Path(scratch, "results.npz")

@@ -91,7 +91,7 @@ def _settled(function: Callable[..., Any], point: tuple[float, ...]) -> Any:
         try:
             signal.setitimer(signal.ITIMER_REAL, SECONDS)
             first, second = (_evaluated(function, point, digits) for digits in (few, many))
-        except (ValueError, ZeroDivisionError, OverflowError, ArithmeticError, mp.NoConvergence, _Slow):
+        except (ValueError, ZeroDivisionError, OverflowError, ArithmeticError, mp.NoConvergence, RecursionError, _Slow):
             return None
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)

@@ -43,7 +43,7 @@ def main(package: str, source: str, target: str) -> None:
     """Compute everything."""
     library: Any = importlib.import_module(package)
     importlib.import_module(f"{package}.numpy")
-    results: dict[str, np.ndarray] = {}
+    results: dict[str, Any] = {}
     with np.load(source) as points:
         keys = sorted({key.rpartition("/")[0] for key in points.files})
         for key in keys:

@@ -223,7 +223,7 @@ gamma_density_p: Primitive = by_formula(
         lambda t, a, x: mul(t, mul(_gamma_density(a, x), sub(div(sub(a, 1), x), 1))),
     ),
 )  # fmt: skip
-_gamma_density = gamma_density_p.bind
+_gamma_density: Formula = gamma_density_p.bind
 
 
 def _gamma_exponents(a: Any, x: Any) -> Formula:
@@ -418,7 +418,7 @@ beta_density_p: Primitive = by_formula(
         )),
     ),
 )  # fmt: skip
-_beta_density = beta_density_p.bind
+_beta_density: Formula = beta_density_p.bind
 
 
 def _beta_exponents(a: Any, b: Any, x: Any) -> Formula:
