@@ -118,6 +118,8 @@ def _lower_tail(x: Any, order: int) -> Any:
 def ndtri(p: Any) -> Any:
     """The quantile of the standard normal distribution: the inverse of :func:`ndtr`.
 
+    Where the result is q its derivative has an error of up to ``q**2`` units in the last place (``docs/accuracy.md``).
+
     Args:
       p: an array of probabilities, from 0 to 1; integers are converted.
 
