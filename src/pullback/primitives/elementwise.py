@@ -1,3 +1,4 @@
+# long: the vocabulary of rules, of which each rule uses many
 """Operations on elements. Their operands broadcast against each other, as in NumPy, and share one dtype.
 
 The functions here are the vocabulary of derivative rules: they bind and check nothing, for ``bind`` costs
