@@ -6,6 +6,7 @@
 PYTHON ?= $(or $(shell .ci/find-python),python3)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+ACCURACY_ARGS ?=
 OTHER_PYTHONS ?= 3.12 3.13
 # The suite of the Python array API standard: a checkout of https://github.com/data-apis/array-api-tests.
 ARRAY_API_TESTS ?= ../array-api-tests
@@ -14,7 +15,7 @@ ARRAY_API_ARGS ?= --max-examples 20
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-all coverage test-all-pythons test-processors mutants lint bench array-api clean
+.PHONY: help cookbook examples test test-all coverage test-all-pythons test-processors mutants lint bench accuracy array-api clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -110,6 +111,9 @@ lint: .venv/dev.stamp ## ruff, mypy, the floors of the house, sizes of functions
 bench: .venv-bench/bench.stamp ## measure against JAX, PyTorch and autograd (BENCH_ARGS="--quick")
 	@.venv-bench/bin/python -m compileall -q src  # as installation does for the peers
 	.venv-bench/bin/python -m benchmarks $(BENCH_ARGS)
+
+accuracy: .venv-bench/bench.stamp ## errors of all operations on elements in ulps, against mpmath (ACCURACY_ARGS="--only erf")
+	PYTHONPATH=src .venv-bench/bin/python -m benchmarks.accuracy $(ACCURACY_ARGS)
 
 clean: ## remove environments, caches and build products
 	rm -rf .venv .venv-* build dist src/*.egg-info .coverage .coverage.* htmlcov

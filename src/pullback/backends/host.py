@@ -338,9 +338,76 @@ def special_pair(name: str) -> Callable[..., Any]:
 
 
 def lgamma(x: Any) -> Any:
-    """The logarithm of the size of the gamma function, infinite at minus infinity, as C has it; SciPy's is not."""
-    return np.where(x == -np.inf, x.dtype.type(np.inf), _gammaln(x))
+    """The logarithm of the size of the gamma function, infinite at minus infinity, as C has it; SciPy's is not.
+
+    At subnormal numbers, too, of which SciPy divides by the negative ones.
+    """
+    out = np.where(x == -np.inf, x.dtype.type(np.inf), _gammaln(x))
+    if x.dtype != np.float64:
+        return out
+    small = np.abs(x) < 1e-300
+    return np.where(small, -np.log(np.abs(x)), out) if np.any(small) else out
+
+
+def digamma(x: Any) -> Any:
+    """SciPy's, but left of zero by reflection at the distance from the next pole, which SciPy rounds."""
+    out = _digamma(x)
+    negative = x < 0
+    if not np.any(negative):
+        return out
+    wide = np.asarray(x, np.float64)
+    distance = wide - np.rint(wide)
+    reflected = (_digamma(1 - wide) - np.pi / np.tan(np.pi * distance)).astype(out.dtype)
+    return np.where(negative & (distance != 0), reflected, out)
+
+
+def gaussian(x: Any, *, factor: float) -> Any:
+    """exp(-factor x**2) without the rounding of the square, which is made good by that of half of the digits."""
+    if x.dtype != np.float64:
+        return np.exp(-factor * np.square(np.asarray(x, np.float64))).astype(x.dtype)[()]
+    size = np.minimum(np.abs(x), 60.0)
+    return np.exp(-factor * (size * size)) * (1 - factor * _square_error(size))
+
+
+def _square_error(x: Any) -> Any:
+    """What rounding left of the square of doubles of moderate size: x**2 - fl(x**2) (Dekker, 1971)."""
+    high = _high_part(x)
+    low = x - high
+    return (high * high - x * x) + low * (x + high)
+
+
+def _high_part(x: Any) -> Any:
+    return (np.asarray(x).view(np.uint64) & np.uint64(0xFFFFFFFFF8000000)).view(np.float64)
+
+
+def erfc(x: Any) -> Any:
+    """SciPy's, whose exp(-x**2) rounds the square of a double: that is made good to first order."""
+    out = _erfc(x)
+    return out if x.dtype != np.float64 else _less(out, np.clip(x, 0, 40), _square_error)
+
+
+def _less(out: Any, x: Any, error: Callable[[Any], Any]) -> Any:
+    """Values where exp(-x**2) is a factor, without the error of its exponent."""
+    return np.where(x > 1, out - out * error(x), out)
+
+
+def ndtr(x: Any) -> Any:
+    """SciPy's, whose exp(-x**2 / 2) of doubles rounds -x / sqrt(2) and its square."""
+    if x.dtype != np.float64:
+        return _ndtr(x)
+    return _less(_ndtr(x), np.clip(-x, 0, 40), _half_square_error)
+
+
+def _half_square_error(x: Any) -> Any:
+    """x**2 / 2 less the rounded square of the rounded x / sqrt(2)."""
+    y = x * np.sqrt(0.5)
+    high, part = _high_part(x), _high_part(y)
+    rest = 0.5 * (x - high) * (x + high) - (y - part) * (y + part)
+    return (0.5 * (high * high) - part * part) + rest + _square_error(y)
 
 
 _erfinv = special("erfinv")
 _gammaln = special("gammaln")
+_digamma = special("digamma")
+_erfc = special("erfc")
+_ndtr = special("ndtr")

@@ -58,13 +58,69 @@ def _far(t: Any) -> Any:
 bessel_i0e_p: Primitive = elementwise(
     "bessel_i0e", doc=("The modified Bessel function of order 0, times ``exp(-abs(x))``.", "0.0", "1.0"),
     of=FLOAT, host=host.special("i0e"), hlo=_i0e_xla,
-    jvp=lambda t, x, ans: mul(t, sub(bessel_i1e_p.bind(x), mul(ops.sign(x), ans))),
+    jvp=lambda t, x, ans: mul(t, mul(ops.neg(ops.sign(x)), bessel_fall_p.bind(x))),
 )  # fmt: skip
 bessel_i1e_p: Primitive = elementwise(
     "bessel_i1e", doc=("The modified Bessel function of order 1, times ``exp(-abs(x))``.", "0.0", "0.0"),
     of=FLOAT, host=host.special("i1e"), hlo=_i1e_xla,
-    jvp=lambda t, x, ans: mul(t, _slope(x, 1, ans)),
+    jvp=lambda t, x, ans: mul(t, _i1e_slope(x, ans)),
 )  # fmt: skip
+
+
+def _i1e_slope(x: Any, value: Any) -> Any:
+    """I0 - I1 less I1 / x, all times exp(-abs(x)); near zero the last is (I0 - I2) / 2."""
+    near = ops.lt(ops.abs(x), 1)
+    small, large = ops.where(near, x, 0), ops.where(near, 1, x)
+    quotient = ops.where(near, mul(sub(_of_order(small, 0), _of_order(small, 2)), 0.5), div(value, large))
+    return sub(bessel_fall_p.bind(x), quotient)
+
+
+_FAR = 20.0
+_FALL_SERIES = tuple(
+    (math.prod(4 - (2 * j - 1) ** 2 for j in range(1, k + 1)) - math.prod(-((2 * j - 1) ** 2) for j in range(1, k + 1)))
+    * (-1.0) ** (k + 1) / (math.factorial(k) * 8.0**k)
+    for k in range(1, 24)
+)  # fmt: skip
+
+
+def _fall_host(x: Any) -> Any:
+    """Where x is large by the difference of the asymptotic series (DLMF 10.40.1), else by Kummer's function 13.6.9."""
+    size = np.asarray(np.abs(x), np.float64)
+    near, far = np.minimum(size, _FAR), np.maximum(size, _FAR)
+    close = np.asarray(_hyp1f1(0.5, 2.0, 2 * near)) * np.exp(-2 * near)
+    series = np.polyval([*_FALL_SERIES[::-1], 0.0], 1 / far) / np.sqrt(2 * np.pi * far)
+    return np.where(size < _FAR, close, np.where(np.isnan(size), size, series)).astype(x.dtype)[()]
+
+
+_hyp1f1 = host.special("hyp1f1")
+
+# (I0 - I1) exp(-abs(x)), of the size of x: the difference cancels where x is large. It is an integral of positive
+# numbers, and minus the derivative of the scaled function of order 0.
+bessel_fall_p: Primitive = elementwise(
+    "bessel_fall", of=FLOAT, host=_fall_host, hlo=in_blocks(lambda x: _fall(x)),
+    jvp=lambda t, x, ans: mul(t, mul(ops.sign(x), sub(
+        mul(sub(_of_order(x, 0), _of_order(x, 2)), 0.5), mul(ans, 2)
+    ))),
+)  # fmt: skip
+
+
+def _fall(x: Any) -> Any:
+    """The integral of exp(abs(x) (cos θ - 1)) (1 - cos θ)."""
+    size, end = _cut(x, 23.0)
+
+    def integrand(theta: Any, size: Any) -> Any:
+        sine = ops.square(ops.sin(mul(theta, 0.5)))
+        return mul(ops.exp(mul(sine, mul(size, -2))), sine)
+
+    out = mul(integral(integrand, end, size), 2 / math.pi)
+    return ops.where(ops.eq(ops.abs(x), math.inf), 0, ops.where(ops.ne_p.bind(x, x), x, out))
+
+
+def _cut(x: Any, below: float) -> tuple[Any, Any]:
+    """The size of x, and where Poisson's integral ends: exp(-2 below) of the integrand is left out."""
+    size = ops.min_p.bind(ops.abs(x), 1e300)
+    half = ops.sqrt(ops.min_p.bind(div(below, ops.max_p.bind(size, 1e-300)), 1))
+    return size, mul(ops.asin_p.bind(half), 2)
 
 
 def _at_infinity(function: Any, limit: Any) -> Any:
@@ -87,8 +143,8 @@ i1_p: Primitive = elementwise(
 def _unscaled(x: Any, order: int) -> Any:
     """The function itself, which overflows later than exp(abs(x)) does."""
     size = ops.abs(x)
-    half = ops.exp(mul(size, 0.5))
-    value = mul(mul(_of_order(x, order), half), half)
+    most = ops.min_p.bind(size, 85.0 if x.dtype.itemsize < 8 else 700.0)
+    value = mul(mul(_of_order(x, order), ops.exp(most)), ops.exp(sub(size, most)))
     return ops.where(ops.eq(size, math.inf), size if order % 2 == 0 else x, value)
 
 
@@ -141,9 +197,7 @@ def _poisson(x: Any, n: int) -> Any:
 
     It is cut off where the exponential is below a rounding error of the whole.
     """
-    size = ops.min_p.bind(ops.abs(x), 1e300)
-    half = ops.sqrt(ops.min_p.bind(div(19.0 + 4 * n, ops.max_p.bind(size, 1e-300)), 1))
-    end = mul(ops.asin_p.bind(half), 2)
+    size, end = _cut(x, 19.0 + 4 * n)
 
     def integrand(theta: Any, size: Any) -> Any:
         fall = mul(ops.square(ops.sin(mul(theta, 0.5))), mul(size, -2))

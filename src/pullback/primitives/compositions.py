@@ -131,11 +131,16 @@ def _log1p_in_double(x: Any) -> Any:
     With s = x / (2 + x) it is 2 artanh(s), whose series needs few terms near zero; farther off no place is lost by
     adding 1. (The usual ways to make good what rounding 1 + x loses fail: the compiler takes (1 + x) - 1 for x.)
     """
-    s = div(x, add(x, 2))
-    t = square(s)
+    twice = div(mul(x, 2), add(x, 2))  # s itself may be below the smallest normal number
+    t = square(mul(twice, 0.5))
     series = mul(t, polynomial(t, [1 / n for n in range(19, 2, -2)]))
     near = _and(gt(x, math.sqrt(0.5) - 1), lt(x, math.sqrt(2) - 1))
-    return where(near, add(mul(s, 2), mul(mul(s, 2), series)), log(add(x, 1)))
+    return where(near, add(twice, mul(twice, series)), log(add(x, 1)))
+
+
+def _asin_near_zero(out: Any, x: Any) -> Any:
+    """The compiler halves its operand, and the half of the smallest normal numbers is zero to it."""
+    return where(lt(abs(x), 1e-4 if x.dtype == _single else 1e-9), x, out)
 
 
 def _atanh_in_double(x: Any) -> Any:
@@ -384,6 +389,36 @@ def _complex_clamp(low: Any, x: Any, high: Any) -> Any:
 # Special functions ---------------------------------------------------------------------------------------------------
 
 
+def _square_error(x: Any) -> Any:
+    """What rounding leaves of a square: x**2 - fl(x**2), up to the second rounding.
+
+    The limits keep the compiler from taking a rounded square and a difference for one operation that rounds once.
+    """
+    high = ops.high_part(x)
+    return add(sub(square(high), _minimum(square(x), 1e10)), mul(sub(x, high), add(x, high)))
+
+
+def _erfc(out: Any, x: Any) -> Any:
+    """The compiler rounds the square in exp(-x**2), which is made good to first order."""
+    large = ops.clamp_p.bind(1, x, 40)
+    return where(gt(x, 1), sub(out, mul(out, _square_error(large))), out)
+
+
+def _ndtr(x: Any) -> Any:
+    """erfc(y) / 2 for y = -x / sqrt(2), whose rounding is made good, too: exp(-x**2 / 2) is its factor.
+
+    Without its last bit y is one number wherever it is used: the compiler may take a product and a difference for one
+    operation that rounds once, and so use two that differ.
+    """
+    y = ops.without_last_bits(mul(x, -math.sqrt(0.5)), 1)
+    value = mul(ops.erfc_p.bind(y), 0.5)
+    size, large = ops.clamp_p.bind(1, neg(x), 60), ops.clamp_p.bind(math.sqrt(0.5), y, 60 * math.sqrt(0.5))
+    high, part = ops.high_part(size), ops.high_part(large)
+    rest = sub(mul(mul(sub(size, high), add(size, high)), 0.5), mul(sub(large, part), add(large, part)))
+    error = add(sub(mul(square(high), 0.5), square(part)), rest)
+    return where(lt(x, -1), sub(value, mul(value, error)), value)
+
+
 _EULER = 0.57721566490153286
 
 
@@ -525,12 +560,13 @@ def _complex_is_finite(z: Any) -> Any:
 REAL_RULES.update(
     {
         "abs": _abs,
+        "asin": _corrected("chlo.asin", _asin_near_zero),
         "atanh": _in_double("chlo.atanh", _atanh_in_double),
         "cbrt": _corrected("stablehlo.cbrt", _cbrt),
         "complex": _complex,
         "cosh": _composed(_cosh),
         "digamma": _corrected("chlo.digamma", _digamma_at_pole),
-        "erfc": _corrected("chlo.erfc", lambda out, x: out),
+        "erfc": _corrected("chlo.erfc", _erfc),
         "exp2": _composed(_exp2),
         "floor_div": _composed(_floor_div),
         "floor_rem": _composed(_floor_rem),
@@ -541,6 +577,7 @@ REAL_RULES.update(
         "logaddexp": _composed(_logaddexp),
         "max_share": _composed(_max_share),
         "min_share": _composed(_min_share),
+        "ndtr": _composed(_ndtr),
         "nextafter": lambda hlo, x, y: hlo.op("chlo.next_after", [x, y], x.shape, x.dtype),
         "once": _once,
         "polygamma": _polygamma,

@@ -1,3 +1,4 @@
+# long: the vocabulary of rules, of which each rule uses many
 """Operations on elements. Their operands broadcast against each other, as in NumPy, and share one dtype.
 
 The functions here are the vocabulary of derivative rules: they bind and check nothing, for ``bind`` costs
@@ -188,7 +189,7 @@ exp2_p = elementwise(
 expm1_p = elementwise(
     "expm1", doc=("``exp(x) - 1``, accurate near zero.", "1e-10", "1e-10"),
     of=INEXACT, host=host.expm1, hlo="exponential_minus_one", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: mul(t, add(ans, 1)),
+    jvp=lambda t, x, ans: mul(t, exp(x)),  # ans + 1 has no place right where ans is nearly -1
 )  # fmt: skip
 log_p = elementwise(
     "log", doc=("The natural logarithm.", "1.0", "0.0"),
@@ -338,7 +339,10 @@ hypot_p = elementwise(
 
 
 def _logaddexp_jvp(t: Any, x: Any, y: Any) -> Any:
-    """exp(x) / (exp(x) + exp(y)) without overflow: one half where both are equal, be they infinite."""
+    """exp(x) / (exp(x) + exp(y)) without overflow: one half where both are equal, be they infinite.
+
+    The error is what the rounding of x - y makes of it: up to half a unit in the last place of that difference.
+    """
     d = sub(x, y)
     return mul(t, logistic(where(and_p.bind(eq(x, y), ne_p.bind(d, d)), 0, d)))
 
@@ -366,7 +370,7 @@ tan_p = elementwise(
 )  # fmt: skip
 asin_p = elementwise(
     "asin", doc=("The angle in radians whose sine is ``x``.", "0.0", "0.0"),
-    of=INEXACT, host=np.arcsin, hlo="chlo.asin", hlo_complex=COMPOSED,
+    of=INEXACT, host=np.arcsin, hlo=COMPOSED, hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, _root_of_one_minus_square(x)),
 )  # fmt: skip
 acos_p = elementwise(
@@ -390,7 +394,7 @@ cosh_p = elementwise(
 tanh_p = elementwise(
     "tanh", doc=("The hyperbolic tangent.", "0.0", "0.0"),
     of=INEXACT, host=host.tanh, hlo="tanh", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: mul(t, sub(1, square(ans))),
+    jvp=lambda t, x, ans: mul(mul(t, sub(1, ans)), add(1, ans)),  # 1 - ans is exact near 1, where 1 - ans**2 is not
 )  # fmt: skip
 asinh_p = elementwise(
     "asinh", doc=("The inverse of the hyperbolic sine.", "0.0", "0.0"),
@@ -443,15 +447,57 @@ def _root_of_one_minus_square(x: Any) -> Any:
 
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+
+
+def high_part(x: Any) -> Any:
+    """A float of single or double precision cut to the upper half of its digits: its square is exact."""
+    return without_last_bits(x, 12 if x.dtype.itemsize == 4 else 27)
+
+
+def without_last_bits(x: Any, count: int) -> Any:
+    """A float of single or double precision whose last bits are zero."""
+    bits = np.dtype(f"u{x.dtype.itemsize}")
+    keep = np.array(~((1 << count) - 1) & dtypes.iinfo(bits).max, bits)
+    return bitcast_convert_type(and_p.bind(bitcast_convert_type(x, bits), shapes.full((), keep, bits)), x.dtype)
+
+
+def gaussian(x: Any, factor: float = 1.0) -> Any:
+    """``exp(-factor x**2)``, where the factor is 1 or 1/2, without the rounding of the square.
+
+    That would be an error of x² units in the last place. With x = h + l, where h² is exact, it is exp(-h²) times
+    exp(-l (x + h)), which is a short series.
+    """
+    return gaussian_p.bind(x, factor=factor)
+
+
+def _gaussian(x: Any, *, factor: float) -> Any:
+    dtype = x.dtype
+    x = convert_element_type(x, np.dtype(np.float32)) if dtype.itemsize < 4 else x
+    size = min_p.bind(abs(x), 60)
+    high = high_part(size)
+    rest = mul(mul(sub(size, high), add(size, high)), factor)
+    series = polynomial(rest, [(-1) ** k / math.factorial(k) for k in range(6 if x.dtype.itemsize == 4 else 3, -1, -1)])
+    return convert_element_type(mul(exp(mul(square(high), -factor)), series), dtype)
+
+
+gaussian_p: Primitive = by_formula(
+    "gaussian", of=FLOAT, formula=_gaussian,
+    jvp=(lambda t, x, factor: mul(t, mul(mul(-2 * factor, x), gaussian(x, factor))),),
+)  # fmt: skip
+gaussian_p.host_rule = host.gaussian
 erf_p = elementwise(
     "erf", doc=("The error function.", "0.0", "0.0"),
     of=FLOAT, host=host.special("erf"), hlo="chlo.erf",
-    jvp=lambda t, x, ans: mul(t, mul(_TWO_OVER_ROOT_PI, exp(neg(square(x))))),
+    jvp=lambda t, x, ans: mul(t, mul(_TWO_OVER_ROOT_PI, gaussian(x))),
 )  # fmt: skip
 erfc_p = elementwise(
     "erfc", doc=("``1 - erf(x)``, without cancellation.", "0.0", "1.0"),
-    of=FLOAT, host=host.special("erfc"), hlo=COMPOSED,
-    jvp=lambda t, x, ans: mul(t, mul(-_TWO_OVER_ROOT_PI, exp(neg(square(x))))),
+    of=FLOAT, host=host.erfc, hlo=COMPOSED,
+    jvp=lambda t, x, ans: mul(t, mul(-_TWO_OVER_ROOT_PI, gaussian(x))),
+)  # fmt: skip
+ndtr_p = elementwise(
+    "ndtr", of=FLOAT, host=host.ndtr, hlo=COMPOSED,
+    jvp=lambda t, x, ans: mul(t, mul(1 / math.sqrt(2 * math.pi), gaussian(x, 0.5))),
 )  # fmt: skip
 erf_inv_p = elementwise(
     "erf_inv", doc=("The inverse of the error function.", "0.0", "0.0"),
@@ -464,7 +510,7 @@ lgamma_p = elementwise(
 )  # fmt: skip
 digamma_p = elementwise(
     "digamma", doc=("The derivative of the logarithm of the gamma function.", "1.0", "-0.5772157"),
-    of=FLOAT, host=host.special("digamma"), hlo=COMPOSED,
+    of=FLOAT, host=host.digamma, hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, polygamma(_full_like(x, 1), x)),
 )  # fmt: skip
 polygamma_p = elementwise(

@@ -253,8 +253,15 @@ def _host_spence(x: Any) -> Any:
     return np.where(np.isposinf(x), x.dtype.type(-np.inf), out)[()] if np.isposinf(x).any() else out
 
 
+def _spence_slope(x: Any) -> Any:
+    """log(x) / (x - 1): near zero as it is, for x - 1 would lose x, and else as a function of x - 1."""
+    near = lt(x, 0.5)
+    small, large = _where(near, x, 0.25), _where(near, 1, x)
+    return _where(near, div(ops.log(small), sub(small, 1)), log_ratio_p.bind(sub(large, 1), order=0))
+
+
 _scipy_spence = host.special("spence")
 spence_p: Primitive = elementwise(
     "spence", of=FLOAT, host=_host_spence, hlo=in_double(_spence),
-    jvp=lambda t, x, ans: neg(mul(t, log_ratio_p.bind(sub(x, 1), order=0))),
+    jvp=lambda t, x, ans: neg(mul(t, _spence_slope(x))),
 )  # fmt: skip

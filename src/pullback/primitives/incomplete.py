@@ -27,8 +27,9 @@ from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT
-from pullback.primitives.declare import elementwise
+from pullback.primitives.declare import by_formula, elementwise
 from pullback.primitives.elementwise import abs, add, digamma, div, eq, exp, gt, log, lt, mul, neg, polygamma, sqrt, sub
+from pullback.primitives.precision import doubled
 from pullback.primitives.quadrature import by_integrals, cut_off, in_blocks, in_full, integral
 from pullback.primitives.special import xlog1py_p, xlogy_p
 
@@ -232,9 +233,21 @@ def _with_limits(formula: Formula, nothing: float) -> Formula:
     return of_all
 
 
-def _gamma_density(a: Any, x: Any) -> Any:
-    """x**(a - 1) exp(-x) / Γ(a)."""
-    return exp(sub(sub(xlogy(sub(a, 1), x), x), _lgamma(a)))
+def _gamma_density_in_double(a: Any, x: Any) -> Any:
+    inside = _gamma_domain(a, x)
+    at_ends = exp(sub(sub(xlogy(sub(a, 1), x), x), _lgamma(a)))
+    return _guarded(inside, ((a, 1), (x, 1)), lambda a, x: div(_gamma_weight(a, x), x), at_ends)
+
+
+# x**(a - 1) exp(-x) / Γ(a).
+gamma_density_p: Primitive = by_formula(
+    "gamma_density", of=FLOAT, formula=doubled(_gamma_density_in_double),
+    jvp=(
+        lambda t, a, x: mul(t, mul(_gamma_density(a, x), sub(log(x), digamma(a)))),
+        lambda t, a, x: mul(t, mul(_gamma_density(a, x), sub(div(sub(a, 1), x), 1))),
+    ),
+)  # fmt: skip
+_gamma_density: Formula = gamma_density_p.bind
 
 
 def _gamma_exponents(a: Any, x: Any) -> Formula:
@@ -438,10 +451,29 @@ def _beta_domain(a: Any, b: Any, x: Any) -> Any:
     return _and(sizes, _and(gt(x, 0), lt(x, 1)))
 
 
-def _beta_density(a: Any, b: Any, x: Any) -> Any:
-    """x**(a - 1) (1 - x)**(b - 1) / B(a, b)."""
+def _beta_density_in_double(a: Any, b: Any, x: Any) -> Any:
     powers = add(xlogy(sub(a, 1), x), xlog1py(sub(b, 1), neg(x)))
-    return exp(add(powers, sub(_lgamma(add(a, b)), add(_lgamma(a), _lgamma(b)))))
+    at_ends = exp(add(powers, sub(_lgamma(add(a, b)), add(_lgamma(a), _lgamma(b)))))
+
+    def inside(a: Any, b: Any, x: Any) -> Any:
+        rest = sub(1, x)
+        return div(_beta_weight(a, b, x, rest, sub(x, div(a, add(a, b)))), mul(x, rest))
+
+    return _guarded(_beta_domain(a, b, x), ((a, 1), (b, 1), (x, 0.5)), inside, at_ends)
+
+
+# x**(a - 1) (1 - x)**(b - 1) / B(a, b).
+beta_density_p: Primitive = by_formula(
+    "beta_density", of=FLOAT, formula=doubled(_beta_density_in_double),
+    jvp=(
+        lambda t, a, b, x: mul(t, mul(_beta_density(a, b, x), _beta_exponents(a, b, x)((1, 0)))),
+        lambda t, a, b, x: mul(t, mul(_beta_density(a, b, x), _beta_exponents(a, b, x)((0, 1)))),
+        lambda t, a, b, x: mul(t, mul(
+            _beta_density(a, b, x), sub(div(sub(a, 1), x), div(sub(b, 1), sub(1, x)))
+        )),
+    ),
+)  # fmt: skip
+_beta_density: Formula = beta_density_p.bind
 
 
 def _beta_exponents(a: Any, b: Any, x: Any) -> Formula:

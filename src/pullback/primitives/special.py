@@ -54,13 +54,33 @@ xlog1py_p = elementwise(
 )  # fmt: skip
 
 
+# The inverse of the logistic function --------------------------------------------------------------------------------
+
+
+def _logit(x: Any) -> Any:
+    """log(x) - log(1 - x); near its zero at 1/2 twice the artanh of 2 x - 1, which is exact there."""
+    near = ops.and_p.bind(ops.gt(x, 0.3), ops.lt(x, 0.65))
+    twice = ops.where(near, ops.sub(ops.mul(x, 2), 1), 0)
+    far = ops.sub(ops.log(x), ops.log1p_p.bind(ops.neg(x)))
+    return ops.where(near, ops.mul(ops.atanh_p.bind(twice), 2), far)
+
+
+logit_p = elementwise(
+    "logit", of=FLOAT, host=host.special("logit"), hlo=lambda hlo, x: hlo.inline(_logit, x),
+    jvp=lambda t, x, ans: ops.div(t, ops.mul(x, ops.sub(1, x))),
+)  # fmt: skip
+
+
 # (exp(x) - 1) / x ----------------------------------------------------------------------------------------------------
 
 
 def _exprel(x: Any) -> Any:
     whole = _in_single(x)
     at_end = ops.or_p.bind(ops.eq(whole, 0), ops.eq(whole, math.inf))
-    quotient = ops.div(ops.expm1_p.bind(whole), ops.where(at_end, 1, whole))
+    safe = ops.where(at_end, 1, whole)
+    limit = 80.0 if whole.dtype.itemsize == 4 else 700.0  # beyond, the exponential overflows before the quotient
+    half = ops.exp(ops.mul(safe, 0.5))
+    quotient = ops.where(ops.gt(safe, limit), ops.mul(ops.div(half, safe), half), ops.div(ops.expm1_p.bind(safe), safe))
     out = ops.where(at_end, ops.where(ops.eq(whole, 0), 1, whole), quotient)
     return ops.convert_element_type(out, x.dtype)
 
@@ -92,7 +112,7 @@ def _exprel_derivative(x: Any, *, order: int) -> Any:
         falling = ops.div(ops.sub(ops.mul(k, falling), decay), large)
         rising = ops.div(ops.sub(1, ops.mul(k, rising)), large)
     half = ops.exp(ops.mul(large, 0.5))
-    rising = ops.where(ops.eq(large, math.inf), large, ops.mul(ops.mul(rising, half), half))
+    rising = ops.where(ops.gt(large, 2000), math.inf, ops.mul(ops.mul(rising, half), half))
     positive = ops.where(near, above, rising)
     out = ops.where(negative, ops.where(near, ops.mul(ops.exp(ops.neg(small)), below), falling), positive)
     return ops.convert_element_type(ops.where(ops.ne_p.bind(x, x), x, out), dtype)

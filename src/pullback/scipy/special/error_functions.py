@@ -31,6 +31,8 @@ def erf(x: Any) -> Any:
 def erfc(x: Any) -> Any:
     """``1 - erf(x)``, without cancellation.
 
+    Errors are up to 6 units in the last place (``docs/accuracy.md``).
+
     Args:
       x: an array of real numbers.
 
@@ -42,6 +44,9 @@ def erfc(x: Any) -> Any:
 
 def erfinv(x: Any) -> Any:
     """The inverse of the error function.
+
+    Compiled, errors next to -1 and 1 are up to 44 units in the last place in float32 and 1e5 in float64, and of the
+    derivative 700 and 1e7; eager up to 3, and 50 (``docs/accuracy.md``).
 
     Args:
       x: an array of real numbers, between -1 and 1.
@@ -55,17 +60,21 @@ def erfinv(x: Any) -> Any:
 def ndtr(x: Any) -> Any:
     """The probability that a standard normal number is less than ``x``.
 
+    Errors are up to 6 units in the last place (``docs/accuracy.md``).
+
     Args:
       x: an array of real numbers.
 
     >>> print(ndtr(0.0))
     0.5
     """
-    return ops.mul(0.5, ops.erfc_p.bind(ops.mul(strong(real_operand("ndtr", x)), -math.sqrt(0.5))))
+    return ops.ndtr_p.bind(strong(real_operand("ndtr", x)))
 
 
 _TAIL = {np.dtype(np.float32): -9.0, np.dtype(np.float64): -26.0}
 """Below what argument the logarithm of ndtr is its asymptotic series: derivatives divide by ndtr's square."""
+_TERMS = 8
+"""How many terms of that series are needed for full precision there."""
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
@@ -73,7 +82,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
 
     Args:
       x: an array of real numbers.
-      series_order: the number of terms of the series after the first.
+      series_order: the number of terms of the series after the first, at least; eight are as good as all.
 
     Raises:
       ArgumentError: ``series_order`` is no integer from 0 to 30 (a ValueError).
@@ -90,7 +99,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     # Each formula is given arguments for which it and its derivative are finite.
     middle = ops.log(ndtr(ops.where(ops.or_p.bind(in_tail, positive), 0, x)))
     above = ops.log1p_p.bind(ops.neg(ndtr(ops.neg(ops.where(positive, x, 0)))))
-    tail = _lower_tail(ops.where(in_tail, x, low), series_order)
+    tail = _lower_tail(ops.where(in_tail, x, low), max(series_order, _TERMS))
     out = ops.where(in_tail, tail, ops.where(positive, above, middle))
     return ops.convert_element_type(out, given.dtype)
 
@@ -108,6 +117,8 @@ def _lower_tail(x: Any, order: int) -> Any:
 
 def ndtri(p: Any) -> Any:
     """The quantile of the standard normal distribution: the inverse of :func:`ndtr`.
+
+    Where the result is q its derivative has an error of up to ``q**2`` units in the last place (``docs/accuracy.md``).
 
     Args:
       p: an array of probabilities, from 0 to 1; integers are converted.

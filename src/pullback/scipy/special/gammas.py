@@ -28,6 +28,8 @@ from pullback.scipy.special.operands import apply, real_operand, real_operands
 def gammaln(x: Any) -> Any:
     """The logarithm of the absolute value of the gamma function.
 
+    Compiled, errors are up to 19 units in the last place (``docs/accuracy.md``).
+
     Args:
       x: an array of real numbers.
 
@@ -40,6 +42,8 @@ def gammaln(x: Any) -> Any:
 def digamma(x: Any) -> Any:
     """The derivative of :func:`gammaln`.
 
+    Compiled, errors are up to 10 units in the last place, of the derivative 18 (``docs/accuracy.md``).
+
     Args:
       x: an array of real numbers.
 
@@ -51,6 +55,8 @@ def digamma(x: Any) -> Any:
 
 def polygamma(n: Any, x: Any) -> Any:
     """The derivative of :func:`digamma` of order ``n``.
+
+    Compiled, errors are up to 21 units in the last place, of the derivative 800 in float32 (``docs/accuracy.md``).
 
     Args:
       n: an array of integers that are not negative.

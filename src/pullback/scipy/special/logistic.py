@@ -12,7 +12,7 @@ from pullback.numpy.declare import inexact_pair
 from pullback.numpy.promotion import inexact_operand
 from pullback.primitives import elementwise as ops
 from pullback.primitives import transformed
-from pullback.primitives.special import xlog1py_p, xlogy_p
+from pullback.primitives.special import logit_p, xlog1py_p, xlogy_p
 from pullback.scipy.special.operands import apply, real_operand
 
 
@@ -38,6 +38,8 @@ def logit(x: Any) -> Any:
     1.0986 inf
     """
     x = inexact_operand("logit", x)
+    if not dtypes.is_complex(x.dtype):
+        return logit_p.bind(x)
     return ops.sub(ops.log(x), ops.log1p_p.bind(ops.neg(x)))
 
 

@@ -1,0 +1,11 @@
+"""The functions that are measured."""
+
+from benchmarks.accuracy import elementary, special
+
+FUNCTIONS = (
+    *elementary.EXACT_ONES,
+    *elementary.ELEMENTARY,
+    *elementary.TRIGONOMETRIC,
+    *elementary.SPECIAL,
+    *special.SPECIAL,
+)

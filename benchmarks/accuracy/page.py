@@ -1,0 +1,126 @@
+"""The page ``docs/accuracy.md``, the limits and what is exempt from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.accuracy import chart
+from benchmarks.accuracy.exemptions import EXEMPT
+from benchmarks.accuracy.measure import SOURCES, Error, Row
+
+TITLES = ("eager", "compiled", "JAX", "NumPy or SciPy")
+
+
+def number(x: float) -> str:
+    """An error in few figures."""
+    if math.isinf(x):
+        return "inf"
+    if x < 100:
+        return f"{x:.2g}" if x < 1 else f"{x:.1f}"
+    return f"{x:.0f}" if x < 1e4 else f"{x:.0e}"
+
+
+def _cell(error: Error | None) -> str:
+    if error is None:
+        return ""
+    shown = f"{number(error.largest)} ({number(error.most)})"
+    return f"{shown}, {error.nans} nan" if error.nans else shown
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Largest errors and 99th percentiles, a line a function, output and dtype."""
+    lines = ["| function | | dtype | " + " | ".join(TITLES) + " |", "|---|---|---|" + "--:|" * len(TITLES)]
+    before = None
+    for row in rows:
+        name = f"`{row.name}`" if row.name != before else ""
+        before = row.name
+        cells = [_cell(row.errors.get(source)) for source in SOURCES]
+        fault = " †" if row.faults() else ""
+        lines.append(f"| {name} | {row.output}{fault} | {row.dtype} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def problems(rows: Sequence[Row], *, complete: bool) -> list[str]:
+    """What is over its limit without an exemption; and, of a complete run, exemptions that nothing needs."""
+    found, used = [], set()
+    for row in rows:
+        for source in row.faults():
+            if row.name in EXEMPT:
+                used.add(row.name)
+                continue
+            error = row.errors[source]
+            found.append(
+                f"{row.name} {row.output} {row.dtype} {source}: {number(error.largest)} ulps at "
+                f"{error.worst}, {error.nans} nan; at most {number(row.limit)}"
+            )
+    if complete:
+        found += [f"nothing needs the exemption of {name}" for name in EXEMPT if name not in used]
+    if len(EXEMPT) > 10:
+        found.append(f"there are {len(EXEMPT)} exemptions, and at most ten are allowed")
+    return found
+
+
+_TEXT = """# How accurate the numbers are
+
+Written by `make accuracy` (`benchmarks/accuracy`), which measures every operation on elements and every special
+function: value and first derivatives, in float32 and float64, eager and compiled, against values of 50 digits and
+more (mpmath's).
+
+* **Errors** are in units in the last place (ulps) of the exact result. In each cell: the largest error at all points,
+  and in parentheses the 99th percentile. Correct rounding is at most 0.5.
+* **Points**: up to {count:,} for each function and dtype: random bits in the domain, so that all exponents occur;
+  uniform ones where most happens; zeros, poles, branch points and ends, their neighbours among the floats and points
+  farther off on both sides. What has several operands is measured at random pairs of these.
+* **Compiled** is the compiled program's result on this processor, JAX's is that of `jax.jit` ({jax}) on the same
+  points, and the last column is NumPy's or SciPy's own function. Where a cell is empty the library has no such
+  function or derivative.
+* **Zeros that are no floats**: near the negative zeros of `gammaln`, that of `digamma` and those of a few
+  derivatives, an error counts in ulps of the terms that cancel there (a fixed size; `scales` in
+  `benchmarks/accuracy/functions.py`), for rounding the operand alone moves the result farther. All other zeros are
+  measured like any number.
+* **Subnormal numbers**: values are measured at subnormal operands where the backend has them, which is eager. A
+  result below the smallest normal number counts in units of that.
+* **Infinite results** stand for the power of two after the largest float; NaN for an infinite error.
+* `lax`'s functions and `numpy`'s of one operation have one row. `logsumexp`, `softmax` and `log_softmax` are not
+  elementwise.
+
+The limit is 4 ulps for values and 16 for derivatives, or JAX's own largest error if that is larger; `make accuracy`
+fails where it is exceeded (†) without an exemption.
+
+![float64](accuracy.png)
+
+![float32](accuracy_float32.png)
+
+## Exemptions
+
+{exempt}
+
+## All errors
+
+{table}
+
+{missing}"""
+
+
+def write(rows: Sequence[Row], missing: Sequence[str]) -> None:
+    """Rewrite the page and its pictures.
+
+    Args:
+      rows: results.
+      missing: functions of the table that have none.
+    """
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    reasons = [f"* `{name}`: {reason}" for name, reason in EXEMPT.items()]
+    text = _TEXT.format(
+        count=max(row.count for row in rows),
+        jax=version("jax"),
+        exempt="\n".join(reasons) or "None.",
+        table=table(rows),
+        missing=f"Not measured yet: {', '.join(f'`{name}`' for name in missing)}.\n" if missing else "",
+    )
+    (docs / "accuracy.md").write_text(text)
+    chart.draw(docs / "accuracy.png", [row for row in rows if row.dtype == "float64"])
+    chart.draw(docs / "accuracy_float32.png", [row for row in rows if row.dtype == "float32"])

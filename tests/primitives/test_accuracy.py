@@ -1,0 +1,123 @@
+"""Points at which operations on elements or their derivatives were wrong by many units in the last place.
+
+``make accuracy`` measures everywhere, and found them. The exact values are mpmath's.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as pnp
+
+# A function, by which operand it is differentiated, the point, the dtype, the exact value, and the ulps allowed.
+Row = tuple[str, int | None, tuple[float, ...], str, float, float]
+ROWS: tuple[Row, ...] = (
+    ("numpy.expm1", 0, (-30.0,), "float32", 9.357622968840175e-14, 4),
+    ("numpy.expm1", 0, (-600.0,), "float64", 2.6503965530043108e-261, 4),
+    ("numpy.log1p", None, (-3e-308,), "float64", -3e-308, 1),
+    ("numpy.arcsin", None, (3e-308,), "float64", 3e-308, 1),
+    ("numpy.arcsin", None, (1.3e-38,), "float32", 1.3e-38, 1),
+    ("numpy.arcsin", None, (9e-5,), "float32", 9.000000012150001e-05, 2),
+    ("scipy.special.spence", 0, (1e-30,), "float64", -69.07755278982137, 4),
+    ("scipy.special.spence", 0, (0.4999,), "float32", -1.3864171014854758, 4),
+    ("numpy.sinc", None, (3.0000002,), "float32", -7.947285338457847e-08, 4),
+    ("numpy.sinc", None, (1000.0000001,), "float64", 9.999996563147131e-11, 4),
+    ("numpy.sinc", 0, (400000.25,), "float64", 1.7677644413702283e-06, 16),
+    ("scipy.special.erf", 0, (8.7,), "float32", 1.5160278006707226e-33, 16),
+    ("scipy.special.erf", 0, (-26.1,), "float64", 1.6095743479277808e-296, 16),
+    ("scipy.special.erfc", None, (26.1,), "float64", 3.081217493314593e-298, 8),
+    ("scipy.special.erfc", None, (8.7,), "float32", 8.656352391300329e-35, 8),
+    ("scipy.special.erfc", 0, (21.3,), "float64", -1.0408581919700148e-197, 16),
+    ("scipy.special.ndtr", None, (-36.9,), "float64", 2.3105244811406173e-298, 8),
+    ("scipy.special.ndtr", None, (-12.7,), "float32", 2.956492570319813e-37, 8),
+    ("scipy.special.ndtr", 0, (-36.9,), "float64", 8.532087755636343e-297, 16),
+    ("scipy.special.log_ndtr", None, (-26.5,), "float64", -355.322502226356, 4),
+    ("scipy.special.log_ndtr", 0, (-26.5,), "float64", 26.537629135025263, 16),
+    ("scipy.special.log_ndtr", 0, (-8.8,), "float32", 8.910875057935568, 16),
+    ("scipy.special.gammaln", None, (-1e-310,), "float64", 713.8013788281542, 2),
+    ("scipy.special.digamma", None, (-0.9999999999999999,), "float64", -9007199254740992.0, 8),
+    ("scipy.special.gammaln", 0, (-2.9999999999999,), "float64", -10007999171933.18, 16),
+    ("scipy.special.exprel", None, (88.9,), "float32", 4.5696015750789577e36, 4),
+    ("scipy.special.logit", None, (0.50001,), "float64", 4.000000000515129e-05, 4),
+    ("scipy.special.logit", None, (0.4999,), "float32", -0.0003999471717740915, 4),
+    ("numpy.i0", None, (26.71521600712731,), "float64", 31036538614.830162, 4),
+    ("lax.bessel_i0e", 0, (9999.0,), "float64", -1.9950854735200705e-07, 40),
+    ("lax.bessel_i0e", 0, (-3000.0,), "float32", 1.214094490938151e-06, 16),
+    ("lax.bessel_i1e", 0, (6.081002016983543,), "float64", -0.010564418302640407, 40),
+    ("lax.igamma", 1, (31.9, 4.5), "float32", 2.915304587677439e-16, 16),
+    ("lax.igamma", 1, (394.61, 990.0), "float64", 9.170458721143594e-104, 1000),
+    ("lax.betainc", 2, (300.0, 200.0, 0.55), "float32", 1.3823977633900089, 16),
+)
+
+
+def output(row: Row) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The function that a row is about, and its operands."""
+    name, by, point, dtype, *_ = row
+    module, _, last = name.rpartition(".")
+    function = getattr(importlib.import_module(f"pullback.{module}"), last)
+    operands = tuple(pnp.array(x, dtype) for x in point)
+    if by is None:
+        return function, operands
+
+    def slope(*xs: Any) -> Any:
+        return pullback.jvp(lambda x: function(*xs[:by], x, *xs[by + 1 :]), (xs[by],), (pnp.ones_like(xs[by]),))[1]
+
+    return slope, operands
+
+
+@cache
+def compiled() -> list[np.ndarray]:
+    """All results of one compiled program."""
+    functions, operands = zip(*map(output, ROWS), strict=True)
+    program = pullback.jit(lambda points: [f(*xs) for f, xs in zip(functions, points, strict=True)])
+    return [np.asarray(out) for out in program(list(operands))]
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+@pytest.mark.parametrize("number", range(len(ROWS)), ids=[f"{r[0]}-{r[1]}-{r[2][0]}-{r[3]}" for r in ROWS])
+def test_the_error_is_small(number: int, mode: str) -> None:
+    _, _, point, dtype, exact, allowed = ROWS[number]
+    with pullback.enable_x64(True):
+        if mode == "compiled" and any(0 < abs(x) < np.finfo(dtype).tiny for x in point):
+            pytest.skip("the compiler reads subnormal numbers as zero")
+        function, operands = output(ROWS[number])
+        found = np.asarray(function(*operands) if mode == "eager" else compiled()[number])
+    assert found.dtype == dtype
+    ulp = float(np.spacing(np.dtype(dtype).type(abs(exact))))
+    assert abs(float(found) - exact) <= allowed * ulp
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_the_slope_of_exprel_is_infinite_where_it_overflows(mode: str) -> None:
+    def slope(x: Any) -> Any:
+        return pullback.jvp(pullback.lax.exprel, (x,), (pnp.ones_like(x),))[1]
+
+    x = pnp.array([200.0, 1e10, 3e38, np.inf], np.float32)
+    out = (pullback.jit(slope) if mode == "compiled" else slope)(x)
+    assert np.isposinf(np.asarray(out)).all()
+
+
+def test_second_derivatives_of_what_has_rules_of_its_own() -> None:
+    def second(function: Callable[[Any], Any], x: float) -> Any:
+        return pullback.grad(pullback.grad(function))(x)
+
+    special = pullback.scipy.special
+    with pullback.enable_x64(True):
+        density = np.exp(-0.32) / np.sqrt(2 * np.pi)
+        np.testing.assert_allclose(second(special.ndtr, 0.8), -0.8 * density, rtol=1e-14)
+        np.testing.assert_allclose(second(special.erf, 0.8), -3.2 / np.sqrt(np.pi) * np.exp(-0.64), rtol=1e-14)
+        np.testing.assert_allclose(second(special.logit, 0.3), (2 * 0.3 - 1) / 0.21**2, rtol=1e-14)
+        np.testing.assert_allclose(second(pnp.sinc, 1.0), 2.0, rtol=1e-14)
+        # By 50 digits: the derivatives of order 2 of exp(-x) I0(x) and exp(-x) I1(x).
+        for x in (0.5, 3.0):
+            i0, i1 = float(special.i0e(x)), float(special.i1e(x))
+            np.testing.assert_allclose(second(special.i0e, x), 2 * i0 - 2 * i1 - i1 / x, rtol=1e-12)
+            of_first = i1 + i1 / x**2 - i0 / x - 2 * (i0 - i1 / x) + i1 + i1 / x**2
+            np.testing.assert_allclose(second(special.i1e, x), of_first, rtol=1e-12)
