@@ -346,6 +346,11 @@ def _beta_root(a: Any, b: Any) -> Any:
     return div(mul(div(a, add(a, b)), b), 2 * math.pi)
 
 
+def _beta_weight(*variables: Any) -> Any:
+    """x**a (1 - x)**b / B(a, b), of the same variables."""
+    return mul(sqrt(_beta_root(*variables[:2])), exp(_beta_exponent(*variables)))
+
+
 def log_beta_weight(*variables: Any) -> Any:
     """The logarithm of x**a (1 - x)**b / B(a, b), of the variables of ``beta_integral``."""
     return add(mul(log(_beta_root(*variables[:2])), 0.5), _beta_exponent(*variables))

@@ -199,7 +199,7 @@ def log_beta_sides(a: Any, b: Any, x: Any, upper: Any, rest: Any = None) -> tupl
 def _log_beta(a: Any, b: Any, x: Any, *, upper: bool) -> Any:
     finite = _and(_and(gt(a, 0), lt(a, math.inf)), _and(gt(b, 0), lt(b, math.inf)))
     inside = _and(finite, _and(gt(x, 0), lt(x, 1)))
-    safe = [_where(inside, value, other) for value, other in ((a, 1), (b, 1), (x, 0.5))]
+    safe = (_where(inside, a, 1), _where(inside, b, 1), _where(inside, x, 0.5))
     value, _ = log_beta_sides(*safe, _true(upper, a))
     nothing, everything = _number(-math.inf, a), _number(0, a)
     at_zero, at_one = (everything, nothing) if upper else (nothing, everything)
