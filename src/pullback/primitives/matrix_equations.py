@@ -1,8 +1,8 @@
 """Sylvester's and Stein's matrix equations, by Schur's decomposition of their coefficients.
 
-Sylvester's equation is A X + X B = C, Stein's is A X B - X = C; Lyapunov's equations are those whose B is the adjoint of
-A. With A = U R U* and B = V S V*, Y = U* X V solves the same equation with the triangular R and S, of which one column
-after the other is a triangular system (Bartels and Stewart 1972, "Solution of the matrix equation AX + XB = C";
+Sylvester's equation is A X + X B = C, Stein's is A X B - X = C; Lyapunov's equations are those whose B is the adjoint
+of A. With A = U R U* and B = V S V*, Y = U* X V solves the same equation with the triangular R and S, of which one
+column after the other is a triangular system (Bartels and Stewart 1972, "Solution of the matrix equation AX + XB = C";
 Kitagawa 1977 for Stein's).
 """
 
@@ -66,8 +66,8 @@ def stein(a: Any, b: Any, c: Any) -> Any:
 
 
 # Operands: A and B, the factors U, R, V and S of both, and C. It is differentiated with respect to A, B and C: that the
-# factors change with the matrices is in the derivatives with respect to these. With `conjugated` the adjoints of A and B
-# stand in their place.
+# factors change with the matrices is in the derivatives with respect to these. With `conjugated` the adjoints of A and
+# B stand in their place.
 matrix_equation_p = Primitive("matrix_equation", keeps_weak_type=False)
 _equation = matrix_equation_p.bind
 
@@ -197,7 +197,7 @@ def _equation_xla(
 
 
 def _column(size: int, is_stein: bool, conjugated: bool, i: Any, y: Any, r: Any, s: Any, f: Any) -> list[Any]:
-    """A step of a loop that finds one column of the solution of triangular equations; those that are not known are 0."""
+    """A step of a loop that finds one column of the solution of triangular equations; those not known are 0."""
     last = len(r.shape) - 1
     k = ops.sub(size - 1, i) if conjugated else i
     corner = element(element(s, k, last - 1), k, last)

@@ -161,8 +161,8 @@ def _expm_frechet_host(a: Any, e: Any) -> Any:
 
 
 # The norms up to which the degrees of Padé's approximant suffice: Higham 2005, "The scaling and squaring method for the
-# matrix exponential revisited", table 2.3; the last for double precision from Al-Mohy and Higham 2009, "A new scaling and
-# squaring algorithm for the matrix exponential", table 3.1.
+# matrix exponential revisited", table 2.3; the last for double precision from Al-Mohy and Higham 2009, "A new scaling
+# and squaring algorithm for the matrix exponential", table 3.1.
 _DEGREES = {
     "f": ((3, 4.258730016922831e-1), (5, 1.880152677804762), (7, 3.925724783138660)),
     "d": (
