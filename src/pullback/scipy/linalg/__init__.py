@@ -50,8 +50,9 @@ from pullback.scipy.linalg.systems import (
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "det", "dft",
-    "eigh", "eigh_tridiagonal", "expm", "expm_frechet", "fiedler", "fiedler_companion", "funm", "hadamard",
-    "hankel", "helmert", "hessenberg", "hilbert", "inv", "invhilbert", "invpascal", "leslie", "logm", "lu", "lu_factor", "lu_solve",
-    "pascal", "polar", "qr", "qr_multiply", "rsf2csf", "schur", "signm", "solve", "solve_continuous_lyapunov",
-    "solve_discrete_lyapunov", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "toeplitz",
+    "eigh", "eigh_tridiagonal", "expm", "expm_frechet", "fiedler", "fiedler_companion", "funm", "hadamard", "hankel",
+    "helmert", "hessenberg", "hilbert", "inv", "invhilbert", "invpascal", "leslie", "logm", "lu", "lu_factor",
+    "lu_solve", "pascal", "polar", "qr", "qr_multiply", "rsf2csf", "schur", "signm", "solve",
+    "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester", "solve_triangular", "sqrtm", "svd",
+    "toeplitz",
 ]  # fmt: skip
