@@ -65,7 +65,9 @@ def bicgstab(
             p = r + new / rho * alpha / omega * (p - omega * q)
             p_hat = m(p)
             q = a(p_hat)
-            alpha = new / dot(shadow, q)
+            along = dot(shadow, q)
+            lost = (ops.abs(new) == 0) | (ops.abs(along) == 0)
+            alpha = new / ops.where(lost, 1, along)
             s = r - alpha * q
             early = squared_norm(s) <= bound
             s_hat = m(s)
@@ -74,9 +76,9 @@ def bicgstab(
             omega = ops.where(early | (ops.abs(size) == 0), 0, dot(t, s) / ops.where(ops.abs(size) == 0, 1, size))
             x = x + alpha * p_hat + omega * s_hat
             r = ops.where(early, s, s - omega * t)
-            broken = ops.where((ops.abs(omega) == 0) & ~early, _BREAKDOWN["omega"], 0)
-            broken = ops.where(ops.abs(new) == 0, _BREAKDOWN["rho"], broken)
-            return x, r, shadow, new, alpha, omega, p, q, count + 1, broken.astype(np.int32)
+            broken = ops.where((ops.abs(omega) == 0) & ~early, _BREAKDOWN["omega"], count * 0)
+            broken = ops.where(lost, _BREAKDOWN["rho"], broken)
+            return x, r, shadow, new, alpha, omega, p, q, count + 1, broken
 
         r = b - a(x)
         one, count = ops.mul(dot(r, r), 0) + 1, creation.array(np.int32(0))
@@ -191,7 +193,7 @@ def _one_round(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
             w, h = w - product(parts[None], basis)[0], h + parts
         length = norm(w)
         new = length > epsilon * before
-        h = ops.where(rows == k + 1, ops.where(new, length, 0), h)
+        h = ops.where(rows == k + 1, ops.where(new, length, 0).astype(dtype), h)
         basis = ops.where(rows[:, None] == k + 1, ops.where(new, w / ops.where(new, length, 1), 0), basis)
         column = product(turn, h[:, None])[:, 0]
         upper, lower = _row(column, k), _row(column, k + 1)
@@ -215,7 +217,7 @@ def _one_round(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
     k, basis, turn, columns, _ = while_loop(going_on, step, start)
     used = rows[:size] < k
     diagonal = (columns * identity(size, dtype)).sum(0)
-    used = used & (ops.abs(diagonal) > 0)
+    used = used & (ops.abs(diagonal) > 4 * size * epsilon * ops.abs(columns).max())  # singular A leaves rounding errors
     right = ops.where(used, beta * turn[:size, 0], 0)
     matrix = ops.where(on_diagonal(size), ops.where(used, diagonal, 1), columns)
     y = triangular_solve(matrix, right[:, None], left_side=True, lower=True, transpose_a=True)

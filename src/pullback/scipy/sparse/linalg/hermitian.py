@@ -124,8 +124,8 @@ def minres(
 
         # Lanczos' vectors are r / beta before, and y / beta after the preconditioner; the tridiagonal matrix is made
         # triangular by rotations (cosine, sine), of which the last column has the elements epsilon, delta and gamma.
-        def going_on(state: Any) -> Any:
-            return (state["residual"] > bound) & (state["count"] < maxiter) & (state["beta"] > 0)
+        def going_on(s: Any) -> Any:
+            return (s["residual"] > bound) & (s["count"] < maxiter) & (s["beta"] > 10 * epsilon * s["size"])
 
         def step(s: Any) -> Any:
             v = s["y"] / whole(s["beta"])
@@ -136,15 +136,20 @@ def minres(
             beta = ops.sqrt(ops.max_p.bind(real_part(dot(y, z)), 0))
             delta = s["cosine"] * s["dbar"] + s["sine"] * alpha
             gbar = s["sine"] * s["dbar"] - s["cosine"] * alpha
-            gamma = ops.max_p.bind(ops.hypot_p.bind(gbar, beta), epsilon * s["size"])
+            gamma = ops.hypot_p.bind(gbar, beta)
+            size = ops.max_p.bind(s["size"], ops.max_p.bind(ops.abs(alpha), beta))
+            # Where A maps a direction to nothing, no step along it makes the residual smaller.
+            singular = gamma <= 10 * epsilon * size
+            gamma = ops.where(singular, 1, gamma)
             cosine, sine = gbar / gamma, beta / gamma
             w = (v - whole(s["extra"]) * s["w_old"] - whole(delta) * s["w"]) / whole(gamma)
             return {
-                "x": s["x"] + whole(cosine * s["phi"]) * w,
+                "x": s["x"] + whole(ops.where(singular, 0, cosine * s["phi"])) * w,
                 "w": w, "w_old": s["w"], "r": y, "r_old": s["r"], "y": z, "beta": beta, "old": s["beta"],
                 "cosine": cosine, "sine": sine, "dbar": -s["cosine"] * beta, "extra": s["sine"] * beta,
-                "phi": sine * s["phi"], "residual": ops.abs(sine * s["phi"]), "count": s["count"] + 1,
-                "size": ops.max_p.bind(s["size"], ops.max_p.bind(ops.abs(alpha), beta)),
+                "phi": sine * s["phi"], "residual": ops.where(singular, s["residual"], ops.abs(sine * s["phi"])),
+                "count": s["count"] + 1,
+                "size": size,
             }  # fmt: skip
 
         r = b - a(x)

@@ -145,7 +145,7 @@ def _operands(a: Any, b: Any, x0: Any) -> tuple[Any, Any, Any]:
 def _iterate(
     forward: Any, backward: Any, b: Any, c: Any, x: Any, *, damp: Any, atol: Any, btol: Any, limit: Any
 ) -> tuple[Any, ...]:
-    """Solve A* r - damp² x = c with r = b - A x; also why it ended, after how many steps, and the sizes of residuals."""
+    """Solve A* r - damp² x = c with r = b - A x; also why and when it ended, and the sizes of residuals."""
     real = dtypes.to_real(b.dtype)
     convert = lambda v: ops.convert_element_type(operand("lsqr", v), real)
     atol, btol = convert(atol), convert(btol)
@@ -186,7 +186,7 @@ def _iterate(
     end = while_loop(going_on, step, start)
     solved, least = ended(end)
     x, r = end["x"], b - forward(end["x"])
-    istop = ops.where(squared_norm(x) == 0, 0, 1)
-    istop = ops.where(solved, istop, ops.where(least, 2, 7)).astype(np.int32)
+    zero = end["count"] * 0
+    istop = ops.where(solved, ops.where(squared_norm(x) == 0, zero, 1), ops.where(least, zero + 2, 7))
     first = norm(r)
     return r, x, istop, end["count"], first, ops.sqrt(first * first + square * squared_norm(x)), ops.sqrt(end["gamma"])
