@@ -46,6 +46,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 }
 _NAMES = {"l-bfgs-experimental-do-not-rely-on-this": "l-bfgs", "l-bfgs-b": "l-bfgs"}
 
+_PATIENCE = 5  # so many steps may make neither the function nor its gradient smaller
+
 
 def minimize(
     fun: Callable[..., Any],
@@ -148,7 +150,12 @@ def _minimized(
         found = line_search(evaluate, x, f, g, p, first if name != "newton-cg" else ops.mul(f, 0) + 1, searches)
         moved = found.length * p
         nfev = s["nfev"] + found.count + cost
-        status = ops.where(size(found.gradient) <= gtol, 0, s["status"])
+        new_size = size(found.gradient)
+        # Where the values have no digits left, the gradient may still become smaller for some steps.
+        better = (found.value < s["least"]) | (new_size < s["smallest"])
+        stalled = ops.where(better, 0, s["stalled"] + 1)
+        status = ops.where(stalled >= _PATIENCE, 3, s["status"])
+        status = ops.where(new_size <= gtol, 0, status)
         if not (isinstance(ftol, (int, float)) and ftol <= 0):
             slow = (f - found.value) <= ftol * ops.max_p.bind(ops.abs(f), ops.max_p.bind(ops.abs(found.value), 1))
             status = ops.where((status < 0) & slow, 2, status)
@@ -157,13 +164,18 @@ def _minimized(
         status = ops.where(found.length == 0, 3, status)
         status = ops.where(found.unbounded, 7, status)
         changed = update(s, moved, found.gradient - g)
+        changed |= {
+            "least": ops.min_p.bind(s["least"], found.value), "smallest": ops.min_p.bind(s["smallest"], new_size),
+            "stalled": stalled,
+        }  # fmt: skip
         return {**s, **changed, "x": x + moved, "f": found.value, "g": found.gradient, "nfev": nfev, "status": status}
 
     f, g = evaluate(x)
     finite = all_finite(g) & ops.is_finite_p.bind(f)
     status = ops.where(size(g) <= gtol, integer(0), -1)
     start = {
-        **memory, "x": x, "f": f, "g": g, "nit": integer(0), "nfev": integer(1), "status": ops.where(finite, status, 6),
+        **memory, "least": f, "smallest": size(g), "stalled": integer(0), "x": x, "f": f, "g": g, "nit": integer(0),
+        "nfev": integer(1), "status": ops.where(finite, status, 6),
     }  # fmt: skip
     return run("minimize", step, start, maxiter, progress)
 

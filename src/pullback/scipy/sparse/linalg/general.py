@@ -52,7 +52,7 @@ def bicgstab(
     """
     system = System("bicgstab", A, b, x0, M)
 
-    def method(a: Any, b: Any, x: Any, m: Any, maxiter: Any) -> Any:
+    def method(a: Any, b: Any, x: Any, r: Any, m: Any, maxiter: Any) -> Any:
         bound = tolerance("bicgstab", b, tol, atol) ** 2
 
         def going_on(state: Any) -> Any:
@@ -80,7 +80,6 @@ def bicgstab(
             broken = ops.where(lost, _BREAKDOWN["rho"], broken)
             return x, r, shadow, new, alpha, omega, p, q, count + 1, broken
 
-        r = b - a(x)
         one, count = ops.mul(dot(r, r), 0) + 1, creation.array(np.int32(0))
         start = (x, r, r, one, one, one, r * 0, r * 0, count, count)
 
@@ -147,7 +146,7 @@ def gmres(
     system = System("gmres", A, b, x0, M)
     size = min(restart, max(system.vectors.size, 1))
 
-    def method(a: Any, b: Any, x: Any, m: Any, maxiter: Any) -> Any:
+    def method(a: Any, b: Any, x: Any, r: Any, m: Any, maxiter: Any) -> Any:
         bound = tolerance("gmres", b, tol, atol)
         rounding = float(np.finfo(dtypes.to_real(b.dtype)).eps)
 
@@ -161,7 +160,7 @@ def gmres(
             x = x + _one_round(a, b - a(x), m, bound, size)
             return x, norm(b - a(x)), residual, count + 1
 
-        first = norm(b - a(x))
+        first = norm(r)
         start = (x, first, ops.mul(first, 0) + np.inf, creation.array(np.int32(0)))
         x, residual, _, count = while_loop(going_on, round, start)
         return x, ops.where(residual <= bound, 0, ops.max_p.bind(count, 1))

@@ -55,7 +55,7 @@ def cg(
     system = System("cg", A, b, x0, M)
     without = M is None
 
-    def method(a: Any, b: Any, x: Any, m: Any, maxiter: Any) -> Any:
+    def method(a: Any, b: Any, x: Any, r: Any, m: Any, maxiter: Any) -> Any:
         bound = tolerance("cg", b, tol, atol) ** 2
 
         def inner(r: Any) -> tuple[Any, Any]:
@@ -74,7 +74,6 @@ def cg(
             z, new = inner(r)
             return x, r, new, z + _like(new / size, x.dtype) * p, count + 1
 
-        r = b - a(x)
         z, size = inner(r)
         x, r, _, _, count = while_loop(going_on, step, (x, r, size, z, _count()))
         return x, ops.where(squared_norm(r) <= bound, 0, ops.max_p.bind(count, 1))
@@ -114,7 +113,7 @@ def minres(
     """
     system = System("minres", A, b, x0, M)
 
-    def method(a: Any, b: Any, x: Any, m: Any, maxiter: Any) -> Any:
+    def method(a: Any, b: Any, x: Any, r: Any, m: Any, maxiter: Any) -> Any:
         real = dtypes.to_real(b.dtype)
         epsilon = float(np.finfo(real).eps)
         scale = norm(b) if M is None else ops.sqrt(real_part(dot(b, m(b))))
@@ -152,7 +151,6 @@ def minres(
                 "size": size,
             }  # fmt: skip
 
-        r = b - a(x)
         y = m(r)
         beta = ops.sqrt(ops.max_p.bind(real_part(dot(r, y)), 0))
         zero, nothing = ops.mul(beta, 0), ops.mul(x, 0)

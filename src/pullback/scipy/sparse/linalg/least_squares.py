@@ -14,7 +14,7 @@ from pullback.numpy import creation
 from pullback.numpy.promotion import inexact_operand, operand
 from pullback.primitives import elementwise as ops
 from pullback.primitives.operands import stop_gradient
-from pullback.scipy.sparse.linalg.systems import begin, most_iterations, norm, operator, squared_norm
+from pullback.scipy.sparse.linalg.systems import most_iterations, norm, operator, squared_norm
 from pullback.scipy.vectors import Vectors
 from pullback.transforms.derivatives.grad import linear_transpose
 from pullback.transforms.derivatives.tracing import eval_shape
@@ -100,7 +100,7 @@ def lsqr(
         turn = ops.conj if conjugated else (lambda x: x)
         b, c = turn(rows.ravel(right[0])), turn(columns.ravel(right[1]))
         forward = lambda x: rows.ravel(multiply(columns.tree(x)))
-        x0 = c * 0 if without else begin(forward, b, columns.ravel(start))
+        x0 = c * 0 if without else _start(forward, b, columns.ravel(start))
         backward = lambda r: columns.ravel(adjoint(rows.tree(r)))
         r, x, *told = _iterate(forward, backward, b, c, x0, **fixed)
         return (rows.tree(turn(r)), columns.tree(turn(x))), told
@@ -140,6 +140,11 @@ def _operands(a: Any, b: Any, x0: Any) -> tuple[Any, Any, Any]:
         raise ShapeError(f"lsqr: A must map x0 to a tree like b, of shapes {shapes[1]}, but its shapes are {shapes[0]}")
     b = tree.tree_map(lambda x, y: ops.convert_element_type(x, y.dtype), b, out)
     return multiply, b, x0
+
+
+def _start(forward: Any, b: Any, x0: Any) -> Any:
+    """``x0`` if its residual is smaller than that of zero: derivatives solve equations with other right sides."""
+    return ops.where(squared_norm(b - forward(x0)) < squared_norm(b), x0, 0)
 
 
 def _iterate(

@@ -137,7 +137,7 @@ class System:
         """The solution that a method finds, and what it says of its work, with the implicit derivative.
 
         Args:
-          method: ``method(a, b, x0, m, maxiter) -> (x, info)``, for vectors and functions of vectors.
+          method: ``method(a, b, x, r, m, maxiter) -> (x, info)``, for vectors and functions of vectors; r is b - A x.
           maxiter: the most iterations.
           symmetric: whether A is its own adjoint, as is M.
         """
@@ -146,9 +146,9 @@ class System:
         def run(matvec: Function, b: Any, x0: Any, m: Function) -> Any:
             flat = vectors.ravel(b)
             a = lambda x: vectors.ravel(matvec(vectors.tree(x)))
-            start = ops.mul(flat, 0) if x0 is None else begin(a, flat, vectors.ravel(x0))
+            start, residual = begin(a, flat, None if x0 is None else vectors.ravel(x0))
             inverse = lambda x: vectors.ravel(m(vectors.tree(x)))
-            x, info = method(a, flat, start, inverse, maxiter)
+            x, info = method(a, flat, start, residual, inverse, maxiter)
             return vectors.tree(x), info
 
         def solve(matvec: Function, b: Any) -> Any:
@@ -166,9 +166,17 @@ class System:
         return out
 
 
-def begin(a: Function, b: Any, x0: Any) -> Any:
-    """``x0`` where its residual is smaller than that of zero: the equations of derivatives have other solutions."""
-    return ops.where(squared_norm(ops.sub(b, a(x0))) < squared_norm(b), x0, 0)
+def begin(a: Function, b: Any, x0: Any) -> tuple[Any, Any]:
+    """Where to begin, and the residual there: ``x0``, if there is one and its residual is smaller than that of zero.
+
+    The equations of derivatives, which are solved by the same function, have other solutions.
+    """
+    zero = ops.mul(b, 0)
+    if x0 is None:
+        return zero, b
+    residual = ops.sub(b, a(x0))
+    better = squared_norm(residual) < squared_norm(b)
+    return ops.where(better, x0, zero), ops.where(better, residual, b)
 
 
 def _outline(x: Any) -> str:
