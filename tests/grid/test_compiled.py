@@ -18,6 +18,7 @@ from helpers import spread
 from lax_specs import LAX, OF_LAX
 from nn_specs import NN
 from numpy_specs import NUMPY
+from scipy_linalg_specs import MATRIX_FUNCTIONS, MATRIX_FUNCTIONS_OF_SCIPY
 from sparse_specs import SPARSE
 from specs import LETTERS, PRIMITIVES, Spec, numbered
 from test_grid import UGLY_COMPLEX, UGLY_FLOATS, arrays, leaves
@@ -30,7 +31,20 @@ from pullback.core.array import host_value, typeof
 from pullback.core.config import enable_x64
 
 ROWS = numbered(
-    [*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *SPARSE]
+    [
+        *PRIMITIVES,
+        *IN_SPACE,
+        *LAX,
+        *DECOMPOSITIONS,
+        *DECOMPOSITION_FUNCTIONS,
+        *NUMPY,
+        *NN,
+        *POOLING,
+        *OF_LAX,
+        *SPARSE,
+        *MATRIX_FUNCTIONS,
+        *MATRIX_FUNCTIONS_OF_SCIPY,
+    ]
 )
 ULPS = 8
 """How far the two may be apart, in units in the last place of the largest part of an operand's or result's size."""

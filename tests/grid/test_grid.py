@@ -22,6 +22,7 @@ from helpers import EXHAUSTIVE
 from lax_specs import LAX, OF_LAX
 from nn_specs import NN
 from numpy_specs import NOT_IN_THE_TABLE, NUMPY
+from scipy_linalg_specs import MATRIX_FUNCTIONS, MATRIX_FUNCTIONS_OF_SCIPY
 from sparse_specs import SPARSE
 from specs import LETTERS, PRIMITIVES, Spec, numbered
 
@@ -42,7 +43,20 @@ from pullback.test_util import check_grads
 
 Record = Callable[[str, object], None]
 ROWS_OF_TABLE = numbered(
-    [*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *SPARSE]
+    [
+        *PRIMITIVES,
+        *IN_SPACE,
+        *LAX,
+        *DECOMPOSITIONS,
+        *DECOMPOSITION_FUNCTIONS,
+        *NUMPY,
+        *NN,
+        *POOLING,
+        *OF_LAX,
+        *SPARSE,
+        *MATRIX_FUNCTIONS,
+        *MATRIX_FUNCTIONS_OF_SCIPY,
+    ]
 )
 
 RTOL = {"h": 4e-3, "b": 3e-2, "f": 1e-5, "F": 1e-5, "d": 1e-12, "D": 1e-12}
@@ -136,7 +150,7 @@ def test_every_primitive_has_a_row() -> None:
     assert (
         primitives()
         - {"random_loop"}
-        - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE)}
+        - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE, *MATRIX_FUNCTIONS)}
         - of_functions
         == set()
     )

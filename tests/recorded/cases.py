@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
-FAMILIES = ("convolution", "decompositions", "fourier", "lax", "nn_image", "numpy_rest", "random_rest", "sparse")
+FAMILIES = (
+    "convolution", "decompositions", "fourier", "lax", "nn_image", "numpy_rest", "random_rest", "scipy_linalg",
+    "sparse",
+)  # fmt: skip
 Arrays = tuple[Any, ...]
 
 

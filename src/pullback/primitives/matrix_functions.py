@@ -305,8 +305,10 @@ def _expm_xla(hlo: Any, *jet: Any) -> Any:
         odd, even = _pade(m, x, _powers(second, (m - 1) // 2))
         return [squarings, *odd, *even]
 
-    branches = [lambda m=m: hlo.inline(partial(of_degree, m), squarings, *values) for m, _ in degrees[:-1]]
-    branches.append(lambda: _last_degree(hlo, *degrees[-1], squarings, values))
+    branches: list[Callable[[], Any]] = [
+        partial(hlo.inline, partial(of_degree, m), squarings, *values) for m, _ in degrees[:-1]
+    ]
+    branches.append(partial(_last_degree, hlo, *degrees[-1], squarings, values))
     types = [(v.shape, v.dtype) for v in (squarings, *jet, *jet)]
     regions = [hlo.region([], branch) for branch in branches]
     squarings, *parts = hlo.many("stablehlo.case", [which], types, "", regions)
@@ -347,12 +349,10 @@ def _last_degree(hlo: Any, m: int, theta: float, squarings: Any, values: Sequenc
     )[1]
 
     def finish(squarings: Any, spare: Any, sums: Any, size: Any, *values: Any) -> list[Any]:
-        x, second, fourth, sixth = (values[k * count : (k + 1) * count] for k in range(4))
         fewer = ops.max_p.bind(ops.sub(spare, _more_for_rounding(m, size, sums)), 0)
-        x, second, fourth, sixth = (
-            _scaled(p, ops.mul(fewer, float(k))) for k, p in ((1, x), (2, second), (4, fourth), (6, sixth))
-        )
-        odd, even = _pade(m, x, [second, fourth, sixth])
+        parts = [values[k * count : (k + 1) * count] for k in range(4)]
+        x, *powers = (_scaled(p, ops.mul(fewer, k)) for p, k in zip(parts, (1.0, 2.0, 4.0, 6.0), strict=True))
+        odd, even = _pade(m, x, powers)
         return [ops.sub(squarings, fewer), *odd, *even]
 
     return hlo.inline(finish, squarings, spare, sums, size, *values, *high)

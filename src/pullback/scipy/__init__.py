@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pullback.scipy import linalg as linalg
+    from pullback.scipy import optimize as optimize
+    from pullback.scipy import sparse as sparse
     from pullback.scipy import special as special
 
-__all__ = ["linalg", "special"]
+__all__ = ["linalg", "optimize", "sparse", "special"]
 
 
 def __getattr__(name: str) -> Any:
