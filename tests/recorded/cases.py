@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 
-FAMILIES = (
-    "convolution", "decompositions", "fourier", "lax", "nn_image", "numpy_rest", "random_rest", "scipy_linalg",
-    "sparse",
-)  # fmt: skip
+FAMILIES = ("convolution", "decompositions", "fourier", "lax", "nn_image", "numpy_rest", "random_rest", "sparse")
 Arrays = tuple[Any, ...]
 
 
