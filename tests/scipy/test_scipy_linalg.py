@@ -216,6 +216,7 @@ def test_optimisers_say_why_they_end() -> None:
 
 
 def test_progress(capsys: Any) -> None:
+    pytest.importorskip("tqdm")
     optimize.minimize(lambda x: (x**2).sum(), jnp.ones(2), method="BFGS", progress="descending")
     assert "descending" in capsys.readouterr().err
 
