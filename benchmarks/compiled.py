@@ -18,7 +18,7 @@ import numpy
 
 from benchmarks.compilers import Compiler
 from benchmarks.libraries import Library
-from benchmarks.problems import Call, _mlp, _normal
+from benchmarks.problems import Call, _mlp, _normal, sparse_matrix
 
 
 @dataclass(frozen=True)
@@ -275,6 +275,24 @@ def attention_training(library: Library) -> Task:
 
     x, targets = (_normal(library, 4, 128, width, seed=seed) for seed in (6, 7))
     return _training(library, loss, 1.0, parameters, x, targets)
+
+
+def attention_gradient(library: Library) -> Task:
+    """The gradient of dot-product attention by its three operands: batch 8, 512 positions, 8 heads of 64."""
+    compiler, np = _compiler(library), library.np
+    operands = [_normal(library, 8, 512, 8, 64, seed=seed) for seed in range(3)]
+
+    def loss(operands: Any) -> Any:
+        return np.sum(compiler.nn.attention_of_heads(*operands) ** 2)
+
+    return Task(compiler.gradient(loss, operands))
+
+
+def sparse_product(library: Library) -> Task:
+    """The product of a sparse matrix with a vector, both of which are operands."""
+    matrix, vector = sparse_matrix(library)
+    product = _compiler(library).compile(lambda matrix, vector: matrix @ vector)
+    return Task(lambda: product(matrix, vector))
 
 
 def transformer_training(library: Library, eager: bool = False) -> Task:

@@ -46,8 +46,9 @@ def _as_torch_has_it(array: Any) -> Any:
 class Compiler(Protocol):
     """What a compiled workload may use.
 
-    ``nn`` has ``relu``, ``gelu`` (by tanh), ``log_softmax`` (over the last axis), ``layer_norm(x, scale, shift)``
-    and ``attention(query, key, value)`` (over the last two axes); for images ``in_order(array)``, which puts the axes
+    ``nn`` has ``relu``, ``gelu`` (by tanh), ``log_softmax`` (over the last axis), ``layer_norm(x, scale, shift)``,
+    ``attention(query, key, value)`` (over the last two axes), and the library's own ``attention_of_heads``, of arrays
+    (batch, positions, heads, features); for images ``in_order(array)``, which puts the axes
     (batch, height, width, features) of an array of NumPy's, or (height, width, features in, features out), in the
     library's own order, ``convolve(x, kernel)`` (of the same size), ``max_pool(x)`` (two by two), ``add_bias(x, bias)``
     and ``mean_over_space(x)``. ``cold_start`` is a program that prints the sum of the magnitudes of a compiled
@@ -113,6 +114,7 @@ class JaxLike:
             log_softmax=nn.log_softmax,
             layer_norm=layer_norm,
             attention=attention,
+            attention_of_heads=nn.dot_product_attention,
             in_order=lambda array: array,
             convolve=convolve,
             max_pool=lambda x: lax.reduce_window(x, -math.inf, lax.max, pairs, pairs, "VALID"),
@@ -179,12 +181,17 @@ class Torch:
     @functools.cached_property
     def nn(self) -> Any:
         functional = self._torch.nn.functional
+
+        def attention_of_heads(*operands: Any) -> Any:
+            return functional.scaled_dot_product_attention(*(x.transpose(1, 2) for x in operands)).transpose(1, 2)
+
         return SimpleNamespace(
             relu=functional.relu,
             gelu=functools.partial(functional.gelu, approximate="tanh"),
             log_softmax=functools.partial(functional.log_softmax, dim=-1),
             layer_norm=lambda x, scale, shift: functional.layer_norm(x, x.shape[-1:], scale, shift),
             attention=functional.scaled_dot_product_attention,
+            attention_of_heads=attention_of_heads,
             in_order=_as_torch_has_it,
             convolve=functools.partial(functional.conv2d, padding="same"),
             max_pool=functools.partial(functional.max_pool2d, kernel_size=2),

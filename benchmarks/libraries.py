@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+import numpy
+
 from benchmarks.compilers import Compiler, JaxLike, Torch
 
 OURS = "pullback"
@@ -23,6 +25,7 @@ TITLES = {
     "torch-compile": "torch.compile",
     "torch-imperative": "imperative PyTorch",
     "equinox": "Equinox",
+    "scipy": "SciPy",
 }
 PEERS = tuple(name for name in TITLES if name != OURS)
 
@@ -42,7 +45,9 @@ class Library:
     is a program that prints the gradient of tanh at 2. A library that returns before its result is computed
     returns in ``wait_for`` the function that waits for results like the one that it is shown. ``compiler`` is how
     it compiles, if it does; ``loops`` has ``scan``, ``odeint``, and ``checkpointed(cond, body, init, slots)``, a while
-    loop that keeps some states only in reverse mode, as far as it has them; ``threads`` says how many it computes with.
+    loop that keeps some states only in reverse mode, as far as it has them; ``sparse`` makes a sparse matrix of
+    elements, their rows and columns, and a shape; ``special`` has special functions; ``threads`` says how many it
+    computes with.
     """
 
     version: str
@@ -55,6 +60,8 @@ class Library:
     wait_for: Callable[[Any], Callable[[Any], Any] | None] = lambda result: None
     compiler: Compiler | None = None
     loops: Any = None
+    sparse: Callable[..., Any] | None = None
+    special: Any = None
     threads: Callable[[], int] = _cores
 
 
@@ -66,6 +73,11 @@ def _jax_like(package: str) -> Library:
     def odeint(*args: Any, **kwargs: Any) -> Any:
         return importlib.import_module(f"{package}.experimental.ode").odeint(*args, **kwargs)
 
+    def sparse(elements: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
+        places = jnp.asarray(numpy.stack([rows, columns], 1))
+        bcoo = importlib.import_module(f"{package}.experimental.sparse").BCOO
+        return bcoo((jnp.asarray(elements), places), shape=shape, indices_sorted=True, unique_indices=True)
+
     return Library(
         version=getattr(library, "__version__", ""),
         transforms=library,
@@ -74,6 +86,8 @@ def _jax_like(package: str) -> Library:
         cold_start=f"import {package} as jax, {package}.numpy as jnp; print(jax.grad(jnp.tanh)(2.))",
         compiler=JaxLike(package),
         loops=SimpleNamespace(scan=library.lax.scan, odeint=odeint),
+        sparse=sparse,
+        special=importlib.import_module(f"{package}.scipy.special"),
     )
 
 
@@ -162,6 +176,17 @@ def _autograd() -> Library:
     )
 
 
+def _scipy() -> Library:
+    """SciPy's sparse matrices, by NumPy."""
+    import scipy.sparse
+    import scipy.special
+
+    def sparse(elements: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
+        return scipy.sparse.coo_array((elements, (rows, columns)), shape=shape)
+
+    return Library(scipy.__version__, None, numpy, numpy.asarray, cold_start="", sparse=sparse, special=scipy.special)
+
+
 LOADERS: Mapping[str, Callable[[], Library]] = {
     OURS: _ours,
     "jax": _jax,
@@ -170,4 +195,5 @@ LOADERS: Mapping[str, Callable[[], Library]] = {
     "torch-compile": lambda: _torch_stateful(True),
     "torch-imperative": lambda: _torch_stateful(False),
     "equinox": _equinox,
+    "scipy": _scipy,
 }

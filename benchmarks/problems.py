@@ -3,10 +3,11 @@
 Inputs are made outside the call, by NumPy from a fixed seed, so that all libraries compute the same numbers.
 """
 
+import importlib
 import math
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy
@@ -40,6 +41,79 @@ def gamma_samples(library: Library, count: int) -> Call:
     library.transforms.config.update("jax_threefry_partitionable", True)
     key, a = library.transforms.random.key(0), library.array(numpy.linspace(0.5, 5, count).astype("float32"))
     return lambda: library.transforms.random.gamma(key, a)
+
+
+def fitted_polynomial(library: Library, count: int) -> Call:
+    """The cubic that fits points best."""
+    x, y = _normal(library, count), _normal(library, count, seed=1)
+    return lambda: library.np.polyfit(x, y, 3)
+
+
+def differences(library: Library, count: int) -> Call:
+    """The derivatives of equally spaced values, by differences."""
+    x = _normal(library, count)
+    return lambda: library.np.gradient(x)
+
+
+def histogram_of_two(library: Library, count: int) -> Call:
+    """How many points lie in each of 10 by 10 bins."""
+    x, y = _normal(library, count), _normal(library, count, seed=1)
+    return lambda: library.np.histogram2d(x, y)[0]
+
+
+def sums_by_segment(library: Library, count: int) -> Call:
+    """Sums of the elements that have the same of a thousand numbers."""
+    x = _normal(library, count)
+    segments = library.array(numpy.random.default_rng(1).integers(0, 1000, count).astype(numpy.int32))
+    segment_sum = importlib.import_module(f"{library.transforms.__name__}.ops").segment_sum
+    return lambda: segment_sum(x, segments, 1000)
+
+
+def resized_image(library: Library) -> Call:
+    """An image of 256 by 256 with three colours, twice as large."""
+    x = _normal(library, 256, 256, 3)
+    image = importlib.import_module(f"{library.transforms.__name__}.image")
+    return lambda: image.resize(x, (512, 512, 3), "bilinear")
+
+
+def sparse_matrix(library: Library) -> tuple[Any, Any]:
+    """A matrix of 10,000 by 10,000, of whose elements one in a thousand is stored, and a vector."""
+    numbers = numpy.random.default_rng(0)
+    places = numpy.unique(numbers.integers(0, 10_000**2, 10_000**2 // 1000))
+    rows, columns = (x.astype(numpy.int32) for x in numpy.divmod(places, 10_000))
+    elements = numbers.normal(size=len(places)).astype(numpy.float32)
+    assert library.sparse is not None
+    return library.sparse(elements, rows, columns, (10_000, 10_000)), _normal(library, 10_000, seed=1)
+
+
+def sparse_product(library: Library) -> Call:
+    """The product of a sparse matrix with a vector."""
+    matrix, vector = sparse_matrix(library)
+    return lambda: matrix @ vector
+
+
+# Names of special functions, with the interval of each operand.
+SPECIAL: Mapping[str, tuple[tuple[float, float], ...]] = {
+    "gammaln": ((0.1, 20),),
+    "gammainc": ((0.5, 20), (0.1, 30)),
+    "betainc": ((0.5, 10), (0.5, 10), (0.01, 0.99)),
+    "i0e": ((-30, 30),),
+    "zeta": ((1.5, 20), (0.5, 10)),
+    "ndtri": ((0.001, 0.999),),
+}
+
+
+def special_function(library: Library, name: str) -> tuple[Any, list[Any]]:
+    """A special function, and 10,000 numbers for each of its operands."""
+    rng = numpy.random.default_rng(0)
+    operands = [library.array(rng.uniform(*ends, 10_000).astype(numpy.float32)) for ends in SPECIAL[name]]
+    return getattr(library.special, name), operands
+
+
+def special_values(library: Library, name: str) -> Call:
+    """A special function of 10,000 numbers."""
+    function, operands = special_function(library, name)
+    return lambda: function(*operands)
 
 
 def decomposition(library: Library, name: str, shape: tuple[int, ...]) -> Call:

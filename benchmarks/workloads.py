@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks import compiled, devices, loops, problems
+from benchmarks import compiled, devices, loops, numerics, problems
 from benchmarks.libraries import Library
 
 
@@ -40,6 +40,8 @@ def _compiled(
 
 
 _REPORTED: Mapping[str, float | None] = {"jax": None, "torch": None, "autograd": None}
+
+_NUMPY: Mapping[str, float | None] = {"jax": 0.5}
 
 _EAGER = (
     Workload("add", "x + x, 3 floats", problems.add, _peers(0.35)),
@@ -139,6 +141,25 @@ _EAGER = (
     ),
     Workload("conv-grad", "grad of a convolution, 8 images", problems.convolution_gradient, {"jax": 0.5}),
     Workload("gamma", "random.gamma, 10,000", partial(problems.gamma_samples, count=10_000), {"jax": 1.0}),
+    Workload(
+        "polyfit", "polyfit of 10,000, degree 3", lambda library: problems.fitted_polynomial(library, 10_000), _NUMPY
+    ),
+    Workload("gradient", "numpy.gradient of 10,000", lambda library: problems.differences(library, 10_000), _NUMPY),
+    Workload(
+        "histogram2d", "histogram2d of 10,000", lambda library: problems.histogram_of_two(library, 10_000), _NUMPY
+    ),
+    Workload("segment-sum", "segment_sum of 100,000", partial(problems.sums_by_segment, count=100_000), {"jax": 0.7}),
+    Workload("resize", "image.resize, 256 x 256 x 3 to 512", problems.resized_image, {"jax": 1.0}),
+    Workload("sparse", "BCOO (10,000 x 10,000, 0.1 %) @ vector", problems.sparse_product, {"jax": None, "scipy": 1.5}),
+    *(
+        Workload(
+            f"special-{name}",
+            f"special.{name} of 10,000",
+            partial(problems.special_values, name=name),
+            {"jax": 1.0, "scipy": 1.3},
+        )
+        for name in problems.SPECIAL
+    ),
     Workload("fft-4096", "fft of 4,096", lambda library: problems.fourier(library, 4096), {"jax": 1.0}),
     Workload("fft-512", "fft of (512, 512)", lambda library: problems.fourier(library, 512, 512), {"jax": 1.0}),
     Workload("scan", "grad of a scan of 100 small steps, new body", loops.scan_eager, {"jax": 0.3}),
@@ -188,6 +209,14 @@ _COMPILED = (
     _compiled("attention-train", "training step, attention block", compiled.attention_training, jax=0.95),
     _compiled("transformer-train", "training step, transformer block", compiled.transformer_training, jax=0.75),
     Workload(
+        "attention-grad",
+        "grad of attention, 8 x 512, 8 heads of 64",
+        compiled.attention_gradient,
+        {"jax": 0.9, "torch-compile": 1.0, "torch-imperative": 1.0},
+        group="compiled",
+    ),
+    _compiled("sparse-jit", "BCOO (10,000 x 10,000, 0.1 %) @ vector", compiled.sparse_product, jax=1.0, torch=False),
+    Workload(
         "conv-train",
         "training step, convolutional network",
         compiled.convolutional_training,
@@ -197,6 +226,23 @@ _COMPILED = (
     _compiled("rosenbrock-hessian-jit", "Rosenbrock-100, hessian", compiled.rosenbrock_hessian, jax=1.03),
     _compiled("mlp-512-jit", "MLP, 10 layers of 512, batch 128", compiled.network, jax=0.75),
     _compiled("mlp-512-grad-jit", "grad(MLP), 10 layers of 512, batch 128", compiled.network_gradient, jax=1.0),
+)
+
+_SCIPY = (
+    *(
+        _compiled(
+            f"special-{name}-jit",
+            f"special.{name} of 10,000",
+            partial(numerics.special_values, name=name),
+            jax=1.0,
+            torch=False,
+        )
+        for name in ("gammainc", "betainc", "i0e", "zeta", "ndtri")
+    ),
+    _compiled("gammainc-a-jit", "derivative of gammainc in a, 10,000", numerics.derivative_in_a, jax=1.0, torch=False),
+    _compiled("expm-jit", "expm, 64 by 64", numerics.exponential, jax=1.0, torch=False),
+    _compiled("cg-jit", "cg of 1,000 unknowns", numerics.conjugate_gradients, jax=1.0, torch=False),
+    _compiled("minimize-jit", "minimize, Rosenbrock-100, BFGS", numerics.minimum, jax=1.0, torch=False),
 )
 
 _LOOPS = (
@@ -237,7 +283,7 @@ _OVER_DEVICES = (
     ),
 )
 
-WORKLOADS = _EAGER + _COMPILED + _LOOPS + _OVER_DEVICES
+WORKLOADS = _EAGER + _COMPILED + _SCIPY + _LOOPS + _OVER_DEVICES
 
 # Ways to the same Hessian-vector product, from the cheapest to the dearest.
 ORDER_OF_COST = ("hvp-fr", "hvp-rr", "hvp-dense")

@@ -23,8 +23,8 @@ from pullback.core.array import Array
 
 MODULES = [
     "", "ad_checkpoint", "custom_batching", "custom_derivatives", "experimental.ode", "flatten_util", "lax",
-    "lax.linalg", "nn", "numpy", "numpy.fft", "numpy.linalg", "random", "scipy.linalg", "scipy.special", "test_util",
-    "tree_util",
+    "lax.linalg", "nn", "numpy", "numpy.fft", "numpy.linalg", "random", "scipy.cluster.vq", "scipy.fft",
+    "scipy.integrate", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.special", "test_util", "tree_util",
 ]  # fmt: skip
 
 
@@ -141,6 +141,13 @@ VALID: dict[str, tuple[Any, ...]] = {
     "lax.switch": (),
     "lax.while_loop": (lambda x: False, same, V),
     "lax.linalg.lu_pivots_to_permutation": (I, 3),
+    "scipy.integrate.quad": (same, S, S),
+    "scipy.ndimage.map_coordinates": (V, [V], 1),
+    "scipy.signal.convolve2d": (M, M),
+    "scipy.signal.correlate2d": (M, M),
+    "scipy.signal.savgol_filter": (V, 3, 1),
+    "scipy.signal.sosfilt": (jnp.array([[1.0, 0.0, 0.0, 1.0, 0.0, 0.0]]), V),
+    "scipy.signal.istft": (M,),
     "scipy.linalg.cho_solve": ((M, True), M),
     "scipy.linalg.lu_solve": ((M, jnp.array([0, 1])), M),
     "random.PRNGKey": (),
@@ -167,6 +174,7 @@ TREES = {
 """Functions of trees of arrays, for which None, lists and dicts are trees."""
 ALSO_VALID = {
     ("numpy.fromiter", "a set"), ("numpy.iscomplexobj", "None"), ("numpy.isrealobj", "None"),
+    ("scipy.signal.csd", "None"),
 }  # fmt: skip
 BY_NAME: dict[str, list[Any]] = {
     "key": [KEY], "shape": [(3,), (2, 2)], "newshape": [(3,)], "sizes": [(3,)], "axis2": [1], "destination": [1],
@@ -246,7 +254,10 @@ def complaint(name: str, function: Callable[..., Any], what: str, arguments: tup
     return f"{name}: {what}: no error, but {str(result)[:60]}"
 
 
-COUNTS = {"": 1, "lax": 120, "numpy": 280, "numpy.linalg": 15, "nn": 25, "scipy.special": 12, "random": 8}
+COUNTS = {
+    "": 1, "lax": 120, "numpy": 280, "numpy.linalg": 15, "nn": 25, "scipy.special": 12, "scipy.fft": 8,
+    "scipy.signal": 13, "random": 8,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -1,25 +1,23 @@
 """Every documented name of the API exists, or stands in the table of exemptions of ``docs/names.md`` with a reason."""
 
 import importlib
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
-LISTED = Path(__file__).with_name("documented_names.txt")
+from pullback.core.errors import UnsupportedArgumentError
+from tests.documented_parameters import documented as documented_lists
+from tests.documented_parameters import parameters
+
 PAGE = Path(__file__).parents[1] / "docs" / "names.md"
 MOST = 15
 
 
 def documented():
     """The names of each module."""
-    found = {}
-    for line in LISTED.read_text().splitlines():
-        if line.startswith("jax"):
-            names = found[line.replace("jax", "pullback", 1)] = []
-        elif line.startswith("  "):
-            names += line.split()
-    return found
+    return {module.replace("jax", "pullback", 1): names for module, names in documented_lists()}
 
 
 def exempted():
@@ -47,3 +45,25 @@ def test_exemptions_are_few_and_none_is_stale():
         module, _, last = f"pullback.{name}".rpartition(".")
         assert last in NAMES[module]
         assert not hasattr(importlib.import_module(module), last), f"{name} is there"
+
+
+LISTS = {module.replace("jax", "pullback", 1): words for module, words in documented_lists("documented_parameters.txt")}
+
+
+@pytest.mark.parametrize("module", LISTS)
+def test_documented_parameters_are_taken(module):
+    there = importlib.import_module(module)
+    lacking = []
+    for name, given in re.findall(r"(\w+)\(([^)]*)\)", " ".join(LISTS[module])):
+        function = getattr(there, name, None)
+        kinds = [] if function is None else [p.kind for p in inspect.signature(function).parameters.values()]
+        if function is not None and inspect.Parameter.VAR_KEYWORD not in kinds:
+            lacking += [f"{name}({p})" for p in given.split(",") if p not in parameters(function)]
+    refused = [word for word in lacking if word.endswith(("(out)", "(where)"))]
+    assert set(lacking) == set(refused)
+    for word in refused:  # of ufuncs, whose arrays are immutable, in JAX too
+        name, option, _ = re.split(r"\W", word)
+        function = getattr(there, name)
+        operands = [1 for p in inspect.signature(function).parameters.values() if p.kind is p.POSITIONAL_ONLY]
+        with pytest.raises(UnsupportedArgumentError, match=f"{name}: the argument {option} is not supported"):
+            function(*operands, **{option: True})

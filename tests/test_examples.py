@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +28,15 @@ def test_boundary_value(tmp_path: Path) -> None:
 
 
 def test_array_api_libraries() -> None:
-    assert "scipy.integrate.trapezoid, gradient: [0.5, 1.0, 0.5]" in run("array_api_libraries.py")
+    printed = run("array_api_libraries.py")
+    expected = {
+        "array_api_extra": "array_api_extra.kron: [[1.0, 1.0, 2.0, 2.0, 4.0, 4.0]]",
+        "scipy": "scipy.integrate.trapezoid, gradient: [0.5, 1.0, 0.5]",
+        "sklearn": "sklearn mean_squared_error: 18.0",
+    }
+    for library, line in expected.items():
+        if importlib.util.find_spec(library) is not None:
+            assert line in printed
 
 
 @pytest.mark.slow
@@ -38,6 +47,11 @@ def test_rnn(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_pendulum(tmp_path: Path) -> None:
     assert "adjoint equation agree" in run("pendulum.py", str(tmp_path / "fit.png"))
+
+
+@pytest.mark.slow
+def test_arma(tmp_path: Path) -> None:
+    assert "the coefficients are right" in run("arma.py", str(tmp_path / "fit.png"))
 
 
 @pytest.mark.slow

@@ -84,3 +84,8 @@ def test_memory_is_shared_both_ways_and_never_overwritten() -> None:
 def test_supported_dtypes() -> None:
     assert all(map(dlpack.is_supported_dtype, ("float32", "bfloat16", "bool", "complex64", "uint64", "float64")))
     assert not any(map(dlpack.is_supported_dtype, ("int4", "float8_e4m3fn", object)))
+
+
+def test_an_image_moved_in_has_zeros_outside_of_its_edge() -> None:
+    moved = image.scale_and_translate(np.array([1.0, 2.0, 3.0]), (5,), (0,), ONE, 0.7 * ONE, "linear")
+    np.testing.assert_allclose(moved, [0, 1.3, 2.3, 3, 0], rtol=1e-6)

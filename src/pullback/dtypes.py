@@ -4,18 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 from pullback.core import dtypes
 from pullback.core.dtypes import (
-    canonicalize_dtype,
     extended,
     finfo,
     float0,
     iinfo,
-    issubdtype,
     itemsize_bits,
     prng_key,
     result_type,
     scalar_type_of,
 )
-from pullback.core.errors import TypePromotionError
+from pullback.core.errors import DtypeError, TypePromotionError
 
 if TYPE_CHECKING:
     from ml_dtypes import bfloat16
@@ -34,6 +32,34 @@ __all__ = [
     "result_type",
     "scalar_type_of",
 ]
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether the dtype ``a`` is of the kind ``b``: as :func:`pullback.numpy.issubdtype`.
+
+    >>> issubdtype("bfloat16", "bfloat16")
+    True
+    """
+    return dtypes.issubdtype(a, b)
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+    """The dtype that values asked for as ``dtype`` have: 64 bits become 32 unless ``config.enable_x64``.
+
+    Args:
+      dtype: whatever :class:`numpy.dtype` takes, the name of an extended type, or an object with a ``dtype``.
+      allow_extended_dtype: whether it may be the dtype of random keys.
+
+    Raises:
+      DtypeError: there is no such dtype, or it is not one of numbers (a TypeError).
+
+    >>> canonicalize_dtype(float), canonicalize_dtype("int8")
+    (dtype('float32'), dtype('int8'))
+    """
+    canonical = dtypes.canonicalize_dtype(dtype)
+    if issubdtype(canonical, extended) and not allow_extended_dtype:
+        raise DtypeError(f"{canonical} is no dtype of numbers; pass allow_extended_dtype=True if it may be one of keys")
+    return canonical
 
 
 def __getattr__(name: str) -> Any:

@@ -187,7 +187,9 @@ _NARROW = (
 def _types() -> dict[str, dtypes.DType]:
     """The types of arguments by their short names, those that come to mind first."""
     found = [np.dtype(getattr(dtypes, name) if name in ("bfloat16", *_NARROW) else name) for name in _NUMBERS + _NARROW]
-    return {dtypes.short_name(d): d for d in [*found[: len(_NUMBERS)], dtypes.key_dtype, *found[len(_NUMBERS) :]]}
+    return {
+        dtypes.short_name(d): d for d in [*found[: len(_NUMBERS)], *dtypes.KEY_DTYPES.values(), *found[len(_NUMBERS) :]]
+    }
 
 
 # The function --------------------------------------------------------------------------------------------------------

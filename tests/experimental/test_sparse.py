@@ -112,6 +112,20 @@ def test_products_are_those_of_dense_arrays(n_batch, n_dense):
     same(2 * m, 2 * X)
 
 
+@pytest.mark.parametrize("mode", ["clip", "fill"])
+def test_windows_are_those_of_dense_arrays(mode):
+    dense = np.where(np.arange(60).reshape(5, 4, 3) % 3 == 1, np.arange(60.0).reshape(5, 4, 3), 0).astype("float32")
+    x = sparse.bcoo_fromdense(dense, n_dense=0)
+    starts = jnp.asarray([[[3, 0], [0, 1]], [[1, 2], [2, 3]], [[-1, 0], [4, 1]]])  # the last two lie outside
+    for collapsed, offset, sizes in (((0,), (1, 3), (1, 2, 3)), ((), (0, 1, 4), (2, 2, 3)), ((0, 1), (2,), (1, 1, 3))):
+        numbers = lax.GatherDimensionNumbers(offset, collapsed, (0, 1))
+        expected = lax.gather(dense, starts, numbers, sizes, mode=mode, fill_value=0 if mode == "fill" else None)
+        found = sparse.bcoo_gather(x, starts, numbers, sizes, mode=mode)
+        np.testing.assert_array_equal(found.todense(), expected)
+    none = sparse.bcoo_gather(x, starts[:0], numbers, sizes, mode=mode)
+    assert none.shape == (0, 2, 3)
+
+
 @pytest.mark.parametrize(("n_batch", "n_dense"), [(0, 0), (1, 0), (0, 1), (1, 1)])
 def test_derivatives_with_respect_to_data(n_batch, n_dense):
     x = drawn(2, 3, 4) + 0

@@ -233,6 +233,14 @@ PRODUCTS = [
         @ np.asarray(image.resize(np.eye(3, dtype=x.dtype), (5, 3), "cubic")).T,
         R(4, 3), dtypes="f", tolerance=16,
     ),
+    row(
+        "image.scale_and_translate",
+        lambda x, scale, move: image.scale_and_translate(x, (5, 2), (0,), scale, move, "cubic"),
+        lambda x, scale, move: np.asarray(
+            image.scale_and_translate(np.eye(4, dtype=x.dtype), (5, 4), (0,), scale, move, "cubic")
+        ) @ x,
+        R(4, 2), R(1), R(1), dtypes="f", tolerance=64,
+    ),
     *(
         row(
             f"ops.segment_{name}", over(getattr(ops, f"segment_{name}"), segment_ids=SEGMENTS, num_segments=3),

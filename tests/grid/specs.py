@@ -27,8 +27,10 @@ from pullback.primitives import (
     indexing,
     linalg,
     lu,
+    philox,
     random_bits,
     random_rejection,
+    remainders,
     scatter,
     shapes,
     slicing,
@@ -151,6 +153,7 @@ class Spec:
       ugly: whether to compare with the reference on zeros, infinities, NaN and the extremes of the dtype too.
       second: whether second derivatives are checked.
       tolerance: of the comparison with the reference, as a multiple of the usual one.
+      loops: whether ``vmap`` is a loop.
       signed_zeros: whether the sign of a zero is determined: of max(0, -0) NumPy returns one or the other, by dtype.
     """
 
@@ -167,6 +170,7 @@ class Spec:
     tolerance: float = 1
     exact_dtype: bool = field(default=True)
     signed_zeros: bool = True
+    loops: bool = True
 
     def __repr__(self) -> str:
         return self.name
@@ -349,6 +353,8 @@ ELEMENTWISE = [
     *binary(ew.atan2_p, np.arctan2, FLOAT),
     row(ew.inverse_p, lambda x, y: x / (x**2 + y**2), R(2, 3, lo=0.3), R(3), dtypes=FLOAT, tolerance=4),
     *binary(ew.rem_p, xla_rem, REAL, lo=0.1, hi=5, right=(1.1, 2)),
+    *binary(remainders.floor_rem_p, np.remainder, FLOAT, lo=0.1, hi=5, right=(1.1, 2)),
+    *binary(remainders.floor_div_p, widen(lambda x, y: np.floor(x / y)), FLOAT, lo=0.1, hi=5, right=(1.1, 2)),
     *binary(ew.max_p, np.maximum, ANY, signed_zeros=False),
     *binary(ew.min_p, np.minimum, ANY, signed_zeros=False),
     *binary(ew.max_share_p, partial(share, np.greater_equal), "fF", derivative=""),
@@ -1058,6 +1064,9 @@ LINALG = [
 ]
 
 WORDS = K([[1, 2], [3, 4], [5, 6]], np.uint32)
+LONG_WORDS = K(np.arange(12).reshape(3, 4), np.uint32)
+LONG_KEYS = K(np.arange(8, dtype=np.uint32).view(core_dtypes.rbg_key_dtype), fixed=True)
+GENERATOR = random_rejection.Generator("threefry2x32", True)
 KEYS = K(np.array([[1, 2], [3, 4]], np.uint32).view(core_dtypes.key_dtype).reshape(2), fixed=True)
 
 RANDOM = [
@@ -1070,7 +1079,9 @@ RANDOM = [
         K([4, 5, 6], np.uint32),
         derivative="",
     ),
-    row(random_bits.random_wrap_p, None, WORDS, derivative=""),
+    row(philox.philox4x32_p, None, *(K(i, np.uint32) for i in range(4)), K([1, 2, 3], np.uint32), derivative=""),
+    row(random_bits.random_wrap_p, None, WORDS, params={"dtype": core_dtypes.key_dtype}, derivative=""),
+    row(random_bits.random_wrap_p, None, LONG_WORDS, params={"dtype": core_dtypes.rbg_key_dtype}, derivative=""),
     # The derivative of a sample is not that of its computation, by differences: see tests/random/test_distributions.py.
     row(
         random_rejection.random_gamma_p,
@@ -1078,7 +1089,7 @@ RANDOM = [
         K([1, 2, 3], np.uint32),
         K([4, 5, 6], np.uint32),
         R(3, lo=0.3, hi=4),
-        params={"log_space": False, "partitionable": True},
+        params={"log_space": False, "generator": GENERATOR},
         derivative="",
     ),
     row(
@@ -1087,7 +1098,7 @@ RANDOM = [
         K(1, np.uint32),
         K(2, np.uint32),
         R(3, lo=5, hi=20),
-        params={"partitionable": True},
+        params={"generator": GENERATOR},
         derivative="",
     ),
     row(
@@ -1097,10 +1108,13 @@ RANDOM = [
         K(2, np.uint32),
         R(3, lo=5, hi=90),
         R(3, lo=0.1, hi=0.9),
-        params={"partitionable": True},
+        params={"generator": GENERATOR},
         derivative="",
     ),
     row(random_bits.random_unwrap_p, lambda k: np.array([[1, 2], [3, 4]], np.uint32), KEYS, derivative=""),
+    row(random_bits.random_use_p, None, KEYS, params={"name": "normal"}, derivative=""),
+    row(random_bits.random_clone_p, None, KEYS, derivative=""),
+    row(random_bits.random_unwrap_p, lambda k: np.arange(8, dtype=np.uint32).reshape(2, 4), LONG_KEYS, derivative=""),
 ]
 
 PRIMITIVES: list[Spec] = [

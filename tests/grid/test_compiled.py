@@ -12,15 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from convolution_specs import IN_SPACE, POOLING
-from decomposition_specs import DECOMPOSITION_FUNCTIONS, DECOMPOSITIONS
+from all_specs import ALL
 from helpers import spread
-from lax_specs import LAX, OF_LAX
-from nn_specs import NN
-from numpy_specs import NUMPY
-from scipy_linalg_specs import MATRIX_FUNCTIONS, MATRIX_FUNCTIONS_OF_SCIPY
-from sparse_specs import SPARSE
-from specs import LETTERS, PRIMITIVES, Spec, numbered
+from specs import LETTERS, Spec, numbered
 from test_grid import UGLY_COMPLEX, UGLY_FLOATS, arrays, leaves
 
 from pullback import make_jaxpr
@@ -30,22 +24,7 @@ from pullback.core import dtypes
 from pullback.core.array import host_value, typeof
 from pullback.core.config import enable_x64
 
-ROWS = numbered(
-    [
-        *PRIMITIVES,
-        *IN_SPACE,
-        *LAX,
-        *DECOMPOSITIONS,
-        *DECOMPOSITION_FUNCTIONS,
-        *NUMPY,
-        *NN,
-        *POOLING,
-        *OF_LAX,
-        *SPARSE,
-        *MATRIX_FUNCTIONS,
-        *MATRIX_FUNCTIONS_OF_SCIPY,
-    ]
-)
+ROWS = numbered(ALL)
 ULPS = 8
 """How far the two may be apart, in units in the last place of the largest part of an operand's or result's size."""
 

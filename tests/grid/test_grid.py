@@ -16,15 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from convolution_specs import IN_SPACE, POOLING
-from decomposition_specs import DECOMPOSITION_FUNCTIONS, DECOMPOSITIONS
+from all_specs import ALL, OF_FUNCTIONS, OF_PRIMITIVES
 from helpers import EXHAUSTIVE
-from lax_specs import LAX, OF_LAX
-from nn_specs import NN
-from numpy_specs import NOT_IN_THE_TABLE, NUMPY
-from scipy_linalg_specs import MATRIX_FUNCTIONS, MATRIX_FUNCTIONS_OF_SCIPY
-from sparse_specs import SPARSE
-from specs import LETTERS, PRIMITIVES, Spec, numbered
+from numpy_specs import NOT_IN_THE_TABLE
+from scipy_signal_specs import MODULES as OF_SIGNALS
+from specs import LETTERS, Spec, numbered
 
 import pullback.numpy as jnp
 import pullback.primitives
@@ -42,22 +38,7 @@ from pullback.scipy import special
 from pullback.test_util import check_grads
 
 Record = Callable[[str, object], None]
-ROWS_OF_TABLE = numbered(
-    [
-        *PRIMITIVES,
-        *IN_SPACE,
-        *LAX,
-        *DECOMPOSITIONS,
-        *DECOMPOSITION_FUNCTIONS,
-        *NUMPY,
-        *NN,
-        *POOLING,
-        *OF_LAX,
-        *SPARSE,
-        *MATRIX_FUNCTIONS,
-        *MATRIX_FUNCTIONS_OF_SCIPY,
-    ]
-)
+ROWS_OF_TABLE = numbered(ALL)
 
 RTOL = {"h": 4e-3, "b": 3e-2, "f": 1e-5, "F": 1e-5, "d": 1e-12, "D": 1e-12}
 UGLY_FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-38, 3e38, math.inf, -math.inf, math.nan]
@@ -146,18 +127,12 @@ def test_every_primitive_has_a_row() -> None:
 
     ``random_loop`` stands within lowering rules only.
     """
-    of_functions = {s.operation.rpartition(".")[2] for s in (*NUMPY, *NN)} & {p.name for p in PUBLIC}
-    assert (
-        primitives()
-        - {"random_loop"}
-        - {s.operation for s in (*PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE, *MATRIX_FUNCTIONS)}
-        - of_functions
-        == set()
-    )
+    of_functions = {s.operation.rpartition(".")[2] for s in OF_FUNCTIONS} & {p.name for p in PUBLIC}
+    assert primitives() - {"random_loop"} - {s.operation for s in OF_PRIMITIVES} - of_functions == set()
 
 
 def test_every_function_of_numpy_has_a_row_or_a_reason() -> None:
-    rows = {s.operation.removeprefix("numpy.") for s in NUMPY}
+    rows = {s.operation.removeprefix("numpy.") for s in OF_FUNCTIONS}
     covered = {id(getattr(jnp, name)) for name in rows if hasattr(jnp, name)}
     missing = {
         name
@@ -168,10 +143,17 @@ def test_every_function_of_numpy_has_a_row_or_a_reason() -> None:
 
 
 def test_every_function_of_nn_and_scipy_special_has_a_row() -> None:
-    rows = {s.operation for s in (*NN, *POOLING)}
+    rows = {s.operation for s in OF_FUNCTIONS}
     for module, name in ((nn, "nn"), (special, "scipy.special")):
         functions = {getattr(module, f).__name__ for f in module.__all__ if callable(getattr(module, f))}
         assert {f"{name}.{f}" for f in functions} - rows - {"nn.get_scaled_dot_general_config"} == set()
+
+
+def test_every_function_of_the_signal_modules_has_a_row() -> None:
+    rows = {s.operation for s in OF_FUNCTIONS}
+    for module in OF_SIGNALS:
+        name = module.__name__.removeprefix("pullback.")
+        assert {f"{name}.{f}" for f in module.__all__} - rows == set()
 
 
 # Value, dtype and shape --------------------------------------------------------------------------------------------
@@ -359,7 +341,7 @@ def axes_to_try(spec: Spec) -> list[tuple[int | None, ...]]:
     return [axes for axes in itertools.product(*choices) if any(a is not None for a in axes)]
 
 
-@table(lambda s: bool(s.samples))
+@table(lambda s: bool(s.samples) and s.loops)
 def test_vmap_is_a_loop(spec: Spec, record_property: Record) -> None:
     letter = spec.dtypes[0] if spec.dtypes[0] not in "hb" else "f" if "f" in spec.dtypes else spec.dtypes[0]
     first, second = arrays(spec.point(letter)), arrays(spec.point(letter, 1))

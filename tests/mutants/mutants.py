@@ -71,8 +71,8 @@ MUTANTS = (
     Mutant(
         "effects that all steps share happen once",
         "control/scan_primitive.py",
-        "(operands and not grows)) and not eqn.effect:",
-        "(operands and not grows)):",
+        "stays = eqn.effect or eqn.primitive",
+        "stays = eqn.primitive",
         ["tests/control/test_scan.py::test_effects_that_all_steps_share_happen_in_each"],
     ),
     # A callback prints twice.

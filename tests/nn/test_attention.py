@@ -70,6 +70,20 @@ def test_eager_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(nn.dot_product_attention(Q, K, V), expected, rtol=1e-5, atol=1e-6)
 
 
+def test_rows_of_which_all_is_masked_have_a_mean_and_no_derivative_of_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    mask = np.broadcast_to(np.arange(Q.shape[1])[:, None] % 3 > 0, (1, 1, Q.shape[1], K.shape[1]))
+
+    def gradients() -> Any:
+        return pullback.grad(lambda *xs: pnp.sin(nn.dot_product_attention(*xs, mask=mask)).sum(), (0, 1, 2))(Q, K, V)
+
+    at_once = gradients()
+    for constant, value in (("SMALL", 0), ("FEW", 0), ("SCORES", 8 * 24), ("FEWEST", 8)):
+        monkeypatch.setattr(attention, constant, value)
+    for x, y in zip(at_once, gradients(), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=2e-5)
+    assert not np.asarray(at_once[0])[:, ::3].any()
+
+
 def test_no_array_of_all_scores() -> None:
     q = pullback.ShapeDtypeStruct((1, 2048, 2, 8), np.float32)
     gradient = pullback.grad(lambda *xs: nn.dot_product_attention(*xs, is_causal=True).sum(), (0, 1, 2))

@@ -183,3 +183,23 @@ def test_names_of_results() -> None:
         assert function(a)._fields == fields
         assert jit(function)(a)._fields == fields
     assert [x.shape for x in jnp.linalg.lstsq(jnp.ones((2, 3)), jnp.ones(2), numpy_resid=True)][1] == (0,)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_tall_matrices_are_decomposed_by_way_of_their_triangular_factor(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3)).astype(dtype)
+    if dtype.startswith("complex"):
+        x += 1j * rng.normal(size=(200, 3))
+    x[:, 2] = x[:, 0]  # so that the least singular value is rounding error, and left out
+    precision = 50 * np.finfo(dtype).eps
+    with pullback.enable_x64():
+        u, s, vh = jnp.linalg.svd(x, full_matrices=False)
+        inverse = jnp.linalg.pinv(x)
+        unknown = jnp.linalg.pinv(np.where(np.arange(3) == 1, np.nan, x))
+    assert u.dtype == inverse.dtype == dtype
+    np.testing.assert_allclose((np.asarray(u) * np.asarray(s)) @ np.asarray(vh), x, atol=precision)
+    np.testing.assert_allclose(np.asarray(u).conj().T @ np.asarray(u), np.eye(3), atol=precision)
+    np.testing.assert_allclose(inverse, np.linalg.pinv(x, rcond=1e-4), atol=precision)
+    assert inverse.shape == unknown.shape == (3, 200)
+    assert np.isnan(unknown).all()

@@ -22,8 +22,18 @@ NAN, INF = np.nan, np.inf
 # Statistics --------------------------------------------------------------------------------------------------------
 
 Draw = Callable[[Any, Any], Any]
+LAW = np.array([0.1, 0.2, 0.3, 0.4])
 
 CONTINUOUS: dict[str, tuple[Draw, Any]] = {
+    "uniform": (lambda k, s: random.uniform(k, s, minval=-1, maxval=3), stats.uniform(-1, 4)),
+    "normal": (lambda k, s: random.normal(k, s), stats.norm()),
+    "complex normal": (lambda k, s: random.normal(k, s, complex).imag, stats.norm(0, np.sqrt(0.5))),
+    "truncated_normal": (lambda k, s: random.truncated_normal(k, -1.0, 2.0, s), stats.truncnorm(-1, 2)),
+    "exponential": (lambda k, s: random.exponential(k, s), stats.expon()),
+    "gumbel": (lambda k, s: random.gumbel(k, s), stats.gumbel_r()),
+    "laplace": (lambda k, s: random.laplace(k, s), stats.laplace()),
+    "logistic": (lambda k, s: random.logistic(k, s), stats.logistic()),
+    "cauchy": (lambda k, s: random.cauchy(k, s), stats.cauchy()),
     "gamma": (lambda k, s: random.gamma(k, 2.5, s), stats.gamma(2.5)),
     "gamma of a small parameter": (lambda k, s: random.gamma(k, 0.3, s), stats.gamma(0.3)),
     "loggamma": (lambda k, s: random.loggamma(k, 0.7, s), stats.loggamma(0.7)),
@@ -51,6 +61,17 @@ CONTINUOUS: dict[str, tuple[Draw, Any]] = {
 }
 
 DISCRETE: dict[str, tuple[Draw, Any]] = {
+    "bernoulli": (lambda k, s: random.bernoulli(k, 0.3, s), stats.bernoulli(0.3)),
+    "rademacher": (lambda k, s: (random.rademacher(k, s) + 1) // 2, stats.bernoulli(0.5)),
+    "randint": (lambda k, s: random.randint(k, s, -3, 9), stats.randint(-3, 9)),
+    "bits": (lambda k, s: random.bits(k, s, "uint8") // 16, stats.randint(0, 16)),
+    "categorical": (
+        lambda k, s: random.categorical(k, pnp.log(LAW), shape=s), stats.rv_discrete(values=(range(4), LAW))
+    ),
+    "choice": (lambda k, s: random.choice(k, 4, s, p=pnp.asarray(LAW)), stats.rv_discrete(values=(range(4), LAW))),
+    "permutation": (
+        lambda k, s: pullback.vmap(lambda k: random.permutation(k, 5)[1])(random.split(k, s)), stats.randint(0, 5)
+    ),
     "poisson of a small mean": (lambda k, s: random.poisson(k, 3.0, s), stats.poisson(3)),
     "poisson of a large mean": (lambda k, s: random.poisson(k, 30.0, s), stats.poisson(30)),
     "binomial of a small mean": (lambda k, s: random.binomial(k, 20, 0.2, s), stats.binom(20, 0.2)),
@@ -62,20 +83,42 @@ DISCRETE: dict[str, tuple[Draw, Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("name", ["uniform", "normal", "gamma", "beta"])
+def test_continuous_distributions_of_other_generators(name: str, impl: str) -> None:
+    check_continuous(name, random.key(2, impl=impl))
+
+
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous_distributions(name: str) -> None:
+    check_continuous(name, random.key(2))
+
+
+def check_continuous(name: str, key: Any) -> None:
     draw, law = CONTINUOUS[name]
-    x = np.asarray(draw(random.key(2), (N,)), np.float64)
+    x = np.asarray(draw(key, (N,)), np.float64)
     assert stats.kstest(x, law.cdf).pvalue > 1e-3
     if np.isfinite(law.std()):
         assert abs(x.mean() - law.mean()) < 4 * law.std() / np.sqrt(N)
 
 
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
+@pytest.mark.parametrize(
+    "name", ["randint", "bits", "categorical", "poisson of a large mean", "binomial of a small mean"]
+)
+def test_discrete_distributions_of_other_generators(name: str, impl: str) -> None:
+    check_discrete(name, random.key(2, impl=impl))
+
+
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete_distributions(name: str) -> None:
+    check_discrete(name, random.key(1))
+
+
+def check_discrete(name: str, key: Any) -> None:
     draw, law = DISCRETE[name]
-    x = np.asarray(draw(random.key(1), (N,)))
-    low, high = law.ppf([0.002, 0.998])
+    x = np.asarray(draw(key, (N,)))
+    low, high = law.ppf([0.002, 0.998])  # where what is beyond is counted too
     values = np.arange(low, high + 1)
     chances = law.pmf(values)
     chances[0], chances[-1] = law.cdf(low), law.sf(high - 1)
@@ -118,22 +161,26 @@ def samples(key: Any, x: Any) -> dict[str, Any]:
 X = np.linspace(0.2, 4, 6, dtype=np.float32).reshape(2, 3)
 
 
-@pytest.mark.parametrize("partitionable", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_compiled_samples_are_the_eager_ones(partitionable: bool) -> None:
+def test_mapped_samples_are_those_of_each_key() -> None:
+    keys = random.split(random.key(4), 3)
+    also = pullback.vmap(samples, (0, None))(keys, X)
+    mapped = [samples(k, X) for k in keys]
+    for name, x in also.items():
+        np.testing.assert_allclose(x, np.stack([m[name] for m in mapped]), rtol=2e-5)
+
+
+@pytest.mark.slow
+def test_compiled_samples_are_the_eager_ones() -> None:
+    """Of several keys; those of one are compiled with the ends of the domain, below."""
     keys = random.split(random.key(4), 3)
 
     def all_of(keys: Any, x: Any) -> Any:
-        return samples(keys[0], x), pullback.vmap(counts, (0, None))(keys, x)
+        return {"gamma": random.gamma(keys[0], x), **pullback.vmap(counts, (0, None))(keys, x)}
 
-    with threefry_partitionable(partitionable):
+    with threefry_partitionable():
         eager, compiled = all_of(keys, X), pullback.jit(all_of)(keys, X)
-        mapped = [samples(k, X) for k in keys]
-        also = pullback.vmap(samples, (0, None))(keys, X)
-    for i, part in enumerate(eager):
-        for name in part:
-            np.testing.assert_allclose(compiled[i][name], part[name], rtol=2e-5)
-    for name, x in also.items():
-        np.testing.assert_allclose(x, np.stack([m[name] for m in mapped]), rtol=2e-5)
+    for name, x in eager.items():
+        np.testing.assert_allclose(compiled[name], x, rtol=2e-5)
 
 
 def test_parameters_that_are_mapped() -> None:
@@ -188,26 +235,46 @@ def test_nothing_to_draw() -> None:
 # Ends of the domain ------------------------------------------------------------------------------------------------
 
 
-def check_ends(run: Callable[..., Any]) -> None:
-    key = random.key(0)
-    ends = np.array([-INF, -1, -0.5, 0, NAN, INF], np.float32)
+ENDS = np.array([-INF, -1, -0.5, 0, NAN, INF], np.float32)
+CHANCES = np.array([-0.1, 0, 1, 1.1, NAN], np.float32)
+AT_THE_ENDS: dict[str, tuple[tuple[Any, ...], list[float]]] = {
+    "gamma": ((ENDS,), [NAN, NAN, NAN, 0, NAN, INF]),
+    "loggamma": ((ENDS,), [NAN, NAN, NAN, -INF, NAN, INF]),
+    "poisson": ((ENDS,), [-1, -1, -1, 0, -1, -1]),
+    "binomial": (
+        (np.float32([*ENDS, *[7] * 5, *[700] * 5]), np.float32([*[0.5] * 6, *CHANCES, *CHANCES])),
+        [NAN, NAN, NAN, 0, NAN, INF, NAN, 0, 7, NAN, NAN, NAN, 0, 700, NAN, NAN],
+    ),
+    "geometric": ((CHANCES,), [-1, 2**31 - 1, 1, -1, -1]),
+}
+"""Parameters where there is no distribution, or one of one number, and what is drawn."""
 
-    def of(name: str, *xs: Any) -> Any:
-        return run(lambda k, *xs: getattr(random, name)(k, *xs))(key, *map(np.asarray, xs))
 
-    nan = [NAN, NAN, NAN]
-    np.testing.assert_array_equal(of("gamma", ends), [*nan, 0, NAN, INF])
-    np.testing.assert_array_equal(of("loggamma", ends), [*nan, -INF, NAN, INF])
-    np.testing.assert_array_equal(of("poisson", ends), [-1, -1, -1, 0, -1, -1])
-    np.testing.assert_array_equal(of("binomial", ends, np.float32(0.5)), [*nan, 0, NAN, INF])
-    chances = np.array([-0.1, 0, 1, 1.1, NAN], np.float32)
-    np.testing.assert_array_equal(of("binomial", np.float32(7), chances), [NAN, 0, 7, NAN, NAN])
-    np.testing.assert_array_equal(of("binomial", np.float32(700), chances), [NAN, 0, 700, NAN, NAN])
-    np.testing.assert_array_equal(of("geometric", chances), [-1, 2**31 - 1, 1, -1, -1])
+def with_others(name: str) -> list[Any]:
+    """The parameters of the table, after others in the middle of the domain."""
+    inner = (X.ravel() * 10, X.ravel() / 5) if name == "binomial" else (X.ravel() / (5 if name == "geometric" else 1),)
+    return [np.concatenate(pair) for pair in zip(inner, AT_THE_ENDS[name][0], strict=True)]
+
+
+def drawn_from(key: Any, parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: getattr(random, name)(key, *xs) for name, xs in parameters.items()}
+
+
+@pytest.mark.slow
+def test_the_middle_and_the_ends_compiled() -> None:
+    """One program: to compile a loop takes a second."""
+    parameters = {name: with_others(name) for name in AT_THE_ENDS}
+    eager = drawn_from(random.key(4), parameters)
+    compiled = pullback.jit(drawn_from)(random.key(4), parameters)
+    for name, (_, expected) in AT_THE_ENDS.items():
+        np.testing.assert_array_equal(compiled[name][-len(expected) :], np.asarray(expected), err_msg=name)
+        np.testing.assert_allclose(compiled[name], eager[name], rtol=2e-5, err_msg=name)
 
 
 def test_ends_of_the_domain() -> None:
-    check_ends(lambda f: f)
+    found = drawn_from(random.key(0), {name: xs for name, (xs, _) in AT_THE_ENDS.items()})
+    for name, (_, expected) in AT_THE_ENDS.items():
+        np.testing.assert_array_equal(found[name], np.asarray(expected), err_msg=name)
     key = random.key(0)
     minus = np.float32(-1)
     for out in (
@@ -220,11 +287,6 @@ def test_ends_of_the_domain() -> None:
         assert np.isnan(out).all()
     np.testing.assert_array_equal(random.multinomial(key, 10, np.zeros(3)), [0, 0, 0])
     assert np.isnan(random.multinomial(key, 10, np.array([0.5, -0.5, 1.0]))).any()
-
-
-@pytest.mark.slow
-def test_ends_of_the_domain_compiled() -> None:
-    check_ends(pullback.jit)
 
 
 def test_large_parameters_end() -> None:

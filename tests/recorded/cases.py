@@ -12,7 +12,19 @@ from typing import Any
 
 import numpy as np
 
-FAMILIES = ("convolution", "decompositions", "fourier", "lax", "nn_image", "numpy_rest", "random_rest", "sparse")
+FAMILIES = (
+    "convolution",
+    "decompositions",
+    "fourier",
+    "lax",
+    "nn_image",
+    "numpy_rest",
+    "random_keys",
+    "random_rest",
+    "scipy_signal",
+    "sparse",
+    "special",
+)
 Arrays = tuple[Any, ...]
 
 

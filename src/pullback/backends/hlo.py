@@ -42,9 +42,9 @@ _ELEMENTS = {
 
 @lru_cache(maxsize=256)
 def element_type(dtype: DType) -> str:
-    """The type of an element; a random key is one 64-bit word, its first word in the lower half."""
-    if dtype == dtypes.key_dtype:
-        return "ui64"
+    """The type of an element; that of a random key is that in which devices store it."""
+    if dtypes.is_key(dtype):
+        return element_type(stored_dtype(dtype))
     name = dtypes.dtype_name(dtype)
     if name.startswith("int"):
         return "i" + name.removeprefix("int")
@@ -123,9 +123,10 @@ class Constant(Value):
 
 def number_text(value: Any, dtype: DType) -> str:
     """A number as an element of a constant, exactly."""
-    kind = "V" if dtype == dtypes.key_dtype else dtypes.dtype_name(dtype)
-    if kind == "V":
-        return str(int(np.asarray(value, dtype).view(np.uint64)))
+    if dtypes.is_key(dtype):
+        stored = stored_dtype(dtype)
+        return number_text(np.asarray(value, dtype).view(stored)[()], stored)
+    kind = dtypes.dtype_name(dtype)
     if kind == "bool" or kind == "float0":
         return "true" if value else "false"
     if dtypes.is_complex(dtype):

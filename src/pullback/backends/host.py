@@ -43,6 +43,22 @@ def rem(x: Any, y: Any) -> Any:
     return np.where(y == 0, x, out).astype(x.dtype, copy=False)
 
 
+def floor_div(x: Any, y: Any) -> Any:
+    """Of floats, the quotient rounded down; that of an infinity is one, which NumPy has NaN for."""
+    x, y = _pair(x, y)
+    quotient = x / y
+    whole = np.floor_divide(x, y)
+    whole = np.where(whole == 0, np.copysign(whole, quotient), whole)
+    return np.where(np.isfinite(quotient) & np.isfinite(y), whole, quotient).astype(x.dtype, copy=False)
+
+
+def floor_rem(x: Any, y: Any) -> Any:
+    """Of floats, the remainder of ``floor_div``, with the sign of ``y``."""
+    x, y = _pair(x, y)
+    rest = np.remainder(x, y)
+    return np.where(rest == 0, np.copysign(rest, y), rest).astype(x.dtype, copy=False)
+
+
 def _pair(x: Any, y: Any) -> tuple[Any, Any]:
     dtype = x.dtype if hasattr(x, "dtype") else y.dtype
     return np.asarray(x, dtype), np.asarray(y, dtype)
@@ -115,9 +131,24 @@ _COMPLEX_SCALARS = frozenset((np.complex64, np.complex128))
 
 
 def expm1(x: Any) -> Any:
-    """On the real axis without the NaN that NumPy returns for the imaginary part of an overflow."""
+    """Of complex numbers as the array API standard has it, without NaN on the real axis and at infinities."""
     out = np.expm1(x)
-    return _real_on_axis(out, x) if _is_complex(x) else out
+    if not _is_complex(x):
+        return out
+    out = _real_on_axis(out, x)
+    a, b = x.real, x.imag
+    turning = np.isinf(a) & ~np.isfinite(b)
+    size = np.where(turning, np.where(a > 0, a, -1), np.where(x == 0, 0, out.real)).astype(a.dtype)
+    return complex_(size, np.where(turning, np.where(a > 0, np.nan, 0), out.imag).astype(a.dtype))
+
+
+def tanh(x: Any) -> Any:
+    """At the infinities of the real axis a zero imaginary part has the sign of that of ``x``."""
+    out = np.tanh(x)
+    if not _is_complex(x):
+        return out
+    b = x.imag
+    return complex_(out.real, np.where(np.isinf(x.real) & (b == b), np.copysign(0, b), out.imag).astype(b.dtype))
 
 
 def _real_on_axis(out: Any, z: Any) -> Any:
@@ -260,8 +291,8 @@ def _unlike_numpy(old: np.dtype[Any], new: np.dtype[Any]) -> Callable[[Any], Any
 
 
 def check_cast(old: np.dtype[Any], new: np.dtype[Any]) -> None:
-    """Refuse a cast between numbers and random keys."""
-    if (old == dtypes.key_dtype) != (new == dtypes.key_dtype):
+    """Refuse a cast between numbers and random keys, or between keys of two generators."""
+    if old != new and (dtypes.is_key(old) or dtypes.is_key(new)):
         shown = f"from {dtypes.short_name(old)} to {dtypes.short_name(new)}"
         raise DtypeError(f"random keys cannot be converted, {shown}; random.key_data returns the words of a key")
 
@@ -292,6 +323,16 @@ def special(name: str) -> Callable[..., Any]:
             return found[0](*(np.asarray(a, np.float32) for a in args)).astype(dtype)
         out = found[0](*args)
         return out if out.dtype is dtype else out.astype(dtype)
+
+    return call
+
+
+def special_pair(name: str) -> Callable[..., Any]:
+    """A function of ``scipy.special`` with two results, imported when it is first called; it computes in doubles."""
+
+    def call(x: Any) -> list[Any]:
+        both = getattr(imported("scipy.special"), name)(np.asarray(x, np.float64))
+        return [part.astype(x.dtype) for part in both]
 
     return call
 

@@ -1,6 +1,7 @@
 """How devices store arrays of the dtypes that NumPy does not have itself.
 
-A random key is one word, its first half in the lower bits. The narrow floats of ``ml_dtypes`` are integers of the same
+A random key of two words is an integer of 64 bits, its first word in the lower half; one of four words is a complex
+number, of the same bits. The narrow floats of ``ml_dtypes`` are integers of the same
 bits, integers of less than eight bits are bytes, and what has no values is a boolean: so every buffer is one that
 Python's buffer protocol can show.
 """
@@ -15,15 +16,15 @@ import numpy as np
 from pullback.core import dtypes
 
 DType = np.dtype[Any]
-_WORD, _BYTE, _SIGNED_BYTE, _HALF = map(np.dtype, (np.uint64, np.uint8, np.int8, np.uint16))
+_WORD, _PAIR, _BYTE, _SIGNED_BYTE, _HALF = map(np.dtype, (np.uint64, np.complex128, np.uint8, np.int8, np.uint16))
 _BOOL = np.dtype(np.bool_)
 
 
 @lru_cache(maxsize=256)
 def stored_dtype(dtype: DType) -> DType:
     """The dtype in which a device stores elements of a dtype."""
-    if dtype == dtypes.key_dtype:
-        return _WORD
+    if dtypes.is_key(dtype):
+        return _WORD if dtypes.key_words(dtype) == 2 else _PAIR
     if dtype == dtypes.float0:
         return _BOOL
     if dtype.isbuiltin != 2:  # not of ml_dtypes

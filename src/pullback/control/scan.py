@@ -265,11 +265,11 @@ def _mapped(f: Callable[..., Any], xs: Any, named: Any = None) -> Any:
     return _run(nothing, lambda _, x: (None, f(x)), elements, xs_tree, loop)[1]
 
 
-def sequential_vmap(fun: Callable[..., Any]) -> custom_vmap:
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     """A function that ``vmap`` applies to one example after the other, by :func:`map`, instead of to all at once.
 
     Args:
-      fun: takes and returns trees of arrays.
+      f: takes and returns trees of arrays.
 
     Returns:
       A ``custom_vmap`` function. It is differentiated in both modes.
@@ -278,14 +278,14 @@ def sequential_vmap(fun: Callable[..., Any]) -> custom_vmap:
     >>> print(vmap(sequential_vmap(lambda x, y: x * y), (0, None))(pnp.arange(3.0), 2.0))
     [0. 2. 4.]
     """
-    function = custom_vmap(fun)
+    function = custom_vmap(f)
 
     @function.def_vmap
     def rule(axis_size: int, in_batched: Sequence[Any], *args: Any) -> tuple[Any, Any]:
         leaves, treedef = tree.flatten(args)
         mapped = tree.leaves(in_batched)
         fixed, rows = partition_list(leaves, mapped)
-        out = map(lambda row: fun(*tree.unflatten(treedef, merge_lists(mapped, fixed, row))), rows)
+        out = map(lambda row: f(*tree.unflatten(treedef, merge_lists(mapped, fixed, row))), rows)
         return out, tree.tree_map(lambda _: True, out)
 
     return function

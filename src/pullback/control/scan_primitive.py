@@ -30,6 +30,7 @@ from pullback.core.lists import fixpoint, merge_lists, partition_list, select, s
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import add_any
+from pullback.primitives.random_bits import random_use_p
 from pullback.primitives.shapes import moveaxis
 from pullback.primitives.slicing import front
 from pullback.transforms.debugging.debug_nans import checking
@@ -148,7 +149,7 @@ def _invariant_equations(
     """The equations of a program that all steps compute alike, the others, and the variables that are the same.
 
     Unless it ``may_grow``, what is larger than what it is made of, such as a broadcast, stays: computed once, it would
-    have to be stored.
+    have to be stored. So does the use of a random key, which each step repeats.
     """
     fixed = set(consts)
     once: list[Eqn] = []
@@ -156,7 +157,8 @@ def _invariant_equations(
     for eqn in jaxpr.eqns:
         operands = {a for a in eqn.invars if type(a) is Var}
         grows = sum(v.aval.size for v in eqn.outvars) > sum(v.aval.size for v in operands)
-        if operands <= fixed and (may_grow or (operands and not grows)) and not eqn.effect:
+        stays = eqn.effect or eqn.primitive is random_use_p
+        if operands <= fixed and (may_grow or (operands and not grows)) and not stays:
             once.append(eqn)
             fixed.update(eqn.outvars)
         else:

@@ -181,7 +181,7 @@ class ArrayImpl(Array):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         value = self._value
-        if value.dtype == dtypes.key_dtype:
+        if dtypes.is_key(value.dtype):
             raise KeyConversionError(
                 f"random keys of shape {value.shape} have no NumPy equivalent: pullback.random.key_data(keys) returns "
                 "their words"

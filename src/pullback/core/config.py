@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any
 
-from pullback.core.errors import ArgumentError, UnsupportedArgumentError
+from pullback.core.errors import ArgumentError
 
 _MEANING = (
     "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device",
     "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision", "enable_custom_prng",
-    "context_mesh",
+    "context_mesh", "default_prng_impl", "debug_key_reuse",
 )  # fmt: skip
 """The switches on which it depends what a compiled program does."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
@@ -31,7 +31,7 @@ PRECISIONS = {
 """How exactly matrices are multiplied, by the names of the switch, as the compiler calls it."""
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "default_matmul_precision": tuple(PRECISIONS),
-    "default_prng_impl": ("threefry2x32",),
+    "default_prng_impl": ("threefry2x32", "rbg", "unsafe_rbg"),
     **dict.fromkeys(_GUARDS, _LEVELS),
     "traceback_filtering": ("auto", "off", "on"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
@@ -117,7 +117,6 @@ class Config(threading.local):
         Raises:
           AttributeError: no such switch.
           ArgumentError: the switch does not take this value (a ValueError).
-          UnsupportedArgumentError: what the switch asks for is not there yet (a NotImplementedError).
 
         >>> config.update("enable_x64", False)
         """
@@ -165,11 +164,6 @@ def _checked(name: str, value: Any = None) -> str:
         raise ArgumentError(f"{name} must be one of {_CHOICES[key]}, got {value!r}")
     if value is not None and key in _checks:
         _checks[key](value)
-    if key == "debug_key_reuse" and value:
-        raise UnsupportedArgumentError(
-            "debug_key_reuse is not there yet: random keys that are used twice are not found. Leave the switch off, "
-            "and split keys with random.split before each use."
-        )
     return key
 
 
@@ -358,13 +352,20 @@ def checking_leaks() -> Any:
 
 
 def debug_key_reuse(new_val: bool = True) -> Any:
-    """Refused, unless it is False: random keys that are used twice are not looked for yet.
+    """A block in which a random function that is given a key that was used before raises ``KeyReuseError``.
 
-    Raises:
-      UnsupportedArgumentError: always, if ``new_val`` is true (a NotImplementedError).
+    What counts as a use is said in :mod:`pullback.experimental.key_reuse`.
+
+    >>> import pullback
+    >>> with debug_key_reuse():
+    ...     key = pullback.random.key(0)
+    ...     a, b = pullback.random.normal(key), pullback.random.uniform(key)
+    Traceback (most recent call last):
+        ...
+    pullback.core.errors.KeyReuseError: random.uniform takes a key that was used before, by random.normal, at
+    ...
     """
-    _checked("debug_key_reuse", bool(new_val))
-    return override("debug_key_reuse", False)
+    return override("debug_key_reuse", bool(new_val))
 
 
 def default_matmul_precision(new_val: str | None) -> Any:
@@ -400,7 +401,15 @@ def enable_custom_prng(new_val: bool = True) -> Any:
 
 
 def default_prng_impl(new_val: str) -> Any:
-    """A block in which new random keys are of a kind; there is one, "threefry2x32".
+    """A block in which new random keys are of a kind, and words of keys are understood as such.
+
+    Args:
+      new_val: the name of a generator: ``"threefry2x32"``, or ``"rbg"`` or ``"unsafe_rbg"``, which draw XLA's own bits.
+
+    >>> import pullback
+    >>> with default_prng_impl("rbg"):
+    ...     print(pullback.random.PRNGKey(3))
+    [0 3 0 3]
 
     Raises:
       ArgumentError: another kind (a ValueError).

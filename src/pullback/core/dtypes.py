@@ -25,6 +25,10 @@ _T = TypeVar("_T")
 
 float0: DType = np.dtype([("float0", np.void, 0)])
 key_dtype: DType = np.dtype([("fry", np.uint32, (2,))])
+rbg_key_dtype: DType = np.dtype([("rbg", np.uint32, (4,))])
+unsafe_rbg_key_dtype: DType = np.dtype([("urbg", np.uint32, (4,))])
+KEY_DTYPES = {"threefry2x32": key_dtype, "rbg": rbg_key_dtype, "unsafe_rbg": unsafe_rbg_key_dtype}
+"""The dtypes of random keys, by the names of their generators; the field's name is what printed programs show."""
 
 _SMALL_INTEGERS = ("int2", "uint2", "int4", "uint4")
 _SMALL_FLOATS = (
@@ -81,7 +85,7 @@ def _kind(dtype: DType) -> str:
         return dtype.kind if dtype.char in _BUILTIN_CODES else ""
     if dtype == float0:
         return "0"
-    if dtype == key_dtype:
+    if dtype in KEY_DTYPES.values():
         return "k"
     if dtype.isbuiltin == 0 and dtype.names is None:  # in another byte order, or read from a pickle
         return _kind(np.dtype(dtype.type))
@@ -92,10 +96,31 @@ def _kind(dtype: DType) -> str:
 
 def interned(dtype: DType) -> DType:
     """The one object for a dtype in native byte order, where NumPy may have made another: pickles do."""
-    for known in (float0, key_dtype):
+    for known in (float0, *KEY_DTYPES.values()):
         if dtype == known:
             return known
     return np.dtype(dtype.type)
+
+
+@_by_dtype
+def is_key(dtype: DType) -> bool:
+    """Whether a dtype is one of random keys.
+
+    >>> is_key(key_dtype), is_key(np.dtype("uint32"))
+    (True, False)
+    """
+    return _kind(dtype) == "k"
+
+
+def key_field(dtype: DType) -> str:
+    """The short name of the generator of keys, which is that of the one field of their dtype."""
+    assert dtype.names is not None
+    return dtype.names[0]
+
+
+def key_words(dtype: DType) -> int:
+    """How many words a key has."""
+    return dtype.itemsize // 4
 
 
 @_by_dtype
@@ -178,7 +203,9 @@ def short_name(dtype: DType) -> str:
     kind, name = _kind(dtype), dtype.name
     if kind in ("i", "u", "f", "c") and not name.startswith("bfloat"):
         return kind + name.lstrip("abcdefghijklmnopqrstuvwxyz")
-    return {"0": "float0", "k": "key<fry>", "f": "bf16"}.get(kind, name)
+    if kind == "k":
+        return f"key<{key_field(dtype)}>"
+    return {"0": "float0", "f": "bf16"}.get(kind, name)
 
 
 @_by_dtype
@@ -590,15 +617,15 @@ def _scalar_type(dtype: Any) -> type:
     if isinstance(dtype, type) and issubclass(dtype, np.generic):
         return dtype
     parsed = _parse(dtype)
-    return prng_key if parsed == key_dtype else parsed.type
+    return prng_key if is_key(parsed) else parsed.type
 
 
-def issubdtype(a: Any, b: Any) -> bool:
-    """Whether dtype ``a`` is ``b`` or of kind ``b``.
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether dtype ``arg1`` is ``arg2`` or of kind ``arg2``.
 
     Args:
-      a: a dtype or a kind.
-      b: a dtype or a kind: one of NumPy's abstract types, ``extended`` or ``prng_key``.
+      arg1: a dtype or a kind.
+      arg2: a dtype or a kind: one of NumPy's abstract types, ``extended`` or ``prng_key``.
 
     Raises:
       DtypeError: there is no such dtype.
@@ -606,7 +633,7 @@ def issubdtype(a: Any, b: Any) -> bool:
     >>> issubdtype("bfloat16", np.floating), issubdtype(key_dtype, prng_key)
     (True, True)
     """
-    sub, sup = _scalar_type(a), _scalar_type(b)
+    sub, sup = _scalar_type(arg1), _scalar_type(arg2)
     if issubclass(sub, sup):
         return True
     abstract = _ABSTRACT_OF_KIND.get(_kind(np.dtype(sub))) if sub.__name__ in _EXTENDED else None
@@ -674,7 +701,7 @@ def finfo(dtype: Any) -> Any:
     return _library(parsed).finfo(parsed)
 
 
-def iinfo(dtype: Any) -> Any:
+def iinfo(int_type: Any) -> Any:
     """The limits of an integer dtype.
 
     Returns:
@@ -686,9 +713,9 @@ def iinfo(dtype: Any) -> Any:
     >>> iinfo("int8").max, iinfo("int4").max
     (127, 7)
     """
-    parsed = _parse(dtype)
+    parsed = _parse(int_type)
     if not is_integer(parsed):
-        raise DtypeError(f"iinfo takes an integer dtype, got {dtype!r}")
+        raise DtypeError(f"iinfo takes an integer dtype, got {int_type!r}")
     return _library(parsed).iinfo(parsed)
 
 
@@ -704,7 +731,7 @@ def itemsize_bits(dtype: Any) -> int:
     return int(dtype.itemsize * 8)
 
 
-def scalar_type_of(value: Any) -> type:
+def scalar_type_of(x: Any) -> type:
     """The Python number type that a value's elements are like: ``bool``, ``int``, ``float`` or ``complex``.
 
     Raises:
@@ -713,8 +740,8 @@ def scalar_type_of(value: Any) -> type:
     >>> scalar_type_of(np.ones(3, "uint8"))
     <class 'int'>
     """
-    kind = _kind(dtype_of(value)).replace("u", "i")
+    kind = _kind(dtype_of(x)).replace("u", "i")
     for scalar, letter in python_scalar_kind.items():
         if letter == kind:
             return scalar
-    raise OperandError(f"{quoted(value)} is not an array of numbers")
+    raise OperandError(f"{quoted(x)} is not an array of numbers")

@@ -7,7 +7,6 @@ PullbackError
 │   ├── TracerArrayConversionError           np.asarray(), NumPy functions that we lack
 │   └── NonConcreteBooleanIndexError         a traced boolean mask as an index (also IndexError)
 ├── UnexpectedTracerError (TypeError)        a tracer that outlived its transformation
-├── KeyReuseError (RuntimeError)             a random key consumed twice
 ├── TypePromotionError (ValueError)          dtypes without a common type
 ├── MissingRuleError (NotImplementedError)   a primitive lacks the rule that is needed
 ├── NotLinearError (TypeError, NotImplementedError)   transposition of a function that is not linear
@@ -17,6 +16,7 @@ PullbackError
 ├── MissingCustomRuleError (AttributeError)  a function called before its rules were given
 ├── TangentMismatchError (TypeError, ValueError)   (co)tangents of another tree, shape or dtype
 ├── ShapeError (TypeError, ValueError)       shapes or parameters that do not fit an operation
+│   └── AxisError (IndexError)               an axis that an array does not have
 ├── ArgumentError (TypeError, ValueError)    an argument of a transformation that makes no sense
 ├── UnboundAxisNameError (NameError)         a named axis that is not in scope
 ├── BatchSizeError (ValueError)              vmap over sizes that disagree, or over nothing
@@ -29,6 +29,7 @@ PullbackError
 │   └── MaskedArrayError (ValueError)        NumPy's masked arrays, whose mask would be lost
 ├── ImmutableArrayError (TypeError)          item assignment, and out= of NumPy's functions
 ├── KeyConversionError (TypeError)           random keys converted to NumPy arrays
+├── KeyReuseError (TypeError)                a random key used twice, where debug_key_reuse looks for that
 ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
 ├── UnsupportedArgumentError (NotImplementedError)   an option of NumPy's that makes no sense here, such as out=
 ├── BackendError (RuntimeError)              no such platform or device, or no compiler
@@ -100,10 +101,6 @@ class UnexpectedTracerError(PullbackError, TypeError):
     """A tracer was used after the transformation that made it had ended."""
 
 
-class KeyReuseError(PullbackError, RuntimeError):
-    """A random key was consumed more than once."""
-
-
 class TypePromotionError(PullbackError, ValueError):
     """Two dtypes have no common type."""
 
@@ -138,6 +135,10 @@ class TangentMismatchError(PullbackError, TypeError, ValueError):
 
 class ShapeError(PullbackError, TypeError, ValueError):
     """Shapes or parameters that do not fit an operation."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis that an array does not have; the array API standard wants an IndexError, and JAX raises a ValueError."""
 
 
 class ArgumentError(PullbackError, TypeError, ValueError):
@@ -182,6 +183,10 @@ class MaskedArrayError(OperandError, ValueError):
 
 class KeyConversionError(PullbackError, TypeError):
     """Random keys were to become a NumPy array."""
+
+
+class KeyReuseError(PullbackError, TypeError):
+    """A random key was used twice while ``debug_key_reuse`` was on."""
 
 
 class ImmutableArrayError(PullbackError, TypeError):

@@ -123,7 +123,7 @@ def settled(operands: Sequence[Any]) -> Sequence[Any]:
     dtype = number_dtype(arrays)
 
     def fitted(x: Any) -> Array:
-        return as_array(x) if dtype == dtypes.key_dtype else ArrayImpl(dtype.type(x), dtype.kind != "b")
+        return as_array(x) if dtypes.is_key(dtype) else ArrayImpl(dtype.type(x), dtype.kind != "b")
 
     return tuple([fitted(x) if type(x) in SCALARS else x for x in arrays])
 

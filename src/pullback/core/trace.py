@@ -534,6 +534,10 @@ class EvalTrace(Trace):
     without_host_rule: Rule
     elsewhere: Rule
 
+    def run_program(self, closed: Any, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
+        """What ``run`` returns: the results of a compiled program for some arguments."""
+        return run()
+
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         rule = primitive.host_rule
         if rule is None:
@@ -726,8 +730,12 @@ def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
     """The trace that evaluates for a thread, by its own switches, which outweigh those of the process."""
     switches = {**vars(Config), **own}
     if switches["debug_nans"] or switches["debug_infs"]:
-        return _checked
-    return EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
+        found = _checked
+    else:
+        found = EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
+    if not switches["debug_key_reuse"]:
+        return found
+    return WATCHED if _watch_keys is None else _watching_keys.setdefault(found, _watch_keys(found))
 
 
 class SwitchedThread:
@@ -784,9 +792,18 @@ def look_by(trace: EvalTrace) -> None:
     _obey_all(True)
 
 
+def watch_keys_by(make: Callable[[EvalTrace], EvalTrace]) -> None:
+    """Set what makes the trace that looks for random keys that are used twice, of one that evaluates."""
+    global _watch_keys
+    _watch_keys = make
+    _obey_all(True)
+
+
+_watch_keys: Callable[[EvalTrace], EvalTrace] | None = None
+_watching_keys: dict[EvalTrace, EvalTrace] = {}
 _lock = threading.Lock()
 renewed(globals(), "_lock", threading.Lock)
 _switched_threads: Registry[SwitchedThread] = Registry()
 state = _State()
-for _name in ("debug_nans", "debug_infs", "numpy_rank_promotion"):
+for _name in ("debug_nans", "debug_infs", "debug_key_reuse", "numpy_rank_promotion"):
     observe(_name, _obey_all)

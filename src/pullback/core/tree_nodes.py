@@ -505,13 +505,13 @@ def is_registered(cls: type) -> bool:
     return cls in _nodes
 
 
-def is_tree_node(cls: type) -> bool:
+def is_tree_node(typ: type) -> bool:
     """Whether the instances of a class are nodes.
 
     >>> is_tree_node(list), is_tree_node(int)
     (True, False)
     """
-    return cls in _BUILTIN_NODES or cls in _nodes or bool(optree().is_namedtuple_class(cls))
+    return typ in _BUILTIN_NODES or typ in _nodes or bool(optree().is_namedtuple_class(typ))
 
 
 def keyed_children(node: Any) -> list[tuple[Any, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from pullback.core.errors import ShapeError
+from pullback.core.errors import AxisError
 from pullback.core.types import Shape
 
 
@@ -17,5 +17,5 @@ def ints(values: Any) -> Shape:
 def axis_position(name: str, axis: int, rank: int) -> int:
     """An axis that may count from the end, as a position."""
     if not -rank <= axis < rank:
-        raise ShapeError(f"lax.{name}: axis {axis} is out of bounds for an array of {rank} axes")
+        raise AxisError(f"lax.{name}: axis {axis} is out of bounds for an array of {rank} axes")
     return axis % rank

@@ -26,6 +26,8 @@ def rng_bit_generator(
 ) -> tuple[Any, Any]:
     """Random bits of a key, by XLA's generator; :mod:`pullback.random` has functions that are easier to use.
 
+    Under ``vmap`` over keys all bits are drawn from the first key, and only its successor is a new key, as in JAX.
+
     Args:
       key: uint32 of shape (4,), or uint64 of shape (2,).
       shape: the shape of the bits.

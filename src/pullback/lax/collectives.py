@@ -17,7 +17,7 @@ from pullback.core import tree
 from pullback.core.array import SCALARS, typeof
 from pullback.core.axes import axis_in_scope, axis_names
 from pullback.core.axes import axis_size as size_of
-from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.primitives import collectives as ops
 from pullback.primitives import elementwise, shapes
 from pullback.primitives.operands import array_operand
@@ -185,7 +185,13 @@ def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
 
 
 def all_gather(
-    x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None, axis: int = 0, tiled: bool = False
+    x: Any,
+    axis_name: AxisName,
+    *,
+    axis_index_groups: Groups = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
 ) -> Any:
     """The arrays of all indices of named axes, along an axis of the result.
 
@@ -195,6 +201,7 @@ def all_gather(
       axis_index_groups: a list of lists of indices, of one size: each group is gathered by itself.
       axis: the axis of the result along which the arrays are.
       tiled: whether they are laid end to end along an axis that they have, instead of along a new one.
+      to: the kind of the result, ``"varying"``: it counts as different at each index.
 
     Returns:
       A tree like ``x``; an array of shape ``(3,)`` becomes one of ``(size, 3)``, or ``(size * 3,)`` if it is tiled.
@@ -209,6 +216,8 @@ def all_gather(
     [[1. 3.]
      [1. 3.]]
     """
+    if to != "varying":
+        raise UnsupportedArgumentError(f"lax.all_gather: the result is of the kind to='varying', got to={to!r}")
     names = axis_names(axis_name, "lax.all_gather")
     groups = _groups("all_gather", names, axis_index_groups, True)
 

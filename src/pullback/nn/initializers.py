@@ -21,34 +21,36 @@ Initializer = Callable[..., Any]
 Axis = int | Sequence[int]
 
 
-def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
+def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
     """Zeros; the key is not used.
 
     Args:
       key: a key.
       shape: the shape of the result.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``.
 
     >>> from pullback import random
     >>> print(zeros(random.key(0), (2,)))
     [0. 0.]
     """
-    return pnp.zeros(shape, dtype)
+    return pnp.zeros(shape, dtype, out_sharding=out_sharding)
 
 
-def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
+def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
     """Ones; the key is not used.
 
     Args:
       key: a key.
       shape: the shape of the result.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``.
 
     >>> from pullback import random
     >>> print(ones(random.key(0), (2,)))
     [1. 1.]
     """
-    return pnp.ones(shape, dtype)
+    return pnp.ones(shape, dtype, out_sharding=out_sharding)
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:

@@ -24,6 +24,7 @@ from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.contraction import Dims, dot_general_p
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.reductions import reduce_sum
+from pullback.transforms.programs.placement import constrained
 
 __all__ = [
     "convolve", "correlate", "cross", "dot", "inner", "kron", "matmul", "matvec", "outer",
@@ -36,7 +37,7 @@ _PRODUCTS: dict[tuple[int, int], Dims] = {
 }  # fmt: skip
 
 
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
     """The inner product of vectors, the product of matrices.
 
     Args:
@@ -44,6 +45,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
         the last but one of ``b`` (its only one, if it is a vector).
       precision: accepted for compatibility; products are computed in full precision.
       preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     Raises:
       ShapeError: the contracted axes differ in size (a TypeError and a ValueError).
@@ -52,6 +54,10 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     >>> print(pnp.dot(pnp.array([1.0, 2.0]), pnp.array([3.0, 4.0])))
     11.0
     """
+    if out_sharding is not None:
+        return constrained(
+            dot(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding, "dot"
+        )
     if preferred_element_type is None:
         if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.quick:
             done = _at_once(np.dot, a, b)
@@ -98,7 +104,9 @@ def _as(x: Any, dtype: Any) -> Any:
     return x if dtype is None else convert_element_type(x, dtype)
 
 
-def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def matmul(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+) -> Any:
     """The product of matrices, in the last two axes; the axes before them broadcast.
 
     Args:
@@ -106,6 +114,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         is without.
       precision: accepted for compatibility; products are computed in full precision.
       preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     Raises:
       ShapeError: the shapes do not fit, or an operand is a scalar (a TypeError and a ValueError).
@@ -114,6 +123,10 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     >>> print(pnp.matmul(pnp.eye(2), pnp.array([3.0, 4.0])))
     [3. 4.]
     """
+    if out_sharding is not None:
+        return constrained(
+            matmul(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding, "matmul"
+        )
     if preferred_element_type is None:
         if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.quick:
             done = _at_once(np.dot, a, b)
@@ -271,7 +284,15 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return ops.mul(shapes.reshape(a, (math.prod(a.shape), 1)), _ravel(b))
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def tensordot(
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """The contraction of several axes of two arrays.
 
     Args:
@@ -280,6 +301,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred
         sequences of axes, of ``a`` and of ``b``.
       precision: accepted for compatibility; products are computed in full precision.
       preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     Returns:
       An array with the axes of ``a`` that remain, then those of ``b``.
@@ -291,6 +313,12 @@ def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred
     >>> pnp.tensordot(pnp.ones((2, 3, 4)), pnp.ones((4, 3, 5)), ([1, 2], [1, 0])).shape
     (2, 5)
     """
+    if out_sharding is not None:
+        return constrained(
+            tensordot(a, b, axes, precision=precision, preferred_element_type=preferred_element_type),
+            out_sharding,
+            "tensordot",
+        )
     a, b, dtype = _operands("tensordot", a, b, preferred_element_type)
     xs, ys = _tensordot_axes(axes, len(a.shape), len(b.shape))
     sizes = tuple(a.shape[i] for i in xs), tuple(b.shape[i] for i in ys)

@@ -15,6 +15,7 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, from_numpy, is_at_home
 from pullback.core.errors import (
     AllocationError,
+    ArgumentError,
     DtypeError,
     ExchangeError,
     OperandError,
@@ -37,13 +38,21 @@ from pullback.numpy.promotion import (
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type, convert_element_type_p
+from pullback.transforms.programs.placement import constrained
 from pullback.transforms.programs.transfer import device_put
 
 # From values -------------------------------------------------------------------------------------------------------
 
 
 def array(
-    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, *, device: Any = None
+    object: Any,
+    dtype: Any = None,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """An array of the values of ``object``.
 
@@ -56,6 +65,7 @@ def array(
       order: accepted for compatibility.
       ndmin: the least number of axes; missing ones are put in front.
       device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     Raises:
       OperandError: a string, None or another object that is no array (a TypeError).
@@ -66,8 +76,8 @@ def array(
     >>> pnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
-    if device is not None:
-        return device_put(array(object, dtype, copy, order, ndmin), device)
+    if device is not None or out_sharding is not None:
+        return _put(array(object, dtype, copy, order, ndmin), device, out_sharding, "array")
     wanted = None if dtype is None else dtypes.canonicalize_dtype(dtype)
     if isinstance(object, _NESTED):
         out = _from_nested(object, wanted)
@@ -86,6 +96,13 @@ def _copied(x: Any) -> Any:
     return convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=x.weak_type)
 
 
+def _put(x: Any, device: Any, out_sharding: Any, name: str) -> Any:
+    """An array where ``device`` or ``out_sharding`` says."""
+    if device is not None and out_sharding is not None:
+        raise ArgumentError(f"{name}: device and out_sharding both say where the result is to be; pass one of them")
+    return constrained(x, out_sharding, name) if device is None else device_put(x, device)
+
+
 def listed(name: str, x: Any) -> Any:
     """An operand as an array, where lists of lists are welcome."""
     if not isinstance(x, (list, tuple)):
@@ -97,7 +114,13 @@ def listed(name: str, x: Any) -> Any:
 
 
 def asarray(
-    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """``a`` as an array; an array as it is. See :func:`array`.
 
@@ -107,13 +130,14 @@ def asarray(
       order: accepted for compatibility.
       copy: whether the result is another array than ``a`` where that is one; not by default.
       device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     >>> import pullback.numpy as pnp
     >>> pnp.asarray(2.0)
     Array(2., dtype=float32, weak_type=True)
     """
-    if device is not None:
-        return device_put(asarray(a, dtype, order, copy=copy), device)
+    if device is not None or out_sharding is not None:
+        return _put(asarray(a, dtype, order, copy=copy), device, out_sharding, "asarray")
     if dtype is None and isinstance(a, Array) and not copy:
         return a
     try:
@@ -359,13 +383,14 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any) -> ArrayImpl:
         ) from None
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of zeros.
 
     Args:
       shape: the shape of the result: an int, or several.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
       device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
@@ -374,18 +399,19 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     >>> pnp.zeros(2)
     Array([0., 0.], dtype=float32)
     """
-    if device is not None:
-        return device_put(zeros(shape, dtype), device)
+    if device is not None or out_sharding is not None:
+        return _put(zeros(shape, dtype), device, out_sharding, "zeros")
     return _filled("zeros", shape, dtypes.canonicalize_dtype(dtype or float), 0)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of ones.
 
     Args:
       shape: the shape of the result: an int, or several.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
       device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
@@ -394,30 +420,31 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     >>> pnp.ones((1, 2))
     Array([[1., 1.]], dtype=float32)
     """
-    if device is not None:
-        return device_put(ones(shape, dtype), device)
+    if device is not None or out_sharding is not None:
+        return _put(ones(shape, dtype), device, out_sharding, "ones")
     return _filled("ones", shape, dtypes.canonicalize_dtype(dtype or float), 1)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of zeros: there are no uninitialised arrays.
 
     Args:
       shape: the shape of the result: an int, or several.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
       device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     >>> import pullback.numpy as pnp
     >>> pnp.empty(1).shape
     (1,)
     """
-    if device is not None:
-        return device_put(empty(shape, dtype), device)
+    if device is not None or out_sharding is not None:
+        return _put(empty(shape, dtype), device, out_sharding, "empty")
     return _filled("empty", shape, dtypes.canonicalize_dtype(dtype or float), 0)
 
 
 @named
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array filled with a value, or with an array broadcast to the shape.
 
     Args:
@@ -425,13 +452,14 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
       fill_value: a number, or an array that broadcasts to the shape.
       dtype: the dtype of the result; that of ``fill_value`` by default.
       device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.full(2, 7.0))
     [7. 7.]
     """
-    if device is not None:
-        return device_put(full(shape, fill_value, dtype), device)
+    if device is not None or out_sharding is not None:
+        return _put(full(shape, fill_value, dtype), device, out_sharding, "full")
     if isinstance(fill_value, (list, tuple)):
         fill_value = array(fill_value)
     value = array(fill_value, dtype) if type(fill_value) is int and dtype is not None else operand("full", fill_value)
@@ -461,7 +489,7 @@ def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
     return out
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Zeros of the shape and dtype of ``a``, unless others are given.
 
     Args:
@@ -469,17 +497,18 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
       dtype: the dtype of the result; that of ``a`` by default.
       shape: the shape of the result; that of ``a`` by default.
       device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.zeros_like(pnp.ones(2)))
     [0. 0.]
     """
-    if device is not None:
-        return device_put(zeros_like(a, dtype, shape), device)
+    if device is not None or out_sharding is not None:
+        return _put(zeros_like(a, dtype, shape), device, out_sharding, "zeros_like")
     return _like("zeros_like", a, dtype, shape, 0)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Ones of the shape and dtype of ``a``, unless others are given.
 
     Args:
@@ -487,36 +516,42 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
       dtype: the dtype of the result; that of ``a`` by default.
       shape: the shape of the result; that of ``a`` by default.
       device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.ones_like(pnp.zeros(2), dtype=int))
     [1 1]
     """
-    if device is not None:
-        return device_put(ones_like(a, dtype, shape), device)
+    if device is not None or out_sharding is not None:
+        return _put(ones_like(a, dtype, shape), device, out_sharding, "ones_like")
     return _like("ones_like", a, dtype, shape, 1)
 
 
-def empty_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
-    """Zeros of the shape and dtype of ``a``: there are no uninitialised arrays.
+def empty_like(
+    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """Zeros of the shape and dtype of ``prototype``: there are no uninitialised arrays.
 
     Args:
-      a: an array, or a number.
-      dtype: the dtype of the result; that of ``a`` by default.
-      shape: the shape of the result; that of ``a`` by default.
+      prototype: an array, or a number.
+      dtype: the dtype of the result; that of ``prototype`` by default.
+      shape: the shape of the result; that of ``prototype`` by default.
       device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     >>> import pullback.numpy as pnp
     >>> pnp.empty_like(pnp.ones(2)).shape
     (2,)
     """
-    if device is not None:
-        return device_put(empty_like(a, dtype, shape), device)
-    return _like("empty_like", a, dtype, shape, 0)
+    if device is not None or out_sharding is not None:
+        return _put(empty_like(prototype, dtype, shape), device, out_sharding, "empty_like")
+    return _like("empty_like", prototype, dtype, shape, 0)
 
 
 @named
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """An array of the shape and dtype of ``a``, unless others are given, filled with a value.
 
     Args:
@@ -525,13 +560,14 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, 
       dtype: the dtype of the result; that of ``a`` by default.
       shape: the shape of the result; that of ``a`` by default.
       device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.full_like(pnp.ones(2), 7))
     [7. 7.]
     """
-    if device is not None:
-        return device_put(full_like(a, fill_value, dtype, shape), device)
+    if device is not None or out_sharding is not None:
+        return _put(full_like(a, fill_value, dtype, shape), device, out_sharding, "full_like")
     aval = _type_of("full_like", a)
     target = dtypes.canonicalize_dtype(aval.dtype if dtype is None else dtype)
     return full(aval.shape if shape is None else shape, fill_value, target)
@@ -607,7 +643,9 @@ def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
 # Ranges ------------------------------------------------------------------------------------------------------------
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None) -> Any:
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """The numbers from ``start`` (or 0) to before ``stop``, in steps of ``step``.
 
     Args:
@@ -616,6 +654,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
       step: the difference of neighbours; 1 by default, and not zero.
       dtype: the dtype of the result; by default the common one of the other arguments.
       device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     Raises:
       ConcretizationTypeError: a bound is traced, so that the shape of the result would depend on it (a TypeError).
@@ -624,8 +663,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     >>> print(pnp.arange(3), pnp.arange(0.0, 1.0, 0.5))
     [0 1 2] [0.  0.5]
     """
-    if device is not None:
-        return device_put(arange(start, stop, step, dtype), device)
+    if device is not None or out_sharding is not None:
+        return _put(arange(start, stop, step, dtype), device, out_sharding, "arange")
     bounds = [operand("arange", x) for x in (start, stop, step) if x is not None]
     if start is None and stop is None:
         raise OperandError("arange: expected at least one bound, got None")
@@ -845,8 +884,9 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
         raise ShapeError(f"vander takes a vector, got shape {x.shape}")
     (count,) = shape_tuple((x.shape[0] if N is None else N,), "vander")
     powers = range(count) if increasing else range(count - 1, -1, -1)
-    columns = [shapes.expand_dims(ops.integer_pow(x, k), (1,)) for k in powers]
-    return slicing.concatenate(columns, 1) if columns else zeros((x.shape[0], 0), x.dtype)
+    row = shapes.expand_dims(x, (0,))
+    rows = [ops.integer_pow(row, k) for k in powers]
+    return shapes.transpose(slicing.concatenate(rows, 0), (1, 0)) if rows else zeros((x.shape[0], 0), x.dtype)
 
 
 __all__ = [

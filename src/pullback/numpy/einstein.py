@@ -22,6 +22,7 @@ from pullback.primitives import shapes, slicing
 from pullback.primitives.contraction import dot_general_p
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.reductions import reduce_or, reduce_sum
+from pullback.transforms.programs.placement import constrained
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -37,6 +38,8 @@ def einsum(
     optimize: Any = "auto",
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
+    _dot_general: Callable[..., Any] | None = None,
 ) -> Any:
     """Sums of products over named indices.
 
@@ -50,6 +53,8 @@ def einsum(
         list of pairs of positions, or False for from left to right.
       precision: accepted for compatibility; products are computed in full precision.
       preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      _dot_general: a function with the signature of ``lax.dot_general``, which is called in its place.
 
     Returns:
       An array with the axes that the formula names.
@@ -61,6 +66,20 @@ def einsum(
     >>> print(pnp.einsum("ij,j->i", pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([1.0, 10.0])))
     [21. 43.]
     """
+    if out_sharding is not None:
+        return constrained(
+            einsum(
+                subscripts,
+                *operands,
+                out=out,
+                optimize=optimize,
+                precision=precision,
+                preferred_element_type=preferred_element_type,
+                _dot_general=_dot_general,
+            ),
+            out_sharding,
+            "einsum",
+        )
     if out is not None:
         raise ShapeError("einsum: arrays are immutable, so that out must be None")
     formula, values = _formula("einsum", subscripts, operands)
@@ -72,7 +91,10 @@ def einsum(
         result = dtypes.canonicalize_dtype(preferred_element_type)
         wide = dtypes.common_dtype(arrays[0].dtype, result)
         arrays = [convert_element_type(x, wide) for x in arrays]
-    value = contract(formula, arrays, optimize)
+    product = None
+    if _dot_general is not None:
+        product = partial(_dot_general, precision=precision, preferred_element_type=preferred_element_type)
+    value = contract(formula, arrays, optimize, product)
     return value if result is None else convert_element_type(value, result)
 
 
@@ -106,18 +128,21 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     return list(path), info
 
 
-def contract(formula: str, arrays: Sequence[Any], optimize: Any = "auto") -> Any:
-    """The sum of products for arrays of one dtype."""
+def contract(
+    formula: str, arrays: Sequence[Any], optimize: Any = "auto", product: Callable[..., Any] | None = None
+) -> Any:
+    """The sum of products for arrays of one dtype; ``product`` takes the place of ``dot_general``."""
     direct, steps = _plan(formula, tuple([x.shape for x in arrays]), _hashable(optimize))
     if direct is not None:
-        return direct(*arrays)
+        return direct(*arrays) if product is None else _by(product, direct)(*arrays)
     terms = list(arrays)
     for step in steps:
         args = [terms.pop(i) for i in step.positions][::-1]
         for j, actions in enumerate(step.prepare):
             for action in actions:
                 args[j] = action(args[j])
-        value = args[0] if step.combine is None else step.combine(*args)
+        combine = step.combine if product is None or step.combine is None else _by(product, step.combine)
+        value = args[0] if combine is None else combine(*args)
         for action in step.finish:
             value = action(value)
         terms.append(value)
@@ -308,9 +333,21 @@ def _combine(x: _Term, y: _Term, kept: set[str], output: str | None) -> tuple[Ca
     swapped = "".join([*batch, *y_free, *x_free])
     if indices != output and swapped == output:
         numbers = ((axes(y, summed), axes(x, summed)), (axes(y, batch), axes(x, batch)))
-        return (lambda a, b: dot_general_p.bind(b, a, dimension_numbers=numbers)), swapped
+        return partial(_swapped, dimension_numbers=numbers), swapped
     numbers = ((axes(x, summed), axes(y, summed)), (axes(x, batch), axes(y, batch)))
     return partial(dot_general_p.bind, dimension_numbers=numbers), indices
+
+
+def _swapped(a: Any, b: Any, dimension_numbers: Any) -> Any:
+    return dot_general_p.bind(b, a, dimension_numbers=dimension_numbers)
+
+
+def _by(product: Callable[..., Any], combine: Any) -> Callable[[Any, Any], Any]:
+    """An operation on two operands, by another function than ``dot_general`` if it is one."""
+    if not isinstance(combine, partial):
+        return combine  # type: ignore[no-any-return]
+    numbers = combine.keywords["dimension_numbers"]
+    return lambda a, b: product(b, a, numbers) if combine.func is _swapped else product(a, b, numbers)
 
 
 def _pairs(terms: Sequence[str], output: str, shapes_: Shapes, optimize: Any) -> Iterator[Shape]:

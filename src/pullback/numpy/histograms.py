@@ -21,6 +21,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, sorting
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.slicing import iota, rev, slice_in_dim
+from pullback.transforms.programs.placement import constrained
 
 __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
@@ -203,7 +204,9 @@ def _added_up(place: Any, weights: Any, size: int) -> Any:
     return sorting.add_along_axis(counted, sorting.clip_indices(place, size), 0, size)
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+def bincount(
+    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
+) -> Any:
     """How often each integer from 0 on occurs.
 
     Args:
@@ -211,6 +214,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
       weights: of the integers; 1 by default.
       minlength: the least length of the result.
       length: its length, beyond which integers do not count; needed if ``x`` is traced.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     Raises:
       DtypeError: ``x`` does not hold integers (a TypeError).
@@ -221,6 +225,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     >>> print(pnp.bincount(pnp.array([0, 2, 2])))
     [1 0 2]
     """
+    if out_sharding is not None:
+        return constrained(bincount(x, weights, minlength, length=length), out_sharding, "bincount")
     values = operand("bincount", x)
     if not (dtypes.is_integer(values.dtype) or dtypes.is_bool(values.dtype)):
         raise DtypeError(f"bincount takes integers, got {dtypes.short_name(values.dtype)}")

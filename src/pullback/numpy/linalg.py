@@ -383,7 +383,16 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
     return contraction.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def tensordot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axes: Any = 2,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """The contraction over several axes; see :func:`pullback.numpy.tensordot`.
 
     Args:
@@ -391,12 +400,15 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, pref
       axes: how many axes to contract, the last ones of ``x1`` with the first ones of ``x2``; or the axes of each.
       precision: accepted for compatibility.
       preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.tensordot(pnp.ones(3), pnp.ones(3), axes=1))
     3.0
     """
-    return contraction.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
+    return contraction.tensordot(
+        x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type, out_sharding=out_sharding
+    )
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:

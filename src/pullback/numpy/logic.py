@@ -287,7 +287,7 @@ isposinf = _signed_infinity("isposinf", math.inf, "Whether ``x`` is infinity.", 
 isneginf = _signed_infinity("isneginf", -math.inf, "Whether ``x`` is minus infinity.", "-pnp.inf")
 
 
-def isreal(x: Any, /) -> Any:
+def isreal(x: Any) -> Any:
     """Whether the imaginary part is zero.
 
     >>> import pullback.numpy as pnp
@@ -298,7 +298,7 @@ def isreal(x: Any, /) -> Any:
     return ops.eq(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else _all(x, True)
 
 
-def iscomplex(x: Any, /) -> Any:
+def iscomplex(x: Any) -> Any:
     """Whether the imaginary part is not zero.
 
     >>> import pullback.numpy as pnp
@@ -310,7 +310,7 @@ def iscomplex(x: Any, /) -> Any:
 
 
 @named
-def isrealobj(x: Any, /) -> bool:
+def isrealobj(x: Any) -> bool:
     """Whether the dtype is not complex.
 
     >>> import pullback.numpy as pnp
@@ -320,7 +320,7 @@ def isrealobj(x: Any, /) -> bool:
     return not iscomplexobj(x)
 
 
-def iscomplexobj(x: Any, /) -> bool:
+def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex.
 
     >>> import pullback.numpy as pnp

@@ -17,6 +17,7 @@ from pullback.numpy.promotion import another, axis_index, known_int, named, oper
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
+from pullback.transforms.programs.placement import constrained
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "expand_dims",
@@ -27,7 +28,7 @@ __all__ = [
 # Shapes ------------------------------------------------------------------------------------------------------------
 
 
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
     """The elements in another shape.
 
     Args:
@@ -35,6 +36,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
       shape: an int or a sequence of ints, one of which may be -1, for what the others leave.
       order: ``"C"`` if the last axis changes fastest, ``"F"`` if the first one does.
       copy: accepted for compatibility; arrays are immutable.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     Raises:
       ShapeError: the sizes do not fit (a TypeError and a ValueError).
@@ -44,6 +46,8 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
     [[0 1 2]
      [3 4 5]]
     """
+    if out_sharding is not None:
+        return constrained(reshape(a, shape, order, copy=copy), out_sharding, "reshape")
     x = a if isinstance(a, Array) else operand("reshape", a)
     have = x.shape
     if type(shape) is not tuple or not all([type(n) is int for n in shape]):  # noqa: C419  (the hot path)
@@ -83,13 +87,20 @@ def is_sequence(x: Any) -> bool:
     return isinstance(x, (tuple, list)) or getattr(x, "ndim", 0) > 0
 
 
-def ravel(a: Any, order: str = "C") -> Any:
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements as a vector.
+
+    Args:
+      a: an array.
+      order: ``"C"`` if the last axis changes fastest, ``"F"`` if the first one does.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.ravel(pnp.array([[1, 2], [3, 4]])))
     [1 2 3 4]
     """
+    if out_sharding is not None:
+        return constrained(ravel(a, order), out_sharding, "ravel")
     x = a if isinstance(a, Array) else operand("ravel", a)
     have = x.shape
     if order != "C":
@@ -200,8 +211,13 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 # Broadcasting ------------------------------------------------------------------------------------------------------
 
 
-def broadcast_to(array: Any, shape: Any) -> Any:
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """The array repeated along axes of size one, and along new axes in front, to a shape.
+
+    Args:
+      array: an array.
+      shape: an int or a sequence of ints, to which that of ``array`` broadcasts.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
@@ -211,6 +227,8 @@ def broadcast_to(array: Any, shape: Any) -> Any:
     [[1 2]
      [1 2]]
     """
+    if out_sharding is not None:
+        return constrained(broadcast_to(array, shape), out_sharding, "broadcast_to")
     x = operand("broadcast_to", array)
     shape, have = shape_tuple(shape, "broadcast_to"), x.shape
     kept = shape[len(shape) - len(have) :]
@@ -397,7 +415,9 @@ def tile(A: Any, reps: Any) -> Any:
     return another(out) if out is A else out
 
 
-def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
+def repeat(
+    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
+) -> Any:
     """The array with each element, or part along an axis, repeated.
 
     Args:
@@ -406,6 +426,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
       axis: along which axis; the elements of the whole array, as a vector, by default.
       total_repeat_length: the size of the result along the axis, which is cut off, or filled with the last part; it
         must be given where ``repeats`` is traced.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     Raises:
       ShapeError: ``repeats`` does not fit the axis, or is negative (a TypeError and a ValueError).
@@ -415,6 +436,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     >>> print(pnp.repeat(pnp.array([1, 2]), 2), pnp.repeat(pnp.array([1, 2]), pnp.array([1, 3])))
     [1 1 2 2] [1 2 2 2]
     """
+    if out_sharding is not None:
+        return constrained(repeat(a, repeats, axis, total_repeat_length=total_repeat_length), out_sharding, "repeat")
     x = operand("repeat", a)
     if axis is None:
         x, axis = ravel(x), 0

@@ -365,14 +365,15 @@ class ConcreteMethods:
     def __str__(self) -> str:
         if isinstance(self, PlacedArray) and not (self.is_fully_addressable or self.is_fully_replicated):  # type: ignore
             return repr(self)
-        return repr(self) if self._value.dtype == dtypes.key_dtype else str(self._value)
+        return repr(self) if dtypes.is_key(self._value.dtype) else str(self._value)
 
     def __repr__(self) -> str:
         if isinstance(self, PlacedArray) and not (self.is_fully_addressable or self.is_fully_replicated):  # type: ignore
             return f"Array(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}, sharding={self.sharding})"  # type: ignore
         value = np.asarray(self._value)
-        if value.dtype == dtypes.key_dtype:
-            return f"Array({value.shape}, dtype=key<fry>) overlaying:\n{value['fry']}"
+        if dtypes.is_key(value.dtype):
+            words = value[dtypes.key_field(value.dtype)]
+            return f"Array({value.shape}, dtype={dtypes.dtype_name(value.dtype)}) overlaying:\n{words}"
         weak = ", weak_type=True" if self.weak_type else ""
         shape = f", shape={value.shape}" if value.size == 0 else ""
         kind = f"dtype={dtypes.dtype_name(value.dtype)}{weak})"

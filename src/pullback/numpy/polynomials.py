@@ -405,7 +405,7 @@ def polyfit(
     n = abscissas.shape[0]
     if rcond is None:
         rcond = n * float(dtypes.finfo(matrix.dtype).eps)
-    size = ops.abs(matrix)
+    size = ops.abs(matrix) if dtypes.is_complex(matrix.dtype) else matrix
     squares = reduce_sum(ops.mul(size, size), (0,))
     scale = ops.sqrt(ops.where(ops.eq(squares, 0), 1, squares))
     scaled = ops.div(matrix, convert_element_type(scale, matrix.dtype))

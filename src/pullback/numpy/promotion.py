@@ -16,6 +16,7 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, fresh, from_scalar
 from pullback.core.config import config
 from pullback.core.errors import (
+    AxisError,
     OperandError,
     ShapeError,
     TracerIntegerConversionError,
@@ -122,14 +123,14 @@ def axis_index(axis: Any, rank: int, name: str) -> int:
     """An axis that may count from the end, as a position.
 
     Raises:
-      ShapeError: there is no such axis (a ValueError).
+      AxisError: there is no such axis (a ValueError and an IndexError).
     """
     try:
         i = operator.index(axis)
     except TypeError:
         raise ShapeError(f"{name}: an axis must be an int, got {axis!r} of type {type(axis).__name__}") from None
     if not -rank <= i < rank:
-        raise ShapeError(f"{name}: axis {i} is out of bounds for an array of {rank} axes")
+        raise AxisError(f"{name}: axis {i} is out of bounds for an array of {rank} axes")
     return i % rank
 
 

@@ -45,10 +45,10 @@ class _ScalarType(type):
         """The dtype that this stands for."""
         return np.dtype(getattr(dtypes, cls.__name__, None) or cls.__name__.rstrip("_"))
 
-    def __call__(cls, value: Any = 0) -> Any:
+    def __call__(cls, x: Any = 0) -> Any:
         from pullback.numpy.creation import asarray
 
-        return asarray(value, dtype=cls.dtype)
+        return asarray(x, dtype=cls.dtype)
 
     def __eq__(cls, other: object) -> builtins.bool:
         if cls is other or other is None or isinstance(other, _ScalarType):  # NumPy takes None for float64

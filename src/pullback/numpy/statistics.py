@@ -33,6 +33,7 @@ from pullback.primitives import reductions, shapes, sorting
 from pullback.primitives.contraction import dot_general
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.slicing import concatenate, iota, slice_in_dim
+from pullback.transforms.programs.placement import constrained
 
 __all__ = [
     "average", "corrcoef", "cov", "diff", "ediff1d", "gradient", "median", "nanmedian", "nanpercentile", "nanquantile",
@@ -134,18 +135,22 @@ def quantile(
 
 def percentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    keepdims: bool = False, *, weights: Any = None, out_sharding: Any = None,) -> Any:  # fmt: skip
     """The values below which given percentages of the elements along some axes are; NaN if there is one among them.
 
     Args:
       q: from 0 to 100, a number or an array of one axis.
       a, axis, out, overwrite_input, method, keepdims, weights: as of :func:`quantile`.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.percentile(pnp.array([1.0, 2.0, 4.0]), 75))
     3.0
     """
+    if out_sharding is not None:
+        return constrained(
+            percentile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights), out_sharding, "percentile"
+        )
     return _quantile("percentile", a, q, 100, axis, out, overwrite_input, method, keepdims, weights, False)
 
 
@@ -550,6 +555,17 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     return out[0] if len(out) == 1 else out
 
 
+def _even_differences(axis: int, f: Any, h: Any) -> Any:
+    """The differences of NumPy arrays at an even spacing, divided by it; NumPy's own function takes twice the time."""
+    out = np.empty_like(f)
+    g, d = (np.moveaxis(x, axis, 0) for x in (f, out)) if axis else (f, out)
+    np.subtract(g[2:], g[:-2], d[1:-1])
+    np.multiply(d[1:-1], 0.5, d[1:-1])
+    np.subtract(g[1], g[0], d[:1])
+    np.subtract(g[-1], g[-2], d[-1:])
+    return out if h == 1 else np.divide(out, h, out)
+
+
 def _differences(f: Any, axis: int, spacing: Any, order: int) -> Any:
     n = f.shape[axis]
     if n <= order:
@@ -564,7 +580,7 @@ def _differences(f: Any, axis: int, spacing: Any, order: int) -> Any:
             f"{h.shape}"
         )
     if order == 1 and state.trace.quick and type(f) is type(h) is ArrayImpl and not h.shape and f.dtype in REAL:
-        return ArrayImpl(state.silently(partial(np.gradient, axis=axis), f._value, float(h._value)))
+        return ArrayImpl(state.silently(partial(_even_differences, axis), f._value, h._value))
     f = shapes.moveaxis(f, axis, 0)
     part = lambda start, stop: slice_in_dim(f, start, stop, 0)
     slopes = ops.sub(part(1, n), part(0, n - 1))

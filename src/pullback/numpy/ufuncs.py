@@ -21,6 +21,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.operands import stop_gradient
+from pullback.primitives.remainders import floor_div_p, floor_rem_p, is_above
 
 _unary = partial(declare.inexact_unary, module=__name__)
 _binary = partial(declare.binary, module=__name__)
@@ -115,13 +116,15 @@ def positive(x: Any, /) -> Any:
 
 
 def sign(x: Any, /) -> Any:
-    """-1, 0 or 1; of a complex number ``x / abs(x)``.
+    """-1, 0 or 1; of a complex number ``x / abs(x)``; of -0.0 it is 0.0, where :func:`pullback.lax.sign` is -0.0.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.sign(-2.0), pnp.sign(0.0))
     -1.0 0.0
     """
-    return ops.sign(operand("sign", x))
+    x = operand("sign", x)
+    out = ops.sign(x)
+    return ops.where(ops.eq(x, 0), 0, out) if dtypes.is_inexact(x.dtype) else out
 
 
 def square(x: Any, /) -> Any:
@@ -186,59 +189,40 @@ def _over(x: Any, divisor: float) -> Any:
 
 
 def floor_divide(x: Any, y: Any, /) -> Any:
-    """The largest integer not above ``x / y``, in the dtype of the operands.
+    """The largest integer not above ``x / y``, in the dtype of the operands; where ``x / y`` is infinite or zero, that.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.floor_divide(-7, 2), pnp.floor_divide(7.5, 2))
     -4 3.0
     """
     a, b = numeric_pair("floor_divide", x, y)
-    return _floor_quotient(a, b, ops.rem_p.bind(a, b))
-
-
-def _floor_quotient(a: Any, b: Any, rest: Any) -> Any:
-    dtype = a.dtype
-    if dtypes.is_complex(dtype):
-        raise DtypeError(f"floor_divide takes real numbers, got {dtypes.short_name(dtype)}")
-    if dtypes.is_unsigned(dtype):
-        return ops.div(a, b)
-    if dtypes.is_integer(dtype):
-        quotient = ops.div(a, b)
-        return ops.where(_needs_shift(ops.ne_p.bind(ops.sign(a), ops.sign(b)), rest), ops.sub(quotient, 1), quotient)
-    quotient = ops.div(ops.sub(a, rest), b)
-    lower = ops.where(_needs_shift(_opposite(rest, b), rest), ops.sub(quotient, 1), quotient)
-    return ops.round_p.bind(ops.where(ops.eq(b, 0), ops.div(a, b), lower))
-
-
-def _opposite(rest: Any, b: Any) -> Any:
-    return ops.ne_p.bind(ops.lt(rest, 0), ops.lt(b, 0))
-
-
-def _needs_shift(opposite: Any, rest: Any) -> Any:
-    return ops.and_p.bind(opposite, ops.ne_p.bind(rest, 0))
+    if dtypes.is_complex(a.dtype):
+        raise DtypeError(f"floor_divide takes real numbers, got {dtypes.short_name(a.dtype)}")
+    if not dtypes.is_integer(a.dtype):
+        return floor_div_p.bind(a, b)
+    quotient = ops.div(a, b)
+    if dtypes.is_unsigned(a.dtype):
+        return quotient
+    opposite = ops.ne_p.bind(ops.sign(a), ops.sign(b))
+    inexact = ops.ne_p.bind(ops.rem_p.bind(a, b), 0)
+    return ops.where(ops.and_p.bind(opposite, inexact), ops.sub(quotient, 1), quotient)
 
 
 def remainder(x: Any, y: Any, /) -> Any:
-    """``x - floor(x / y) * y``, with the sign of ``y``; of an integer by zero, zero.
+    """``x - floor(x / y) * y``, with the sign of ``y``, as a zero too; of an integer by zero, zero.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.remainder(-7, 3), pnp.remainder(5.5, -2))
     2 -0.5
     """
     a, b = numeric_pair("remainder", x, y)
-    return _floor_rest(a, b)[0]
-
-
-def _floor_rest(a: Any, b: Any) -> tuple[Any, Any]:
-    """The remainder of floored and of truncated division."""
     if dtypes.is_complex(a.dtype):
         raise DtypeError(f"remainder takes real numbers, got {dtypes.short_name(a.dtype)}")
-    if dtypes.is_integer(a.dtype):
-        b = ops.where(ops.eq(b, 0), 1, b)
+    if not dtypes.is_integer(a.dtype):
+        return floor_rem_p.bind(a, b)
+    b = ops.where(ops.eq(b, 0), 1, b)
     rest = ops.rem_p.bind(a, b)
-    if dtypes.is_unsigned(a.dtype):
-        return rest, rest
-    return ops.where(_needs_shift(_opposite(rest, b), rest), ops.add(rest, b), rest), rest
+    return rest if dtypes.is_unsigned(a.dtype) else ops.where(is_above(rest, b), ops.add(rest, b), rest)
 
 
 mod = remainder
@@ -263,10 +247,7 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
     -3 2
     """
     a, b = numeric_pair("divmod", x, y)
-    rest, truncated = _floor_rest(a, b)
-    if dtypes.is_integer(a.dtype):
-        truncated = ops.rem_p.bind(a, b)  # which is another where b is zero
-    return _floor_quotient(a, b, truncated), rest
+    return floor_divide(a, b), remainder(a, b)
 
 
 # Powers ------------------------------------------------------------------------------------------------------------
@@ -406,7 +387,7 @@ floor = _rounding("floor", ops.floor_p, "The largest integer not above ``x``; in
 ceil = _rounding("ceil", ops.ceil_p, "The smallest integer not below ``x``; integers as they are.", "-2.0")
 
 
-def trunc(x: Any, /) -> Any:
+def trunc(x: Any) -> Any:
     """The integer next to ``x`` towards zero; integers as they are.
 
     >>> import pullback.numpy as pnp

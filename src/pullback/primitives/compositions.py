@@ -45,6 +45,7 @@ from pullback.primitives.elementwise import (
     sub,
     where,
 )
+from pullback.primitives.remainders import is_above
 
 if TYPE_CHECKING:
     from pullback.backends.hlo import Builder, Value
@@ -243,8 +244,25 @@ def _imaginary_on_axis(out: Any, z: Any) -> Any:
     return complex(where(eq(real(z), 0), real(z), real(out)), imag(out))
 
 
-def _expm1_at_zero(out: Any, z: Any) -> Any:
-    return where(eq(z, 0), z, _real_on_axis(out, z))
+def _expm1_at_ends(out: Any, z: Any) -> Any:
+    """At zero, and at infinities of which the angle is none, what the array API standard says."""
+    a, b = real(z), imag(z)
+    positive = gt(a, 0)
+    at_infinity = complex(where(positive, a, -1), where(positive, math.nan, shapes.zeros_like(a)))
+    turning = _and(_infinite(a), ops.not_p.bind(ops.is_finite_p.bind(b)))
+    return where(turning, at_infinity, where(eq(z, 0), complex(abs(a), b), _real_on_axis(out, z)))
+
+
+def _tanh_at_ends(out: Any, z: Any) -> Any:
+    """At the infinities of the real axis a zero imaginary part has the sign of that of ``z``."""
+    b = imag(z)
+    there = _and(_infinite(real(z)), eq(b, b))
+    out = complex(real(out), where(there, _with_sign(shapes.zeros_like(b), b), imag(out)))
+    return _imaginary_on_axis(_real_on_axis(out, z), z)
+
+
+def _infinite(x: Any) -> Any:
+    return eq(abs(x), math.inf)
 
 
 # Powers and divisors -------------------------------------------------------------------------------------------------
@@ -475,6 +493,20 @@ def _sign(hlo: Builder, x: Value) -> Value:
     return hlo.same("stablehlo.sign", x)
 
 
+def _floor_rem(x: Any, y: Any) -> Any:
+    rest = ops.rem_p.bind(x, y)
+    return where(eq(rest, 0), _with_sign(rest, y), where(is_above(rest, y), add(rest, y), rest))
+
+
+def _floor_div(x: Any, y: Any) -> Any:
+    quotient, rest = div(x, y), ops.rem_p.bind(x, y)
+    whole = div(sub(x, rest), y)
+    whole = _round(where(is_above(rest, y), sub(whole, 1), whole))
+    whole = where(eq(whole, 0), _with_sign(whole, quotient), whole)
+    finite = _and(ops.is_finite_p.bind(quotient), ops.is_finite_p.bind(y))
+    return where(finite, whole, quotient)
+
+
 def _abs(hlo: Builder, x: Value) -> Value:
     return x if dtypes.is_unsigned(x.dtype) else hlo.same("stablehlo.abs", x)
 
@@ -500,6 +532,8 @@ REAL_RULES.update(
         "digamma": _corrected("chlo.digamma", _digamma_at_pole),
         "erfc": _corrected("chlo.erfc", lambda out, x: out),
         "exp2": _composed(_exp2),
+        "floor_div": _composed(_floor_div),
+        "floor_rem": _composed(_floor_rem),
         "gcd": _gcd,
         "hypot": _composed(_hypot),
         "lgamma": _corrected("chlo.lgamma", _lgamma_near_zeros),
@@ -530,7 +564,7 @@ COMPLEX_RULES.update(
         "cosh": _composed(_complex_cosh),
         "exp": _corrected("stablehlo.exponential", _real_on_axis),
         "exp2": _composed(_complex_exp2),
-        "expm1": _corrected("stablehlo.exponential_minus_one", _expm1_at_zero),
+        "expm1": _corrected("stablehlo.exponential_minus_one", _expm1_at_ends),
         "is_finite": _composed(_complex_is_finite),
         "logistic": _corrected("stablehlo.logistic", _real_on_axis),
         "max": _composed(_complex_max),
@@ -543,6 +577,6 @@ COMPLEX_RULES.update(
         "sinh": _composed(_complex_sinh),
         "sqrt": _corrected("stablehlo.sqrt", _same_half_plane),
         "tan": _corrected("stablehlo.tan", _imaginary_on_axis),
-        "tanh": _corrected("stablehlo.tanh", _real_on_axis),
+        "tanh": _corrected("stablehlo.tanh", _tanh_at_ends),
     }
 )

@@ -195,7 +195,8 @@ def in_double(formula: Callable[..., Any]) -> Callable[..., Any]:
 
     def rule(hlo: Any, *operands: Any) -> Any:
         shape = hlo.result.shape
-        wide = [hlo.convert(hlo.spread(x, shape), _double) for x in operands]
+        dtype = np.dtype(np.complex128) if dtypes.is_complex(operands[0].dtype) else _double
+        wide = [hlo.convert(hlo.spread(x, shape), dtype) for x in operands]
         return hlo.convert(hlo.inline(formula, *wide), hlo.result.dtype)
 
     return rule

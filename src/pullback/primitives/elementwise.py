@@ -389,7 +389,7 @@ cosh_p = elementwise(
 )  # fmt: skip
 tanh_p = elementwise(
     "tanh", doc=("The hyperbolic tangent.", "0.0", "0.0"),
-    of=INEXACT, host=np.tanh, hlo="tanh", hlo_complex=COMPOSED,
+    of=INEXACT, host=host.tanh, hlo="tanh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, sub(1, square(ans))),
 )  # fmt: skip
 asinh_p = elementwise(

@@ -17,23 +17,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, partial, reduce
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from pullback.backends import host, one_operation
-from pullback.core.array import SCALARS, shape_of
+from pullback.backends import host
 from pullback.core.trace import Primitive
-from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives.checks import FLOAT, broadcast_shape, check_dtype, same_dtype
-from pullback.primitives.declare import batch_broadcasting, elementwise
+from pullback.primitives.checks import FLOAT
+from pullback.primitives.declare import elementwise
 from pullback.primitives.elementwise import abs, add, digamma, div, eq, exp, gt, log, lt, mul, neg, polygamma, sqrt, sub
-from pullback.primitives.quadrature import in_blocks, integral
+from pullback.primitives.quadrature import by_integrals, in_blocks, integral
 from pullback.primitives.special import xlog1py_p, xlogy_p
-from pullback.primitives.sums import add_any
 
 _double = np.dtype(np.float64)
 _expm1, _log1p, _lgamma = ops.expm1_p.bind, ops.log1p_p.bind, ops.lgamma_p.bind
@@ -116,46 +113,6 @@ def _bell(order: Sequence[int], derivatives: Callable[[tuple[int, ...]], Any]) -
 def _polygamma(order: int, x: Any) -> Any:
     """The derivative of the logarithm of the gamma function of order ``order + 1``."""
     return digamma(x) if order == 0 else polygamma(shapes.full((), order, x.dtype), x)
-
-
-_FEW = 1024
-"""Up to so many elements a formula is evaluated as it is: its integrals have 48 times as many. More are compiled."""
-
-
-def _by_integrals(name: str, formula: Formula, jvp: Sequence[Formula]) -> Primitive:
-    """An operation on elements whose formula has integrals.
-
-    Args:
-      name: the name in jaxprs and errors.
-      formula: ``formula(*operands, **params)``, of arrays of double precision and one shape.
-      jvp: a sequence of ``rule(t, *operands, **params) -> tangent``, one an operand.
-    """
-    p = Primitive(name)
-    p.batch_rule = batch_broadcasting(p)
-    p.lowering_rule = lambda hlo, *operands, **params: in_blocks(partial(formula, **params))(hlo, *operands)
-
-    @p.abstract_eval
-    def shape(*avals: ShapedArray, **params: Any) -> ShapedArray:
-        dtype = same_dtype(name, avals)
-        check_dtype(name, FLOAT, dtype)
-        return ShapedArray(broadcast_shape(name, [a.shape for a in avals]), dtype)
-
-    @p.impl
-    def evaluate(operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        shape = broadcast_shape(name, [shape_of(x) for x in operands])
-        if math.prod(shape) > _FEW:
-            return one_operation.evaluate(p, operands, params)
-        dtype = next(x.dtype for x in operands if type(x) not in SCALARS)
-        arrays = [shapes.full((), x, dtype) if type(x) in SCALARS else x for x in operands]
-        wide = [shapes.broadcast_to(ops.convert_element_type(x, _double), shape) for x in arrays]
-        return ops.convert_element_type(formula(*wide, **params), dtype)
-
-    @p.jvp
-    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
-        terms = [one(t, *primals, **params) for one, t in zip(jvp, tangents, strict=True) if t is not ZERO]
-        return p.bind(*primals, **params), reduce(add_any, terms)
-
-    return p
 
 
 def _guarded(valid: Any, operands: Sequence[Any], formula: Formula, otherwise: Any) -> Any:
@@ -292,7 +249,7 @@ def _outside(valid: Any, x: Any) -> Any:
 
 
 # The derivative of igamma by a, of an order from 1 on.
-igamma_derivative_p: Primitive = _by_integrals(
+igamma_derivative_p: Primitive = by_integrals(
     "igamma_derivative", _igamma_derivative,
     (
         lambda t, a, x, order: mul(t, igamma_derivative_p.bind(a, x, order=order + 1)),
@@ -313,7 +270,7 @@ def _gamma_slope(a: Any, x: Any, *, order: int) -> Any:
 
 
 # The same divided by x times the density, which may underflow.
-gamma_slope_p: Primitive = _by_integrals(
+gamma_slope_p: Primitive = by_integrals(
     "gamma_slope", _gamma_slope,
     (
         lambda t, a, x, order: mul(t, sub(
@@ -464,7 +421,7 @@ def _betainc_derivative(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
 
 
 # The derivative of betainc by a and b, of orders that are not both zero.
-betainc_derivative_p: Primitive = _by_integrals(
+betainc_derivative_p: Primitive = by_integrals(
     "betainc_derivative", _betainc_derivative,
     (
         lambda t, a, b, x, by_a, by_b: mul(t, betainc_derivative_p.bind(a, b, x, by_a=by_a + 1, by_b=by_b)),

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import numpy as np
 
-from pullback.core.array import ArrayImpl
+from pullback.backends import one_operation
+from pullback.core.array import SCALARS, ArrayImpl, shape_of
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import shapes
-from pullback.primitives.declare import in_double
-from pullback.primitives.elementwise import mul
+from pullback.primitives.checks import FLOAT, broadcast_shape, check_dtype, same_dtype
+from pullback.primitives.declare import batch_broadcasting, in_double
+from pullback.primitives.elementwise import convert_element_type, mul
 from pullback.primitives.reductions import reduce_sum
+from pullback.primitives.sums import add_any
 
 NODES = 48
 
@@ -66,6 +71,46 @@ def in_blocks(formula: Callable[..., Any]) -> Callable[..., Any]:
         return hlo.reshape(hlo.slice(out, (0,), (size,)), shape)
 
     return rule
+
+
+_FEW = 1024
+"""Up to so many elements a formula is evaluated as it is: its integrals have 48 times as many. More are compiled."""
+
+
+def by_integrals(name: str, formula: Callable[..., Any], jvp: Sequence[Callable[..., Any]]) -> Primitive:
+    """An operation on elements whose formula has integrals.
+
+    Args:
+      name: the name in jaxprs and errors.
+      formula: ``formula(*operands, **params)``, of arrays of double precision and one shape.
+      jvp: a sequence of ``rule(t, *operands, **params) -> tangent``, one an operand.
+    """
+    p = Primitive(name)
+    p.batch_rule = batch_broadcasting(p)
+    p.lowering_rule = lambda hlo, *operands, **params: in_blocks(partial(formula, **params))(hlo, *operands)
+
+    @p.abstract_eval
+    def shape(*avals: ShapedArray, **params: Any) -> ShapedArray:
+        dtype = same_dtype(name, avals)
+        check_dtype(name, FLOAT, dtype)
+        return ShapedArray(broadcast_shape(name, [a.shape for a in avals]), dtype)
+
+    @p.impl
+    def evaluate(operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        shape = broadcast_shape(name, [shape_of(x) for x in operands])
+        if math.prod(shape) > _FEW:
+            return one_operation.evaluate(p, operands, params)
+        dtype = next(x.dtype for x in operands if type(x) not in SCALARS)
+        arrays = [shapes.full((), x, dtype) if type(x) in SCALARS else x for x in operands]
+        wide = [shapes.broadcast_to(convert_element_type(x, np.dtype(np.float64)), shape) for x in arrays]
+        return convert_element_type(formula(*wide, **params), dtype)
+
+    @p.jvp
+    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        terms = [one(t, *primals, **params) for one, t in zip(jvp, tangents, strict=True) if t is not ZERO]
+        return p.bind(*primals, **params), reduce(add_any, terms)
+
+    return p
 
 
 @lru_cache(maxsize=1)

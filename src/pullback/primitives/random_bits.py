@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -27,12 +28,27 @@ from pullback.core.trace import Primitive, state
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
+from pullback.primitives.bit_generator import RandomAlgorithm, rng_bit_generator_p
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.declare import batch_broadcasting
 from pullback.primitives.rules import jvp_zero
 
-Words = tuple[Any, Any]
-"""The two words of a key, each a uint32 scalar."""
+
+@dataclass(frozen=True, slots=True)
+class BlockKey:
+    """A key of a generator whose bits are those of XLA's: ``rbg`` or ``unsafe_rbg``.
+
+    Attributes:
+      words: its words, uint32 of shape (4,).
+      unsafe: whether new keys are random bits of the old one, too, and no hash of it.
+    """
+
+    words: Any
+    unsafe: bool
+
+
+Words = tuple[Any, Any] | BlockKey
+"""A key: the two words of the default generator, each a uint32 scalar, or a key of another."""
 
 _word = np.dtype(np.uint32)
 
@@ -192,43 +208,63 @@ def _write_hash(hlo: Any, shape: Shape, k0: Any, k1: Any, x0: Any, x1: Any) -> l
 # Typed keys --------------------------------------------------------------------------------------------------------
 
 
-def random_wrap(words: Any) -> Any:
-    """Typed keys of shape ``S`` from uint32 words of shape ``S + (2,)``."""
-    return random_wrap_p.bind(words)
+def random_wrap(words: Any, dtype: np.dtype[Any] = dtypes.key_dtype) -> Any:
+    """Typed keys of shape ``S``, of a dtype, from uint32 words of shape ``S + (n,)``."""
+    return random_wrap_p.bind(words, dtype=dtype)
 
 
 def random_unwrap(keys: Any) -> Any:
-    """The uint32 words of shape ``S + (2,)`` of typed keys of shape ``S``."""
+    """The uint32 words of shape ``S + (n,)`` of typed keys of shape ``S``."""
     return random_unwrap_p.bind(keys)
 
 
 random_wrap_p = Primitive("random_wrap", keeps_weak_type=False)
-random_wrap_p.host_rule = lambda x: np.ascontiguousarray(x).view(dtypes.key_dtype).reshape(x.shape[:-1])
+random_wrap_p.host_rule = lambda x, dtype: np.ascontiguousarray(x).view(dtype).reshape(x.shape[:-1])
 random_wrap_p.jvp_rule = jvp_zero(random_wrap_p)
-random_wrap_p.lowering(lambda hlo, words: hlo.bitcast(words, words.shape[:-1], dtypes.key_dtype))
 random_unwrap_p = Primitive("random_unwrap", keeps_weak_type=False)
-random_unwrap_p.host_rule = lambda x: x["fry"]
+random_unwrap_p.host_rule = lambda x: x[dtypes.key_field(x.dtype)]
 random_unwrap_p.jvp_rule = jvp_zero(random_unwrap_p)
-random_unwrap_p.lowering(lambda hlo, keys: hlo.bitcast(keys, (*keys.shape, 2), _word))
+_PART = np.dtype(np.float64)
+
+
+@random_wrap_p.lowering
+def _wrap_xla(hlo: Any, words: Any, *, dtype: np.dtype[Any]) -> Any:
+    """Four words are the two parts of a complex number, which the compiler moves as it is."""
+    shape = words.shape[:-1]
+    if dtypes.key_words(dtype) == 2:
+        return hlo.bitcast(words, shape, dtype)
+    starts = [0] * len(shape)
+    parts = hlo.bitcast(hlo.reshape(words, (*shape, 2, 2)), (*shape, 2), _PART)
+    real, imag = (hlo.reshape(hlo.slice(parts, [*starts, i], [*shape, i + 1]), shape) for i in (0, 1))
+    return hlo.op("stablehlo.complex", [real, imag], shape, dtype)
+
+
+@random_unwrap_p.lowering
+def _unwrap_xla(hlo: Any, keys: Any) -> Any:
+    if dtypes.key_words(keys.dtype) == 2:
+        return hlo.bitcast(keys, (*keys.shape, 2), _word)
+    parts = [hlo.op(f"stablehlo.{part}", [keys], keys.shape, _PART) for part in ("real", "imag")]
+    return hlo.concatenate([hlo.bitcast(x, (*keys.shape, 2), _word) for x in parts], len(keys.shape))
 
 
 @random_wrap_p.abstract_eval
-def _wrap_shape(words: ShapedArray) -> ShapedArray:
-    if words.dtype != _word or words.shape[-1:] != (2,):
-        raise ShapeError(f"the words of keys must be uint32 of a shape that ends with 2, got {words}")
-    return ShapedArray(words.shape[:-1], dtypes.key_dtype)
+def _wrap_shape(words: ShapedArray, *, dtype: np.dtype[Any]) -> ShapedArray:
+    count = dtypes.key_words(dtype)
+    if words.dtype != _word or words.shape[-1:] != (count,):
+        raise ShapeError(f"the words of keys must be uint32 of a shape that ends with {count}, got {words}")
+    return ShapedArray(words.shape[:-1], dtype)
 
 
 @random_unwrap_p.abstract_eval
 def _unwrap_shape(keys: ShapedArray) -> ShapedArray:
-    if keys.dtype != dtypes.key_dtype:
+    if not dtypes.is_key(keys.dtype):
         raise DtypeError(f"expected typed random keys, got {keys}")
-    return ShapedArray((*keys.shape, 2), _word)
+    return ShapedArray((*keys.shape, dtypes.key_words(keys.dtype)), _word)
 
 
 @random_wrap_p.batch
-def _wrap_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return random_wrap(shapes.moveaxis(args[0], dims[0], 0)), 0
+def _wrap_batch(axis: MappedAxis, args: Any, dims: Any, *, dtype: np.dtype[Any]) -> Any:
+    return random_wrap(shapes.moveaxis(args[0], dims[0], 0), dtype), 0
 
 
 @random_unwrap_p.batch
@@ -236,11 +272,46 @@ def _unwrap_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
     return random_unwrap(args[0]), dims[0]
 
 
+# What is looked at to find keys that are used twice ------------------------------------------------------------------
+
+random_use_p = Primitive("random_use")
+random_clone_p = Primitive("random_clone")
+
+
+def _unchanged(p: Primitive) -> None:
+    """Make an operation one that returns typed keys as they are."""
+    p.host_rule = lambda x, **params: x
+    p.jvp_rule = jvp_zero(p)
+
+    @p.abstract_eval
+    def shape(keys: ShapedArray, **params: Any) -> ShapedArray:
+        if not dtypes.is_key(keys.dtype):
+            raise DtypeError(f"expected typed random keys, got {keys}")
+        return keys
+
+    p.batch(lambda axis, args, dims, **params: (p.bind(*args, **params), dims[0]))
+    p.lowering(lambda hlo, keys, **params: keys)
+
+
+_unchanged(random_use_p)
+_unchanged(random_clone_p)
+
+
+def random_use(keys: Any, name: str) -> Any:
+    """Typed keys, said to be used by a function of ``random``."""
+    return random_use_p.bind(keys, name=name)
+
+
+def random_clone(keys: Any) -> Any:
+    """Typed keys, said to be others than before."""
+    return random_clone_p.bind(keys)
+
+
 # Keys from seeds and from keys -------------------------------------------------------------------------------------
 
 
-def words_at(words: Any, *index: int) -> Words:
-    """The two words of one key, from uint32 words of shape ``S + (2,)``."""
+def words_at(words: Any, *index: int) -> tuple[Any, Any]:
+    """The two words of one key of the default generator, from uint32 words of shape ``S + (2,)``."""
     if is_at_home(words):
         pair = words._value[index]
         return ArrayImpl(pair[0]), ArrayImpl(pair[1])
@@ -263,32 +334,66 @@ def random_seed(seed: Any) -> Any:
     return _stack(high, low)
 
 
+def key_from(key: Words, words: Any) -> Words:
+    """The key of some words, of shape (n,), of the same generator as another key."""
+    return BlockKey(words, key.unsafe) if isinstance(key, BlockKey) else words_at(words)
+
+
 def random_split(key: Words, shape: Shape) -> Any:
-    """The words of new keys: an array of shape ``shape + (2,)``."""
+    """The words of new keys: an array of shape ``shape + (n,)``."""
+    if isinstance(key, BlockKey):
+        if key.unsafe:
+            count = math.prod(shape)
+            drawn = _block_bits(key, 32, (STRIDE * count, 4))
+            return shapes.reshape(slicing.slice(drawn, (0, 0), drawn.shape, (STRIDE, 1)), (*shape, 4))
+        return slicing.concatenate([random_split(half, shape) for half in _halves_of(key)], len(shape))
     if config.threefry_partitionable:
         return _stack(*threefry2x32(*key, 0, _counters(shape)))
     return random_bits(key, 32, (*shape, 2))
 
 
-def lane_keys(key: Words, shape: Shape) -> tuple[tuple[Any, Any], bool]:
-    """The words of an array of new keys, as two arrays of ``shape``; and whether their bits are partitionable."""
-    if config.threefry_partitionable:
-        k0, k1 = threefry2x32(*key, 0, _counters(shape))
-        return (k0, k1), True
-    words = random_split(key, shape)
+STRIDE = 10
+"""Of the random blocks of an unsafe key, each so many there is one that is a new key."""
+
+
+def _halves_of(key: BlockKey) -> list[tuple[Any, Any]]:
+    """A key of four words as two keys of the default generator."""
+    return [words_at(slicing.slice_in_dim(key.words, i, i + 2, 0)) for i in (0, 2)]
+
+
+def lane_keys(key: Words, shape: Shape) -> tuple[Any, ...]:
+    """The words of an array of new keys, each an array of ``shape``."""
+    if not isinstance(key, BlockKey) and config.threefry_partitionable:
+        return tuple(threefry2x32(*key, 0, _counters(shape)))
+    return word_arrays(random_split(key, shape))
+
+
+def word_arrays(words: Any) -> tuple[Any, ...]:
+    """The words of keys, each an array of shape ``S``, from an array of shape ``S + (n,)``."""
+    *shape, count = words.shape
     rank = len(shape)
-    k0, k1 = (shapes.squeeze(slicing.slice_in_dim(words, i, i + 1, rank), (rank,)) for i in range(2))
-    return (k0, k1), False
+    return tuple([shapes.squeeze(slicing.slice_in_dim(words, i, i + 1, rank), (rank,)) for i in range(count)])
 
 
 def subkeys(key: Words, count: int) -> list[Words]:
     """Some new keys, to draw from each of them."""
     words = random_split(key, (count,))
+    if isinstance(key, BlockKey):
+        return [
+            BlockKey(shapes.squeeze(slicing.slice_in_dim(words, i, i + 1, 0), (0,)), key.unsafe) for i in range(count)
+        ]
     return [words_at(words, i) for i in range(count)]
 
 
 def random_fold_in(key: Words, data: Any) -> Any:
-    """The words, of shape (2,), of the key that a key and a uint32 number determine."""
+    """The words, of shape (n,), of the key that a key and a uint32 number determine."""
+    if isinstance(key, BlockKey):
+        if key.unsafe:
+            seeded = BlockKey(slicing.concatenate([random_seed(data)] * 2, 0), True)
+            drawn = _block_bits(seeded, 32, (STRIDE, 4))
+            last = shapes.squeeze(slicing.slice_in_dim(drawn, STRIDE - 1, STRIDE, 0), (0,))
+            return ops.xor_p.bind(key.words, last)
+        return slicing.concatenate([random_fold_in(half, data) for half in _halves_of(key)], 0)
     if _is_known(*key, data):
         k0, k1, x = (int(v._value) for v in (*key, data))
         return ArrayImpl(np.array(_hash_lanes(k0, k1, 0, x, 1), _word))
@@ -306,6 +411,8 @@ def _stack(first: Any, second: Any) -> Any:
 
 def random_bits(key: Words, bit_width: int, shape: Shape) -> Any:
     """Random unsigned integers of 8, 16, 32 or 64 bits."""
+    if isinstance(key, BlockKey):
+        return _block_bits(key, bit_width, shape)
     size = math.prod(shape)
     if size * bit_width >= 1 << 37:
         raise ShapeError(
@@ -325,7 +432,13 @@ def random_bits(key: Words, bit_width: int, shape: Shape) -> Any:
     return shapes.reshape(words, shape)
 
 
-def _words(key: Words, count: int) -> Any:
+def _block_bits(key: BlockKey, bit_width: int, shape: Shape) -> Any:
+    """The bits of XLA's own generator."""
+    dtype = np.dtype(f"u{bit_width // 8}")
+    return rng_bit_generator_p.bind(key.words, shape=shape, dtype=dtype, algorithm=RandomAlgorithm.RNG_DEFAULT)[1]
+
+
+def _words(key: tuple[Any, Any], count: int) -> Any:
     """The first words of a key in the original layout."""
     if count <= 2 * _FEW and _is_known(*key):
         return ArrayImpl(_few_words(int(key[0]._value), int(key[1]._value), count))
@@ -353,7 +466,7 @@ def _few_counters(count: int) -> tuple[int, int]:
     return _pack(np.arange(half, dtype=_word), half), _pack(np.where(upper == count, 0, upper), half)
 
 
-def _halves(key: Words, count: int) -> list[Any]:
+def _halves(key: tuple[Any, Any], count: int) -> list[Any]:
     """The first and the second half of a key's words in the original layout; an odd last counter goes with 0."""
     half = -(-count // 2)
     lower = _counters((half,))

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,8 @@ from pullback.primitives.checks import FLOAT, broadcast_shape, check_dtype
 from pullback.primitives.declare import batch_broadcasting
 from pullback.primitives.elementwise import add, div, gt, log, lt, mul, neg, sub, where
 from pullback.primitives.incomplete import gamma_slope_p
-from pullback.primitives.random_bits import fraction_bits, normal_of, threefry2x32, unit_of
+from pullback.primitives.philox import philox4x32
+from pullback.primitives.random_bits import STRIDE, fraction_bits, normal_of, threefry2x32, unit_of
 from pullback.primitives.reductions import reduce_and, reduce_or
 from pullback.primitives.rules import jvp_zero
 
@@ -101,6 +102,57 @@ def _uniform(keys: Sequence[Any], index: Any, size: int, dtype: Any, partitionab
         k0, k1 = (shapes.reshape(k, (len(keys), *(1,) * len(index.shape))) for k in (k0, k1))
     bits = bits_at(k0, k1, index, size, fraction_bits(dtype), partitionable)
     return _rows(unit_of(bits, dtype))
+
+
+class Generator(NamedTuple):
+    """How numbers are drawn from arrays of keys, which are tuples of arrays of their words.
+
+    Attributes:
+      name: the generator: ``threefry2x32``, ``rbg`` or ``unsafe_rbg``.
+      partitionable: how the words of the default generator are laid out.
+    """
+
+    name: str
+    partitionable: bool
+
+    @property
+    def width(self) -> int:
+        """How many words a key has."""
+        return 2 if self.name == "threefry2x32" else 4
+
+    def split(self, key: Sequence[Any], count: int) -> list[tuple[Any, ...]]:
+        """As many new keys from each key as ``random_split`` makes of one."""
+        if self.name == "unsafe_rbg":
+            return [tuple(philox4x32(key, ArrayImpl(_word.type(STRIDE * i)))) for i in range(count)]
+        if self.name == "rbg":
+            halves = [self._split_pair(half, count) for half in (key[:2], key[2:])]
+            return [(*first, *second) for first, second in zip(*halves, strict=True)]
+        return self._split_pair(key, count)
+
+    def _split_pair(self, key: Sequence[Any], count: int) -> list[tuple[Any, ...]]:
+        k0, k1 = key
+        return list(split_lanes(k0, k1, count, self.partitionable))
+
+    def uniform(self, keys: Sequence[Sequence[Any]], index: Any, size: int, dtype: Any) -> Arrays:
+        """From each of some keys, the uniform numbers at some positions of an array of ``size``."""
+        if self.width == 2:
+            return _uniform(keys, index, size, dtype, self.partitionable)
+        return [unit_of(block_bits_at(key, index, fraction_bits(dtype)), dtype) for key in keys]
+
+
+def block_bits_at(key: Sequence[Any], index: Any, width: int) -> Any:
+    """The numbers at some positions of an array of random integers that XLA's generator draws."""
+    share = 2 if width == 64 else 4
+    words = philox4x32(key, ops.div(index, share))
+    if width == 64:
+        wide = np.dtype(np.uint64)
+        words = [ops.convert_element_type(x, wide) for x in words]
+        words = [ops.or_p.bind(low, ops.shift_left_p.bind(high, 32)) for low, high in (words[:2], words[2:])]
+    at = ops.rem_p.bind(index, share)
+    found = words[0]
+    for i in range(1, share):
+        found = where(ops.eq(at, i), words[i], found)
+    return found if width >= 32 else ops.convert_element_type(found, np.dtype(f"u{width // 8}"))
 
 
 # Loops -------------------------------------------------------------------------------------------------------------
@@ -183,9 +235,9 @@ def _along_first(x: Any, like: Any) -> Any:
 # The gamma distribution --------------------------------------------------------------------------------------------
 
 
-def random_gamma(k0: Any, k1: Any, a: Any, log_space: bool, partitionable: bool) -> Any:
+def random_gamma(words: Sequence[Any], a: Any, log_space: bool, generator: Generator) -> Any:
     """Samples of the gamma distribution of parameter ``a``, one from each key, or their logarithms."""
-    return random_gamma_p.bind(k0, k1, a, log_space=log_space, partitionable=partitionable)
+    return random_gamma_p.bind(*words, a, log_space=log_space, generator=generator)
 
 
 random_gamma_p = Primitive("random_gamma", keeps_weak_type=False)
@@ -193,7 +245,7 @@ random_gamma_p.batch_rule = batch_broadcasting(random_gamma_p)
 
 
 @random_gamma_p.abstract_eval
-def _gamma_shape(*avals: ShapedArray, log_space: bool, partitionable: bool) -> ShapedArray:
+def _gamma_shape(*avals: ShapedArray, log_space: bool, generator: Generator) -> ShapedArray:
     check_dtype("random_gamma", FLOAT, avals[-1].dtype)
     return ShapedArray(broadcast_shape("random_gamma", [x.shape for x in avals]), avals[-1].dtype)
 
@@ -204,12 +256,6 @@ def _gamma_constants(a: Any) -> tuple[Any, Any]:
     return d, div(1 / 3, ops.sqrt(d))
 
 
-def _gamma_start(k0: Any, k1: Any, partitionable: bool) -> Arrays:
-    """The key with which the loop begins, and the key for small parameters."""
-    (c0, c1), (s0, s1) = split_lanes(k0, k1, 2, partitionable)
-    return [c0, c1, s0, s1]
-
-
 def _chosen(condition: Any, yes: Any, no: Any) -> Any:
     """``where``, which eager is spared if the condition is nowhere true: it rarely is."""
     if isinstance(condition, ArrayImpl) and not condition._value.any():
@@ -217,22 +263,22 @@ def _chosen(condition: Any, yes: Any, no: Any) -> Any:
     return where(condition, yes, no)
 
 
-def _gamma_step(partitionable: bool) -> Step:
+def _gamma_step(generator: Generator) -> Step:
     """One normal number for each sample.
 
-    Where it is too small, another is drawn with the chain of keys ``x`` alone; so the state says which samples do so.
+    Where it is too small, another is drawn with the chain of keys ``x`` alone; so the state says which samples do so:
+    it holds the words of the next key, of that for normal numbers, of that for the uniform number, and two arrays.
     """
+    n = generator.width
 
     def step(shared: Any, operands: Any, state: Any) -> Any:
         d, width = operands
-        k0, k1, x0, x1, u0, u1, again, _ = state
-        following, for_normal, for_uniform = split_lanes(k0, k1, 3, partitionable)
-        k0, k1, x0, x1, u0, u1 = (
-            _chosen(again, old, new)
-            for old, new in zip((k0, k1, x0, x1, u0, u1), (*following, *for_normal, *for_uniform), strict=True)
-        )
-        (x0, x1), drawn = split_lanes(x0, x1, 2, partitionable)
-        x, u = _uniform([drawn, (u0, u1)], ArrayImpl(_word.type(0)), 1, d.dtype, partitionable)
+        before, (again, _) = state[: 3 * n], state[3 * n :]
+        new = [word for key in generator.split(before[:n], 3) for word in key]
+        words = [_chosen(again, old, word) for old, word in zip(before, new, strict=True)]
+        following, for_normal, for_uniform = words[:n], words[n : 2 * n], words[2 * n :]
+        (*for_normal,), drawn = generator.split(for_normal, 2)
+        x, u = generator.uniform([drawn, for_uniform], ArrayImpl(_word.type(0)), 1, d.dtype)
         x = normal_of(x)
         v = add(mul(x, width), 1)
         again = _le(v, 0)
@@ -240,17 +286,17 @@ def _gamma_step(partitionable: bool) -> Step:
         outside = _ge(u, sub(1, mul(mul(square, square), 0.0331)))
         bound = add(mul(square, 0.5), mul(d, add(sub(1, cube), log(cube))))
         rejected = _and(outside, _ge(log(u), bound))
-        return [], [k0, k1, x0, x1, u0, u1, again, cube], _not(_or(again, rejected))
+        return [], [*following, *for_normal, *for_uniform, again, cube], _not(_or(again, rejected))
 
     return step
 
 
-def _gamma_result(a: Any, d: Any, cube: Any, s0: Any, s1: Any, log_space: bool, partitionable: bool) -> Any:
+def _gamma_result(a: Any, d: Any, cube: Any, *key: Any, log_space: bool, generator: Generator) -> Any:
     """The sample, by a uniform number to the power of 1 / a where a is below 1."""
     large = _ge(a, 1)
     if isinstance(large, ArrayImpl) and large._value.all():
         return add(log(d), log(cube)) if log_space else mul(d, cube)
-    (u,) = _uniform([(s0, s1)], ArrayImpl(_word.type(0)), 1, a.dtype, partitionable)
+    (u,) = generator.uniform([key], ArrayImpl(_word.type(0)), 1, a.dtype)
     if log_space:
         out = add(add(log(d), log(cube)), where(large, 0, div(ops.log1p_p.bind(neg(u)), a)))
     else:
@@ -260,14 +306,14 @@ def _gamma_result(a: Any, d: Any, cube: Any, s0: Any, s1: Any, log_space: bool, 
 
 @random_gamma_p.impl
 def _gamma_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    log_space, partitionable = params["log_space"], params["partitionable"]
-    shape, (k0, k1, a) = _flattened(operands)
+    generator = params["generator"]
+    shape, (*words, a) = _flattened(operands)
     d, width = _gamma_constants(a)
-    c0, c1, s0, s1 = _gamma_start(k0, k1, partitionable)
+    first, for_small = generator.split(words, 2)
     zero = np.zeros(a.shape, _word)
-    state = [c0._value, c1._value, zero, zero, zero, zero, zero > 0, np.zeros(a.shape, a.dtype)]
-    out = _loop_eagerly(_gamma_step(partitionable), [], [d._value, width._value], state, _ge(a, 0)._value)
-    return shapes.reshape(_gamma_result(a, d, ArrayImpl(out[-1]), s0, s1, log_space, partitionable), shape)
+    state = [x._value for x in first] + [zero] * (2 * generator.width) + [zero > 0, np.zeros(a.shape, a.dtype)]
+    out = _loop_eagerly(_gamma_step(generator), [], [d._value, width._value], state, _ge(a, 0)._value)
+    return shapes.reshape(_gamma_result(a, d, ArrayImpl(out[-1]), *for_small, **params), shape)
 
 
 def _flattened(operands: Sequence[Any]) -> tuple[Any, Arrays]:
@@ -281,25 +327,27 @@ def _flat(x: Any, shape: Any) -> Any:
 
 
 @random_gamma_p.lowering
-def _gamma_xla(hlo: Any, *operands: Any, log_space: bool, partitionable: bool) -> Any:
+def _gamma_xla(hlo: Any, *operands: Any, log_space: bool, generator: Generator) -> Any:
     size = (math.prod(hlo.result.shape),)
-    k0, k1, a = (hlo.reshape(hlo.spread(x, hlo.result.shape), size) for x in operands)
+    *words, a = (hlo.reshape(hlo.spread(x, hlo.result.shape), size) for x in operands)
     d, width = hlo.inline(_gamma_constants, a)
-    c0, c1, s0, s1 = hlo.inline(lambda k0, k1: _gamma_start(k0, k1, partitionable), k0, k1)
+    keys = hlo.inline(lambda *words: [word for key in generator.split(words, 2) for word in key], *words)
+    first, for_small = keys[: generator.width], keys[generator.width :]
     zero = hlo.splat(0, size, _word)
-    state = [c0, c1, zero, zero, zero, zero, hlo.splat(False, size, np.dtype(bool)), hlo.splat(0, size, a.dtype)]
+    blank = [hlo.splat(False, size, np.dtype(bool)), hlo.splat(0, size, a.dtype)]
+    state = [*first, *[zero] * (2 * generator.width), *blank]
     waiting = hlo.inline(lambda a: _ge(a, 0), a)
-    out = _loop_compiled(hlo, _gamma_step(partitionable), [], [d, width], state, waiting)
-    finish = partial(_gamma_result, log_space=log_space, partitionable=partitionable)
-    out = hlo.inline(finish, a, d, out[-1], s0, s1)
+    out = _loop_compiled(hlo, _gamma_step(generator), [], [d, width], state, waiting)
+    finish = partial(_gamma_result, log_space=log_space, generator=generator)
+    out = hlo.inline(finish, a, d, out[-1], *for_small)
     return hlo.reshape(out, hlo.result.shape)
 
 
 @random_gamma_p.jvp
-def _gamma_jvp(primals: Any, tangents: Any, *, log_space: bool, partitionable: bool) -> Any:
+def _gamma_jvp(primals: Any, tangents: Any, *, log_space: bool, generator: Generator) -> Any:
     """The derivative of a sample where its place in the order is fixed (Figurnov, Mohamed and Mnih 2018)."""
     a, t = primals[-1], tangents[-1]
-    out = random_gamma_p.bind(*primals, log_space=log_space, partitionable=partitionable)
+    out = random_gamma_p.bind(*primals, log_space=log_space, generator=generator)
     if t is ZERO:
         return out, ZERO
     slope = log_slope(a, out if log_space else log(out))
@@ -335,7 +383,7 @@ def _of_arrays(name: str, evaluate: Callable[..., Any]) -> Primitive:
     p.jvp_rule = jvp_zero(p)
 
     @p.abstract_eval
-    def shape(*avals: ShapedArray, partitionable: bool) -> ShapedArray:
+    def shape(*avals: ShapedArray, generator: Generator) -> ShapedArray:
         check_dtype(name, FLOAT, avals[-1].dtype)
         return ShapedArray(avals[-1].shape, avals[-1].dtype)
 
@@ -347,12 +395,13 @@ def _of_arrays(name: str, evaluate: Callable[..., Any]) -> Primitive:
         ]
         return p.bind(*mapped, **params), 0
 
-    def by_key(k0: Any, k1: Any, *parameters: Any, loop: Any, partitionable: bool) -> Any:
-        shape, count = parameters[0].shape, math.prod(k0.shape)
-        keys = [shapes.reshape(k, (count,)) for k in (k0, k1)]
-        size = math.prod(shape[len(k0.shape) :])
+    def by_key(*operands: Any, loop: Any, generator: Generator) -> Any:
+        words, parameters = operands[: generator.width], operands[generator.width :]
+        shape, count = parameters[0].shape, math.prod(words[0].shape)
+        keys = [shapes.reshape(k, (count,)) for k in words]
+        size = math.prod(shape[len(words[0].shape) :])
         rows = [shapes.reshape(x, (count, size)) for x in parameters]
-        return shapes.reshape(evaluate(_Draws(loop, keys, count, size, partitionable), *rows), shape)
+        return shapes.reshape(evaluate(_Draws(loop, keys, count, size, generator), *rows), shape)
 
     def loop_eagerly(step: Step, *groups: Any) -> Arrays:
         shared, operands, state = ([x._value for x in xs] for xs in groups[:3])
@@ -393,15 +442,14 @@ def _loop_xla(hlo: Any, *values: Any, step: Step, counts: tuple[int, int, int]) 
 class _Draws:
     """Numbers from some keys, ``size`` from each, and loops over them."""
 
-    def __init__(self, loop: Any, keys: Arrays, count: int, size: int, partitionable: bool) -> None:
-        self.loop, self.keys, self.count, self.size, self.partitionable = loop, keys, count, size, partitionable
+    def __init__(self, loop: Any, keys: Arrays, count: int, size: int, generator: Generator) -> None:
+        self.loop, self.keys, self.count, self.size, self.generator = loop, keys, count, size, generator
 
-    def split(self, keys: Any, count: int) -> list[tuple[Any, Any]]:
-        k0, k1 = keys
-        return split_lanes(k0, k1, count, self.partitionable)
+    def split(self, keys: Any, count: int) -> list[tuple[Any, ...]]:
+        return self.generator.split(keys, count)
 
     def uniform(self, keys: Any, index: Any, dtype: Any) -> Arrays:
-        return _uniform(keys, index, self.size, dtype, self.partitionable)
+        return self.generator.uniform(keys, index, self.size, dtype)
 
     def index(self) -> Any:
         """The position of each number among those of its key."""
@@ -451,12 +499,12 @@ _FEW = 10.0
 # The Poisson distribution ------------------------------------------------------------------------------------------
 
 
-def random_poisson(k0: Any, k1: Any, mean: Any, partitionable: bool) -> Any:
+def random_poisson(words: Sequence[Any], mean: Any, generator: Generator) -> Any:
     """Samples of Poisson distributions, as floats; -1 where there is no such distribution.
 
-    ``k0`` and ``k1``, of shape ``S``, are the words of keys; ``mean`` has a shape that begins with ``S``.
+    The words of keys have a shape ``S``; ``mean`` has a shape that begins with ``S``.
     """
-    return random_poisson_p.bind(k0, k1, mean, partitionable=partitionable)
+    return random_poisson_p.bind(*words, mean, generator=generator)
 
 
 def _poisson(draws: _Draws, mean: Any) -> Any:
@@ -497,9 +545,9 @@ random_poisson_p = _of_arrays("random_poisson", _poisson)
 # The binomial distribution -----------------------------------------------------------------------------------------
 
 
-def random_binomial(k0: Any, k1: Any, n: Any, p: Any, partitionable: bool) -> Any:
+def random_binomial(words: Sequence[Any], n: Any, p: Any, generator: Generator) -> Any:
     """Samples of binomial distributions; nan where there is no such distribution. ``n`` and ``p`` have one shape."""
-    return random_binomial_p.bind(k0, k1, n, p, partitionable=partitionable)
+    return random_binomial_p.bind(*words, n, p, generator=generator)
 
 
 _TAILS = tuple(

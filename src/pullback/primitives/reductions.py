@@ -12,7 +12,7 @@ import numpy as np
 from pullback.backends import host_reductions as host
 from pullback.backends.host_narrow import in_eight_bits
 from pullback.core import dtypes
-from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.errors import AxisError, DtypeError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
@@ -339,7 +339,7 @@ def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any]) -
     def shape(x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
         check_dtype(name, of, x.dtype)
         if not 0 <= axis < x.ndim:
-            raise ShapeError(f"{name}: axis {axis} is out of bounds for an array of shape {x.shape}")
+            raise AxisError(f"{name}: axis {axis} is out of bounds for an array of shape {x.shape}")
         return ShapedArray(x.shape, x.dtype)
 
     @p.batch

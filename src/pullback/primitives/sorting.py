@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import host_sorting as host
-from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.errors import AxisError, DtypeError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
@@ -48,7 +48,7 @@ def _sort_shape(*operands: ShapedArray, dimension: int, is_stable: bool, num_key
     if len({x.shape for x in operands}) > 1:
         raise ShapeError(f"sort takes operands of one shape, got {', '.join(str(x.shape) for x in operands)}")
     if not 0 <= dimension < operands[0].ndim:
-        raise ShapeError(f"sort: axis {dimension} is out of bounds for an array of shape {operands[0].shape}")
+        raise AxisError(f"sort: axis {dimension} is out of bounds for an array of shape {operands[0].shape}")
     return [ShapedArray(x.shape, x.dtype) for x in operands]
 
 
@@ -99,7 +99,7 @@ top_k_p.host_rule = host.top_k
 def _top_k_shape(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
     check_dtype("top_k", ORDERED, x.dtype)
     if not 0 <= axis < x.ndim:
-        raise ShapeError(f"top_k: axis {axis} is out of bounds for an array of shape {x.shape}")
+        raise AxisError(f"top_k: axis {axis} is out of bounds for an array of shape {x.shape}")
     if not 0 <= k <= x.shape[axis]:
         raise ShapeError(f"top_k: k={k} must be from 0 to {x.shape[axis]}, the size of axis {axis} of shape {x.shape}")
     check_positions("top_k", x.shape[axis] - 1, np.dtype(np.int32))

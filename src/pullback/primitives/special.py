@@ -180,6 +180,9 @@ def _zeta_xla(hlo: Any, s: Any, q: Any) -> Any:
 
 def _zeta_at_poles(out: Any, s: Any, q: Any) -> Any:
     """Infinite at s = 1, and where q is 0, -1, -2, ..., as SciPy has it; below s = 1 it is no number."""
+    large = ops.and_p.bind(ops.gt(s, 200), ops.gt(q, 0))  # where the compiler's sum is none
+    first = [ops.pow(ops.where(large, base, 1), ops.neg(s)) for base in (q, ops.add(q, 1))]
+    out = ops.where(ops.and_p.bind(large, ops.ne_p.bind(out, out)), ops.add(*first), out)
     pole = ops.and_p.bind(ops.le_p.bind(q, 0), ops.eq(ops.floor_p.bind(q), q))
     pole = ops.or_p.bind(ops.eq(s, 1), ops.and_p.bind(pole, ops.gt(s, 1)))
     return ops.where(pole, math.inf, ops.where(ops.lt(s, 1), math.nan, out))

@@ -7,12 +7,13 @@ derivatives of every order are right where singular values are equal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
@@ -103,13 +104,39 @@ def _svd_host(x: Any, *, full_matrices: bool, vectors: bool, by_qr: bool) -> lis
         if x.ndim > 2:
             u, s, vh = np.linalg.svd(x, full_matrices)
             return s, u, vh
-        # SciPy's library takes two thirds of the time of NumPy's for 64 by 64.
-        u, s, vh, failed = host_routine("lapack", "gesdd", x.dtype)(x, full_matrices=full_matrices)
-        if failed:
-            raise np.linalg.LinAlgError
-        return s, u, vh
+        if x.shape[0] >= TALL * x.shape[1] and not full_matrices:
+            q, r = _triangular(x)
+            s, u, vh = _svd_of_one(r, False)
+            return s, q @ u, vh
+        return _svd_of_one(x, full_matrices)
 
     return decomposed(routine, x)
+
+
+TALL = 8
+"""How many times as many rows as columns make it cheaper to decompose the triangular factor of a matrix: 10,000 by 4:
+401 / 202 microseconds, 64 by 8: 41 / 40."""
+
+
+def _svd_of_one(x: Any, full_matrices: bool) -> Any:
+    # SciPy's library takes two thirds of the time of NumPy's for 64 by 64.
+    u, s, vh, failed = host_routine("lapack", "gesdd", x.dtype)(x, full_matrices=full_matrices)
+    if failed:
+        raise np.linalg.LinAlgError
+    return s, u, vh
+
+
+@lru_cache
+def _upper(n: int) -> Any:
+    return np.tri(n, dtype=bool).T
+
+
+def _triangular(x: Any) -> Any:
+    """The orthonormal and the triangular factor of a matrix with more rows than columns."""
+    packed, tau, *_ = host_routine("lapack", "geqrf", x.dtype)(x)
+    r = np.where(_upper(x.shape[1]), packed[: x.shape[1]], 0)
+    name = "ungqr" if x.dtype.kind == "c" else "orgqr"
+    return host_routine("lapack", name, x.dtype)(packed, tau, overwrite_a=True)[0], r
 
 
 def _svd_by_qr(x: Any, full_matrices: bool) -> Any:
@@ -338,6 +365,25 @@ def _pinv_by_svd(x: Any, tolerance: Any, *, hermitian: bool) -> Any:
 
 
 pinv_p.lowering(lambda hlo, *xs, hermitian: hlo.inline(lambda x, t: _pinv_by_svd(x, t, hermitian=hermitian), *xs))
+
+
+@pinv_p.impl
+def _pinv_impl(args: Sequence[Any], params: dict[str, Any]) -> Any:
+    x, tolerance = args
+    if params["hermitian"] or len(x.shape) != 2 or 0 in x.shape:
+        return _pinv_by_svd(x, tolerance, **params)
+    # One matrix: the same in few steps, since its singular values may take less time than the steps.
+    return ArrayImpl(decomposed(partial(_pinv_of_one, tolerance._value), x._value)[0])
+
+
+def _pinv_of_one(tolerance: Any, x: Any) -> Any:
+    m, n = x.shape
+    basis, x = _triangular(x) if m >= TALL * n else (None, x)
+    s, left, vh = _svd_of_one(x, False)
+    inverse = np.zeros_like(s)
+    np.divide(1, s, out=inverse, where=s > s[0] * tolerance)
+    out = (vh.conj().T * inverse) @ left.conj().T
+    return [out if basis is None else out @ basis.conj().T]
 
 
 @pinv_p.abstract_eval

@@ -1,5 +1,6 @@
 """Random numbers from explicit keys, bit for bit those of JAX's default generator."""
 
+from pullback.random import key_reuse as _key_reuse
 from pullback.random.continuous import (
     bits,
     cauchy,

@@ -10,17 +10,16 @@ import numpy as np
 from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl
-from pullback.core.config import config
 from pullback.core.errors import ShapeError
 from pullback.core.types import Shape
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives.random_bits import Words, random_split, words_at
+from pullback.primitives.random_bits import Words, key_from, random_split
 from pullback.primitives.random_rejection import random_binomial, random_poisson
 from pullback.primitives.reductions import cumsum
 from pullback.random.arguments import drawn_shape, float_dtype, integer_dtype, parameter
 from pullback.random.continuous import unit
-from pullback.random.keys import threefry_words, words_of
+from pullback.random.keys import generator_of, words_apart, words_of
 from pullback.transforms.programs.placement import constrained
 
 _single = np.dtype(np.float32)
@@ -61,8 +60,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     words, found = words_of("poisson", key), integer_dtype("poisson", dtype)
     lam = parameter("poisson", "lam", lam, _single)
     size = drawn_shape("poisson", shape, lam=lam.shape)
-    k0, k1 = threefry_words("poisson", words)
-    drawn = random_poisson(k0, k1, shapes.broadcast_to(lam, size), config.threefry_partitionable)
+    drawn = random_poisson(words_apart(words), shapes.broadcast_to(lam, size), generator_of(words))
     return constrained(_counted(drawn, ops.ge_p.bind(drawn, 0), found), out_sharding, "random.poisson")
 
 
@@ -95,12 +93,12 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     words, found = words_of("binomial", key), float_dtype("binomial", dtype)
     n, p = parameter("binomial", "n", n, found), parameter("binomial", "p", p, found)
     size = drawn_shape("binomial", shape, n=n.shape, p=p.shape)
-    return _binomial(threefry_words("binomial", words), n, p, size)
+    return _binomial(words, n, p, size)
 
 
 def _binomial(words: Words, n: Any, p: Any, shape: Shape) -> Any:
     n, p = (shapes.broadcast_to(x, shape) for x in (n, p))
-    return random_binomial(*words, n, p, config.threefry_partitionable)
+    return random_binomial(words_apart(words), n, p, generator_of(words))
 
 
 def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1) -> Any:
@@ -130,7 +128,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     >>> print(random.multinomial(random.key(0), 20, pnp.array([0.2, 0.3, 0.5])))
     [ 4.  4. 12.]
     """
-    words = threefry_words("multinomial", words_of("multinomial", key))
+    words = words_of("multinomial", key)
     asked = float_dtype("multinomial", None) if dtype is None else dtypes.canonicalize_dtype(dtype)
     found = asked if dtypes.is_float(asked) else dtypes.default_float()
     n, p = parameter("multinomial", "n", n, found), parameter("multinomial", "p", p, found)
@@ -149,8 +147,8 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     shares = shapes.moveaxis(ops.div(p, ops.where(ops.eq(rest, 0), 1, rest)), last, 0)
 
     def draw(left: Any, each: Any) -> Any:
-        key, share = each
-        count = _binomial(words_at(key), left, share, batch)
+        subkey, share = each
+        count = _binomial(key_from(words, subkey), left, share, batch)
         return ops.sub(left, count), count
 
     each = random_split(words, (size[-1],)), shares

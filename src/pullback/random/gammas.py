@@ -21,7 +21,7 @@ from pullback.primitives.reductions import reduce_max
 from pullback.primitives.sums import reduce_sum
 from pullback.random.arguments import drawn_shape, float_dtype, parameter, size_of
 from pullback.random.continuous import exponential_of, normal_of_key, signs, unit
-from pullback.random.keys import threefry_words, words_of
+from pullback.random.keys import generator_of, words_of
 from pullback.transforms.programs.placement import constrained
 
 
@@ -29,8 +29,7 @@ def _gamma(words: Words, a: Any, shape: Shape, log_space: bool) -> Any:
     """Samples of the gamma distribution, or their logarithms, which small ones underflow less soon."""
     if 0 in shape:
         return shapes.full(shape, 0, a.dtype)
-    keys, partitionable = lane_keys(threefry_words("gamma", words), shape)
-    return random_gamma(*keys, shapes.broadcast_to(a, shape), log_space, partitionable)
+    return random_gamma(lane_keys(words, shape), shapes.broadcast_to(a, shape), log_space, generator_of(words))
 
 
 def _chisquare(words: Words, df: Any, shape: Shape) -> Any:

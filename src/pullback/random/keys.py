@@ -19,16 +19,21 @@ from pullback.core.errors import ArgumentError, OperandError, PullbackError
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.random_bits import (
+    BlockKey,
     Words,
+    random_clone,
     random_fold_in,
     random_seed,
     random_split,
     random_unwrap,
+    random_use,
     random_wrap,
+    word_arrays,
     words_at,
 )
+from pullback.primitives.random_rejection import Generator
+from pullback.primitives.slicing import concatenate
 
-_IMPLEMENTATION = "threefry2x32"
 _word = np.dtype(np.uint32)
 
 
@@ -38,7 +43,8 @@ def key(seed: Any, *, impl: str | None = None, dtype: Any = None) -> Any:
     Args:
       seed: an integer, or an array of integers without axes. Python's integers may have up to 64 bits; those
         above 32 count only where 64-bit types are enabled.
-      impl: the generator; there is one, ``"threefry2x32"``.
+      impl: the generator: ``"threefry2x32"``, ``"rbg"`` or ``"unsafe_rbg"``. By default it is that of the switch
+        ``default_prng_impl``.
       dtype: the dtype of the keys of a generator, as :func:`key_dtype` returns it, in place of ``impl``.
 
     Returns:
@@ -52,14 +58,15 @@ def key(seed: Any, *, impl: str | None = None, dtype: Any = None) -> Any:
     >>> key(0).shape, dtypes.issubdtype(key(0).dtype, dtypes.prng_key)
     ((), True)
     """
-    return random_wrap(_seeded("key", seed, _implementation("key", impl, dtype)))
+    kind = _dtype_of("key", impl, dtype)
+    return random_wrap(_seeded("key", seed, kind), kind)
 
 
 def key_dtype(impl_spec: str | None = None) -> Any:
     """The dtype of the keys of a generator.
 
     Args:
-      impl_spec: the generator; there is one, ``"threefry2x32"``.
+      impl_spec: the name of the generator, as of :func:`key`.
 
     Raises:
       ArgumentError: there is no such generator (a ValueError).
@@ -67,19 +74,18 @@ def key_dtype(impl_spec: str | None = None) -> Any:
     >>> key_dtype() == key(0).dtype
     True
     """
-    _check_implementation(impl_spec)
-    return dtypes.key_dtype
+    return _dtype_of("key_dtype", impl_spec)
 
 
 def PRNGKey(seed: Any, *, impl: str | None = None) -> Any:
-    """The random key of a seed, as an array of two words; under ``enable_custom_prng`` it is :func:`key`.
+    """The random key of a seed, as an array of its words; under ``enable_custom_prng`` it is :func:`key`.
 
     Args:
       seed: an integer, or an array of integers without axes.
-      impl: the generator; there is one, ``"threefry2x32"``.
+      impl: the name of the generator, as of :func:`key`.
 
     Returns:
-      An array of shape (2,) and dtype uint32.
+      An array of dtype uint32, of shape (2,) or, for ``"rbg"`` and ``"unsafe_rbg"``, (4,).
 
     Raises:
       OperandError, ArgumentError, OverflowError: as :func:`key` does.
@@ -87,8 +93,9 @@ def PRNGKey(seed: Any, *, impl: str | None = None) -> Any:
     >>> PRNGKey(7)
     Array([0, 7], dtype=uint32)
     """
-    words = _seeded("PRNGKey", seed, impl)
-    return random_wrap(words) if config.enable_custom_prng else words
+    kind = _dtype_of("PRNGKey", impl)
+    words = _seeded("PRNGKey", seed, kind)
+    return random_wrap(words, kind) if config.enable_custom_prng else words
 
 
 def key_data(keys: Any) -> Any:
@@ -98,7 +105,7 @@ def key_data(keys: Any) -> Any:
       keys: keys of any shape ``S``, or words already.
 
     Returns:
-      An array of shape ``S + (2,)`` and dtype uint32.
+      An array of shape ``S + (n,)`` and dtype uint32; ``n`` is 2, or 4 for ``"rbg"`` and ``"unsafe_rbg"``.
 
     Raises:
       OperandError: these are no keys (a TypeError).
@@ -114,8 +121,8 @@ def wrap_key_data(key_bits_array: Any, *, impl: str | None = None, dtype: Any = 
     """Keys from their words.
 
     Args:
-      key_bits_array: an array of shape ``S + (2,)`` and dtype uint32.
-      impl: the generator; there is one, ``"threefry2x32"``.
+      key_bits_array: an array of shape ``S + (n,)`` and dtype uint32, with as many words as keys of the generator have.
+      impl: the name of the generator, as of :func:`key`.
       dtype: the dtype of the keys of a generator, in place of ``impl``.
 
     Returns:
@@ -128,11 +135,11 @@ def wrap_key_data(key_bits_array: Any, *, impl: str | None = None, dtype: Any = 
     >>> key_data(wrap_key_data(PRNGKey(7)))
     Array([0, 7], dtype=uint32)
     """
-    _implementation("wrap_key_data", impl, dtype)
-    words = _checked("wrap_key_data", key_bits_array)
+    kind = _dtype_of("wrap_key_data", impl, dtype)
+    words = _checked("wrap_key_data", key_bits_array, kind)
     if _is_typed(words):
         raise OperandError(f"wrap_key_data takes the uint32 words of keys, got keys already, of shape {words.shape}")
-    return random_wrap(words)
+    return random_wrap(words, kind)
 
 
 def key_impl(keys: Any) -> str:
@@ -147,8 +154,7 @@ def key_impl(keys: Any) -> str:
     >>> key_impl(key(0))
     'threefry2x32'
     """
-    _checked("key_impl", keys)
-    return _IMPLEMENTATION
+    return _name_of(_checked("key_impl", keys))
 
 
 def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
@@ -159,7 +165,7 @@ def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
       num: how many, or the shape of an array of them.
 
     Returns:
-      An array of ``num`` keys; words of keys, with one more axis of size 2, if ``key`` is given as words.
+      An array of ``num`` keys; words of keys, with one more axis, if ``key`` is given as words.
 
     Raises:
       OperandError: ``key`` is not a key (a TypeError).
@@ -171,7 +177,7 @@ def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
     (Array([4146024105,  967050713], dtype=uint32), Array([2718843009, 1272950319], dtype=uint32))
     """
     words = random_split(words_of("split", key), shape_tuple(num, "split"))
-    return random_wrap(words) if _is_typed(key) else words
+    return random_wrap(words, key.dtype) if _is_typed(key) else words
 
 
 def fold_in(key: Any, data: Any) -> Any:
@@ -192,12 +198,12 @@ def fold_in(key: Any, data: Any) -> Any:
     >>> fold_in(PRNGKey(0), 1)
     Array([ 928981903, 3453687069], dtype=uint32)
     """
-    words = random_fold_in(words_of("fold_in", key), _folded(data))
-    return random_wrap(words) if _is_typed(key) else words
+    words = random_fold_in(words_of("fold_in", key, use=False), _folded(data))
+    return random_wrap(words, key.dtype) if _is_typed(key) else words
 
 
 def clone(key: Any) -> Any:
-    """The same key: says that it is meant to be used again.
+    """The same key: says that it is meant to be used again, where ``debug_key_reuse`` looks for keys used twice.
 
     Args:
       key: keys of any shape, or their words.
@@ -208,75 +214,101 @@ def clone(key: Any) -> Any:
     >>> clone(PRNGKey(7))
     Array([0, 7], dtype=uint32)
     """
-    return _checked("clone", key)
+    keys = _checked("clone", key)
+    return random_clone(keys) if config.debug_key_reuse and _is_typed(keys) else keys
 
 
 # What arguments mean -----------------------------------------------------------------------------------------------
 
 
-def words_of(name: str, key: Any) -> Words:
-    """The two words of one key, typed or not.
+def words_of(name: str, key: Any, use: bool = True) -> Words:
+    """One key, typed or not, as the generator's functions take it.
+
+    Args:
+      name: the function that takes it.
+      key: the key.
+      use: whether that is a use of the key, of which there is one.
 
     Raises:
       OperandError: it is not a key.
       ArgumentError: it is an array of keys.
     """
     keys = key if isinstance(key, ArrayImpl) else _checked(name, key)
+    if config.debug_key_reuse and use and _is_typed(keys) and not keys.shape:
+        keys = random_use(keys, name)
     if is_at_home(keys):
         value = keys._value
         if value.ndim == 0 and value.dtype == dtypes.key_dtype:
             return words_at(ArrayImpl(value["fry"]))
         keys = _checked(name, keys)
     typed = _is_typed(keys)
+    generator = _name_of(keys)
     shape = keys.shape if typed else keys.shape[:-1]
     if shape:
         raise ArgumentError(
             f"{name} takes one key, got an array of keys of shape {shape}; use vmap to do it with each of them"
         )
-    return words_at(random_unwrap(keys) if typed else keys)
+    words = random_unwrap(keys) if typed else keys
+    return words_at(words) if generator == _DEFAULT else BlockKey(words, generator == "unsafe_rbg")
 
 
-def threefry_words(name: str, words: Words) -> tuple[Any, Any]:
-    """The two words of a key of the default generator."""
-    k0, k1 = words
-    return k0, k1
+def words_apart(key: Words) -> tuple[Any, ...]:
+    """The words of a key, each a scalar."""
+    return word_arrays(key.words) if isinstance(key, BlockKey) else key
+
+
+def generator_of(key: Words) -> Generator:
+    """The generator of a key, with the layout of its bits."""
+    name = ("unsafe_rbg" if key.unsafe else "rbg") if isinstance(key, BlockKey) else _DEFAULT
+    return Generator(name, config.threefry_partitionable)
 
 
 def _is_typed(key: Any) -> bool:
-    return bool(key.dtype == dtypes.key_dtype)
+    return dtypes.is_key(key.dtype)
 
 
-def _checked(name: str, keys: Any) -> Any:
-    """Keys or words of keys, as an array."""
+def _checked(name: str, keys: Any, kind: Any = None) -> Any:
+    """Keys, or words of keys of a dtype, as an array."""
+    width = dtypes.key_words(kind or dtypes.KEY_DTYPES[config.default_prng_impl])
+    expected = (
+        f"expected a random key, such as random.key(0), or its words as a uint32 array of shape ({width},), "
+        "or with more axes before"
+    )
     if type(keys) not in SCALARS:
         try:
             array = keys if isinstance(keys, Array) else as_array(keys)
         except PullbackError:
             pass
         else:
-            if _is_typed(array) or (array.dtype == _word and array.shape[-1:] == (2,)):
+            if _is_typed(array) or (array.dtype == _word and array.shape[-1:] == (width,)):
                 return array
             got = f"an array of shape {array.shape} and dtype {array.dtype}"
-            raise OperandError(f"{name}: {_EXPECTED}, got {got}")
-    raise OperandError(f"{name}: {_EXPECTED}, got {keys!r} of type {type(keys).__name__}")
+            raise OperandError(f"{name}: {expected}, got {got}")
+    raise OperandError(f"{name}: {expected}, got {keys!r} of type {type(keys).__name__}")
 
 
-_EXPECTED = "expected a random key, such as random.key(0), or its words as a uint32 array of shape (2,)"
+_DEFAULT = "threefry2x32"
+_NAMES = {dtype: name for name, dtype in dtypes.KEY_DTYPES.items()}
 
 
-def _check_implementation(impl: Any) -> None:
-    if impl is not None and impl != _IMPLEMENTATION:
-        raise ArgumentError(f"there is no random generator {impl!r}; there is {_IMPLEMENTATION!r}")
+def _name_of(keys: Any) -> str:
+    """The name of the generator of keys; of words, that of new keys."""
+    return _NAMES[keys.dtype] if _is_typed(keys) else config.default_prng_impl
 
 
-def _implementation(name: str, impl: Any, dtype: Any) -> str:
-    """The generator that is asked for by its name or by the dtype of its keys."""
+def _dtype_of(name: str, impl: Any, dtype: Any = None) -> Any:
+    """The dtype of the keys of the generator that is asked for by its name or by that dtype."""
     if impl is not None and dtype is not None:
         raise ArgumentError(f"{name} takes impl or dtype, and got both: {impl!r} and {dtype!r}")
-    if dtype is not None and not (isinstance(dtype, np.dtype) and dtype == dtypes.key_dtype):
-        raise ArgumentError(f"{name}: dtype must be one of keys, as random.key_dtype() returns it, got {dtype!r}")
-    _check_implementation(impl)
-    return _IMPLEMENTATION
+    if dtype is not None:
+        if not (isinstance(dtype, np.dtype) and dtypes.is_key(dtype)):
+            raise ArgumentError(f"{name}: dtype must be one of keys, as random.key_dtype() returns it, got {dtype!r}")
+        return dtype
+    chosen = config.default_prng_impl if impl is None else impl
+    if not isinstance(chosen, str) or chosen not in dtypes.KEY_DTYPES:
+        shown = ", ".join(map(repr, dtypes.KEY_DTYPES))
+        raise ArgumentError(f"{name}: there is no random generator {impl!r}; there are {shown}")
+    return dtypes.KEY_DTYPES[chosen]
 
 
 def _integer(x: Any) -> int | None:
@@ -299,9 +331,13 @@ def _scalar(name: str, what: str, x: Any) -> Any:
     return array
 
 
-def _seeded(name: str, seed: Any, impl: Any) -> Any:
-    """The words of the key of a seed."""
-    _check_implementation(impl)
+def _seeded(name: str, seed: Any, kind: Any) -> Any:
+    """The words of the key of a seed, which those of the default generator's are, or twice those."""
+    words = _default_seeded(name, seed)
+    return words if dtypes.key_words(kind) == 2 else concatenate([words, words], 0)
+
+
+def _default_seeded(name: str, seed: Any) -> Any:
     number = _integer(seed)
     if number is not None:
         if not -(1 << 63) <= number < 1 << 63:

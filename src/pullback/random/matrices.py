@@ -132,7 +132,7 @@ def orthogonal(
     """
     rows = size_of("orthogonal", "n", n)
     columns = rows if m is None else size_of("orthogonal", "m", m)
-    words_of("orthogonal", key)
+    words_of("orthogonal", key, use=False)
     size = shape_tuple(shape, "orthogonal")
     found = dtypes.default_float() if dtype is None else dtypes.canonicalize_dtype(dtype)
     if not dtypes.is_inexact(found):

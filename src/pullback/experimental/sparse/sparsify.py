@@ -432,6 +432,8 @@ _ZERO_AT_ZERO = [
     "expm1",
     "exprel",
     "floor",
+    "floor_div",
+    "floor_rem",
     "ge",
     "gt",
     "integer_pow",

@@ -13,7 +13,7 @@ from typing import Any
 
 from pullback.core import tree
 from pullback.core.array import typeof
-from pullback.core.errors import ArgumentError, ConcretizationTypeError, StaticArgumentError
+from pullback.core.errors import ArgumentError, ConcretizationTypeError, StaticArgumentError, UnsupportedArgumentError
 from pullback.core.trace import Tracer, state
 from pullback.transforms.checkpoint.checkpoint_policies import (
     Policy,
@@ -40,6 +40,7 @@ def checkpoint(
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    concrete: bool = False,
 ) -> Callable[..., Any]:
     """A function whose derivatives in reverse mode keep less memory, and compute more.
 
@@ -57,10 +58,14 @@ def checkpoint(
         ``jit`` and within the steps of ``scan`` too; a checkpointed function within keeps what its own policy says.
       static_argnums, static_argnames: arguments that are passed to ``fun`` as they are, by position and by name.
 
+      concrete: JAX's older way to say that values are looked at; eager functions may always look at them, and for
+        others there is ``static_argnums``.
+
     Returns:
       A function of the same arguments.
 
     Raises:
+      UnsupportedArgumentError: ``concrete`` is True (a NotImplementedError).
       ArgumentError: the policy cannot be called, or the static arguments do not fit (a TypeError and ValueError).
       StaticArgumentError: from a call, for a static argument that is traced (a TypeError and ValueError).
       OperandError: from a call, for an argument or a result that is no array (a TypeError).
@@ -79,6 +84,8 @@ def checkpoint(
         checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
         static_argnames=static_argnames,
     )  # fmt: skip
+    if concrete:
+        raise UnsupportedArgumentError("checkpoint: concrete=True is of the past; use static_argnums")
     if fun is None:
         return maker
     check_callable(fun, "checkpoint")

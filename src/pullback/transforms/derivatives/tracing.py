@@ -9,7 +9,7 @@ from typing import Any
 
 from pullback.core import dtypes, tree
 from pullback.core.axes import new_axis
-from pullback.core.errors import ArgumentError, OperandError
+from pullback.core.errors import ArgumentError, OperandError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.trace import state
 from pullback.core.types import MappedAxis, Shape, ShapedArray
@@ -33,6 +33,10 @@ class ShapeDtypeStruct:
       dtype: the type of an element.
       weak_type: whether the type gives way to that of other operands.
       sharding: how the array is spread over devices, for programs that are lowered for it.
+      manual_axis_type, is_ref: nothing else than what they are by default.
+
+    Raises:
+      UnsupportedArgumentError: a ``manual_axis_type``, or ``is_ref`` (a NotImplementedError).
 
     >>> ShapeDtypeStruct((2, 3), "float32").size
     6
@@ -40,7 +44,22 @@ class ShapeDtypeStruct:
 
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
-    def __init__(self, shape: Sequence[int], dtype: Any, *, weak_type: bool = False, sharding: Any = None) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        weak_type: bool = False,
+        sharding: Any = None,
+        manual_axis_type: None = None,
+        is_ref: bool = False,
+    ) -> None:
+        for name, value in (("manual_axis_type", manual_axis_type), ("is_ref", is_ref)):
+            if value not in (None, False):
+                raise UnsupportedArgumentError(
+                    f"ShapeDtypeStruct: {name}={value!r} is not supported: it stands for an array as it is outside of "
+                    "shard_map; leave the argument out"
+                )
         self.sharding = sharding
         self.shape: Shape = tuple(shape)
         self.dtype = dtypes.canonicalize_dtype(dtype)

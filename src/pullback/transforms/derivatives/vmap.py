@@ -13,6 +13,7 @@ from pullback.core.axes import CHUNKS, new_axis
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError, OperandError
 from pullback.primitives import shapes
 from pullback.primitives.slicing import concatenate, slice_in_dim
+from pullback.primitives.sums import reduce_sum
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import (
     argument_name,
@@ -32,6 +33,7 @@ def vmap(
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
+    sum_match: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """Map a function over axes of its arguments, all at once instead of in a loop.
@@ -47,6 +49,8 @@ def vmap(
       axis_size: its size, which is needed only if nothing is mapped.
       spmd_axis_name: the axis of a mesh, or a tuple of such, among which ``with_sharding_constraint`` within ``fun``
         divides the mapped axis; by default that is left to the compiler.
+      sum_match: whether a result that is mapped, but whose axis in ``out_axes`` is None, is summed over its mapped axis
+        instead of being refused.
       chunk_size: how many examples to compute at a time, which bounds the memory that is used; all by default.
 
     Returns:
@@ -68,18 +72,26 @@ def vmap(
     def mapped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         flat, arrays, dims = _arguments(fun, in_axes, args, kwargs)
         size = _size(fun, arrays, dims, axis_size, args, kwargs)
+        summed: list[bool] = []
 
         def rows(part: Sequence[Any], count: int) -> tuple[list[Any], list[int | None]]:
             mapped_by = CHUNKS if count < size else "vmap"
             axis = new_axis(axis_name, count, mapped_by, spmd_name=spmd_axis_name)
             outs, out_dims = batch_flat(fun, flat, axis, part, dims)
             ends = _out_dims(flat, out_axes, outs)
+            if sum_match:
+                summed[:] = [e is None and d is not None for d, e in zip(out_dims, ends, strict=True)]
+                ends = [0 if added else e for added, e in zip(summed, ends, strict=True)]
             return [_place(fun, x, d, e, count) for x, d, e in zip(outs, out_dims, ends, strict=True)], ends
 
         results = _in_chunks(rows, arrays, dims, size, chunk_size)
+        if any(summed):
+            results = [reduce_sum(x, (0,)) if added else x for x, added in zip(results, summed, strict=True)]
         return flat.result(results)
 
-    return Transformed(fun, mapped, vmap, in_axes, out_axes, axis_name, axis_size, spmd_axis_name, chunk_size)
+    return Transformed(
+        fun, mapped, vmap, in_axes, out_axes, axis_name, axis_size, spmd_axis_name, sum_match, chunk_size
+    )
 
 
 def _in_chunks(

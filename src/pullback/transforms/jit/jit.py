@@ -106,6 +106,9 @@ class JitFunction(OwnsPrograms):
                 traced = self._trace(call, list(map(aval_of, kinds)))
                 entry = Compiled(Lowered(traced, call, kinds), self._options.compiler_options)
                 self._compiled.keep(key, entry)
+            if config.debug_key_reuse:
+                closed = self._trace(call, list(map(aval_of, kinds))).jaxpr
+                return state.bottom.run_program(closed, leaves, lambda: entry.run(leaves))
             return entry.run(leaves)
         if self._options.compiler_options:
             raise ArgumentError(

@@ -16,10 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.storage import stored_dtype
 from pullback.core import dtypes, source, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, read_only
 from pullback.core.config import config
-from pullback.core.errors import ArgumentError, CallbackError, ConcretizationTypeError, OperandError
+from pullback.core.errors import (
+    ArgumentError,
+    CallbackError,
+    ConcretizationTypeError,
+    OperandError,
+    UnsupportedArgumentError,
+)
 from pullback.core.lists import merge_lists, partition_list
 from pullback.core.trace import Primitive, state
 from pullback.core.types import MappedAxis, ShapedArray
@@ -136,7 +143,7 @@ def _at_the_bottom(settings: dict[str, Any]) -> Iterator[None]:
 
 def _given(value: np.ndarray[Any, Any]) -> Any:
     """What a function of the user's is given for some elements: a read-only NumPy array; keys as an array of ours."""
-    if value.dtype == dtypes.key_dtype:
+    if dtypes.is_key(value.dtype):
         return ArrayImpl(value)
     return read_only(value)
 
@@ -197,7 +204,7 @@ def _compiled_call(call: Any, kinds: Sequence[np.dtype[Any]], in_order: bool, *o
     for x, dtype in zip(operands, kinds, strict=True):
         copy = np.array(x)
         arrays.append(_given(copy if copy.dtype == dtype else copy.view(dtype)))
-    outs = [x.view(np.uint64) if x.dtype == dtypes.key_dtype else x for x in call(*arrays)]
+    outs = [x.view(stored_dtype(x.dtype)) if dtypes.is_key(x.dtype) else x for x in call(*arrays)]
     return (np.array(first), *outs) if in_order else tuple(outs)
 
 
@@ -316,7 +323,12 @@ def _call_for_results(
 
 @api_boundary
 def pure_callback(
-    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, vmap_method: str | None = None, **kwargs: Any
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """Call a Python function of arrays, also from transformed and compiled functions.
 
@@ -327,6 +339,7 @@ def pure_callback(
         arrays of ours).
       result_shape_dtypes: a tree of ``ShapeDtypeStruct``, or anything with ``shape`` and ``dtype``, as its results are.
       args, kwargs: trees of arrays and numbers.
+      sharding: one of a single device, or None. It changes nothing: functions are called in this process.
       vmap_method: what ``vmap`` makes of it. ``"sequential"`` and ``"sequential_unrolled"``: it is called for each
         example; ``"expand_dims"``: once, with the mapped axis first, of size 1 where an argument is not mapped;
         ``"broadcast_all"``: the same, with arguments that are not mapped repeated; ``"legacy_vectorized"``: the same,
@@ -339,6 +352,7 @@ def pure_callback(
       CallbackError: the results are of other types than declared; the call was differentiated; it was mapped and
         ``vmap_method`` is None (a ValueError and NotImplementedError).
       ArgumentError: no such ``vmap_method`` (a ValueError).
+      UnsupportedArgumentError: ``sharding`` is of several devices (a NotImplementedError).
 
     >>> import numpy as np
     >>> import pullback.numpy as pnp
@@ -350,6 +364,10 @@ def pure_callback(
     [1. 1.]
     """
     check_callable(callback, "pure_callback")
+    if len(getattr(sharding, "device_set", "1")) != 1:
+        raise UnsupportedArgumentError(
+            f"pure_callback: a function is called in one place, but the sharding is of several devices: {sharding!r}"
+        )
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise ArgumentError(
             f"pure_callback: vmap_method must be None or one of {', '.join(map(repr, VMAP_METHODS))}, got "
@@ -496,13 +514,29 @@ def _fields(fmt: str, automatic: Iterator[int]) -> Iterator[Any]:
 
 
 @api_boundary
-def debug_breakpoint() -> None:
+def debug_breakpoint(
+    *,
+    backend: str | None = None,
+    filter_frames: bool = True,
+    num_frames: int | None = None,
+    ordered: bool = False,
+    token: Any = None,
+    **kwargs: Any,
+) -> None:
     """Stop in Python's debugger, at the line after the call, where values can be looked at.
+
+    Args:
+      backend: the debugger: ``"cli"``, which is Python's own, or None for it.
+      filter_frames, num_frames, ordered, token, kwargs: as in JAX, whose debugger works on a copy of the stack. Here
+        they change nothing: Python's debugger shows all frames, in the order in which they run.
 
     Raises:
       ConcretizationTypeError: the function is being traced, by ``jit`` or ``make_jaxpr``, so that there are no values
         (a TypeError).
+      UnsupportedArgumentError: another debugger (a NotImplementedError).
     """
+    if backend not in (None, "cli"):
+        raise UnsupportedArgumentError(f"debug.breakpoint: the debugger is 'cli', which is Python's; got {backend!r}")
     trace = state.trace
     while not trace.is_bottom:
         if isinstance(trace, StageTrace):

@@ -105,7 +105,7 @@ def device_get(x: Any) -> Any:
     """
 
     def get(leaf: Any) -> Any:
-        return np.asarray(leaf) if isinstance(leaf, Array) and leaf.dtype != dtypes.key_dtype else leaf
+        return np.asarray(leaf) if isinstance(leaf, Array) and not dtypes.is_key(leaf.dtype) else leaf
 
     with transfers.asked_for():
         return tree.tree_map(get, x)

@@ -1,0 +1,260 @@
+"""Integrals of exponentials, sines and cosines over their variable, and the dilogarithm.
+
+Compiled, they are series near zero and integrals of positive functions elsewhere, so that nothing cancels. Whatever the
+dtype, they are computed in double precision and rounded once. Formulas with numbers such as 6.2.1 are those of the
+*Digital Library of Mathematical Functions*.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.backends import host
+from pullback.core.trace import Primitive
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.checks import FLOAT
+from pullback.primitives.declare import by_formula, elementwise, in_double
+from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, integer_pow, log, lt, mul, neg, square, sub
+from pullback.primitives.precision import doubled
+from pullback.primitives.quadrature import in_blocks, integral
+
+_expm1, _log1p = ops.expm1_p.bind, ops.log1p_p.bind
+_or, _and = ops.or_p.bind, ops.and_p.bind
+_ge, _le, _ne = ops.ge_p.bind, ops.le_p.bind, ops.ne_p.bind
+_maximum, _minimum = ops.max_p.bind, ops.min_p.bind
+_where, _polynomial = ops.where, ops.polynomial
+
+_BELOW = 38.0
+_GAMMA = float(np.euler_gamma)
+
+
+# The exponential integrals -------------------------------------------------------------------------------------------
+
+_LEAST = 0.25
+"""Below, the exponential integrals are series."""
+_TERMS = 14
+
+
+def _expn(n: Any, x: Any) -> Any:
+    """exp(-x) times the integral of exp(-x (exp(u) - 1) - (n - 1) u), which is 8.19.3 with t = exp(u).
+
+    Near zero it is the series 8.19.8. Orders below one, which derivatives ask for, are
+    integrals of exp(-y) (1 + y/x)**-n.
+    """
+    safe_n = _where(_ge(n, 1), n, 1)
+    far = _maximum(x, _LEAST)
+    end = _minimum(_log1p(div(_BELOW, far)), div(_BELOW, _maximum(sub(safe_n, 1), 1e-300)))
+    whole = integral(lambda u, x, n: exp(neg(add(mul(x, _expm1(u)), mul(n, u)))), end, far, sub(safe_n, 1))
+    near = _minimum(_maximum(x, 1e-320), _LEAST)
+    series, term = None, None
+    for k in range(_TERMS):  # without the term where k = n - 1, in whose place stands a logarithm
+        term = 1.0 if term is None else mul(term, div(near, -k))
+        below = sub(k + 1, safe_n)
+        part = div(term, _where(eq(below, 0), math.inf, below))
+        series = part if series is None else add(series, part)
+    few = _minimum(safe_n, _TERMS + 1.0)
+    power = mul(
+        ops.pow(near, sub(few, 1)), _where(eq(ops.rem_p.bind(few, 2.0), 0), -1.0, shapes.full((), 1.0, near.dtype))
+    )
+    power = div(power, exp(ops.lgamma_p.bind(few)))
+    series = sub(mul(power, sub(ops.digamma(few), log(near))), series)
+    value = _where(lt(x, _LEAST), series, mul(whole, exp(neg(x))))
+    at_zero = _where(gt(n, 1), div(1, _maximum(sub(n, 1), 0.5)), math.inf)
+    value = _where(eq(x, 0), at_zero, value)
+    power = _maximum(neg(n), 0)
+    size = _maximum(x, 1e-300)
+    ends = add(mul(power, 6), _BELOW)
+    low = integral(lambda y, x, m: mul(exp(neg(y)), ops.pow(add(1, div(y, x)), m)), ends, size, power)
+    low = _where(eq(n, 0), 1, low)
+    value = _where(_le(n, 0), div(mul(exp(neg(x)), low), x), value)
+    value = _where(eq(x, math.inf), 0, value)
+    known = _and(_ge(x, 0), eq(ops.floor_p.bind(n), n))
+    return _where(known, value, math.nan)
+
+
+def _host_expn(n: Any, x: Any) -> Any:
+    """SciPy's function, and orders below zero, m! exp(-x) / x**(m + 1) times the sum of x**k / k!, 8.4.10."""
+    out = _scipy_expn(np.asarray(n, np.float64), np.asarray(x, np.float64))
+    if np.any(np.asarray(n) <= 0):
+        m, wide = np.maximum(-np.asarray(n, np.float64), 0), np.asarray(x, np.float64)
+        special = _scipy_gammaincc(m + 1, wide) * _scipy_gamma(m + 1) / wide ** (m + 1)
+        out = np.where(np.asarray(n) == 0, np.exp(-wide) / wide, np.where(np.asarray(n) < 0, special, out))
+    return np.asarray(out).astype((x if hasattr(x, "dtype") else n).dtype)[()]
+
+
+_scipy_expn, _scipy_gammaincc, _scipy_gamma = host.special("expn"), host.special("gammaincc"), host.special("gamma")
+expn_p: Primitive = elementwise(
+    "expn", of=FLOAT, arity=2, host=_host_expn, hlo=in_blocks(_expn),
+    jvp=(None, lambda t, n, x, ans: neg(mul(t, expn_p.bind(sub(n, 1), x)))),
+)  # fmt: skip
+exp1_p: Primitive = elementwise(
+    "exp1", of=FLOAT, host=host.special("exp1"), hlo=in_blocks(lambda x: _exp1(x)),
+    jvp=lambda t, x, ans: neg(mul(t, div(exp(neg(x)), x))),
+)  # fmt: skip
+
+
+def _exp1(x: Any) -> Any:
+    far = _maximum(x, _LEAST)
+    whole = integral(lambda u, x: exp(neg(mul(x, _expm1(u)))), _log1p(div(_BELOW, far)), far)
+    near = _minimum(x, _LEAST)
+    series = sub(mul(near, _near_zero(neg(near))), add(log(near), _GAMMA))
+    value = _where(lt(x, _LEAST), series, mul(whole, exp(neg(x))))
+    return _where(eq(x, 0), math.inf, _where(eq(x, math.inf), 0, _where(_ge(x, 0), value, math.nan)))
+
+
+def _near_zero(x: Any) -> Any:
+    """The sum of x**(k - 1) / k / k! over k from 1."""
+    return _polynomial(x, [1 / (k * math.factorial(k)) for k in range(_TERMS, 0, -1)])
+
+
+def _expi(x: Any) -> Any:
+    """The logarithm, γ, and exp(x) times the integral of (exp(-s) - exp(-x)) / (x - s) over s from 0 to x, 6.2.7."""
+    size = _minimum(_maximum(x, 1e-320), 1e300)
+    whole = integral(
+        lambda s, x: mul(exp(neg(s)), div(_expm1(sub(s, x)), sub(s, x))), _minimum(size, 45.0), _maximum(size, 1e-30)
+    )
+    half = exp(mul(size, 0.5))
+    large = mul(mul(whole, half), half)
+    near = _minimum(size, _LEAST)
+    value = add(_where(lt(x, _LEAST), mul(near, _near_zero(near)), large), add(log(size), _GAMMA))
+    value = _where(gt(x, 720), math.inf, value)
+    out = _where(gt(x, 0), value, neg(_exp1(_where(lt(x, 0), neg(x), 1))))
+    return _where(eq(x, 0), -math.inf, _where(_ne(x, x), x, out))
+
+
+expi_p: Primitive = elementwise(
+    "expi", of=FLOAT, host=host.special("expi"), hlo=in_blocks(_expi),
+    jvp=lambda t, x, ans: mul(t, div(exp(x), x)),
+)  # fmt: skip
+
+
+# The sine and cosine integrals ---------------------------------------------------------------------------------------
+
+_SERIES = 3.0
+_host_sici = host.special_pair("sici")
+
+
+def _sici(x: Any, *, cosine: bool) -> Any:
+    """Near zero by series (6.6.5, 6.6.6), elsewhere by the auxiliary functions (6.2.19, 6.7.13); t is exp(u) - 1."""
+    size = abs(x)
+    near = _minimum(size, _SERIES)
+    first = 2 if cosine else 1
+    terms = range(17, -1, -1)
+    coefficients = [(-1) ** (k + cosine) / ((2 * k + first) * math.factorial(2 * k + first)) for k in terms]
+    within = mul(integer_pow(near, first), _polynomial(square(near), coefficients))
+    if cosine:
+        within = add(within, add(log(near), _GAMMA))
+    far = _minimum(_maximum(size, _SERIES), 1e300)
+    end = _log1p(div(_BELOW, far))
+
+    def fall(u: Any, x: Any) -> Any:
+        t = _expm1(u)
+        return div(exp(sub(u, mul(x, t))), add(1, square(t)))
+
+    f, g = integral(fall, end, far), integral(lambda u, x: mul(fall(u, x), _expm1(u)), end, far)
+    sine, other = ops.sin(far), ops.cos(far)
+    if cosine:
+        outside = sub(mul(f, sine), mul(g, other))
+    else:
+        outside = sub(sub(math.pi / 2, mul(f, other)), mul(g, sine))
+    value = _where(lt(size, _SERIES), within, outside)
+    value = _where(eq(size, math.inf), 0 if cosine else math.pi / 2, value)
+    if cosine:
+        return _where(eq(x, 0), -math.inf, value)
+    return _where(eq(x, 0), x, mul(ops.sign(x), value))
+
+
+def _sinc_derivative(x: Any, *, order: int) -> Any:
+    """A derivative of sin(x) / x: the integral of t**n sin(x t + (n + 1) π / 2) over t from 0 to 1."""
+    size = abs(x)
+    near = lt(size, 2.0 * order + 2)
+    small, large = _where(near, size, 0), _where(near, 2.0 * order + 2, size)
+    count = 4 * order + 28
+    # The derivative of the sum of (-1)**k x**(2k) / (2k + 1)!
+    least = (order + 1) // 2
+    coefficients = [
+        (-1) ** k * math.perm(2 * k, order) / math.factorial(2 * k + 1)
+        for k in range(least + count // 2, least - 1, -1)
+    ]
+    inside = mul(integer_pow(small, 2 * least - order), _polynomial(square(small), coefficients))
+    turns = [ops.sin(large), ops.cos(large), neg(ops.sin(large)), neg(ops.cos(large))]
+    value = div(turns[0], large)
+    for n in range(1, order + 1):
+        value = div(sub(turns[n % 4], mul(n, value)), large)
+    out = _where(near, inside, value)
+    return _where(lt(x, 0), neg(out), out) if order % 2 else out
+
+
+sinc_derivative_p: Primitive = by_formula(
+    "sinc_derivative", of=FLOAT, formula=doubled(_sinc_derivative),
+    jvp=(lambda t, x, order: mul(t, sinc_derivative_p.bind(x, order=order + 1)),),
+)  # fmt: skip
+sine_integral_p: Primitive = elementwise(
+    "sine_integral", of=FLOAT, host=lambda x: _host_sici(x)[0], hlo=in_blocks(partial(_sici, cosine=False)),
+    jvp=lambda t, x, ans: mul(t, sinc_derivative_p.bind(x, order=0)),
+)  # fmt: skip
+cosine_integral_p: Primitive = elementwise(
+    "cosine_integral", of=FLOAT, host=lambda x: _host_sici(np.abs(x))[1], hlo=in_blocks(partial(_sici, cosine=True)),
+    jvp=lambda t, x, ans: mul(t, div(ops.cos(x), x)),
+)  # fmt: skip
+
+
+# The dilogarithm -----------------------------------------------------------------------------------------------------
+
+
+def _spence(x: Any) -> Any:
+    """Li2(1 - x) by Bernoulli's numbers, in the variable -log(x) (A. van Wijngaarden, *Polylogarithms*, 1954).
+
+    Below 1/2 by the reflection 25.12.6, above 2 by that and 25.12.4.
+    """
+    low, high = lt(x, 0.5), gt(x, 2)
+    inner = _where(low, sub(1, x), _where(high, sub(1, div(1, x)), x))
+    u = neg(_log1p(sub(_where(_and(_ge(inner, 0.4), _le(inner, 2)), inner, 1), 1)))
+    numbers = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330]
+    even = [b / math.factorial(2 * k + 1) for k, b in enumerate(numbers, 1)]
+    square_part = square(u)
+    value = add(mul(mul(u, square_part), _polynomial(square_part, even[::-1])), mul(u, sub(1, mul(u, 0.25))))
+    logarithm = log(_where(_or(low, high), _maximum(x, 1e-320), 1))
+    below = sub(sub(math.pi**2 / 6, mul(logarithm, _log1p(neg(_where(low, x, 0))))), value)
+    rest = mul(logarithm, _log1p(neg(div(1, _where(high, x, 2)))))
+    above = sub(value, add(add(mul(square(logarithm), 0.5), rest), math.pi**2 / 6))
+    out = _where(low, _where(eq(x, 0), math.pi**2 / 6, below), _where(high, above, value))
+    out = _where(eq(x, math.inf), -math.inf, out)
+    return _where(_ge(x, 0), out, math.nan)
+
+
+def _log_ratio(y: Any, *, order: int) -> Any:
+    """A derivative of log(1 + y) / y: by its series near zero, and by Leibniz's rule elsewhere."""
+    near = lt(abs(y), 0.25)
+    small, large = _where(near, y, 0), _where(near, 1, y)
+    count = 30 + 2 * order
+    coefficients = [(-1) ** k / (k + 1) * math.perm(k, order) for k in range(order + count, order - 1, -1)]
+    value, inverse = div(_log1p(large), large), div(1, add(1, large))
+    for n in range(1, order + 1):
+        power = mul(integer_pow(inverse, n), (-1.0) ** (n - 1) * math.factorial(n - 1))
+        value = div(sub(power, mul(n, value)), large)
+    return _where(near, _polynomial(small, coefficients), value)
+
+
+log_ratio_p: Primitive = by_formula(
+    "log_ratio", of=FLOAT, formula=doubled(_log_ratio),
+    jvp=(lambda t, y, order: mul(t, log_ratio_p.bind(y, order=order + 1)),),
+)  # fmt: skip
+
+
+def _host_spence(x: Any) -> Any:
+    """SciPy's function, which is NaN at infinity."""
+    out = _scipy_spence(x)
+    return np.where(np.isposinf(x), x.dtype.type(-np.inf), out)[()] if np.isposinf(x).any() else out
+
+
+_scipy_spence = host.special("spence")
+spence_p: Primitive = elementwise(
+    "spence", of=FLOAT, host=_host_spence, hlo=in_double(_spence),
+    jvp=lambda t, x, ans: neg(mul(t, log_ratio_p.bind(sub(x, 1), order=0))),
+)  # fmt: skip

@@ -1,0 +1,118 @@
+"""The counter-based generator Philox-4x32, by which XLA draws the bits of keys of four words.
+
+The generator is a keyed bijection of blocks of four 32-bit words (Salmon, Moraes, Dror and Shaw, *Parallel random
+numbers: as easy as 1, 2, 3*, SC 2011, section 4.3), so that any block can be computed by itself. XLA's convention is
+that the first two words of a key are the key of the bijection, and that the counter of block ``n``, a number of 128
+bits, begins with the other two words and ends with the first two, to which ``n`` is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pullback.core.errors import DtypeError
+from pullback.core.trace import Primitive
+from pullback.core.types import MappedAxis, Shape, ShapedArray
+from pullback.primitives.checks import broadcast_shape
+from pullback.primitives.declare import batch_broadcasting
+from pullback.primitives.rules import jvp_zero
+
+_word, _wide = np.dtype(np.uint32), np.dtype(np.uint64)
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_ROUNDS = 10
+
+
+def philox4x32(words: Iterable[Any], index: Any) -> list[Any]:
+    """The four words of some blocks of keys' numbers.
+
+    Args:
+      words: the four words of keys, uint32.
+      index: the numbers of blocks, uint32. All broadcast.
+    """
+    return philox4x32_p.bind(*words, index)  # type: ignore[no-any-return]
+
+
+philox4x32_p = Primitive("philox4x32", multiple_results=True, keeps_weak_type=False)
+philox4x32_p.jvp_rule = jvp_zero(philox4x32_p)
+
+
+@philox4x32_p.host
+def _philox_host(*operands: Any) -> list[Any]:
+    w0, w1, w2, w3, index = [np.asarray(x, _word) for x in operands]
+    low = (w3.astype(_wide) << 32 | w2) + index
+    high = (w1.astype(_wide) << 32 | w0) + (low < index)
+    counter = [part.astype(_word) for part in (low, low >> 32, high, high >> 32)]
+    keys: list[Any] = [w0, w1]
+    for _ in range(_ROUNDS):
+        first, second = (_wide.type(m) * c for m, c in zip(_MULTIPLIERS, counter[::2], strict=True))
+        counter = [
+            (second >> 32).astype(_word) ^ counter[1] ^ keys[0], second.astype(_word),
+            (first >> 32).astype(_word) ^ counter[3] ^ keys[1], first.astype(_word),
+        ]  # fmt: skip
+        keys = [key + _word.type(step) for key, step in zip(keys, _WEYL, strict=True)]
+    shape = np.broadcast_shapes(*(x.shape for x in (w0, w1, w2, w3, index)))
+    return [x if x.shape == shape else np.array(np.broadcast_to(x, shape)) for x in counter]
+
+
+@philox4x32_p.abstract_eval
+def _philox_shape(*operands: ShapedArray) -> list[ShapedArray]:
+    if any(x.dtype != _word for x in operands):
+        raise DtypeError(f"philox4x32 takes operands of uint32, got {', '.join(map(str, operands))}")
+    return [ShapedArray(broadcast_shape("philox4x32", [x.shape for x in operands]), _word)] * 4
+
+
+_batch_blocks = batch_broadcasting(philox4x32_p)
+
+
+@philox4x32_p.batch
+def _philox_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
+    out, dim = _batch_blocks(axis, args, dims)
+    return out, [dim] * 4
+
+
+@philox4x32_p.lowering
+def _philox_xla(hlo: Any, *operands: Any) -> list[Any]:
+    """A call of a function, so that the rounds are written once however often they are used."""
+    name = "philox4x32", tuple(x.shape for x in operands)
+    function = hlo.module.shared.get(name)
+    if function is None:
+        body = type(hlo)(hlo.module)
+        words = _write_rounds(body, hlo.result.shape, *[body.argument(x.shape, _word) for x in operands])
+        function = hlo.module.shared[name] = body.finish(hlo.module.unique("philox4x32"), words)
+    out: list[Any] = hlo.call(function, operands)
+    return out
+
+
+def _write_rounds(hlo: Any, shape: Shape, *operands: Any) -> list[Any]:
+    def both(name: str, x: Any, y: Any) -> Any:
+        return hlo.same(f"stablehlo.{name}", x, y)
+
+    def halves(x: Any) -> tuple[Any, Any]:
+        up = both("shift_right_logical", x, hlo.splat(32, shape, _wide))
+        return hlo.convert(x, _word), hlo.convert(up, _word)
+
+    def joined(low: Any, high: Any) -> Any:
+        return both("or", hlo.convert(low, _wide), both("shift_left", hlo.convert(high, _wide), shift))
+
+    shift = hlo.splat(32, shape, _wide)
+    w0, w1, w2, w3, index = (hlo.spread(x, shape) for x in operands)
+    step = hlo.convert(index, _wide)
+    low = both("add", joined(w2, w3), step)
+    high = both("add", joined(w0, w1), hlo.convert(hlo.compare(low, step, "LT"), _wide))
+    counter, keys = [*halves(low), *halves(high)], [w0, w1]
+    for _ in range(_ROUNDS):
+        products = (
+            both("multiply", hlo.convert(c, _wide), hlo.splat(m, shape, _wide))
+            for m, c in zip(_MULTIPLIERS, counter[::2], strict=True)
+        )
+        (low0, high0), (low1, high1) = map(halves, products)
+        counter = [
+            both("xor", both("xor", high1, counter[1]), keys[0]), low1,
+            both("xor", both("xor", high0, counter[3]), keys[1]), low0,
+        ]  # fmt: skip
+        keys = [both("add", key, hlo.splat(step, shape, _word)) for key, step in zip(keys, _WEYL, strict=True)]
+    return counter

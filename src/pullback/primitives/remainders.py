@@ -1,0 +1,35 @@
+"""Division of floats rounded down, and what it leaves: ``floor_div`` and ``floor_rem``.
+
+Special values are those of the Python array API standard (``floor_divide`` and ``remainder`` of its special cases): the
+quotient is the largest integer not above that of ``div``, infinities and signs of zeros with it, and the remainder has
+the sign of the divisor, as a zero too. Of integers, whose division by zero differs between the two ends, both functions
+are formulas of others, in ``pullback.numpy.ufuncs``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.backends import host
+from pullback.primitives.checks import FLOAT
+from pullback.primitives.declare import COMPOSED, elementwise, spread
+from pullback.primitives.elementwise import abs, and_p, div, floor_p, lt, mul, ne_p, neg, rem_p, sign, sub, where
+
+
+def is_above(rest: Any, y: Any) -> Any:
+    """Where the quotient rounded towards zero, which leaves ``rest``, is one more than that rounded down."""
+    return and_p.bind(ne_p.bind(lt(rest, 0), lt(y, 0)), ne_p.bind(rest, 0))
+
+
+def _slope(x: Any, y: Any) -> Any:
+    """The derivative of the remainder with respect to the divisor: minus the quotient, which is finite or NaN."""
+    quotient = div(x, y)
+    towards_zero = mul(sign(quotient), floor_p.bind(abs(quotient)))
+    return neg(where(is_above(rem_p.bind(x, y), y), sub(towards_zero, 1), towards_zero))
+
+
+floor_div_p = elementwise("floor_div", of=FLOAT, arity=2, host=host.floor_div, hlo=COMPOSED)
+floor_rem_p = elementwise(
+    "floor_rem", of=FLOAT, arity=2, host=host.floor_rem, hlo=COMPOSED,
+    jvp=(lambda t, x, y, ans: spread(t, x, ans), lambda t, x, y, ans: mul(t, _slope(x, y))),
+)  # fmt: skip

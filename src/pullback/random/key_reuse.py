@@ -1,0 +1,349 @@
+"""Keys that are used twice, as the switch ``debug_key_reuse`` looks for them.
+
+Every key has a number, and operations that move the elements of arrays move the numbers of keys as they move keys. A
+random function uses the numbers of its key, and raises an error if one of them was used before. A program is walked
+through, equation by equation, with the numbers of its arguments; the body of a loop twice, with what the first turn
+leaves for the second; of branches, what any of them uses counts as used.
+
+While a thread has the switch on, the trace at the bottom of its own keeps the numbers; it is not ``quick``, so that
+operators ask it too. So nothing is paid for while the switch is off. Keys that are given as their words have no number.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import weakref
+from collections import ChainMap
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.control.conditional import cond_p
+from pullback.control.loops import while_p
+from pullback.control.scan_primitive import scan_p
+from pullback.core import dtypes, source, tree
+from pullback.core.array import Array, ArrayImpl, host_value
+from pullback.core.errors import KeyReuseError
+from pullback.core.jaxpr import ClosedJaxpr, Literal
+from pullback.core.lists import split_list
+from pullback.core.trace import EvalTrace, Primitive, RuleKind, state, watch_keys_by
+from pullback.primitives import elementwise, gather, indexing, shapes, slicing
+from pullback.primitives.random_bits import random_clone_p, random_use_p
+from pullback.transforms.programs.placement import device_put_p, sharding_constraint_p
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Keys(NamedTuple):
+    """The numbers of the keys of an array.
+
+    Attributes:
+      exact: that of each element, an array of the same shape; None where they are not known apart.
+      loose: numbers that any of the elements may have.
+    """
+
+    exact: Numbers | None
+    loose: Numbers
+
+    def all(self) -> Numbers:
+        """All numbers that there are."""
+        return self.loose if self.exact is None else np.union1d(self.exact, self.loose)
+
+
+_NONE: Numbers = np.zeros(0, np.int64)
+_next = itertools.count()
+
+
+def _new_keys(shape: tuple[int, ...]) -> Keys:
+    size = math.prod(shape)
+    numbers = np.fromiter(itertools.islice(_next, size), np.int64, size)
+    return Keys(numbers.reshape(shape), _NONE)
+
+
+def _any_of(keys: Sequence[Keys | None]) -> Keys:
+    """What has the number of any of some keys."""
+    return Keys(None, np.unique(np.concatenate([_NONE, *[k.all() for k in keys if k is not None]])))
+
+
+class Walk:
+    """What was used so far, and how programs add to it.
+
+    Attributes:
+      uses: for each number that was used, by what and where.
+    """
+
+    def __init__(self, uses: MutableMapping[int, tuple[str, Any]]) -> None:
+        self.uses = uses
+
+    def use(self, keys: Keys, name: str, where: Any) -> None:
+        """Use keys.
+
+        Raises:
+          KeyReuseError: one of them was used before.
+        """
+        numbers = keys.all().tolist()
+        for number in numbers:
+            if number in self.uses:
+                before, place = self.uses[number]
+                raise KeyReuseError(
+                    f"random.{name} takes a key that was used before, by random.{before}, at\n"
+                    f"{source.format_location(place)}\nThe two draw from the same bits. Make a key for each by "
+                    "random.split or random.fold_in, or say by random.clone that it is meant."
+                )
+        self.uses.update(dict.fromkeys(numbers, (name, where)))
+
+    def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+        """What an operation does.
+
+        Args:
+          primitive: the operation.
+          operands: for each operand its ``Keys``, or its value if it has one that is known, or None.
+          params: its parameters.
+          where: the line of the user's.
+
+        Returns:
+          For each result its ``Keys``, or None if it is no key or a new one; or None for all.
+        """
+        rule = key_reuse.of(primitive)
+        if rule is not None:
+            return rule(self, operands, params, where)
+        closed = program_of(params)
+        if closed is not None and len(closed.in_avals) == len(operands):
+            return self.run(closed, [_fitted(x, a.shape) for x, a in zip(operands, closed.in_avals, strict=True)])
+        given = [x for x in operands if isinstance(x, Keys)]
+        return itertools.repeat(_any_of(given)) if given else None
+
+    def run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+        """Walk through a program; what is known of its results."""
+        jaxpr = closed.jaxpr
+        known: dict[Any, Any] = dict(zip(jaxpr.constvars, map(known_of, closed.consts), strict=True))
+        known.update(zip(jaxpr.invars, operands, strict=True))
+
+        def read(atom: Any) -> Any:
+            if isinstance(atom, Literal):
+                return known_of(atom.val)
+            if known.get(atom) is None and dtypes.is_key(atom.aval.dtype):
+                known[atom] = _new_keys(atom.aval.shape)
+            return known.get(atom)
+
+        for eqn in jaxpr.eqns:
+            outs = self.apply(eqn.primitive, list(map(read, eqn.invars)), eqn.params, eqn.made_at)
+            for v, x in zip(eqn.outvars, outs or (), strict=False):
+                if isinstance(x, Keys) and dtypes.is_key(v.aval.dtype):
+                    known[v] = _fitted(x, v.aval.shape)
+        return list(map(read, jaxpr.outvars))
+
+    def run_any(self, programs: Sequence[ClosedJaxpr], operands: Sequence[Any]) -> list[Any]:
+        """Walk through programs of which one runs; what is known of its results."""
+        added: list[dict[int, tuple[str, Any]]] = [{} for _ in programs]
+        results = [Walk(ChainMap(own, self.uses)).run(p, operands) for own, p in zip(added, programs, strict=True)]
+        for own in added:
+            self.uses.update(own)
+        return [_joined(column) for column in zip(*results, strict=True)]
+
+
+def program_of(params: dict[str, Any]) -> ClosedJaxpr | None:
+    """The program that an operation holds."""
+    closed = params.get("jaxpr", params.get("call_jaxpr"))
+    return closed if isinstance(closed, ClosedJaxpr) else None
+
+
+def _fitted(x: Any, shape: tuple[int, ...]) -> Any:
+    """Keys as those of an array of another shape, which is a part of it."""
+    if isinstance(x, Keys) and x.exact is not None and x.exact.shape != shape:
+        return _any_of([x])
+    return x
+
+
+def _joined(column: Sequence[Any]) -> Any:
+    """What is one of several values."""
+    first = column[0]
+    if not isinstance(first, Keys):
+        return None
+    same = first.exact is not None and all(
+        x.exact is not None and np.array_equal(x.exact, first.exact) and not x.loose.size for x in column
+    )
+    return first if same else _any_of(column)
+
+
+# The rules of operations ---------------------------------------------------------------------------------------------
+
+key_reuse = RuleKind("key_reuse")
+"""``rule(walk, operands, params, where) -> results``, as of :meth:`Walk.apply`, which it stands for."""
+
+_MOVES = (
+    slicing.slice_p, slicing.concatenate_p, slicing.stack_p, slicing.unstack_p, slicing.rev_p, shapes.reshape_p,
+    shapes.squeeze_p, shapes.transpose_p, shapes.broadcast_in_dim_p, elementwise.select_n_p, gather.gather_p,
+    indexing.dynamic_slice_p, indexing.dynamic_update_slice_p,
+)  # fmt: skip
+_SAME = (device_put_p, sharding_constraint_p, elementwise.copy_p, elementwise.convert_element_type_p)
+
+
+def _moved(primitive: Primitive) -> Any:
+    """Of an operation that moves elements: it moves the numbers, if it is known where to."""
+
+    def rule(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+        keys = [x for x in operands if isinstance(x, Keys)]
+        if not keys:
+            return None
+        if any(x is None or (isinstance(x, Keys) and (x.exact is None or x.loose.size)) for x in operands):
+            return itertools.repeat(_any_of(keys))
+        assert primitive.host_rule is not None
+        moved = primitive.host_rule(*[x.exact if isinstance(x, Keys) else x for x in operands], **params)
+        return [Keys(np.asarray(x), _NONE) for x in (moved if primitive.multiple_results else [moved])]
+
+    return rule
+
+
+for _primitive in _MOVES:
+    key_reuse(_primitive)(_moved(_primitive))
+
+
+def _same(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+    return operands
+
+
+for _primitive in _SAME:
+    key_reuse(_primitive)(_same)
+
+
+@key_reuse(random_use_p)
+def _use(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+    walk.use(operands[0], params["name"], where)
+
+
+@key_reuse(random_clone_p)
+def _clone(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+    return None
+
+
+@key_reuse(cond_p)
+def _cond(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+    _, *args = operands
+    return walk.run_any(params["branches"], args)
+
+
+@key_reuse(while_p)
+def _while(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+    of_test, of_body, carry = split_list(operands, params["cond_nconsts"], params["body_nconsts"])
+    carry = [x if isinstance(x, Keys) else None for x in carry]
+    for _ in range(2):
+        walk.run(params["cond_jaxpr"], [*of_test, *carry])
+        carry = walk.run(params["body_jaxpr"], [*of_body, *carry])
+    walk.run(params["cond_jaxpr"], [*of_test, *carry])
+    return carry
+
+
+@key_reuse(scan_p)
+def _scan(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+    consts, carry, xs = split_list(operands, params["num_consts"], params["num_carry"])
+    carry = [x if isinstance(x, Keys) else None for x in carry]
+    stacked: list[Any] = [None] * (len(params["jaxpr"].out_avals) - len(carry))
+    for turn in range(min(params["length"], 2)):
+        outs = walk.run(params["jaxpr"], [*consts, *carry, *[_in_turn(x, turn) for x in xs]])
+        carry, ys = outs[: len(carry)], outs[len(carry) :]
+        stacked = [_any_of([y, before]) if isinstance(y, Keys) else None for y, before in zip(ys, stacked, strict=True)]
+    return [*carry, *stacked]
+
+
+def _in_turn(x: Any, turn: int) -> Any:
+    """The keys of the first step of a loop; of the second, those of all that follow."""
+    if not isinstance(x, Keys):
+        return None
+    if x.exact is None or x.loose.size:
+        return _any_of([x]) if turn == 0 else None  # which element has which number is not known
+    first, others = x.exact[0], x.exact[2:].ravel()
+    return Keys(first, _NONE) if turn == 0 else Keys(x.exact[1], others)
+
+
+# Eager ---------------------------------------------------------------------------------------------------------------
+
+_known: dict[int, tuple[Any, Keys]] = {}
+"""The keys of arrays, by their identities, with a reference that takes an entry out when its array is gone."""
+_uses: dict[int, tuple[str, Any]] = {}
+
+
+def _forget(identity: int) -> Callable[[Any], None]:
+    return lambda reference: _known.pop(identity, None) and None
+
+
+def keys_of(x: Any) -> Keys:
+    """The keys of an array, which are new if it is."""
+    found = _known.get(id(x))
+    if found is None:
+        return _remember(x, _new_keys(x.shape))
+    return found[1]
+
+
+def _remember(x: Any, keys: Keys) -> Keys:
+    _known[id(x)] = weakref.ref(x, _forget(id(x))), keys
+    return keys
+
+
+def known_of(x: Any) -> Any:
+    """What is known of an operand: its keys, or its value."""
+    if not isinstance(x, ArrayImpl):
+        return x if isinstance(x, (bool, int, float, complex, np.ndarray, np.generic)) else None
+    return keys_of(x) if dtypes.is_key(x.dtype) else host_value(x)
+
+
+class KeyTrace(EvalTrace):
+    """Evaluates, and keeps account of the keys that were used.
+
+    Attributes:
+      inner: the trace that evaluates.
+    """
+
+    __slots__ = ("inner",)
+
+    def __init__(self, inner: EvalTrace) -> None:
+        super().__init__(None)
+        self.quick = False
+        self.inner = inner
+
+    @property
+    def looks(self) -> bool:  # type: ignore[override]
+        return self.inner.looks
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        loop = primitive in (cond_p, while_p, scan_p)
+        if not loop and program_of(params) is None and not any(_is_key(x) for x in args):
+            return self.inner.process(primitive, args, params)
+        where = state.source_loc or source.here()
+        found = Walk(_uses).apply(primitive, list(map(known_of, args)), params, where)
+        out = self._evaluated(primitive, args, params) if loop or program_of(params) else None
+        if out is None:
+            out = self.inner.process(primitive, args, params)
+        _account(out if primitive.multiple_results else [out], found)
+        return out
+
+    def _evaluated(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """The results of an operation whose programs were walked through, and are not to be looked at again."""
+        before = state.trace, state.bottom
+        state.trace = state.bottom = self.inner
+        try:
+            return self.inner.process(primitive, args, params)
+        finally:
+            state.trace, state.bottom = before
+
+    def run_program(self, closed: ClosedJaxpr, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
+        found = Walk(_uses).run(closed, list(map(known_of, leaves)))
+        out = run()
+        _account(tree.flatten(out)[0], found)
+        return out
+
+
+def _is_key(x: Any) -> bool:
+    return isinstance(x, Array) and dtypes.is_key(x.dtype)
+
+
+def _account(outs: Sequence[Any], found: Any) -> None:
+    """Remember the keys of results."""
+    for x, keys in zip(outs, found or (), strict=False):
+        if isinstance(keys, Keys) and _is_key(x):
+            _remember(x, _fitted(keys, x.shape))
+
+
+watch_keys_by(KeyTrace)

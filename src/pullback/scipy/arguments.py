@@ -1,0 +1,88 @@
+"""Arguments that several modules of ``pullback.scipy`` check alike: lists of numbers, and points of functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
+from pullback.core.errors import (
+    ArgumentError,
+    DtypeError,
+    OperandError,
+    PullbackError,
+    ShapeError,
+    UnsupportedArgumentError,
+)
+from pullback.core.trace import Tracer
+from pullback.numpy.promotion import inexact_operand
+from pullback.primitives import elementwise as ops
+
+
+def known(x: Any) -> Any:
+    """The elements of an array as NumPy's, or None while they are traced."""
+    value = x.concrete() if isinstance(x, Tracer) else x
+    return None if value is None else np.asarray(value)
+
+
+def inexact(name: str, x: Any) -> Any:
+    """An operand, or a list of numbers, as floats or complex numbers."""
+    if isinstance(x, (list, tuple)) and x:
+        try:
+            x = pnp.asarray(x)
+        except PullbackError as error:
+            raise OperandError(f"{name}: {error}") from None
+    return inexact_operand(name, x)
+
+
+def floats(name: str, x: Any) -> Any:
+    """The same in single or double precision."""
+    x = inexact(name, x)
+    return x if x.dtype.char in "fdFD" else ops.convert_element_type(x, np.dtype(np.float32))
+
+
+def abscissas(name: str, x: Any, what: str, least: int) -> Any:
+    """A vector of at least so many real numbers."""
+    x = floats(name, x)
+    if dtypes.is_complex(x.dtype):
+        raise DtypeError(f"{name}: {what} must be real numbers, got {dtypes.short_name(x.dtype)}")
+    if len(x.shape) != 1 or x.shape[0] < least:
+        raise ShapeError(f"{name}: {what} must be a vector of at least {least} elements, got shape {x.shape}")
+    return x
+
+
+def check_increasing(name: str, x: Any, what: str) -> None:
+    """Refuse points that do not increase, where they are known."""
+    values = known(x)
+    if values is None or (np.diff(values) > 0).all():
+        return
+    i = int(np.flatnonzero(~(np.diff(values) > 0))[0])
+    raise ArgumentError(
+        f"{name}: {what} must increase strictly, got {values[i]} and then {values[i + 1]} at positions {i} and {i + 1}"
+    )
+
+
+def check_inside(name: str, x: Any, low: Any, high: Any, what: str, strict: bool) -> None:
+    """Refuse points that are out of bounds, where they are known; traced ones only if ``strict``."""
+    values, lowest, highest = known(x), known(low), known(high)
+    if values is None or lowest is None or highest is None:
+        if strict:
+            raise UnsupportedArgumentError(
+                f"{name}: with bounds_error=True the points must be known, but they are traced; pass "
+                "bounds_error=False, "
+                "and a fill_value"
+            )
+        return
+    outside = (values < lowest) | (values > highest)
+    if outside.any():
+        raise ArgumentError(
+            f"{name}: {what} {values[outside].flat[0]} is out of bounds, from {lowest} to {highest}; pass "
+            "bounds_error=False and a fill_value, or extrapolate"
+        )
+
+
+def constant(x: np.ndarray[Any, Any], like: Any) -> ArrayImpl:
+    return ArrayImpl(x.astype(like.dtype))

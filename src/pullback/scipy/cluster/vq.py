@@ -1,0 +1,90 @@
+"""Vector quantisation: observations by the nearest vectors of a code book. ``pullback.scipy.cluster.vq``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.control.scan import scan
+from pullback.core import dtypes
+from pullback.core.errors import DtypeError, ShapeError
+from pullback.numpy.promotion import inexact_operand, promote_all
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.operands import stop_gradient
+
+__all__ = ["vq"]
+
+
+def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """For each observation the nearest vector of a code book, and its distance.
+
+    Args:
+      obs: the observations, (m, n) real numbers; or (m,) of one number each.
+      code_book: the vectors, (k, n) or (k,), k at least 1.
+      check_finite: accepted for compatibility: elements that are not finite have distances that are not.
+
+    Returns:
+      The positions in the code book, (m,) of int32, the first of equally near ones; and the Euclidean distances, (m,),
+      which can be differentiated. Distances of n of 5 and more are compared by the products of the vectors, so that
+      which one of two is nearer may be decided by rounding.
+
+    Raises:
+      ShapeError: operands of other shapes (a TypeError and a ValueError).
+      DtypeError: complex operands (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> code, distance = vq(pnp.array([[1.0, 0.0], [0.0, 3.0]]), pnp.array([[0.0, 0.0], [0.0, 2.0]]))
+    >>> print(code, distance)
+    [0 1] [1. 1.]
+    """
+    x, book = (inexact_operand("vq", v) for v in promote_all("vq", (obs, code_book)))
+    if dtypes.is_complex(x.dtype):
+        raise DtypeError(f"vq takes real numbers, got {dtypes.short_name(x.dtype)}")
+    if len(x.shape) not in (1, 2) or len(book.shape) != len(x.shape) or x.shape[1:] != book.shape[1:]:
+        raise ShapeError(
+            "vq takes observations (m, n) and a code book (k, n), or (m,) and (k,), got shapes "
+            f"{x.shape} and {book.shape}"
+        )
+    if not book.shape[0]:
+        raise ShapeError(f"vq takes a code book of at least one vector, got shape {book.shape}")
+    if len(x.shape) == 1:
+        x, book = shapes.expand_dims(x, (1,)), shapes.expand_dims(book, (1,))
+    code = _nearest(stop_gradient(x), stop_gradient(book))
+    return code, pnp.linalg.norm(ops.sub(x, book[code]), axis=-1)
+
+
+_PAIRS = 1 << 20
+"""Of how many pairs of an observation and a vector to have the distances at once."""
+_FEW = 5
+"""From how many elements on the distances are computed by products, as SciPy does."""
+
+
+def _nearest(x: Any, book: Any) -> Any:
+    """The positions of the nearest vectors, a block of observations at a time."""
+    m, k = x.shape[0], book.shape[0]
+    if book.shape[1] >= _FEW:  # less is lost in differences of squares of vectors around zero
+        middle = pnp.mean(book, axis=0)
+        x, book = ops.sub(x, middle), ops.sub(book, middle)
+    if m * k <= _PAIRS:
+        return _nearest_of_block(x, book)
+    size = max(_PAIRS // k, 1)
+    count = -(-m // size)
+    blocks = shapes.reshape(pnp.pad(x, ((0, count * size - m), (0, 0))), (count, size, x.shape[1]))
+    _, found = scan(lambda carry, block: (carry, _nearest_of_block(block, book)), None, blocks)
+    return shapes.reshape(found, (count * size,))[:m]
+
+
+def _nearest_of_block(x: Any, book: Any) -> Any:
+    if book.shape[1] < _FEW:
+        squares = [
+            ops.square(ops.sub(x[:, i : i + 1], shapes.reshape(book[:, i : i + 1], (1, book.shape[0]))))
+            for i in range(book.shape[1])
+        ]
+        distances = sum(squares[1:], squares[0]) if squares else shapes.full((x.shape[0], book.shape[0]), 0, x.dtype)
+    else:
+        products = ops.mul(2.0, pnp.matmul(x, book.T))
+        distances = ops.sub(pnp.sum(ops.square(book), axis=1), products)
+    return ops.convert_element_type(pnp.argmin(distances, axis=1), np.dtype(np.int32))

@@ -1,0 +1,422 @@
+"""Integrals of functions, by Gauss and Kronrod's rule on intervals that are halved where the error is largest.
+
+Source: Piessens, de Doncker-Kapenga, Überhuber and Kahaner 1983, *QUADPACK*: the rule of 21 points, its nodes and
+weights, and the estimate of its error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.control.loops import while_loop
+from pullback.core import dtypes
+from pullback.core.array import Array, ArrayImpl
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
+from pullback.core.source import warn
+from pullback.core.trace import Tracer
+from pullback.numpy.promotion import inexact_operand, known_int, promote_all, quote, sequence
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.operands import stop_gradient
+from pullback.transforms.custom.closure import closure_convert
+from pullback.transforms.custom.custom_rules import custom_vjp
+from pullback.transforms.custom.rule_adapter import SymbolicZero, zero_from_primal
+from pullback.transforms.derivatives.grad import vjp
+from pullback.transforms.derivatives.jvp import jvp
+from pullback.transforms.derivatives.tracing import eval_shape
+from pullback.transforms.derivatives.vmap import vmap
+
+__all__ = ["quad"]
+
+# The rule ------------------------------------------------------------------------------------------------------------
+
+_KRONROD = (
+    (0.995657163025808080735527280689003, 0.011694638867371874278064396062192, 0.0),
+    (0.973906528517171720077964012084452, 0.032558162307964727478818972459390, 0.066671344308688137593568809893332),
+    (0.930157491355708226001207180059508, 0.054755896574351996031381300244580, 0.0),
+    (0.865063366688984510732096688423493, 0.075039674810919952767043140916190, 0.149451349150580593145776339657697),
+    (0.780817726586416897063717578345042, 0.093125454583697605535065465083366, 0.0),
+    (0.679409568299024406234327365114874, 0.109387158802297641899210590325805, 0.219086362515982043995534934228163),
+    (0.562757134668604683339000099272694, 0.123491976262065851077958109831074, 0.0),
+    (0.433395394129247190799265943165784, 0.134709217311473325928054001771707, 0.269266719309996355091226921569469),
+    (0.294392862701460198131126603103866, 0.142775938577060080797094273138717, 0.0),
+    (0.148874338981631210884826001129720, 0.147739104901338491374841515972068, 0.295524224714752870173892994651338),
+)
+"""Nodes between 0 and 1, and the weights of Kronrod's and Gauss's rules; at 0 the first has another."""
+_AT_ZERO = 0.149445554002916905664936468389821
+
+_NODES = np.array([*[-k[0] for k in _KRONROD], 0.0, *[k[0] for k in reversed(_KRONROD)]])
+_WEIGHTS = np.array([*[k[1] for k in _KRONROD], _AT_ZERO, *[k[1] for k in reversed(_KRONROD)]])
+_GAUSS = np.array([*[k[2] for k in _KRONROD], 0.0, *[k[2] for k in reversed(_KRONROD)]])
+
+
+class _Options(NamedTuple):
+    """What is asked of an integral.
+
+    Attributes:
+      absolute, relative: the error that is asked for is the larger of the two bounds.
+      limit: the most intervals.
+    """
+
+    absolute: float
+    relative: float
+    limit: int
+
+
+def _on_interval(f: Callable[[Any], Any], low: Any, high: Any) -> tuple[Any, Any]:
+    """The integral from ``low`` to ``high`` of a function of vectors (m,), and the estimate of its largest error."""
+    half = ops.mul(0.5, ops.sub(high, low))
+    dtype = half.dtype
+    middle = ops.mul(0.5, ops.add(high, low))
+    values = vmap(f)(ops.add(middle, ops.mul(half, ArrayImpl(_NODES.astype(dtype)))))
+    weights, gauss = (ArrayImpl(w.astype(values.dtype)) for w in (_WEIGHTS, _GAUSS))
+    half = ops.convert_element_type(half, values.dtype)
+    value = ops.mul(half, pnp.matmul(weights, values))
+    difference = ops.abs(ops.sub(value, ops.mul(half, pnp.matmul(gauss, values))))
+    mean = pnp.matmul(weights, values) * 0.5
+    spread = ops.mul(half, pnp.matmul(weights, ops.abs(ops.sub(values, mean))))
+    size = ops.mul(half, pnp.matmul(weights, ops.abs(values)))
+    share = ops.div(ops.mul(200.0, difference), ops.where(ops.eq(spread, 0.0), 1.0, spread))
+    error = ops.mul(spread, ops.min_p.bind(1.0, ops.mul(share, ops.sqrt(share))))
+    error = ops.where(ops.eq(spread, 0.0), difference, error)
+    # A number that is not finite makes the error so, which ends the loop.
+    return value, pnp.max(ops.max_p.bind(error, ops.mul(_rounding(dtype, values.dtype), size)), initial=0.0)
+
+
+def _rounding(*types: np.dtype[Any]) -> float:
+    """The error of a sum that is due to rounding, as a part of the sum of absolute values."""
+    return 5.0 * max(float(dtypes.finfo(dtype).eps) for dtype in types)
+
+
+def _places(a: Any, b: Any) -> Callable[[Any], tuple[Any, Any]]:
+    """A map from 0 to 1 to the points between two limits, ``a < b``, either infinite, and its derivative.
+
+    The derivative of ``t = s² (3 - 2 s)`` is zero at both ends, so that a function that is infinite there as a root is,
+    or has an infinite derivative, becomes a smooth one.
+    """
+    infinite_a, infinite_b = ops.eq(ops.abs(a), math.inf), ops.eq(ops.abs(b), math.inf)
+    start, stop = ops.where(infinite_a, 0.0, a), ops.where(infinite_b, 0.0, b)
+    both, either = ops.and_p.bind(infinite_a, infinite_b), ops.or_p.bind(infinite_a, infinite_b)
+    width = ops.sub(stop, start)
+
+    def place(s: Any) -> tuple[Any, Any]:
+        rest = ops.sub(1.0, s)
+        t = ops.mul(ops.square(s), ops.add(s, ops.mul(3.0, rest)))
+        u = ops.mul(ops.square(rest), ops.add(rest, ops.mul(3.0, s)))  # 1 - t, without cancellation
+        slope = ops.mul(6.0, ops.mul(s, rest))
+        ratio, twice = ops.div(u, t), ops.mul(t, u)
+        # From a point to infinity by (1 - t) / t; over all numbers by (t - u) / (t u).
+        away, steep = ops.where(infinite_b, ratio, ops.neg(ratio)), ops.div(1.0, ops.square(t))
+        across = ops.div(ops.sub(t, u), twice)
+        wide = ops.div(ops.sub(1.0, ops.mul(2.0, twice)), ops.square(twice))
+        inner = ops.where(ops.lt(t, 0.5), ops.add(start, ops.mul(width, t)), ops.sub(stop, ops.mul(width, u)))
+        x = ops.where(both, across, ops.where(either, ops.add(ops.add(start, stop), away), inner))
+        return x, ops.mul(slope, ops.where(both, wide, ops.where(either, steep, width)))
+
+    return place
+
+
+def _halved(f: Callable[[Any], Any], count: int, dtype: np.dtype[Any], options: _Options) -> tuple[Any, Any, Any]:
+    """The integral from 0 to 1 of a function of vectors (count,), its error, and the number of intervals."""
+    limit = options.limit
+    whole, error = _on_interval(f, shapes.full((), 0.0, dtype), shapes.full((), 1.0, dtype))
+
+    def row(x: Any) -> Any:
+        return pnp.zeros((limit, *x.shape), x.dtype).at[0].set(x)
+
+    one = shapes.full((), 1, np.dtype(np.int32))
+    ends = pnp.zeros((limit, 2), dtype).at[0, 1].set(1.0)
+    state = (one, ends, row(whole), row(error))
+
+    def going(state: Any) -> Any:
+        n, _, values, errors = state
+        least = pnp.max(ops.abs(pnp.sum(values, axis=0)), initial=0.0)
+        bound = ops.max_p.bind(options.absolute, ops.mul(options.relative, least))
+        total = pnp.sum(errors)
+        finite = ops.lt(total, math.inf)
+        # With the error of rounding there is nothing to be gained.
+        exact = ops.mul(2.0 * _rounding(dtype, values.dtype), pnp.sum(ops.abs(values)))
+        worth = ops.gt(total, ops.max_p.bind(bound, exact))
+        return ops.and_p.bind(ops.and_p.bind(finite, worth), ops.lt(n, limit))
+
+    def step(state: Any) -> Any:
+        n, ends, values, errors = state
+        i = pnp.argmax(errors)
+        low, high = ends[i, 0], ends[i, 1]
+        middle = ops.mul(0.5, ops.add(low, high))
+        lows, highs = pnp.stack([low, middle]), pnp.stack([middle, high])
+        value, error = vmap(partial(_on_interval, f))(lows, highs)
+        both = pnp.stack([i.astype(np.int32), n])
+        ends = ends.at[both].set(pnp.stack([lows, highs], axis=1))
+        return ops.add(n, 1), ends, values.at[both].set(value), errors.at[both].set(error)
+
+    n, _, values, errors = while_loop(going, step, state)
+    return pnp.sum(values, axis=0), pnp.sum(errors), n
+
+
+# Derivatives ---------------------------------------------------------------------------------------------------------
+
+
+def _vector(out: Any) -> Any:
+    """A result of any shape, real or complex, as a vector of real numbers."""
+    flat = shapes.reshape(out, (out.size,))
+    return pnp.concatenate([flat.real, flat.imag]) if dtypes.is_complex(out.dtype) else flat
+
+
+def _unvector(flat: Any, out: Any) -> Any:
+    """The array of the type of ``out`` of which :func:`_vector` made the vector."""
+    size = math.prod(out.shape)
+    if dtypes.is_complex(out.dtype):
+        flat = ops.complex(flat[:size], flat[size:])
+    return shapes.reshape(flat, out.shape)
+
+
+def _integral_value(f: Callable[..., Any], options: _Options, a: Any, b: Any, params: Any) -> Any:
+    """The integral from a to b of ``f(x, params)``, an array of floats or complex numbers; its error; intervals."""
+    like = eval_shape(f, a, params)
+    backwards = ops.gt(a, b)
+    low, high = ops.where(backwards, b, a), ops.where(backwards, a, b)
+    place = _places(low, high)
+
+    def integrand(s: Any) -> Any:
+        x, weight = place(s)
+        value = _vector(f(x, params))
+        return ops.mul(value, ops.convert_element_type(weight, value.dtype))
+
+    count = math.prod(like.shape) * (2 if dtypes.is_complex(like.dtype) else 1)
+    value, error, n = _halved(integrand, count, a.dtype, options)
+    empty = ops.eq(a, b)
+    value = ops.where(empty, 0.0, ops.where(backwards, ops.neg(value), value))
+    return _unvector(value, like), ops.where(empty, 0.0, error), n
+
+
+_integral = custom_vjp(_integral_value, nondiff_argnums=(0, 1))
+
+
+def _at(f: Callable[..., Any], x: Any, params: Any) -> Any:
+    """The integrand at a limit; zero where this is infinite."""
+    infinite = ops.eq(ops.abs(x), math.inf)
+    value = f(ops.where(infinite, 0.0, x), params)
+    return ops.where(infinite, 0.0, value)
+
+
+def _integral_jvp(f: Callable[..., Any], options: _Options, primals: Any, tangents: Any) -> Any:
+    """The integrand at the limits, and the integral of its derivative with respect to the parameters."""
+    (a, b, params), (ta, tb, tparams) = primals, tangents
+    value, error, n = _integral(f, options, a, b, params)
+    terms = []
+    for x, t, sign in ((b, tb, 1.0), (a, ta, -1.0)):
+        if not isinstance(t, SymbolicZero):
+            at = _at(f, x, params)
+            terms.append(ops.mul(at, ops.convert_element_type(ops.mul(t, sign), at.dtype)))
+    moving = [i for i, t in enumerate(tparams) if not isinstance(t, SymbolicZero)]
+    if moving:
+        count = len(params)
+
+        def along(x: Any, given: Any) -> Any:
+            every, directions = given[:count], given[count:]
+            return jvp(lambda *ps: f(x, _replaced(every, moving, ps)), [every[i] for i in moving], directions)[1]
+
+        terms.append(_integral(along, options, a, b, [*params, *(tparams[i] for i in moving)])[0])
+    tangent = sum(terms[1:], terms[0]) if terms else zero_from_primal(value, True)
+    return (value, error, n), (tangent, zero_from_primal(error, True), zero_from_primal(n, True))
+
+
+def _replaced(xs: Any, places: list[int], others: Any) -> list[Any]:
+    out = list(xs)
+    for i, x in zip(places, others, strict=True):
+        out[i] = x
+    return out
+
+
+def _integral_fwd(f: Callable[..., Any], options: _Options, a: Any, b: Any, params: Any) -> Any:
+    wanted = [x.value if x.perturbed else None for x in (a, b)]
+    moving = [i for i, p in enumerate(params) if p.perturbed]
+    a, b, params = a.value, b.value, [p.value for p in params]
+    out = _integral(f, options, a, b, params)
+    return out, (a, b, params, wanted, [None if i in moving else 0 for i in range(len(params))])
+
+
+def _integral_bwd(f: Callable[..., Any], options: _Options, residuals: Any, cts: Any) -> Any:
+    a, b, params, wanted, still = residuals
+    ct = cts[0]
+    if isinstance(ct, SymbolicZero):
+        return None, None, [None] * len(params)
+    by_limits: list[Any] = []
+    for x, sign in zip(wanted, (-1.0, 1.0), strict=True):
+        if x is None:
+            by_limits.append(None)
+            continue
+        total = pnp.sum(ops.mul(ct, _at(f, x, params)).real)
+        by_limits.append(ops.convert_element_type(ops.mul(total, sign), x.dtype))
+    moving = [i for i, mark in enumerate(still) if mark is None]
+    by_params: list[Any] = [None] * len(params)
+    if moving:
+        # The cotangent has size 1, so that the error asked for is relative to it.
+        size = stop_gradient(pnp.max(ops.abs(ct), initial=0.0))
+        size = ops.where(ops.eq(size, 0.0), 1.0, size)
+
+        def along(x: Any, given: Any) -> Any:
+            every, direction = given[:-1], given[-1]
+            pull = vjp(lambda *ps: f(x, _replaced(every, moving, ps)), *[every[i] for i in moving])[1]
+            return _together([v for g in pull(direction) for v in [_vector(g)]])
+
+        unit = ops.div(ct, ops.convert_element_type(size, ct.dtype))
+        flat = ops.mul(_integral(along, options, a, b, [*params, unit])[0], size)
+        start = 0
+        for i in moving:
+            width = params[i].size * (2 if dtypes.is_complex(params[i].dtype) else 1)
+            part = ops.convert_element_type(flat[start : start + width], dtypes.to_real(params[i].dtype))
+            by_params[i] = _unvector(part, params[i])
+            start += width
+    return (*by_limits, by_params)
+
+
+def _together(parts: list[Any]) -> Any:
+    return pnp.concatenate(promote_all("quad", parts))
+
+
+_integral.defjvp(_integral_jvp, symbolic_zeros=True)
+_integral.defvjp(_integral_fwd, _integral_bwd, symbolic_zeros=True)
+
+
+# The function --------------------------------------------------------------------------------------------------------
+
+
+def quad(
+    func: Callable[..., Any], a: Any, b: Any, args: Any = (), full_output: int = 0, epsabs: float = 1.49e-8,
+    epsrel: float = 1.49e-8, limit: int = 50, points: Any = None, weight: Any = None, wvar: Any = None,
+    wopts: Any = None, maxp1: int = 50, limlst: int = 50, complex_func: bool = False,
+) -> tuple[Any, ...]:  # fmt: skip
+    """The integral of a function of one variable, either limit of which may be infinite.
+
+    It can be compiled and mapped, and differentiated in both modes with respect to the limits and to what ``func``
+    depends
+    on: ``args``, and arrays that it closes over. The derivatives are integrals too, to the same accuracy.
+
+    Args:
+      func: ``func(x, *args) -> y``, numbers without axes. It is traced, so that it must not depend on the value of
+        ``x`` in Python.
+      a, b: the limits, real numbers; ``inf`` and ``-inf`` may be among them, and ``a`` may be the larger one.
+      args: more arguments of ``func``, in a tuple.
+      full_output: whether to return the third result.
+      epsabs, epsrel: the absolute and the relative error that is asked for, of which the larger counts; or what the
+        dtype of the limits allows, which is the default dtype of floats for Python's numbers.
+      limit: the most intervals.
+      points: numbers between ``a`` and ``b`` at which the integrand is not smooth.
+      weight, wvar, wopts: must be None: multiply the integrand by the weight.
+      maxp1, limlst: accepted for compatibility.
+      complex_func: whether ``func`` may return complex numbers.
+
+    Returns:
+      The integral, and an estimate of its absolute error; with ``full_output`` also a dictionary with the number of
+      evaluations ``neval`` and of intervals ``last``. If the error is larger than what was asked for, there is a
+      warning (not while tracing, where the estimate tells).
+
+    Raises:
+      ShapeError: limits or integrands that are no numbers (a TypeError and a ValueError).
+      DtypeError: complex limits, or a complex integrand without ``complex_func`` (a TypeError).
+      ArgumentError: bounds that are negative or not finite, or ``limit`` is not positive (a TypeError and a
+        ValueError).
+      UnsupportedArgumentError: a weight (a NotImplementedError).
+
+    Source: Piessens et al. 1983, *QUADPACK*, its routine QAG, after a substitution that weakens singularities at the
+    limits.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import grad
+    >>> value, error = quad(lambda x: pnp.exp(-x), 0.0, pnp.inf)
+    >>> print(f"{value:.5f}")
+    1.00000
+    >>> print(f"{grad(lambda k: quad(lambda x: x**k, 0.0, 1.0)[0])(2.0):.5f}")
+    -0.11111
+    """
+    for name, value in (("weight", weight), ("wvar", wvar), ("wopts", wopts)):
+        if value is not None:
+            raise UnsupportedArgumentError(
+                f"quad: {name} must be None, got {quote(value)}; multiply the integrand by its weight"
+            )
+    if not callable(func):
+        raise ArgumentError(f"quad: func must be a function, got {quote(func)} of type {type(func).__name__}")
+    options = _options(epsabs, epsrel, limit)
+    edges = _edges(a, b, points)
+    given = args if isinstance(args, tuple) else (args,)
+    x = edges[0]
+    complex_values = []
+
+    def integrand(x: Any) -> Any:
+        out = inexact_operand("quad: the integrand", func(x, *given))
+        if out.shape:
+            raise ShapeError(
+                f"quad: the integrand must return a number, got shape {out.shape}; integrate its elements one by one"
+            )
+        complex_values.append(dtypes.is_complex(out.dtype))
+        return out
+
+    converted, params = closure_convert(integrand, x)
+    if any(complex_values) and not complex_func:
+        raise DtypeError("quad: the integrand returned complex numbers; pass complex_func=True if it is to")
+
+    def f(x: Any, params: Any) -> Any:
+        return converted(x, *params)
+
+    parts = [_integral(f, options, low, high, params) for low, high in pairwise(edges)]
+    values, errors, counts = zip(*parts, strict=True)
+    value, error, count = (sum(v[1:], v[0]) for v in (values, errors, counts))
+    _warn_of(value, error, options)
+    info = {"neval": ops.mul(ops.sub(ops.mul(2, count), len(parts)), len(_NODES)), "last": count}
+    return (value, error, info) if full_output else (value, error)
+
+
+def _options(epsabs: Any, epsrel: Any, limit: Any) -> _Options:
+    most = known_int("quad", "limit", limit)
+    if most < 1:
+        raise ArgumentError(f"quad: limit must be at least 1, got {limit!r}")
+    bounds = []
+    for name, value in (("epsabs", epsabs), ("epsrel", epsrel)):
+        if isinstance(value, Tracer) or not 0 <= float(value) < math.inf:
+            raise ArgumentError(f"quad: {name} must be a known number from 0 to infinity, got {quote(value)}")
+        bounds.append(float(value))
+    absolute, relative = bounds
+    return _Options(absolute, relative, most)
+
+
+def _edges(a: Any, b: Any, points: Any) -> list[Any]:
+    """The limits, and the points between them in their order, of one dtype."""
+    between = [] if points is None else list(points) if isinstance(points, Array) else sequence("quad: points", points)
+    every = [inexact_operand("quad", v) for v in promote_all("quad", (a, b, *between))]
+    for v in every:
+        if v.shape:
+            raise ShapeError(f"quad: the limits and points must be numbers, got shape {v.shape}")
+        if dtypes.is_complex(v.dtype):
+            raise DtypeError("quad: the limits and points must be real, got complex ones")
+    dtype = every[0].dtype if every[0].dtype.itemsize >= 4 else np.dtype(np.float32)
+    every = [ops.convert_element_type(v, dtype) for v in every]
+    start, stop, *middle = every
+    if not middle:
+        return [start, stop]
+    low, high = ops.min_p.bind(start, stop), ops.max_p.bind(start, stop)
+    inside = pnp.sort(stop_gradient(ops.clamp_p.bind(low, pnp.stack(middle), high)))
+    inside = ops.where(ops.gt(start, stop), pnp.flip(inside), inside)
+    return [start, *(inside[i] for i in range(len(middle))), stop]
+
+
+def _warn_of(value: Any, error: Any, options: _Options) -> None:
+    if isinstance(value, Tracer) or isinstance(error, Tracer):
+        return
+    size = float(np.abs(np.asarray(value)))
+    least = 100 * float(dtypes.finfo(error.dtype).eps) * size
+    if not float(error) <= max(options.absolute, options.relative * size, least):
+        warn(
+            f"quad: the integral {np.asarray(value)} has an estimated error of {float(error):.3g}, more than was asked "
+            "for; "
+            "split the interval where the integrand is not smooth (points), or take a larger limit",
+            UserWarning,
+        )

@@ -1,0 +1,132 @@
+"""Integrals along an axis of an array of the values of a function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pullback.numpy as pnp
+from pullback.core.array import Array
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.numpy.promotion import axis_index, inexact_operand, promote_all
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+
+__all__ = ["cumulative_trapezoid", "simpson"]
+
+
+def _samples(name: str, y: Any, x: Any, dx: Any, axis: Any) -> tuple[Any, Any, int]:
+    """The values with the axis last, and the lengths of the intervals: numbers, or along the last axis."""
+    y, step = (inexact_operand(name, v) for v in promote_all(name, (y, dx if x is None else x)))
+    if not y.shape:
+        raise ShapeError(f"{name} takes an array with an axis, got a number")
+    where, last = axis_index(axis, len(y.shape), name), len(y.shape) - 1
+    n = y.shape[where]
+    if not n:
+        raise ShapeError(f"{name}: at least one point is needed along axis {axis}, got shape {y.shape}")
+    if x is None:
+        if step.shape:
+            raise ShapeError(f"{name}: dx must be a number, got shape {step.shape}; give places as x")
+        return shapes.moveaxis(y, where, last), step, where
+    if len(step.shape) > 1 and len(step.shape) == len(y.shape):
+        step = shapes.moveaxis(step, where, last)
+    if len(step.shape) not in (1, last + 1) or step.shape[-1] != n:
+        raise ShapeError(
+            f"{name}: x must be a vector of the {n} elements along axis {axis}, or of the shape of y; got shape "
+            f"{x.shape if isinstance(x, Array) else pnp.shape(x)} for y of shape {y.shape}"
+        )
+    return shapes.moveaxis(y, where, last), pnp.diff(step), where
+
+
+def _part(x: Any, start: int, stop: int, stride: int = 1) -> Any:
+    """Elements along the last axis; all of a number."""
+    if not x.shape:
+        return x
+    lead = len(x.shape) - 1
+    return slicing.slice(x, (*[0] * lead, start), (*x.shape[:lead], stop), (*[1] * lead, stride))
+
+
+def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral along an axis by Simpson's rule: of the parabolas through three points each.
+
+    Args:
+      y: the values of the integrand.
+      x: where they are: a vector, or an array of the shape of ``y``.
+      dx: the distance between them, if there is no ``x``.
+      axis: along which axis.
+
+    Returns:
+      An array without the axis. Of an even number of points, the parabola through the last three serves for the last
+      interval.
+
+    Raises:
+      ShapeError: no such axis, no points, or an ``x`` that does not fit (a TypeError and a ValueError).
+
+    Source: Cartwright 2017, *Simpson's rule cumulative integration with MS Excel and irregularly-spaced data*.
+
+    >>> import pullback.numpy as pnp
+    >>> print(simpson(pnp.array([0.0, 1.0, 4.0])).round(4))
+    2.6667
+    """
+    f, h, _ = _samples("simpson", y, x, dx, axis)
+    n = f.shape[-1]
+    stop = n - 1 if n % 2 else n - 2  # the last point of a parabola
+    total = pnp.sum(_parabolas(f, h, max(stop, 0)), axis=-1)
+    if n % 2:
+        return total
+    if n == 2:
+        return ops.mul(0.5, ops.mul(h if not h.shape else h[..., -1], ops.add(f[..., -1], f[..., -2])))
+    h0, h1 = (h, h) if not h.shape else (h[..., -2], h[..., -1])
+    both, product = ops.add(h0, h1), ops.mul(3.0, ops.mul(h0, h1))
+    last = ops.div(ops.add(ops.mul(2.0, ops.square(h1)), product), ops.mul(6.0, both))
+    middle = ops.div(ops.add(ops.square(h1), product), ops.mul(6.0, h0))
+    first = ops.div(ops.mul(h1, ops.square(h1)), ops.mul(6.0, ops.mul(h0, both)))
+    end = ops.sub(ops.add(ops.mul(last, f[..., -1]), ops.mul(middle, f[..., -2])), ops.mul(first, f[..., -3]))
+    return ops.add(total, end)
+
+
+def _parabolas(f: Any, h: Any, stop: int) -> Any:
+    """The integrals over pairs of intervals, up to the point ``stop``."""
+    y0, y1, y2 = (_part(f, k, max(stop - 1 + k, k), 2) for k in range(3))
+    if not h.shape:
+        weighted = ops.add(ops.add(y0, y2), ops.mul(4.0, y1))
+        return ops.mul(ops.div(h, 3.0), weighted)
+    h0, h1 = (_part(h, k, max(stop - 1 + k, k), 2) for k in range(2))
+    both = ops.add(h0, h1)
+    weighted = ops.add(
+        ops.add(ops.mul(y0, ops.sub(2.0, ops.div(h1, h0))), ops.mul(y2, ops.sub(2.0, ops.div(h0, h1)))),
+        ops.mul(y1, ops.div(ops.square(both), ops.mul(h0, h1))),
+    )
+    return ops.mul(ops.div(both, 6.0), weighted)
+
+
+def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
+    """The integrals along an axis from the first point to each of the others, by the trapezoidal rule.
+
+    Args:
+      y: the values of the integrand.
+      x: where they are: a vector, or an array of the shape of ``y``.
+      dx: the distance between them, if there is no ``x``.
+      axis: along which axis.
+      initial: 0 for a result that begins with the integral to the first point, which is zero; by default it is left
+        out.
+
+    Returns:
+      An array of the shape of ``y``, with one element less along the axis if there is no ``initial``.
+
+    Raises:
+      ShapeError: no such axis, no points, or an ``x`` that does not fit (a TypeError and a ValueError).
+      ArgumentError: ``initial`` is neither None nor 0 (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(cumulative_trapezoid(pnp.array([1.0, 2.0, 3.0]), initial=0))
+    [0.  1.5 4. ]
+    """
+    if initial is not None and not (type(initial) in (int, float) and initial == 0):
+        raise ArgumentError(f"cumulative_trapezoid: initial must be None or 0, got {initial!r}; add it to the result")
+    f, h, where = _samples("cumulative_trapezoid", y, x, dx, axis)
+    n, last = f.shape[-1], len(f.shape) - 1
+    areas = ops.mul(ops.mul(0.5, h), ops.add(_part(f, 1, n), _part(f, 0, n - 1)))
+    out = pnp.cumsum(areas, axis=-1)
+    if initial is not None:
+        out = slicing.pad(out, 0, [*[(0, 0, 0)] * last, (1, 0, 0)])
+    return shapes.moveaxis(out, last, where)

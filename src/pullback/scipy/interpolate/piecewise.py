@@ -1,0 +1,371 @@
+"""Piecewise polynomials, and the cubic splines through given values."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes, tree
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.numpy.promotion import axis_index, known_int, promote_all, quote
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.primitives.tridiagonal import tridiagonal_solve
+from pullback.scipy.arguments import abscissas, check_increasing, floats, known
+
+__all__ = ["CubicSpline", "PPoly"]
+
+
+class PPoly:
+    """A piecewise polynomial: between ``x[i]`` and ``x[i + 1]`` it is the sum of ``c[k, i] (t - x[i])**(m - 1 - k)``.
+
+    It is a tree of its coefficients and its points, so that it may be passed to functions that are compiled.
+
+    Args:
+      c: the coefficients, (m, n - 1, ...), from the highest power to the constant.
+      x: the points, a vector of n that increases strictly.
+      extrapolate: whether the first and the last polynomial go on beyond the points; else it is NaN there.
+        ``"periodic"`` continues it with the period ``x[-1] - x[0]``.
+      axis: where the axes of the points at which it is evaluated are in the result; the others are the last of ``c``.
+
+    Raises:
+      ShapeError: coefficients that do not fit the points (a TypeError and a ValueError).
+      ArgumentError: points that do not increase (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> parabola = PPoly(pnp.array([[1.0], [0.0], [2.0]]), pnp.array([0.0, 1.0]))
+    >>> print(parabola(0.5), parabola.derivative()(0.5), parabola.integrate(0.0, 1.0).round(4))
+    2.25 1.0 2.3333
+    """
+
+    def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
+        name = type(self).__name__
+        c, x = floats(name, c), abscissas(name, x, "the points", 2)
+        if len(c.shape) < 2 or not c.shape[0] or c.shape[1] != x.shape[0] - 1:
+            raise ShapeError(
+                f"{name}: the coefficients of {x.shape[0] - 1} pieces must have shape (m, {x.shape[0] - 1}, ...), got "
+                f"{c.shape}"
+            )
+        check_increasing(name, x, "the points")
+        self.c, self.x, self.extrapolate = c, x, _extrapolation(name, True if extrapolate is None else extrapolate)
+        self.axis = axis_index(axis, len(c.shape) - 1, name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.x.shape[0] - 1} pieces of degree {self.c.shape[0] - 1})"
+
+    def _of(self, c: Any) -> PPoly:
+        """A piecewise polynomial of other coefficients between the same points."""
+        return _unflatten(PPoly, (self.extrapolate, self.axis), (c, self.x))
+
+    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+        """The values at some points.
+
+        Args:
+          x: the points, an array of real numbers.
+          nu: which derivative; of negative ones the integral from ``x[0]``.
+          extrapolate: instead of the polynomial's own.
+
+        Returns:
+          An array with the axes of ``x`` in the place of ``axis``.
+        """
+        order = known_int("PPoly", "nu", nu)
+        how = self.extrapolate if extrapolate is None else _extrapolation("PPoly", extrapolate)
+        if order:
+            return (self.derivative(order) if order > 0 else self.antiderivative(-order))(x, 0, how)
+        t, points = promote_all("PPoly", (floats("PPoly", x), self.x))
+        n = points.shape[0]
+        if how == "periodic":
+            t = ops.add(points[0], pnp.mod(ops.sub(t, points[0]), ops.sub(points[-1], points[0])))
+        after = pnp.searchsorted(points, t, side="right").astype(np.int32)
+        i = ops.clamp_p.bind(0, ops.sub(after, 1), n - 2)
+        local = ops.sub(t, points[i])
+        if how is False:
+            outside = ops.or_p.bind(ops.lt(t, points[0]), ops.gt(t, points[-1]))
+            local = ops.where(outside, math.nan, local)
+        extra = self.c.shape[2:]
+        local = shapes.reshape(local, (*t.shape, *[1] * len(extra)))
+        out = self.c[0][i]
+        for k in range(1, self.c.shape[0]):
+            out = pnp.add(pnp.multiply(out, local), self.c[k][i])
+        if self.c.shape[0] == 1:
+            out = pnp.add(out, ops.mul(local, 0.0))
+        rank = len(t.shape)
+        order_of = [*range(rank, rank + self.axis), *range(rank), *range(rank + self.axis, rank + len(extra))]
+        return shapes.transpose(out, order_of)
+
+    def derivative(self, nu: int = 1) -> PPoly:
+        """The derivative of order ``nu``, a piecewise polynomial; of negative orders the integral.
+
+        >>> import pullback.numpy as pnp
+        >>> print(PPoly(pnp.array([[1.0], [0.0], [2.0]]), pnp.array([0.0, 1.0])).derivative(2)(0.5))
+        2.0
+        """
+        order = known_int("PPoly.derivative", "nu", nu)
+        if order < 0:
+            return self.antiderivative(-order)
+        m = self.c.shape[0]
+        if order >= m:
+            return self._of(ops.mul(self.c[:1], 0.0))
+        factors = np.array([math.perm(m - 1 - k, order) for k in range(m - order)], np.float64)
+        column = factors.astype(dtypes.to_real(self.c.dtype)).reshape(-1, *[1] * (len(self.c.shape) - 1))
+        return self._of(pnp.multiply(self.c[: m - order], column))
+
+    def antiderivative(self, nu: int = 1) -> PPoly:
+        """The integral from the first point, ``nu`` times, a piecewise polynomial; of negative orders the derivative.
+
+        >>> import pullback.numpy as pnp
+        >>> print(PPoly(pnp.array([[2.0], [0.0]]), pnp.array([0.0, 1.0])).antiderivative()(0.5))
+        0.25
+        """
+        order = known_int("PPoly.antiderivative", "nu", nu)
+        if order < 0:
+            return self.derivative(-order)
+        out = self
+        for _ in range(order):
+            out = out._integrated()
+        return out
+
+    def _integrated(self) -> PPoly:
+        m, extra = self.c.shape[0], len(self.c.shape) - 2
+        powers = np.arange(m, 0, -1).astype(dtypes.to_real(self.c.dtype)).reshape(-1, *[1] * (extra + 1))
+        c = pnp.divide(self.c, powers)
+        width = shapes.reshape(pnp.diff(self.x), (self.x.shape[0] - 1, *[1] * extra))
+        area = pnp.multiply(c[0], width)
+        for k in range(1, m):
+            area = pnp.multiply(pnp.add(area, c[k]), width)
+        before = slicing.pad(pnp.cumsum(area, axis=0)[:-1], 0, [(1, 0, 0), *[(0, 0, 0)] * extra])
+        out = self._of(pnp.concatenate([c, before[None]]))
+        if self.extrapolate == "periodic":  # the integral is not periodic
+            out.extrapolate = False
+        return out
+
+    def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
+        """The integral from ``a`` to ``b``.
+
+        Args:
+          a, b: the limits, real numbers.
+          extrapolate: instead of the polynomial's own.
+
+        Returns:
+          An array of the axes of ``c`` after the first two.
+        """
+        how = self.extrapolate if extrapolate is None else _extrapolation("PPoly.integrate", extrapolate)
+        integral = self.antiderivative()
+
+        def until(t: Any) -> Any:
+            if how != "periodic":
+                return integral(t, 0, how)
+            start, period = self.x[0], ops.sub(self.x[-1], self.x[0])
+            turns = pnp.floor(ops.div(ops.sub(t, start), period))
+            rest = integral(ops.sub(t, ops.mul(turns, period)), 0, True)
+            return pnp.add(rest, pnp.multiply(turns, integral(self.x[-1], 0, True)))
+
+        a, b = (floats("PPoly.integrate", v) for v in (a, b))
+        if a.shape or b.shape:
+            raise ShapeError(f"PPoly.integrate: the limits must be numbers, got shapes {a.shape} and {b.shape}")
+        return pnp.subtract(until(b), until(a))
+
+
+def _extrapolation(name: str, value: Any) -> Any:
+    if value not in (True, False, "periodic"):
+        raise ArgumentError(f"{name}: extrapolate must be True, False or 'periodic', got {value!r}")
+    return value if value == "periodic" else bool(value)
+
+
+def _flatten(f: PPoly) -> tuple[Any, Any]:
+    return (f.c, f.x), (f.extrapolate, f.axis)
+
+
+def _unflatten(kind: Any, data: Any, children: Any) -> Any:
+    f = object.__new__(kind)
+    f.c, f.x = children
+    f.extrapolate, f.axis = data
+    return f
+
+
+# Cubic splines -------------------------------------------------------------------------------------------------------
+
+
+class CubicSpline(PPoly):
+    """The cubic spline through given values: a piecewise polynomial with two continuous derivatives.
+
+    Args:
+      x: the points, a vector of n at least 2 that increases strictly.
+      y: the values, with n elements along an axis.
+      axis: which axis of ``y``.
+      bc_type: the conditions at the ends: ``"not-a-knot"``, the first two pieces are one polynomial, and the last two;
+        ``"periodic"``, of values of which the last are the first; ``"clamped"``, the derivative is zero; ``"natural"``,
+        the second derivative is zero. Or a pair of these (but for ``"periodic"``) for the two ends; one of a pair may
+        be ``(order, value)``, of the first or second derivative, an array of the shape of ``y`` without the axis.
+      extrapolate: as of :class:`PPoly`; ``"periodic"`` by default for periodic splines.
+
+    Raises:
+      ShapeError: values that do not fit the points (a TypeError and a ValueError).
+      ArgumentError: points that do not increase, or conditions that make no sense (a TypeError and a ValueError).
+
+    Source: de Boor 2001, *A Practical Guide to Splines*, chapter 4.
+
+    >>> import pullback.numpy as pnp
+    >>> cube = CubicSpline(pnp.arange(4.0), pnp.arange(4.0) ** 3)
+    >>> print(cube(1.5).round(3), cube(1.5, 1).round(3))
+    3.375 6.75
+    """
+
+    def __init__(self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> None:
+        x = abscissas("CubicSpline", x, "the points", 2)
+        y = floats("CubicSpline", y)
+        check_increasing("CubicSpline", x, "the points")
+        if not y.shape:
+            raise ShapeError("CubicSpline: y must have an axis with the values, got a number")
+        where = axis_index(axis, len(y.shape), "CubicSpline")
+        if y.shape[where] != x.shape[0]:
+            raise ShapeError(
+                f"CubicSpline: along axis {axis} y must have as many elements as there are points, {x.shape[0]}, got "
+                f"shape {y.shape}"
+            )
+        y = shapes.moveaxis(y, where, 0)
+        dtype = dtypes.promote_types(x.dtype, y.dtype)
+        y, x = ops.convert_element_type(y, dtype), ops.convert_element_type(x, dtypes.to_real(dtype))
+        periodic = isinstance(bc_type, str) and bc_type == "periodic"
+        rest = y.shape[1:]
+        flat = shapes.reshape(y, (y.shape[0], math.prod(rest)))
+        width = shapes.expand_dims(pnp.diff(x), (1,))
+        slope = pnp.divide(pnp.diff(flat, axis=0), width)
+        if periodic:
+            _check_periodic(flat)
+            at = _periodic_slopes(pnp.diff(x), slope)
+        else:
+            at = _slopes(pnp.diff(x), slope, _conditions(bc_type, rest, dtype))
+        start, stop = at[:-1], at[1:]
+        bend = pnp.divide(ops.sub(ops.add(start, stop), ops.mul(2.0, slope)), width)
+        c = pnp.stack(
+            [pnp.divide(bend, width), ops.sub(pnp.divide(ops.sub(slope, start), width), bend), start, flat[:-1]]
+        )
+        self.c, self.x, self.axis = shapes.reshape(c, (4, x.shape[0] - 1, *rest)), x, where
+        self.extrapolate = _extrapolation(
+            "CubicSpline", ("periodic" if periodic else True) if extrapolate is None else extrapolate
+        )
+
+
+_NAMED: dict[str, Any] = {"not-a-knot": None, "clamped": (1, 0.0), "natural": (2, 0.0)}
+
+
+def _conditions(bc_type: Any, rest: Any, dtype: Any) -> list[Any]:
+    """For each end None for "not-a-knot", or the order of a derivative and its values, a vector."""
+    pair = (bc_type, bc_type) if isinstance(bc_type, str) else bc_type
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ArgumentError(f"CubicSpline: bc_type must be a word or a pair of conditions, got {quote(bc_type)}")
+    found: list[Any] = []
+    for one in pair:
+        if isinstance(one, str):
+            if one not in _NAMED:
+                words = "'not-a-knot', 'periodic', 'clamped', 'natural'"
+                raise ArgumentError(f"CubicSpline: bc_type must be of {words}, or (order, value), got {quote(bc_type)}")
+            one = _NAMED[one]
+            if one is None:
+                found.append(None)
+                continue
+        if not isinstance(one, (tuple, list)) or len(one) != 2 or one[0] not in (1, 2):
+            raise ArgumentError(
+                f"CubicSpline: a condition must be (1, value) or (2, value), of a derivative, got {quote(one)}"
+            )
+        value = floats("CubicSpline", one[1])
+        if value.shape not in ((), rest):
+            raise ShapeError(
+                f"CubicSpline: the value of a derivative at an end must have shape {rest}, that of y without the axis; "
+                "got "
+                f"{value.shape}"
+            )
+        value = shapes.broadcast_to(ops.convert_element_type(value, dtype), rest)
+        found.append((one[0], shapes.reshape(value, (1, math.prod(rest)))))
+    return found
+
+
+def _column(x: Any) -> Any:
+    return shapes.reshape(x, (x.shape[0], 1))
+
+
+def _slopes(h: Any, slope: Any, ends: list[Any]) -> Any:
+    """The derivatives at the points, (n, k), of which neighbours have equal second derivatives in between."""
+    n = h.shape[0] + 1
+    if n == 2:
+        ends = [(1, slope) if e is None else e for e in ends]
+    if n == 3 and ends == [None, None]:  # a parabola
+        bend = pnp.divide(ops.sub(slope[1:], slope[:1]), pnp.sum(h))
+        first = pnp.multiply(bend, h[0])
+        return pnp.concatenate([ops.sub(slope[:1], first), ops.add(slope[:1], first), ops.add(slope[1:], bend * h[1])])
+    left, right = h[:-1], h[1:]
+    inner = ops.mul(3.0, ops.add(pnp.multiply(_column(right), slope[:-1]), pnp.multiply(_column(left), slope[1:])))
+    first = _end(h, slope, ends[0], False)
+    last = _end(h[::-1], slope[::-1], ends[1], True)
+    diagonal = pnp.concatenate([first[0], ops.mul(2.0, ops.add(left, right)), last[0]])
+    above = pnp.concatenate([first[1], left, pnp.zeros(1, h.dtype)])
+    below = pnp.concatenate([pnp.zeros(1, h.dtype), right, last[1]])
+    return _solved(below, diagonal, above, pnp.concatenate([first[2], inner, last[2]]))
+
+
+def _end(h: Any, slope: Any, condition: Any, last: bool) -> tuple[Any, Any, Any]:
+    """The equation at an end, from which widths and slopes are counted: two coefficients, and the right-hand side."""
+    if condition is None:
+        both = ops.add(h[0], h[1])
+        right = ops.add(
+            pnp.multiply(ops.mul(ops.add(h[0], ops.mul(2.0, both)), h[1]), slope[:1]),
+            pnp.multiply(ops.square(h[0]), slope[1:2]),
+        )
+        return h[1:2], shapes.reshape(both, (1,)), pnp.divide(right, both)
+    order, value = condition
+    if order == 1:
+        return pnp.ones(1, h.dtype), pnp.zeros(1, h.dtype), value
+    half = ops.mul(0.5, pnp.multiply(value, ops.square(h[0])))
+    rise = ops.mul(3.0, pnp.multiply(slope[:1], h[0]))
+    return ops.mul(2.0, h[:1]), h[:1], ops.add(rise, half) if last else ops.sub(rise, half)
+
+
+def _solved(below: Any, diagonal: Any, above: Any, right: Any) -> Any:
+    dl, d, du = (ops.convert_element_type(v, right.dtype) for v in (below, diagonal, above))
+    return tridiagonal_solve(dl, d, du, right)
+
+
+def _periodic_slopes(h: Any, slope: Any) -> Any:
+    """The derivatives at the points of a periodic spline, by Sherman and Morrison's formula."""
+    m = h.shape[0]
+    if m == 1:
+        return pnp.zeros((2, slope.shape[1]), slope.dtype)
+    before, slope_before = pnp.roll(h, 1), pnp.roll(slope, 1, axis=0)
+    right = ops.mul(3.0, ops.add(pnp.multiply(_column(h), slope_before), pnp.multiply(_column(before), slope)))
+    diagonal = ops.mul(2.0, ops.add(before, h))
+    if m == 2:
+        both = ops.add(before, h)
+        found = _solved(both, diagonal, both, right)
+    else:
+        # Row i is h[i] s[i-1] + diagonal[i] s[i] + h[i-1] s[i+1]; the corners are u v', with u = (-d, .., h[-2]).
+        corner, other = before[-1], h[0]
+        d = diagonal[0]
+        changed = pnp.concatenate([ops.mul(2.0, diagonal[:1]), diagonal[1:-1], diagonal[-1:] + corner * other / d])
+        u = pnp.concatenate([-diagonal[:1], pnp.zeros(m - 2, h.dtype), before[-1:]])
+        both_sides = pnp.concatenate([right, ops.convert_element_type(_column(u), right.dtype)], axis=1)
+        solved = _solved(h, changed, before, both_sides)
+        y, z = solved[:, :-1], solved[:, -1:]
+        ratio = ops.neg(ops.div(other, d))
+        along_y, along_z = (ops.add(v[:1], pnp.multiply(ratio, v[-1:])) for v in (y, z))
+        found = ops.sub(y, pnp.multiply(z, pnp.divide(along_y, ops.add(1.0, along_z))))
+    return pnp.concatenate([found, found[:1]])
+
+
+def _check_periodic(flat: Any) -> None:
+    values = known(flat)
+    if values is not None and not np.allclose(
+        values[0], values[-1], rtol=1e-6, atol=1e-6 * np.abs(values).max(initial=0)
+    ):
+        raise ArgumentError(
+            "CubicSpline: the first and the last value of a periodic spline must be equal, got "
+            f"{quote(values[0])} and {quote(values[-1])}"
+        )
+
+
+for _kind in (PPoly, CubicSpline):
+    tree.register_pytree_node(_kind, _flatten, partial(_unflatten, _kind))

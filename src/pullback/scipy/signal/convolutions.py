@@ -1,0 +1,316 @@
+"""Convolutions and correlations of signals and images of any number of axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.interrupts import imported
+from pullback.core.types import Shape
+from pullback.numpy.promotion import axis_index, inexact_operand, promote_all, quote
+from pullback.primitives import elementwise as ops
+from pullback.primitives import fourier, slicing
+from pullback.primitives.convolution import ConvDimensionNumbers, Geometry, conv_general_dilated_p
+from pullback.primitives.fourier import FftType
+from pullback.primitives.shapes import reshape, transpose
+
+__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
+
+_MODES = ("full", "same", "valid")
+
+
+def _operands(name: str, in1: Any, in2: Any, rank: int | None = None) -> tuple[Any, Any]:
+    """Two arrays of one dtype of floats or complex numbers and of one number of axes, with elements."""
+    x, y = promote_all(name, (in1, in2))
+    x, y = (inexact_operand(name, v) for v in (x, y))
+    if len(x.shape) != len(y.shape) or (rank is not None and len(x.shape) != rank):
+        wanted = "arrays of the same number of axes" if rank is None else f"arrays of {rank} axes"
+        raise ShapeError(f"{name} takes {wanted}, got shapes {x.shape} and {y.shape}")
+    if not math.prod(x.shape) or not math.prod(y.shape):
+        raise ShapeError(f"{name} takes arrays that are not empty, got shapes {x.shape} and {y.shape}")
+    return x, y
+
+
+def _check_mode(name: str, mode: Any) -> None:
+    if mode not in _MODES:
+        raise ArgumentError(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}")
+
+
+def _larger_first(name: str, x: Any, y: Any, axes: Sequence[int] | None = None) -> tuple[Any, Any]:
+    """For the mode "valid": the two operands, the larger one first."""
+    axes = range(len(x.shape)) if axes is None else axes
+    if all(x.shape[a] >= y.shape[a] for a in axes):
+        return x, y
+    if all(x.shape[a] <= y.shape[a] for a in axes):
+        return y, x
+    raise ShapeError(
+        f"{name} with mode='valid': one operand must be at least as large as the other along every axis, got shapes "
+        f"{x.shape} and {y.shape}"
+    )
+
+
+def _reversed(x: Any) -> Any:
+    return slicing.rev(x, tuple(range(len(x.shape))))
+
+
+def _paddings(shape: Shape, window: Shape, mode: str, late: bool) -> tuple[tuple[int, int], ...]:
+    """How many elements go before and after those of an array, for the sums of a mode with a window.
+
+    Those of "same" begin at ``(m - 1) // 2`` of all sums with m elements; if ``late`` at ``m // 2``.
+    """
+    if mode == "valid":
+        return ((0, 0),) * len(shape)
+    if mode == "full":
+        return tuple((m - 1, m - 1) for m in window)
+    starts = [m // 2 if late else (m - 1) // 2 for m in window]
+    return tuple((m - 1 - start, start) for m, start in zip(window, starts, strict=True))
+
+
+def _direct(x: Any, y: Any, mode: str, late: bool = False) -> Any:
+    """The convolution by its definition; where ``mode`` is "valid", ``y`` is the smaller."""
+    if len(x.shape) == 1:
+        return _of_vectors(x, y, mode)
+    rank = len(x.shape)
+    numbers = ConvDimensionNumbers(*[tuple(range(rank + 2))] * 3)
+    out = conv_general_dilated_p.bind(
+        reshape(x, (1, 1, *x.shape)),
+        reshape(_reversed(y), (1, 1, *y.shape)),
+        geometry=Geometry((1,) * rank, _paddings(x.shape, y.shape, mode, late), (1,) * rank, (1,) * rank),
+        dimension_numbers=numbers,
+        feature_group_count=1,
+        batch_group_count=1,
+        precision=None,
+    )
+    return reshape(out, out.shape[2:])
+
+
+def _of_vectors(x: Any, y: Any, mode: str) -> Any:
+    """Two vectors: NumPy's "same" has the size of the longer, where SciPy's has that of the first."""
+    if mode != "same":
+        return pnp.convolve(x, y, mode)
+    whole = pnp.convolve(x, y, "full")
+    start = (y.shape[0] - 1) // 2
+    return slicing.slice_in_dim(whole, start, start + x.shape[0], 0)
+
+
+def _convolved(name: str, x: Any, y: Any, mode: Any, method: Any) -> Any:
+    """The convolution of two prepared operands, by a method."""
+    _check_mode(name, mode)
+    if method not in ("auto", "direct", "fft"):
+        raise ArgumentError(f"{name}: method must be 'auto', 'direct' or 'fft', got {method!r}")
+    if mode == "valid":
+        x, y = _larger_first(name, x, y)
+    if not x.shape:
+        return ops.mul(x, y)
+    if method == "fft":
+        return _by_fft(x, y, mode, tuple(range(len(x.shape))))
+    return _direct(x, y, mode)
+
+
+def _by_fft(x: Any, y: Any, mode: str, axes: Sequence[int]) -> Any:
+    """The convolution along some axes as a product of transforms; the others broadcast."""
+    dtype = x.dtype
+    if dtype.char not in "fdFD":
+        x, y = (ops.convert_element_type(v, np.dtype(np.float32)) for v in (x, y))
+    rank = len(x.shape)
+    sizes = [x.shape[a] + y.shape[a] - 1 for a in axes]
+    real = not dtypes.is_complex(x.dtype)
+    lengths = [imported("scipy.fft").next_fast_len(n, real) for n in sizes]
+    order = [*(a for a in range(rank) if a not in axes), *axes]
+    forward, backward = (FftType.RFFT, FftType.IRFFT) if real else (FftType.FFT, FftType.IFFT)
+    first = rank - len(axes)
+
+    def transformed(v: Any) -> Any:
+        v = transpose(v, order)
+        padding = [(0, 0, 0)] * first + [(0, n - m, 0) for n, m in zip(lengths, v.shape[first:], strict=True)]
+        return fourier.fft(slicing.pad(v, 0, padding), forward, lengths)
+
+    whole = fourier.fft(ops.mul(transformed(x), transformed(y)), backward, lengths)
+    start, limit = [0] * rank, list(whole.shape)
+    for k, a in enumerate(axes):
+        n, m = x.shape[a], y.shape[a]
+        begin, count = {"full": (0, n + m - 1), "same": ((m - 1) // 2, n), "valid": (m - 1, n - m + 1)}[mode]
+        start[first + k], limit[first + k] = begin, begin + count
+    out = transpose(slicing.slice(whole, start, limit), sorted(range(rank), key=order.__getitem__))
+    return ops.convert_element_type(out, dtype)
+
+
+def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+    """The convolution of two arrays of any number of axes.
+
+    Args:
+      in1, in2: arrays of the same number of axes; integers become floats.
+      mode: ``"full"`` for all sums; ``"same"`` for those in the middle, as many as ``in1`` has elements; ``"valid"``
+        for those in which the operands overlap completely.
+      method: ``"direct"`` or ``"auto"`` for the sums themselves; ``"fft"`` for :func:`fftconvolve`, which is quicker
+        for long operands, and whose errors are relative to the largest element of the result.
+      precision: accepted for compatibility; products are computed in full precision.
+
+    Returns:
+      An array with axes of sizes n + m - 1 (``"full"``), n (``"same"``), or max(n, m) - min(n, m) + 1 (``"valid"``).
+
+    Raises:
+      ShapeError: operands of different numbers of axes, empty ones, or with ``"valid"`` two of which none is the larger
+        one along every axis (a TypeError and a ValueError).
+      ArgumentError: no such mode or method (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(convolve(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])))
+    [ 1. 12. 23. 30.]
+    """
+    x, y = _operands("convolve", in1, in2)
+    return _convolved("convolve", x, y, mode, method)
+
+
+def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+    """The cross-correlation of two arrays: the convolution of ``in1`` with the reversed conjugate of ``in2``.
+
+    Args:
+      in1, in2: arrays of the same number of axes; integers become floats.
+      mode, method: as of :func:`convolve`.
+      precision: accepted for compatibility; products are computed in full precision.
+
+    Returns:
+      An array of the shape that :func:`convolve` returns.
+
+    Raises:
+      ShapeError, ArgumentError: as of :func:`convolve`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(correlate(pnp.array([1.0, 2.0, 3.0]), pnp.array([0.0, 1.0, 0.5])))
+    [0.5 2.  3.5 3.  0. ]
+    """
+    x, y = _operands("correlate", in1, in2)
+    return _correlated("correlate", x, y, mode, method)
+
+
+def _correlated(name: str, x: Any, y: Any, mode: Any, method: Any) -> Any:
+    return _convolved(name, x, ops.conj(_reversed(y)), mode, method)
+
+
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+    """The convolution of two arrays along some axes, by Fourier transforms.
+
+    Args:
+      in1, in2: arrays of the same number of axes; integers become floats.
+      mode: as of :func:`convolve`.
+      axes: an int or a sequence of ints, along which to convolve; all by default. Along the others the sizes are equal,
+        or 1 where the one element is repeated.
+
+    Returns:
+      An array as of :func:`convolve`. Errors are relative to the largest element of the result.
+
+    Raises:
+      ShapeError: operands that do not fit, or no such axis (a TypeError and a ValueError).
+      ArgumentError: no such mode (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(fftconvolve(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])).round(3))
+    [ 1. 12. 23. 30.]
+    """
+    x, y = _operands("fftconvolve", in1, in2)
+    _check_mode("fftconvolve", mode)
+    rank = len(x.shape)
+    if axes is None:
+        where = list(range(rank))
+    else:
+        given = axes if isinstance(axes, (tuple, list, range)) else (axes,)
+        where = [axis_index(a, rank, "fftconvolve") for a in given]
+        if len(set(where)) != len(where):
+            raise ShapeError(f"fftconvolve: the axes must differ, got {quote(axes)} for an array of {rank} axes")
+    if mode == "valid":
+        x, y = _larger_first("fftconvolve", x, y, where)
+    if any(x.shape[a] != y.shape[a] and 1 not in (x.shape[a], y.shape[a]) for a in range(rank) if a not in where):
+        raise ShapeError(
+            f"fftconvolve: along the axes that are not among {tuple(where)} the sizes must be equal or 1, got shapes "
+            f"{x.shape} and {y.shape}"
+        )
+    return _by_fft(x, y, mode, where) if where else ops.mul(x, y)
+
+
+# Images --------------------------------------------------------------------------------------------------------------
+
+_BOUNDARIES = {"fill": "constant", "pad": "constant", "wrap": "wrap", "circular": "wrap", "symm": "symmetric"}
+_BOUNDARIES["symmetric"] = "symmetric"
+
+
+def _extended(x: Any, window: Shape, mode: str, late: bool, boundary: str, fillvalue: Any) -> Any:
+    """An image with what is beyond its boundary, as far as the sums of a mode reach."""
+    widths = _paddings(x.shape, window, mode, late)
+    kind = _BOUNDARIES[boundary]
+    return pnp.pad(x, widths, kind, **({"constant_values": fillvalue} if kind == "constant" else {}))
+
+
+def _in_two(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue: Any, conjugate: bool) -> Any:
+    x, y = _operands(name, in1, in2, 2)
+    _check_mode(name, mode)
+    if conjugate:
+        y = ops.conj(_reversed(y))
+    if mode == "valid":
+        large, small = _larger_first(name, x, y)
+        out = _direct(large, small, "valid")
+        return ops.conj(out) if conjugate and large is y else out
+    if boundary not in _BOUNDARIES:
+        raise ArgumentError(f"{name}: boundary must be 'fill', 'wrap' or 'symm', got {boundary!r}")
+    if boundary == "fill" and type(fillvalue) in (int, float) and fillvalue == 0:
+        return _direct(x, y, mode, conjugate)
+    return _direct(_extended(x, y.shape, mode, conjugate, boundary, fillvalue), y, "valid")
+
+
+def convolve2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0, precision: Any = None
+) -> Any:
+    """The convolution of two images.
+
+    Args:
+      in1, in2: matrices; integers become floats.
+      mode: as of :func:`convolve`.
+      boundary: what is beyond the boundary of ``in1``: ``"fill"`` for ``fillvalue``, ``"wrap"`` for the image again,
+        ``"symm"`` for its mirror image, in which the elements at the edge are repeated.
+      fillvalue: a number.
+      precision: accepted for compatibility; products are computed in full precision.
+
+    Returns:
+      A matrix of the shape that :func:`convolve` returns.
+
+    Raises:
+      ShapeError, ArgumentError: as of :func:`convolve`, and for no such boundary.
+
+    >>> import pullback.numpy as pnp
+    >>> print(convolve2d(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.ones((2, 2)), boundary="wrap", mode="same"))
+    [[10. 10.]
+     [10. 10.]]
+    """
+    return _in_two("convolve2d", in1, in2, mode, boundary, fillvalue, False)
+
+
+def correlate2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0, precision: Any = None
+) -> Any:
+    """The cross-correlation of two images: the convolution of ``in1`` with the reversed conjugate of ``in2``.
+
+    Args:
+      in1, in2: matrices; integers become floats.
+      mode: as of :func:`convolve`. With ``"valid"`` and an ``in1`` that is the smaller, it is ``in1`` that is
+        conjugated, as by SciPy.
+      boundary, fillvalue: as of :func:`convolve2d`.
+      precision: accepted for compatibility; products are computed in full precision.
+
+    Returns:
+      A matrix of the shape that :func:`convolve` returns.
+
+    Raises:
+      ShapeError, ArgumentError: as of :func:`convolve`, and for no such boundary.
+
+    >>> import pullback.numpy as pnp
+    >>> print(correlate2d(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([[1.0, 10.0]])))
+    [[10. 21.  2.]
+     [30. 43.  4.]]
+    """
+    return _in_two("correlate2d", in1, in2, mode, boundary, fillvalue, True)

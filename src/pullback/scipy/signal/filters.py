@@ -1,0 +1,331 @@
+"""Filters along an axis: recursive ones by their coefficients or in sections, and smoothing by polynomials."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl, as_array
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.trace import Tracer
+from pullback.core.types import Shape
+from pullback.numpy.promotion import axis_index, inexact_operand, known_int, promote_all
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.primitives.convolution import ConvDimensionNumbers, Geometry, conv_general_dilated_p
+from pullback.primitives.recursive_filter import moving_sum, recursive_filter
+
+__all__ = ["lfilter", "lfilter_zi", "savgol_filter", "sosfilt"]
+
+# Recursive filters ---------------------------------------------------------------------------------------------------
+
+
+def _operands(name: str, *xs: Any) -> list[Any]:
+    """Arrays of one dtype, of single or double precision."""
+    arrays = [inexact_operand(name, x) for x in promote_all(name, xs)]
+    wide = np.dtype(np.float32)
+    return [x if x.dtype.char in "fdFD" else ops.convert_element_type(x, wide) for x in arrays]
+
+
+def _coefficients(name: str, b: Any, a: Any) -> tuple[Any, Any]:
+    """Those of a filter, divided by the first of ``a``."""
+    for what, v in (("b", b), ("a", a)):
+        if len(v.shape) != 1 or not v.shape[0]:
+            raise ShapeError(f"{name}: the coefficients {what} must be a vector that is not empty, got shape {v.shape}")
+    first = slicing.slice_in_dim(a, 0, 1, 0)
+    known = first.concrete() if isinstance(first, Tracer) else first
+    if known is not None and not np.asarray(known).all():
+        raise ArgumentError(
+            f"{name}: the first coefficient of a must not be zero, for the others are divided by it; got {a}"
+        )
+    if known is not None and not isinstance(first, Tracer) and np.asarray(known)[0] == 1:
+        return b, a
+    return ops.div(b, first), ops.div(a, first)
+
+
+def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """A recursive filter: ``a[0] y[n] = Σ b[k] x[n-k] - Σ a[k] y[n-k]``, the second sum from k = 1.
+
+    It can be differentiated with respect to the coefficients, the signal and the initial state, in both modes.
+
+    Args:
+      b: the coefficients of the numerator, a vector.
+      a: those of the denominator, a vector whose first element is not zero.
+      x: the signal.
+      axis: along which axis to filter.
+      zi: the initial state, of the shape of ``x`` but for the axis, which has max(len(a), len(b)) - 1 elements (or 1
+        for sizes that are repeated); at rest by default. The state is that of the transposed direct form II, as
+        SciPy's.
+
+    Returns:
+      The filtered signal, of the shape of ``x``; with ``zi`` a pair of it and the final state.
+
+    Raises:
+      ShapeError: coefficients that are no vectors or are empty, no such axis, or a state of another shape (a TypeError
+        and a ValueError).
+      ArgumentError: the first element of ``a`` is zero (a TypeError and a ValueError).
+
+    Source: Oppenheim and Schafer, *Discrete-Time Signal Processing*, section 6.3.
+
+    >>> import pullback.numpy as pnp
+    >>> print(lfilter(pnp.array([1.0]), pnp.array([1.0, -0.5]), pnp.array([1.0, 0.0, 0.0, 4.0])))
+    [1.    0.5   0.25  4.125]
+    """
+    if zi is None:
+        b, a, x = _operands("lfilter", b, a, x)
+    else:
+        b, a, x, zi = _operands("lfilter", b, a, x, zi)
+    where = axis_index(axis, len(x.shape), "lfilter")
+    b, a = _coefficients("lfilter", b, a)
+    last = len(x.shape) - 1
+    y, state = _filtered("lfilter", b, a, shapes.moveaxis(x, where, last), _moved(zi, where))
+    y = shapes.moveaxis(y, last, where)
+    return y if zi is None else (y, shapes.moveaxis(state, last, where))
+
+
+def _moved(zi: Any, axis: int) -> Any:
+    """A state with the axis last."""
+    return zi if zi is None or axis >= len(zi.shape) else shapes.moveaxis(zi, axis, len(zi.shape) - 1)
+
+
+def _filtered(name: str, b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
+    """A filter whose first coefficient of ``a`` is 1, along the last axis; and its final state, if there is one first.
+
+    A state adds its elements to the first of the sums of ``x``; the final one is what these sums, and those of ``y``,
+    would add to the elements that follow.
+    """
+    n, order = x.shape[-1], max(b.shape[0], a.shape[0]) - 1
+    u = moving_sum(b, x)
+    if zi is not None:
+        zi = _broadcast_state(name, zi, (*x.shape[:-1], order))
+        u = ops.add(u, _resized(zi, n))
+    y = u
+    if a.shape[0] > 1:
+        y = recursive_filter(slicing.slice_in_dim(a, 1, a.shape[0], 0), u)
+    if zi is None:
+        return y, None
+    after = ops.sub(_tail(b, x, order), _tail(a, y, order))
+    last = len(x.shape) - 1
+    return y, ops.add(after, _resized(slicing.slice_in_dim(zi, min(n, order), order, last), order))
+
+
+def _broadcast_state(name: str, zi: Any, shape: Shape) -> Any:
+    fits = len(zi.shape) == len(shape) and all(have in (1, want) for have, want in zip(zi.shape, shape, strict=True))
+    if not fits or zi.shape[-1] != shape[-1]:
+        raise ShapeError(
+            f"{name}: the initial state zi, with the axis last, must have shape {shape}, or 1 for sizes that are "
+            f"repeated; got {zi.shape}"
+        )
+    return shapes.broadcast_to(zi, shape)
+
+
+def _resized(x: Any, n: int) -> Any:
+    """``x`` cut off, or padded with zeros, at the end of the last axis."""
+    last = len(x.shape) - 1
+    if x.shape[last] >= n:
+        return slicing.slice_in_dim(x, 0, n, last)
+    return slicing.pad(x, 0, [*[(0, 0, 0)] * last, (0, n - x.shape[last], 0)])
+
+
+def _tail(b: Any, x: Any, order: int) -> Any:
+    """The sums ``Σ b[k] x[n-k]`` for the ``order`` places after the last one of ``x``."""
+    n, last = x.shape[-1], len(x.shape) - 1
+    recent = slicing.slice_in_dim(x, max(n - order, 0), n, last)
+    padded = slicing.pad(recent, 0, [*[(0, 0, 0)] * last, (max(order - n, 0), order, 0)])
+    return slicing.slice_in_dim(moving_sum(b, padded), order, 2 * order, last)
+
+
+def lfilter_zi(b: Any, a: Any) -> Any:
+    """The initial state of :func:`lfilter` for which its response to a step of height 1 is constant.
+
+    Args:
+      b: the coefficients of the numerator, a vector.
+      a: those of the denominator, a vector whose first element is not zero and whose sum is not zero.
+
+    Returns:
+      A vector of max(len(a), len(b)) - 1 elements.
+
+    Raises:
+      ShapeError: coefficients that are no vectors or are empty (a TypeError and a ValueError).
+      ArgumentError: the first element of ``a`` is zero (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> b, a = pnp.array([1.0, 1.0]), pnp.array([1.0, -0.5])
+    >>> print(lfilter_zi(b, a), lfilter(b, a, pnp.ones(3), zi=lfilter_zi(b, a))[0])
+    [3.] [4. 4. 4.]
+    """
+    b, a = _coefficients("lfilter_zi", *_operands("lfilter_zi", b, a))
+    size = max(b.shape[0], a.shape[0])
+    b, a = _resized(b, size), _resized(a, size)
+    gain = ops.div(pnp.sum(b), pnp.sum(a))
+    # z[k] is the sum of b[j] - gain a[j] over the j after k.
+    rest = ops.sub(b, ops.mul(gain, a))
+    return slicing.slice_in_dim(pnp.flip(pnp.cumsum(pnp.flip(rest))), 1, size, 0)
+
+
+def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """A recursive filter in sections of second order, one after the other, whose errors are smaller than in one piece.
+
+    It can be differentiated with respect to the coefficients, the signal and the initial state, in both modes.
+
+    Args:
+      sos: the sections, (sections, 6): of each three coefficients of the numerator, and three of the denominator, of
+        which the first is not zero.
+      x: the signal.
+      axis: along which axis to filter.
+      zi: the initial states, (sections, ..., 2, ...): of each section the shape of ``x`` with 2 for the axis; at rest
+        by default.
+
+    Returns:
+      The filtered signal, of the shape of ``x``; with ``zi`` a pair of it and the final states.
+
+    Raises:
+      ShapeError: sections or states of another shape, or no such axis (a TypeError and a ValueError).
+      ArgumentError: a denominator begins with zero (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> sections = pnp.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0], [2.0, 0.0, 0.0, 1.0, 0.0, 0.0]])
+    >>> print(sosfilt(sections, pnp.array([1.0, 0.0, 0.0, 4.0])))
+    [2.   1.   0.5  8.25]
+    """
+    sos, x, *rest = _operands("sosfilt", sos, x, *(() if zi is None else (zi,)))
+    where, last = axis_index(axis, len(x.shape), "sosfilt"), len(x.shape) - 1
+    if len(sos.shape) != 2 or sos.shape[1] != 6 or not sos.shape[0]:
+        raise ShapeError(f"sosfilt: the sections sos must have shape (n, 6), n at least 1, got {sos.shape}")
+    count = sos.shape[0]
+    if rest and (len(rest[0].shape) != last + 2 or rest[0].shape[0] != count):
+        raise ShapeError(
+            f"sosfilt: the initial states zi must have {last + 2} axes, of which the first has size {count}, got shape "
+            f"{rest[0].shape}"
+        )
+    y, states = shapes.moveaxis(x, where, last), []
+    for k in range(count):
+        section = shapes.reshape(slicing.slice_in_dim(sos, k, k + 1, 0), (6,))
+        b, a = (slicing.slice_in_dim(section, i, i + 3, 0) for i in (0, 3))
+        b, a = _coefficients("sosfilt", b, a)
+        y, state = _filtered("sosfilt", b, a, y, _moved(rest[0][k], where) if rest else None)
+        states.append(state)
+    y = shapes.moveaxis(y, last, where)
+    return (y, pnp.stack([shapes.moveaxis(s, last, where) for s in states])) if rest else y
+
+
+# Smoothing -----------------------------------------------------------------------------------------------------------
+
+_EDGES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
+
+
+def _fitted(window: int, order: int, deriv: int, places: Any) -> np.ndarray[Any, Any]:
+    """Rows that take the elements of a window to a derivative of the polynomial that fits them best, at some places."""
+    scale = max((window - 1) / 2, 1.0)
+    points = (np.arange(window) - (window - 1) / 2) / scale
+    basis = np.polynomial.legendre.legvander(points, order)
+    q, r = np.linalg.qr(basis)
+    where = (np.asarray(places, np.float64) - (window - 1) / 2) / scale
+    unit = np.eye(order + 1)
+    values = np.stack(
+        [np.polynomial.legendre.legval(where, np.polynomial.legendre.legder(e, deriv)) for e in unit], axis=-1
+    )
+    return np.linalg.solve(r.T, values.T).T @ q.T / scale**deriv
+
+
+def savgol_filter(
+    x: Any, window_length: int, polyorder: int, deriv: int = 0, delta: Any = 1.0, axis: int = -1, mode: str = "interp",
+    cval: Any = 0.0,
+) -> Any:  # fmt: skip
+    """Smooth a signal: each element becomes the value there of the polynomial that fits those around it best.
+
+    Args:
+      x: the signal.
+      window_length: to how many elements a polynomial is fitted.
+      polyorder: its degree, less than ``window_length``.
+      deriv: which derivative of the polynomial to take instead of its value.
+      delta: how far apart the elements are, for derivatives.
+      axis: along which axis.
+      mode: what is done near the ends: ``"interp"`` takes the polynomials of the first and the last window; else the
+        signal goes on as its mirror image (``"mirror"``), its last element (``"nearest"``), itself (``"wrap"``), or
+        ``cval`` (``"constant"``).
+      cval: a number.
+
+    Returns:
+      An array of the shape of ``x``.
+
+    Raises:
+      ShapeError: no such axis, or with ``"interp"`` a window longer than the axis (a TypeError and a ValueError).
+      ArgumentError: a degree, a derivative or a window that make no sense, or no such mode (a TypeError and a
+        ValueError).
+
+    Source: Savitzky and Golay 1964.
+
+    >>> import pullback.numpy as pnp
+    >>> print(savgol_filter(pnp.array([2.0, 2.0, 5.0, 2.0, 1.0, 0.0, 1.0]), 5, 2).round(3))
+    [1.657 3.171 3.543 2.857 0.657 0.229 0.943]
+    """
+    (x,) = _operands("savgol_filter", x)
+    where, last = axis_index(axis, len(x.shape), "savgol_filter"), len(x.shape) - 1
+    window, order, deriv = (
+        known_int("savgol_filter", what, v)
+        for what, v in (("window_length", window_length), ("polyorder", polyorder), ("deriv", deriv))
+    )
+    if window < 1 or not 0 <= order < window or deriv < 0:
+        raise ArgumentError(
+            "savgol_filter: window_length must be positive, polyorder from 0 to less than it, and deriv not negative; "
+            f"got {window}, {order} and {deriv}"
+        )
+    if mode != "interp" and mode not in _EDGES:
+        raise ArgumentError(
+            f"savgol_filter: mode must be 'interp', 'mirror', 'nearest', 'wrap' or 'constant', got {mode!r}"
+        )
+    moved = shapes.moveaxis(x, where, last)
+    n = moved.shape[last]
+    if mode == "interp" and window > n:
+        raise ShapeError(
+            f"savgol_filter: with mode='interp' the window, of {window} elements, must be no longer than the axis, of "
+            f"{n}; "
+            "take a shorter one or another mode"
+        )
+    if not math.prod(x.shape):
+        return x
+    out = _smoothed(moved, window, order, deriv, mode, cval)
+    if deriv:
+        out = ops.div(out, ops.convert_element_type(as_array(delta), dtypes.to_real(out.dtype)) ** deriv)
+    return shapes.moveaxis(out, last, where)
+
+
+def _smoothed(x: Any, window: int, order: int, deriv: int, mode: str, cval: Any) -> Any:
+    """The filter along the last axis, for elements one apart."""
+    last, n = len(x.shape) - 1, x.shape[-1]
+    before, after = (window - 1) // 2, window // 2
+    (taps,) = _fitted(window, order, deriv, [(window - 1) / 2])
+    if mode != "interp":
+        widths = [(0, 0)] * last + [(before, after)]
+        return _products(
+            pnp.pad(x, widths, _EDGES[mode], **({"constant_values": cval} if mode == "constant" else {})), taps
+        )
+    ends = []
+    for start, places in ((0, range(after)), (n - window, range(window - after, window))):
+        rows = ArrayImpl(_fitted(window, order, deriv, places).astype(x.dtype))
+        ends.append(pnp.matmul(slicing.slice_in_dim(x, start, start + window, last), rows.T))
+    middle = _products(x, taps)
+    middle = slicing.slice_in_dim(middle, after - before, middle.shape[last], last)
+    kept = max(n - 2 * after, 0)
+    first = slicing.slice_in_dim(ends[0], 0, n - kept - after, last)
+    return slicing.concatenate([first, slicing.slice_in_dim(middle, 0, kept, last), ends[1]], last)
+
+
+def _products(x: Any, taps: np.ndarray[Any, Any]) -> Any:
+    """The sums of ``taps[k] x[n + k]`` along the last axis, where all of them are there."""
+    kernel = ArrayImpl(taps.astype(x.dtype).reshape(1, 1, -1))
+    out = conv_general_dilated_p.bind(
+        shapes.reshape(x, (math.prod(x.shape[:-1]), 1, x.shape[-1])),
+        kernel,
+        geometry=Geometry((1,), ((0, 0),), (1,), (1,)),
+        dimension_numbers=ConvDimensionNumbers(*[(0, 1, 2)] * 3),
+        feature_group_count=1,
+        batch_group_count=1,
+        precision=None,
+    )
+    return shapes.reshape(out, (*x.shape[:-1], out.shape[-1]))

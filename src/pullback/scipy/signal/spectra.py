@@ -1,0 +1,511 @@
+"""Fourier transforms of parts of a signal, the spectra that are means over them, and trends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes
+from pullback.core.array import Array, ArrayImpl
+from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
+from pullback.core.interrupts import imported
+from pullback.core.source import warn
+from pullback.core.trace import Tracer
+from pullback.numpy.promotion import axis_index, inexact_operand, known_int, promote_all, quote
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.scipy.arguments import inexact
+
+__all__ = ["csd", "detrend", "istft", "stft", "welch"]
+
+# Arguments -----------------------------------------------------------------------------------------------------------
+
+
+def _signal(name: str, x: Any) -> Any:
+    """An array of single or double precision, with an axis."""
+    x = inexact_operand(name, x)
+    if not x.shape:
+        raise ShapeError(f"{name} takes an array with an axis, got a number")
+    return x if x.dtype.char in "fdFD" else ops.convert_element_type(x, np.dtype(np.float32))
+
+
+class _Parts(NamedTuple):
+    """How a signal is cut into parts.
+
+    Attributes:
+      window: by which each is multiplied, a vector of real numbers.
+      size: of a part, ``nperseg``.
+      step: how far apart they begin.
+      nfft: the length of the transform.
+    """
+
+    window: Any
+    size: int
+    step: int
+    nfft: int
+
+
+def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, int]:
+    """A window as a vector, and its size; ``size`` is needed for one that has a name."""
+    real = dtypes.to_real(like.dtype)
+    if isinstance(window, (str, tuple)) and size is not None:
+        if size < 1:
+            raise ArgumentError(f"{name}: nperseg must be positive, got {size}")
+        try:
+            values = imported("scipy.signal").get_window(window, size)
+        except (ValueError, TypeError) as error:
+            raise ArgumentError(f"{name}: there is no window {quote(window)}: {error}") from None
+        return ArrayImpl(values.astype(real)), size
+    vector = inexact(name, window)
+    if len(vector.shape) != 1 or not vector.shape[0] or dtypes.is_complex(vector.dtype):
+        raise ShapeError(
+            f"{name}: a window must be the name of one, or a vector of real numbers, got shape {vector.shape} and "
+            "dtype "
+            f"{dtypes.short_name(vector.dtype)}"
+        )
+    if size is not None and size != vector.shape[0]:
+        raise ShapeError(f"{name}: nperseg must be the size of the window, {vector.shape[0]}, got {size}")
+    return ops.convert_element_type(vector, real), vector.shape[0]
+
+
+def _parts(name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, like: Any, longest: int | None) -> _Parts:
+    """The arguments checked; ``longest`` is the size of the signal, which a window with a name is cut to."""
+    size = None if nperseg is None else known_int(name, "nperseg", nperseg)
+    if longest is not None and isinstance(window, (str, tuple)):
+        size = 256 if size is None else size
+        if size > longest:
+            if nperseg is not None:
+                warn(
+                    f"{name}: nperseg={size} is more than the {longest} elements of the signal, which are taken",
+                    UserWarning,
+                )
+            size = longest
+    vector, size = _window(name, window, size, like)
+    if longest is not None and size > longest:
+        raise ShapeError(f"{name}: the window, of {size} elements, is longer than the signal, of {longest}")
+    length = size if nfft is None else known_int(name, "nfft", nfft)
+    overlap = size // 2 if noverlap is None else known_int(name, "noverlap", noverlap)
+    if length < size:
+        raise ArgumentError(f"{name}: nfft must be at least nperseg, got {length} and {size}")
+    if not 0 <= overlap < size:
+        raise ArgumentError(f"{name}: noverlap must be from 0 to less than nperseg, got {overlap} and {size}")
+    return _Parts(vector, size, size - overlap, length)
+
+
+# Cutting and putting together ----------------------------------------------------------------------------------------
+
+
+def _cut(x: Any, size: int, step: int) -> Any:
+    """The parts of the last axis, (..., parts, size), of which each begins ``step`` elements after the one before "
+    "it."""
+    last, n = len(x.shape) - 1, x.shape[-1]
+    count, pieces = (n - size) // step + 1, -(-size // step)
+    length = (count + pieces - 1) * step
+    x = slicing.slice_in_dim(x, 0, min(n, length), last)
+    if length > x.shape[last]:
+        x = slicing.pad(x, 0, [*[(0, 0, 0)] * last, (0, length - x.shape[last], 0)])
+    rows = shapes.reshape(x, (*x.shape[:last], count + pieces - 1, step))
+    beside = [slicing.slice_in_dim(rows, k, k + count, last) for k in range(pieces)]
+    return slicing.slice_in_dim(slicing.concatenate(beside, last + 1), 0, size, last + 1)
+
+
+def _put_together(parts: Any, step: int) -> Any:
+    """The sum of parts, (..., parts, size), each put where :func:`_cut` takes it from."""
+    *batch, count, size = parts.shape
+    last, pieces = len(batch), -(-size // step)
+    none = [(0, 0, 0)] * last
+    wide = slicing.pad(parts, 0, [*none, (0, 0, 0), (0, pieces * step - size, 0)])
+    total = None
+    for k in range(pieces):
+        piece = slicing.slice_in_dim(wide, k * step, (k + 1) * step, last + 1)
+        piece = slicing.pad(piece, 0, [*none, (k, pieces - 1 - k, 0), (0, 0, 0)])
+        total = piece if total is None else ops.add(total, piece)
+    assert total is not None
+    flat = shapes.reshape(total, (*batch, (count + pieces - 1) * step))
+    return slicing.slice_in_dim(flat, 0, size + (count - 1) * step, last)
+
+
+def _extended(x: Any, count: int, how: str) -> Any:
+    """The last axis with ``count`` more elements at both ends."""
+    last, n = len(x.shape) - 1, x.shape[-1]
+    widths = [(0, 0)] * last + [(count, count)]
+    if how == "zeros":
+        return pnp.pad(x, widths)
+    if how == "constant":
+        return pnp.pad(x, widths, "edge")
+    if count >= n:
+        raise ShapeError(
+            f"stft: with boundary={how!r} half a part, {count} elements, must be less than the {n} of the signal; take "
+            "another boundary, or a smaller nperseg"
+        )
+    return pnp.pad(x, widths, "reflect", **({"reflect_type": "odd"} if how == "odd" else {}))
+
+
+def _frequencies(nfft: int, fs: Any, onesided: bool) -> Any:
+    numbers = (np.fft.rfftfreq if onesided else np.fft.fftfreq)(nfft, 1.0)
+    return _scaled(numbers, fs, ops.mul, np.multiply)
+
+
+def _times(points: np.ndarray[Any, Any], fs: Any) -> Any:
+    return _scaled(points, fs, ops.div, np.divide)
+
+
+def _scaled(values: np.ndarray[Any, Any], fs: Any, traced: Callable[..., Any], known: Callable[..., Any]) -> Any:
+    """Numbers in units of the sampling frequency, or of its inverse."""
+    if isinstance(fs, Array):
+        fs = inexact_operand("a sampling frequency", fs)
+        return traced(ArrayImpl(values.astype(dtypes.default_float())), fs)
+    return ArrayImpl(known(values, np.float64(fs)).astype(dtypes.default_float()))
+
+
+def _frequency(name: str, fs: Any) -> Any:
+    if isinstance(fs, (int, float)) and not isinstance(fs, bool):
+        return float(fs)
+    fs = inexact_operand(name, fs)
+    if fs.shape:
+        raise ShapeError(f"{name}: the sampling frequency fs must be a number, got shape {fs.shape}")
+    return fs if isinstance(fs, Tracer) else float(fs)
+
+
+# Spectra -------------------------------------------------------------------------------------------------------------
+
+_BOUNDARIES = ("even", "odd", "constant", "zeros", None)
+
+
+def _transforms(x: Any, parts: _Parts, trend: Any, onesided: bool) -> Any:
+    """The Fourier transforms of the parts, (..., parts, frequencies)."""
+    cut = _cut(x, parts.size, parts.step)
+    if callable(trend):
+        cut = trend(cut)
+    elif trend:
+        cut = _without_trend(cut, trend, (0, parts.size))
+    transform = pnp.fft.rfft if onesided else pnp.fft.fft
+    return transform(pnp.multiply(cut, parts.window), parts.nfft)
+
+
+def _check_trend(name: str, trend: Any) -> Any:
+    if trend in (False, None) or callable(trend):
+        return trend
+    return _trend(name, trend)
+
+
+def _trend(name: str, type: Any) -> str:
+    if type not in ("linear", "l", "constant", "c"):
+        raise ArgumentError(f"{name}: the type of a trend must be 'linear' or 'constant', got {type!r}")
+    return "linear" if type in ("linear", "l") else "constant"
+
+
+def _density(name: str, scaling: Any, fs: Any, window: Any) -> Any:
+    """By what the squares of transforms are multiplied."""
+    if scaling == "density":
+        return ops.div(1.0, ops.mul(fs, pnp.sum(window * window)))
+    if scaling == "spectrum":
+        return ops.div(1.0, ops.square(pnp.sum(window)))
+    raise ArgumentError(f"{name}: scaling must be 'density' or 'spectrum', got {scaling!r}")
+
+
+def stft(
+    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
+    nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
+    padded: bool = True, axis: int = -1,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """The short-time Fourier transform: the transforms of parts of a signal, which overlap.
+
+    Args:
+      x: the signal.
+      fs: the sampling frequency.
+      window: by which each part is multiplied: the name of one of SciPy's windows, a tuple of a name and parameters, or
+        a vector.
+      nperseg: how long a part is.
+      noverlap: by how much neighbouring parts overlap; half of them by default.
+      nfft: the length of the transforms, at least ``nperseg``; the same by default.
+      detrend: what is subtracted from each part first: ``"constant"`` for its mean, ``"linear"`` for the straight line
+        that fits it best, ``False`` for nothing; or a function of the parts, which are along the last axis.
+      return_onesided: whether to return the half of the frequencies that determines the other, for real signals.
+      boundary: what the signal is extended by at both ends, by half a part: ``"zeros"``, ``"constant"`` for its last
+        elements, ``"even"`` or ``"odd"`` for its mirror image, or None for nothing.
+      padded: whether zeros are added to the end, so that all elements are in a part.
+      axis: along which axis.
+
+    Returns:
+      The frequencies, the times in the middle of the parts, and the transforms, divided by the sum of the window. These
+      have the frequencies along the axis of the signal, and the times along a new last one.
+
+    Raises:
+      ArgumentError: numbers or words that make no sense (a TypeError and a ValueError).
+      ShapeError: a window that does not fit, or no such axis (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> frequencies, times, transforms = stft(pnp.array([1.0, 0.0, -1.0, 0.0] * 3), nperseg=4)
+    >>> print(frequencies, abs(transforms)[:, 2])
+    [0.   0.25 0.5 ] [0.5 0.5 0.5]
+    """
+    x = _signal("stft", x)
+    if boundary not in _BOUNDARIES:
+        raise ArgumentError(f"stft: boundary must be one of {_BOUNDARIES}, got {boundary!r}")
+    fs, trend = _frequency("stft", fs), _check_trend("stft", detrend)
+    where, last = axis_index(axis, len(x.shape), "stft"), len(x.shape) - 1
+    onesided = return_onesided and not dtypes.is_complex(x.dtype)
+    if not x.size:
+        empty = shapes.full(x.shape, 0, dtypes.to_real(x.dtype))
+        return empty, empty, empty
+    x = shapes.moveaxis(x, where, last)
+    parts = _parts("stft", window, nperseg, noverlap, nfft, x, x.shape[last])
+    if boundary is not None:
+        x = _extended(x, parts.size // 2, boundary)
+    if padded:
+        more = -(x.shape[last] - parts.size) % parts.step % parts.size
+        x = pnp.pad(x, [(0, 0)] * last + [(0, more)])
+    out = _transforms(x, parts, trend, onesided)
+    out = ops.div(out, ops.convert_element_type(pnp.sum(parts.window), out.dtype))
+    points = parts.size / 2 + np.arange(0.0, float(x.shape[last] - parts.size + 1), float(parts.step))
+    if boundary is not None:
+        points = points - parts.size / 2
+    out = shapes.moveaxis(out, last + 1, where)
+    return _frequencies(parts.nfft, fs, onesided), _times(points, fs), out
+
+
+def csd(
+    x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
+    axis: int = -1, average: str = "mean",
+) -> tuple[Any, Any]:  # fmt: skip
+    """The cross-spectral density of two signals, by Welch's method: the mean over parts, which overlap.
+
+    Args:
+      x, y: signals, of which the shorter one is continued by zeros; None for ``y`` is ``x``.
+      fs, window, nperseg, noverlap, nfft, detrend, return_onesided: as of :func:`stft`; by default 256 elements are a
+        part, or all.
+      scaling: ``"density"`` for power by frequency, ``"spectrum"`` for power.
+      axis: along which axis.
+      average: ``"mean"`` or ``"median"`` over the parts, the latter divided by its bias.
+
+    Returns:
+      The frequencies, and the densities: complex ones, or real ones if ``y`` is None or ``x`` itself.
+
+    Raises:
+      ArgumentError: numbers or words that make no sense (a TypeError and a ValueError).
+      ShapeError: signals or a window that do not fit, or no such axis (a TypeError and a ValueError).
+
+    Source: Welch 1967.
+
+    >>> import pullback.numpy as pnp
+    >>> x = pnp.array([1.0, 0.0, -1.0, 0.0] * 3)
+    >>> print(csd(x, 2 * x, nperseg=4)[1].real)
+    [1.3333334 2.6666667 1.3333334]
+    """
+    return _density_of(
+        "csd", x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
+    )
+
+
+def _density_of(
+    name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any, detrend: Any,
+    return_onesided: bool, scaling: str, axis: int, average: str,
+) -> tuple[Any, Any]:  # fmt: skip
+    fs, trend = _frequency(name, fs), _check_trend(name, detrend)
+    alone = y is None or y is x
+    xs = [_signal(name, v) for v in ((x,) if alone else promote_all(name, (x, y)))]
+    if average not in ("mean", "median"):
+        raise ArgumentError(f"{name}: average must be 'mean' or 'median', got {average!r}")
+    where = axis_index(axis, len(xs[0].shape), name)
+    xs = [shapes.moveaxis(v, axis_index(axis, len(v.shape), name), len(v.shape) - 1) for v in xs]
+    longest = max(v.shape[-1] for v in xs)
+    if any(not v.size for v in xs):
+        shape = pnp.broadcast_shapes(*[v.shape[:-1] for v in xs])
+        empty = shapes.full((*shape, min(v.shape[-1] for v in xs)), 0, dtypes.to_real(xs[0].dtype))
+        return (pnp.moveaxis(empty, -1, where),) * 2
+    xs = [
+        v if v.shape[-1] == longest else pnp.pad(v, [(0, 0)] * (len(v.shape) - 1) + [(0, longest - v.shape[-1])])
+        for v in xs
+    ]
+    onesided = return_onesided and not dtypes.is_complex(xs[0].dtype)
+    parts = _parts(name, window, nperseg, noverlap, nfft, xs[0], longest)
+    scale = _density(name, scaling, fs, parts.window)
+    transforms = [_transforms(v, parts, trend, onesided) for v in xs]
+    if alone:
+        (only,) = transforms
+        power = ops.add(ops.square(ops.real(only)), ops.square(ops.imag(only)))
+    else:
+        power = ops.mul(ops.conj(transforms[0]), transforms[1])
+    if onesided:
+        twice = np.full(power.shape[-1], 2.0)
+        twice[0] = 1
+        if parts.nfft % 2 == 0:
+            twice[-1] = 1
+        power = ops.mul(power, ArrayImpl(twice.astype(power.dtype)))
+    power = ops.mul(_averaged(power, average), ops.convert_element_type(scale, power.dtype))
+    return _frequencies(parts.nfft, fs, onesided), pnp.moveaxis(power, -1, where)
+
+
+def _averaged(power: Any, average: str) -> Any:
+    """The mean, or the median without its bias, of what the parts have."""
+    over, count = len(power.shape) - 2, power.shape[-2]
+    if average == "mean" or count == 1:
+        return pnp.mean(power, axis=over)
+    bias = 1 + float(np.sum([1 / (k + 1) - 1 / k for k in range(2, 2 * ((count - 1) // 2) + 1, 2)]))
+    if dtypes.is_complex(power.dtype):
+        median = ops.complex(pnp.median(power.real, axis=over), pnp.median(power.imag, axis=over))
+    else:
+        median = pnp.median(power, axis=over)
+    return ops.div(median, bias)
+
+
+def welch(
+    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
+    axis: int = -1, average: str = "mean",
+) -> tuple[Any, Any]:  # fmt: skip
+    """The power spectral density of a signal, by Welch's method: the mean over parts, which overlap.
+
+    Args:
+      x: the signal.
+      fs, window, nperseg, noverlap, nfft, detrend, return_onesided: as of :func:`stft`; by default 256 elements are a
+        part, or all.
+      scaling, axis, average: as of :func:`csd`.
+
+    Returns:
+      The frequencies, and the densities, real numbers.
+
+    Raises:
+      ArgumentError, ShapeError: as of :func:`csd`.
+
+    Source: Welch 1967.
+
+    >>> import pullback.numpy as pnp
+    >>> print(welch(pnp.array([1.0, 0.0, -1.0, 0.0] * 3), nperseg=4)[1])
+    [0.6666667 1.3333334 0.6666667]
+    """
+    return _density_of(
+        "welch", x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
+    )
+
+
+def istft(
+    Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
+    freq_axis: int = -2,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The signal of which :func:`stft` returns these transforms; of others, that whose transforms are nearest.
+
+    Args:
+      Zxx: the transforms.
+      fs, window, nperseg, noverlap, nfft: as :func:`stft` was given; parts are as long as the transforms by default.
+      input_onesided: whether ``Zxx`` has half of the frequencies.
+      boundary: whether the signal was extended, so that half a part is cut off at both ends.
+      time_axis, freq_axis: which axes of ``Zxx`` are the times and the frequencies.
+
+    Returns:
+      The times along the axis of the signal, and the signal, real if ``input_onesided``. (The times that SciPy and JAX
+      return for several signals are as many as the first axis has elements.)
+
+    Raises:
+      ArgumentError: numbers that make no sense (a TypeError and a ValueError).
+      ShapeError: a window that does not fit, or axes that are not there or the same (a TypeError and a ValueError).
+
+    Source: Griffin and Lim 1984.
+
+    >>> import pullback.numpy as pnp
+    >>> print(istft(stft(pnp.array([1.0, 2.0, 3.0, 4.0]), nperseg=2)[2])[1])
+    [1. 2. 3. 4.]
+    """
+    z = _signal("istft", Zxx)
+    fs, rank = _frequency("istft", fs), len(z.shape)
+    if rank < 2:
+        raise ShapeError(f"istft takes an array with axes for times and for frequencies, got shape {z.shape}")
+    when, which = (axis_index(a, rank, "istft") for a in (time_axis, freq_axis))
+    if when == which:
+        raise ShapeError(f"istft: the axes of times and frequencies must differ, got {time_axis} and {freq_axis}")
+    if not math.prod(z.shape):
+        raise ShapeError(f"istft takes an array that is not empty, got shape {z.shape}")
+    whole = 2 * (z.shape[which] - 1) if input_onesided else z.shape[which]
+    size = whole if nperseg is None else known_int("istft", "nperseg", nperseg)
+    if not isinstance(window, (str, tuple)) and nperseg is None:
+        size = None  # type: ignore[assignment]
+    length = size if nfft is None and input_onesided and size == whole + 1 else whole if nfft is None else nfft
+    parts = _parts("istft", window, size, noverlap, length, z, None)
+    z = pnp.moveaxis(z, (when, which), (-2, -1))
+    xs = (pnp.fft.irfft if input_onesided else pnp.fft.ifft)(z, parts.nfft)
+    xs = slicing.slice_in_dim(xs, 0, parts.size, rank - 1)
+    weighted = pnp.multiply(xs, ops.mul(parts.window, pnp.sum(parts.window)))
+    squares = shapes.broadcast_to(ops.square(parts.window), (z.shape[-2], parts.size))
+    x, norm = _put_together(weighted, parts.step), _put_together(squares, parts.step)
+    cut = parts.size // 2 if boundary else 0
+    x = slicing.slice_in_dim(x, cut, max(x.shape[-1] - cut, cut), rank - 2)
+    norm = slicing.slice_in_dim(norm, cut, max(norm.shape[-1] - cut, cut), 0)
+    known = norm.concrete() if isinstance(norm, Tracer) else norm
+    if known is not None and not (np.asarray(known) > 1e-10).all():
+        warn(
+            "istft: the signal is not determined where the windows of all parts are zero; take larger overlaps",
+            UserWarning,
+        )
+    x = pnp.divide(x, ops.where(ops.gt(norm, 1e-10), norm, 1.0))
+    times = _times(np.arange(x.shape[-1], dtype=np.float64), fs)
+    return times, pnp.moveaxis(x, -1, when - (which < when))
+
+
+# Trends --------------------------------------------------------------------------------------------------------------
+
+
+def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Any:
+    """A signal without its trend.
+
+    Args:
+      data: the signal.
+      axis: along which axis.
+      type: ``"linear"`` for the straight line that fits the signal best, ``"constant"`` for its mean.
+      bp: an int or a sequence of ints: where another line begins.
+      overwrite_data: must be None, for arrays are immutable.
+
+    Returns:
+      Floats or complex numbers, of the shape of ``data``.
+
+    Raises:
+      ShapeError: no such axis (a TypeError and a ValueError).
+      ArgumentError: no such type, or a place that is not in the signal (a TypeError and a ValueError).
+      UnsupportedArgumentError: ``overwrite_data`` (a NotImplementedError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(detrend(pnp.array([1.0, 2.0, 6.0]), type="constant"))
+    [-2. -1.  3.]
+    """
+    if overwrite_data is not None:
+        raise UnsupportedArgumentError(
+            f"detrend: overwrite_data must be None, for arrays are immutable; got {overwrite_data!r}"
+        )
+    x = _signal("detrend", data)
+    kind = _trend("detrend", type)
+    where, last = axis_index(axis, len(x.shape), "detrend"), len(x.shape) - 1
+    n = x.shape[where]
+    if not x.size:
+        return x
+    given = np.atleast_1d(np.asarray(bp))
+    if given.dtype.kind not in "iu" or given.ndim > 1 or (given < 0).any() or (given > n).any():
+        raise ArgumentError(
+            f"detrend: the places bp must be ints from 0 to the {n} elements of the axis, got {quote(bp)}"
+        )
+    places = (0, n) if kind == "constant" else tuple(sorted({0, n, *given.tolist()}))
+    return shapes.moveaxis(_without_trend(shapes.moveaxis(x, where, last), kind, places), last, where)
+
+
+def _without_trend(x: Any, kind: str, places: Sequence[int]) -> Any:
+    """The last axis without its trend from each place to the next."""
+    if kind == "constant":
+        return ops.sub(x, pnp.mean(x, axis=-1, keepdims=True))
+    last, parts = len(x.shape) - 1, []
+    for start, stop in pairwise(places):
+        part = slicing.slice_in_dim(x, start, stop, last)
+        mean = pnp.mean(part, axis=-1, keepdims=True)
+        part = ops.sub(part, mean)
+        if stop - start > 1:
+            line = np.arange(stop - start) - (stop - start - 1) / 2
+            unit = ArrayImpl((line / np.linalg.norm(line)).astype(x.dtype))
+            slope = pnp.sum(ops.mul(part, unit), axis=-1, keepdims=True)
+            part = ops.sub(part, ops.mul(slope, unit))
+        parts.append(part)
+    return slicing.concatenate(parts, last)

@@ -1,0 +1,7 @@
+"""Geometry: ``pullback.scipy.spatial``."""
+
+from __future__ import annotations
+
+from pullback.scipy.spatial import transform as transform
+
+__all__ = ["transform"]

@@ -1,0 +1,102 @@
+"""Operations on elements whose derivatives are those of a formula, in forward mode and of any order.
+
+An operation has as its parameter how often it is differentiated by each operand. Its value is SciPy's where no order is
+above zero; otherwise the formula is differentiated so often, in forward mode, and compiled. Nothing is kept for reverse
+mode but the operands, though the formula may have loops, for which reverse mode would keep every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from pullback.backends import one_operation
+from pullback.core.array import SCALARS, ArrayImpl, shape_of
+from pullback.core.trace import Primitive, state
+from pullback.core.types import ZERO, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.checks import FLOAT, Of, broadcast_shape, check_dtype, same_dtype
+from pullback.primitives.declare import batch_broadcasting
+from pullback.primitives.precision import doubled
+from pullback.primitives.quadrature import in_blocks
+from pullback.primitives.sums import add_any
+from pullback.transforms.derivatives.jvp import jvp
+
+Formula = Callable[..., Any]
+
+
+def derivative(formula: Formula, orders: Sequence[int]) -> Formula:
+    """The derivative of a formula on elements, of some order by each operand."""
+    for i, order in enumerate(orders):
+        for _ in range(order):
+            formula = partial(_once_more, formula, i)
+    return formula
+
+
+def _once_more(formula: Formula, i: int, *xs: Any) -> Any:
+    def of_one(x: Any) -> Any:
+        return formula(*xs[:i], x, *xs[i + 1 :])
+
+    return jvp(of_one, (xs[i],), (shapes.full(shape_of(xs[i]), 1, xs[i].dtype),))[1]
+
+
+def by_forward_mode(
+    name: str, formula: Formula, *, arity: int, host: Callable[..., Any] | None = None, of: Of = FLOAT,
+    integrals: bool = False, slopes: Sequence[Callable[..., Any] | None] | None = None,
+) -> Primitive:  # fmt: skip
+    """Declare an operation whose derivatives are those of its formula.
+
+    Args:
+      name: the name in jaxprs and errors.
+      formula: of arrays of double precision and one shape.
+      arity: the number of operands.
+      host: SciPy's function.
+      of: which dtypes it takes.
+      integrals: whether the formula has integrals, so that many elements are computed in blocks.
+      slopes: for an operand whose derivatives are said otherwise ``rule(t, *operands, orders) -> tangent``, else None.
+    """
+    p = Primitive(name)
+    p.batch_rule = batch_broadcasting(p)
+
+    @p.abstract_eval
+    def shape(*avals: ShapedArray, orders: tuple[int, ...]) -> ShapedArray:
+        dtype = same_dtype(name, avals) if arity > 1 else avals[0].dtype
+        check_dtype(name, of, dtype)
+        return ShapedArray(broadcast_shape(name, [a.shape for a in avals]), dtype)
+
+    @p.lowering
+    def lower(hlo: Any, *operands: Any, orders: tuple[int, ...]) -> Any:
+        of_orders = derivative(formula, orders)
+        if integrals:
+            return in_blocks(of_orders)(hlo, *operands)
+        wide = [hlo.spread(x, hlo.result.shape) for x in operands]
+        return hlo.inline(doubled(of_orders), *wide)
+
+    @p.impl
+    def evaluate(operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        dtype = next(x.dtype for x in operands if type(x) not in SCALARS)
+        if host is None or any(params["orders"]) or not all(isinstance(x, (ArrayImpl, *SCALARS)) for x in operands):
+            return one_operation.evaluate(p, operands, params)
+        broadcast_shape(name, [shape_of(x) for x in operands])
+        values = [np.asarray(x, dtype) if type(x) in SCALARS else x._value for x in operands]
+        return ArrayImpl(np.asarray(state.silently(host, *values)).astype(dtype)[()])
+
+    @p.jvp
+    def rule(primals: Any, tangents: Any, *, orders: tuple[int, ...]) -> Any:
+        terms = []
+        for i, t in enumerate(tangents):
+            if t is ZERO:
+                continue
+            said = None if slopes is None else slopes[i]
+            if said is not None:
+                terms.append(said(t, *primals, orders=orders))
+            else:
+                more = tuple(n + (k == i) for k, n in enumerate(orders))
+                terms.append(ops.mul(t, p.bind(*primals, orders=more)))
+        return p.bind(*primals, orders=orders), reduce(add_any, terms)
+
+    return p

@@ -1,0 +1,243 @@
+"""The error function and its kin: normal probabilities, Dawson's, Fresnel's and Owen's integrals."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError
+from pullback.numpy import declare
+from pullback.numpy.promotion import inexact_operand, strong
+from pullback.primitives import elementwise as ops
+from pullback.primitives import error_functions as primitives
+from pullback.scipy.special.operands import apply, real_operand
+
+
+def erf(x: Any) -> Any:
+    """The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to ``x``.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> print(f"{erf(1.0):.4f}")
+    0.8427
+    """
+    return ops.erf_p.bind(real_operand("erf", x))
+
+
+def erfc(x: Any) -> Any:
+    """``1 - erf(x)``, without cancellation.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> print(f"{erfc(3.0):.4e}")
+    2.2090e-05
+    """
+    return ops.erfc_p.bind(real_operand("erfc", x))
+
+
+def erfinv(x: Any) -> Any:
+    """The inverse of the error function.
+
+    Args:
+      x: an array of real numbers, between -1 and 1.
+
+    >>> print(f"{erfinv(0.5):.4f}")
+    0.4769
+    """
+    return ops.erf_inv_p.bind(real_operand("erfinv", x))
+
+
+def ndtr(x: Any) -> Any:
+    """The probability that a standard normal number is less than ``x``.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> print(ndtr(0.0))
+    0.5
+    """
+    return ops.mul(0.5, ops.erfc_p.bind(ops.mul(strong(real_operand("ndtr", x)), -math.sqrt(0.5))))
+
+
+_TAIL = {np.dtype(np.float32): -9.0, np.dtype(np.float64): -26.0}
+"""Below what argument the logarithm of ndtr is its asymptotic series: derivatives divide by ndtr's square."""
+
+
+def log_ndtr(x: Any, series_order: int = 3) -> Any:
+    """The logarithm of :func:`ndtr`, also where that underflows: there by its asymptotic series, formula 26.2.12.
+
+    Args:
+      x: an array of real numbers.
+      series_order: the number of terms of the series after the first.
+
+    Raises:
+      ArgumentError: ``series_order`` is no integer from 0 to 30 (a ValueError).
+
+    >>> print(f"{log_ndtr(0.0):.4f} {log_ndtr(-100.0):.3f}")
+    -0.6931 -5005.524
+    """
+    if not isinstance(series_order, int) or not 0 <= series_order <= 30:
+        raise ArgumentError(f"log_ndtr: series_order must be an integer from 0 to 30, got {series_order!r}")
+    given = real_operand("log_ndtr", x)
+    x = given if given.dtype in _TAIL else ops.convert_element_type(given, np.dtype(np.float32))
+    low = _TAIL[x.dtype]
+    in_tail, positive = ops.lt(x, low), ops.gt(x, 0)
+    # Each formula is given arguments for which it and its derivative are finite.
+    middle = ops.log(ndtr(ops.where(ops.or_p.bind(in_tail, positive), 0, x)))
+    above = ops.log1p_p.bind(ops.neg(ndtr(ops.neg(ops.where(positive, x, 0)))))
+    tail = _lower_tail(ops.where(in_tail, x, low), series_order)
+    out = ops.where(in_tail, tail, ops.where(positive, above, middle))
+    return ops.convert_element_type(out, given.dtype)
+
+
+def _lower_tail(x: Any, order: int) -> Any:
+    """log(phi(x) / -x * (1 - 1/x² + 3/x⁴ - 15/x⁶ + ...)), where phi is the density."""
+    inverse_square = ops.div(1, ops.square(x))
+    correction: Any = 0.0
+    for n in range(order, 0, -1):
+        term = ops.mul(-(2.0 * n - 1), inverse_square)
+        correction = term if n == order else ops.mul(term, ops.add(1, correction))
+    leading = ops.sub(ops.mul(-0.5, ops.square(x)), ops.log(ops.mul(ops.neg(x), math.sqrt(2 * math.pi))))
+    return ops.add(leading, ops.log1p_p.bind(correction)) if order else leading
+
+
+def ndtri(p: Any) -> Any:
+    """The quantile of the standard normal distribution: the inverse of :func:`ndtr`.
+
+    Args:
+      p: an array of probabilities, from 0 to 1; integers are converted.
+
+    Returns:
+      An array of floats; infinite at 0 and 1, NaN outside.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+
+    Compiled it is algorithm AS 241 (Wichura, *Applied Statistics* 37, 1988).
+
+    >>> print(f"{ndtri(0.975):.4f} {ndtri(0.5):.1f}")
+    1.9600 0.0
+    """
+    return apply("ndtri", primitives.ndtri_p, p)
+
+
+def erfcx(x: Any) -> Any:
+    """``exp(x**2) * erfc(x)``, which neither overflows nor underflows for positive ``x``.
+
+    Args:
+      x: an array of floats or complex numbers; integers are converted.
+
+    Returns:
+      An array of the dtype of ``x``.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+
+    Compiled it is an integral (DLMF 7.7.1); of complex numbers it is :func:`wofz` of ``i x``.
+
+    >>> print(f"{erfcx(0.0):.1f} {erfcx(30.0):.5f}")
+    1.0 0.01880
+    """
+    x = inexact_operand("erfcx", x)
+    return primitives.wofz_p.bind(ops.mul(x, 1j)) if dtypes.is_complex(x.dtype) else primitives.erfcx_p.bind(x)
+
+
+def dawsn(x: Any) -> Any:
+    """Dawson's integral, ``exp(-x**2)`` times the integral of ``exp(t**2)`` from 0 to ``x``.
+
+    Args:
+      x: an array of real numbers; integers are converted.
+
+    Returns:
+      An array of floats, of the dtype of ``x``.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+
+    Compiled it is the integral of a product in which nothing cancels, and from 7 on the asymptotic series DLMF 7.12.1.
+
+    >>> print(f"{dawsn(1.0):.4f}")
+    0.5381
+    """
+    return apply("dawsn", primitives.dawsn_p, x)
+
+
+def wofz(z: Any) -> Any:
+    """Faddeeva's function ``exp(-z**2) * erfc(-i z)``, whose parts are Voigt's profile and its dispersion.
+
+    Args:
+      z: an array of floats or complex numbers; integers are converted.
+
+    Returns:
+      An array of complex numbers.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+
+    It is holomorphic: its derivative is ``2i / sqrt(pi) - 2 z w(z)``. Compiled it is the trapezoidal rule with the
+    correction for poles (Al Azah and Chandler-Wilde, *SIAM Journal on Numerical Analysis* 59, 2021).
+
+    >>> print(f"{wofz(1j).real:.4f}")
+    0.4276
+    """
+    z = inexact_operand("wofz", z)
+    wide = np.result_type(z.dtype if z.dtype.kind in "fc" else np.float32, np.complex64)
+    return primitives.wofz_p.bind(z if z.dtype == wide else ops.convert_element_type(z, wide, z.weak_type))
+
+
+def fresnel(x: Any) -> tuple[Any, Any]:
+    """Fresnel's integrals: those of ``sin(pi / 2 t**2)`` and of ``cos(pi / 2 t**2)`` from 0 to ``x``.
+
+    Args:
+      x: an array of real numbers; integers are converted.
+
+    Returns:
+      Two arrays, ``(S, C)``.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+
+    Compiled they are integrals, far from zero those of the auxiliary functions (DLMF 7.5.3, 7.7.10); ``x**2`` modulo 4
+    is known to the last place.
+
+    >>> s, c = fresnel(1.0)
+    >>> print(f"{s:.4f} {c:.4f}")
+    0.4383 0.7799
+    """
+    x = real_operand("fresnel", x)
+    return primitives.fresnel_s_p.bind(x), primitives.fresnel_c_p.bind(x)
+
+
+def owens_t(h: Any, a: Any) -> Any:
+    """Owen's T function: the probability that X > h and 0 < Y < a X, of independent standard normal X and Y.
+
+    Args:
+      h: an array of real numbers; integers are converted.
+      a: the same, of a shape that broadcasts against that of ``h``.
+
+    Returns:
+      An array of floats, of the common dtype.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    Compiled it is the defining integral of ``a`` up to 1, and its relation to ``1 / a`` beyond (D. B. Owen, *Tables for
+    computing bivariate normal probabilities*, 1956).
+
+    >>> print(f"{owens_t(1.0, 2.0):.5f}")
+    0.07847
+    """
+    return apply("owens_t", primitives.owens_t_p, h, a)
+
+
+__all__ = declare.public_names(__name__, globals())

@@ -1,0 +1,132 @@
+"""Integrals of exponentials, sines and cosines over their variable; the dilogarithm; ``exprel``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.numpy import declare
+from pullback.numpy.declare import inexact_pair
+from pullback.primitives import elementwise as ops
+from pullback.primitives import exponential_integrals as primitives
+from pullback.primitives.checks import FLOAT, check_dtype
+from pullback.primitives.special import exprel_p
+from pullback.scipy.special.operands import apply, real_operand
+
+exprel = declare.inexact_unary("exprel", exprel_p, __name__, fast=declare.REAL)
+
+
+def exp1(x: Any) -> Any:
+    """The exponential integral E1: that of ``exp(-t) / t`` from ``x`` to infinity.
+
+    Args:
+      x: an array of real numbers; integers are converted.
+
+    Returns:
+      An array of floats; infinite at 0, NaN where ``x`` is negative.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+
+    Compiled it is a series near zero (DLMF 6.6.2), and an integral elsewhere (8.19.3).
+
+    >>> print(f"{exp1(1.0):.4f}")
+    0.2194
+    """
+    return apply("exp1", primitives.exp1_p, x)
+
+
+def expi(x: Any) -> Any:
+    """The exponential integral Ei: the principal value of that of ``exp(t) / t`` from minus infinity to ``x``.
+
+    Args:
+      x: an array of real numbers; integers are converted.
+
+    Returns:
+      An array of floats; minus infinity at 0.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+
+    Compiled it is the sum DLMF 6.2.7, whose integral is that of a positive function.
+
+    >>> print(f"{expi(1.0):.4f}")
+    1.8951
+    """
+    return apply("expi", primitives.expi_p, x)
+
+
+def expn(n: Any, x: Any) -> Any:
+    """The generalised exponential integral: that of ``exp(-x t) / t**n`` over ``t`` from 1 to infinity.
+
+    Args:
+      n: an array of integers that are not negative.
+      x: an array of real numbers, of a shape that broadcasts against that of ``n``.
+
+    Returns:
+      An array of floats; NaN where ``x`` is negative, or ``n`` negative or no integer.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    Its derivative by ``x`` is ``-expn(n - 1, x)``. Compiled it is a series near zero (DLMF 8.19.8), and an integral
+    elsewhere (8.19.3).
+
+    >>> print(f"{expn(2, 1.0):.4f}")
+    0.1485
+    """
+    n, x = inexact_pair("expn", n, x)
+    check_dtype("expn", FLOAT, x.dtype)
+    return primitives.expn_p.bind(ops.where(ops.lt(n, 0), np.nan, n), x)
+
+
+def sici(x: Any) -> tuple[Any, Any]:
+    """The sine integral, of ``sin(t) / t`` from 0 to ``x``, and the cosine integral, of ``cos(t) / t`` from infinity.
+
+    Args:
+      x: an array of real numbers; integers are converted.
+
+    Returns:
+      Two arrays, ``(Si, Ci)``. Ci is minus infinity at 0, and of negative ``x`` its real part, that of ``-x``.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+
+    Compiled they are series near zero, and the auxiliary functions elsewhere (DLMF 6.2.19, 6.7.13).
+
+    >>> si, ci = sici(1.0)
+    >>> print(f"{si:.4f} {ci:.4f}")
+    0.9461 0.3374
+    """
+    x = real_operand("sici", x)
+    return primitives.sine_integral_p.bind(x), primitives.cosine_integral_p.bind(x)
+
+
+def spence(x: Any) -> Any:
+    """Spence's function, the dilogarithm of ``1 - x``: the integral of ``log(t) / (1 - t)`` from 1 to ``x``.
+
+    Args:
+      x: an array of real numbers; integers are converted.
+
+    Returns:
+      An array of floats; NaN where ``x`` is negative.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+
+    Compiled it is a series in ``log(x)`` with Bernoulli's numbers, and the reflections DLMF 25.12.4 and 25.12.6.
+
+    >>> print(f"{spence(0.0):.4f} {spence(1.0):.1f}")
+    1.6449 0.0
+    """
+    return apply("spence", primitives.spence_p, x)
+
+
+__all__ = declare.public_names(__name__, globals())

@@ -1,0 +1,446 @@
+"""The gamma function and its kin: factorials, beta and zeta functions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import as_array
+from pullback.core.errors import ArgumentError, DtypeError, UnsupportedArgumentError
+from pullback.numpy import declare
+from pullback.numpy.declare import inexact_pair
+from pullback.numpy.promotion import inexact_operand, known_int
+from pullback.primitives import elementwise as ops
+from pullback.primitives import gamma_functions as primitives
+from pullback.primitives import incomplete, shapes
+from pullback.primitives.operands import stop_gradient
+from pullback.primitives.reductions import reduce_sum
+from pullback.primitives.special import zeta_derivative_p, zeta_p
+from pullback.scipy.special import complex_gamma
+from pullback.scipy.special.operands import apply, real_operand, real_operands
+
+
+def gammaln(x: Any) -> Any:
+    """The logarithm of the absolute value of the gamma function.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> print(f"{gammaln(5.0):.4f}")
+    3.1781
+    """
+    return ops.lgamma_p.bind(real_operand("gammaln", x))
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of :func:`gammaln`.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> print(f"{digamma(1.0):.4f}")
+    -0.5772
+    """
+    return ops.digamma(real_operand("digamma", x))
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """The derivative of :func:`digamma` of order ``n``.
+
+    Args:
+      n: an array of integers that are not negative.
+      x: an array of real numbers.
+
+    >>> print(f"{polygamma(1, 1.0):.4f}")
+    1.6449
+    """
+    if dtypes.is_inexact(dtypes.dtype_of(n)):
+        raise DtypeError(f"polygamma: the order n must be integers, got {dtypes.short_name(dtypes.dtype_of(n))}")
+    order, x = inexact_pair("polygamma", n, x)
+    return ops.polygamma(order, real_operand("polygamma", x))
+
+
+def gamma(x: Any) -> Any:
+    """The gamma function, which is the factorial of ``x - 1``.
+
+    Args:
+      x: an array of floats or complex numbers; integers are converted.
+
+    Returns:
+      An array of the dtype of ``x``; infinite at zero with its sign, and NaN at the other poles.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+
+    Compiled it is Stirling's formula, with the recurrence and the reflection formula (DLMF 5.11.3, 5.5.1, 5.5.3).
+
+    >>> print(gamma(5.0), gamma(-1.0))
+    24.0 nan
+    """
+    x = inexact_operand("gamma", x)
+    return complex_gamma.gamma(x) if dtypes.is_complex(x.dtype) else primitives.gamma_p.bind(x)
+
+
+def loggamma(x: Any) -> Any:
+    """The logarithm of the gamma function, on its principal branch.
+
+    Args:
+      x: an array of floats or complex numbers; integers are converted.
+
+    Returns:
+      An array of the dtype of ``x``; real negative numbers, where the logarithm is not real, are NaN. :func:`gammaln`
+      is its real part there.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+
+    Of complex numbers, compiled, it is Stirling's series, with the recurrence and the reflection formula (D. E. G.
+    Hare, *Computing the principal branch of log-Gamma*, 1997).
+
+    >>> print(f"{loggamma(5.0):.4f} {loggamma(1j).imag:.4f}")
+    3.1781 -1.8724
+    """
+    x = inexact_operand("loggamma", x)
+    if dtypes.is_complex(x.dtype):
+        return complex_gamma.loggamma_p.bind(x, orders=(0,))
+    negative = ops.or_p.bind(ops.lt(x, 0), ops.ne_p.bind(x, x))
+    return ops.where(negative, math.nan, ops.lgamma_p.bind(ops.where(negative, 1, x)))
+
+
+def gammasgn(x: Any) -> Any:
+    """The sign of the gamma function.
+
+    Args:
+      x: an array of real numbers; integers are converted.
+
+    Returns:
+      An array of floats: 1 or -1; the sign of ``x`` at zero, and NaN at the other poles.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+
+    Its derivative is zero.
+
+    >>> print(gammasgn(2.0), gammasgn(-0.5))
+    1.0 -1.0
+    """
+    return apply("gammasgn", primitives.gamma_sign_p, x)
+
+
+def beta(a: Any, b: Any) -> Any:
+    """Euler's beta function, ``gamma(a) * gamma(b) / gamma(a + b)``.
+
+    Args:
+      a: an array of real numbers; integers are converted.
+      b: the same, of a shape that broadcasts against that of ``a``.
+
+    Returns:
+      An array of floats, of the common dtype.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    As :data:`scipy.special.beta`.
+
+    >>> print(f"{beta(2.0, 3.0):.4f}")
+    0.0833
+    """
+    return apply("beta", primitives.beta_p, a, b)
+
+
+def betaln(a: Any, b: Any) -> Any:
+    """The logarithm of the size of :func:`beta`, which neither overflows nor cancels.
+
+    Args:
+      a: an array of real numbers; integers are converted.
+      b: the same, of a shape that broadcasts against that of ``a``.
+
+    Returns:
+      An array of floats, of the common dtype.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    Compiled it is the algorithm of Didonato and Morris, *Significant digit computation of the incomplete beta function
+    ratios*, ACM Transactions on Mathematical Software 18 (1992).
+
+    >>> print(f"{betaln(2.0, 3.0):.4f}")
+    -2.4849
+    """
+    return apply("betaln", primitives.betaln_p, a, b)
+
+
+def gammainc(a: Any, x: Any) -> Any:
+    """The regularised lower incomplete gamma function: of ``t**(a - 1) exp(-t) / gamma(a)`` the integral to ``x``.
+
+    Args:
+      a: an array of positive numbers; integers are converted.
+      x: an array of numbers that are not negative, of a shape that broadcasts against that of ``a``.
+
+    Returns:
+      Numbers from 0 to 1; NaN outside the domain.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    It has derivatives of any order by both operands, as :func:`pullback.lax.igamma`.
+
+    >>> print(f"{gammainc(1.0, 2.0):.4f}")
+    0.8647
+    """
+    return apply("gammainc", incomplete.igamma_p, a, x)
+
+
+def gammaincc(a: Any, x: Any) -> Any:
+    """``1 - gammainc(a, x)``, without cancellation.
+
+    Args:
+      a: an array of positive numbers; integers are converted.
+      x: an array of numbers that are not negative, of a shape that broadcasts against that of ``a``.
+
+    Returns:
+      Numbers from 0 to 1; NaN outside the domain.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    It has derivatives of any order by both operands, as :func:`pullback.lax.igammac`.
+
+    >>> print(f"{gammaincc(1.0, 2.0):.4f}")
+    0.1353
+    """
+    return apply("gammaincc", incomplete.igammac_p, a, x)
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The regularised incomplete beta function: of ``t**(a - 1) (1 - t)**(b - 1) / beta(a, b)`` the integral to ``x``.
+
+    Args:
+      a, b: arrays of positive numbers; integers are converted.
+      x: an array of numbers from 0 to 1; all shapes broadcast against each other.
+
+    Returns:
+      Numbers from 0 to 1; NaN outside the domain.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    It has derivatives of any order by all operands, as :func:`pullback.lax.betainc`.
+
+    >>> print(f"{betainc(1.0, 2.0, 0.5):.4f}")
+    0.7500
+    """
+    return apply("betainc", incomplete.betainc_p, a, b, x)
+
+
+def poch(z: Any, m: Any) -> Any:
+    """Pochhammer's symbol, the rising factorial ``gamma(z + m) / gamma(z)``.
+
+    Args:
+      z: an array of real numbers; integers are converted.
+      m: the same, of a shape that broadcasts against that of ``z``.
+
+    Returns:
+      An array of floats, of the common dtype.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    As :data:`scipy.special.poch`.
+
+    >>> print(f"{poch(2.0, 3.0):.1f}")
+    24.0
+    """
+    return apply("poch", primitives.poch_p, z, m)
+
+
+def factorial(n: Any, exact: bool = False) -> Any:
+    """The factorial, ``gamma(n + 1)``; 0 of negative numbers.
+
+    Args:
+      n: an array of real numbers; integers are converted.
+      exact: must be False: results are floats.
+
+    Returns:
+      An array of floats.
+
+    Raises:
+      UnsupportedArgumentError: ``exact`` is true (a NotImplementedError).
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+
+    >>> print(factorial(5))
+    120.0
+    """
+    if exact:
+        raise UnsupportedArgumentError(
+            "factorial: exact=True is not supported, since arrays hold no integers of any size; use exact=False"
+        )
+    n = real_operand("factorial", n)
+    negative = ops.lt(n, 0)
+    return ops.where(negative, 0, primitives.gamma_p.bind(ops.add(ops.where(negative, 1, n), 1)))
+
+
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+    """The number of ways to choose ``k`` of ``N`` things.
+
+    Args:
+      N: an array of real numbers; integers are converted.
+      k: the same, of a shape that broadcasts against that of ``N``.
+      repetition: whether a thing may be chosen more than once.
+
+    Returns:
+      An array of floats; 0 where ``k`` is negative or above ``N``, or ``N`` is negative.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    >>> print(comb(5, 2), comb(5, 2, repetition=True))
+    10.0 15.0
+    """
+    n, k = real_operands("comb", N, k)
+    if repetition:
+        n = ops.sub(ops.add(n, k), 1)
+    valid = ops.and_p.bind(ops.and_p.bind(ops.ge_p.bind(k, 0), ops.ge_p.bind(n, 0)), ops.ge_p.bind(n, k))
+    if repetition:  # of nothing, nothing is chosen in one way
+        valid = ops.or_p.bind(valid, ops.eq(k, 0))
+    value = primitives.binomial_p.bind(ops.where(valid, n, 1), ops.where(valid, k, 0))
+    return ops.where(valid, value, 0)
+
+
+def multigammaln(a: Any, d: Any) -> Any:
+    """The logarithm of the multivariate gamma function of dimension ``d``, as in Wishart's distribution.
+
+    Args:
+      a: an array of numbers above ``(d - 1) / 2``; integers are converted.
+      d: the dimension, an integer that is known.
+
+    Returns:
+      An array of floats: that of ``gammaln(a - (k - 1) / 2)`` summed over k from 1 to ``d``, and
+      ``d (d - 1) / 4 * log(pi)``.
+
+    Raises:
+      ArgumentError: ``d`` is below 1 (a TypeError and a ValueError).
+      ShapeError: ``d`` is no integer (a TypeError and a ValueError).
+      OperandError: ``a`` is no array of numbers (a TypeError).
+      DtypeError: ``a`` is complex (a TypeError).
+
+    >>> print(f"{multigammaln(5.0, 2):.4f}")
+    6.2042
+    """
+    d = known_int("multigammaln", "the dimension d", d)
+    if d < 1:
+        raise ArgumentError(f"multigammaln: the dimension d must be a positive integer, got {d}")
+    a = real_operand("multigammaln", a)
+    shifts = ops.convert_element_type(as_array(np.arange(d) * 0.5), a.dtype)
+    terms = ops.lgamma_p.bind(ops.sub(shapes.expand_dims(a, (len(a.shape),)), shifts))
+    return ops.add(reduce_sum(terms, (len(a.shape),)), 0.25 * d * (d - 1) * math.log(math.pi))
+
+
+def bernoulli(n: Any) -> Any:
+    """The Bernoulli numbers from B0 to Bn, with B1 = -1/2.
+
+    Args:
+      n: the last index, an integer that is known and not negative.
+
+    Returns:
+      An array of ``n + 1`` floats, of the default dtype.
+
+    Raises:
+      ArgumentError: ``n`` is negative (a TypeError and a ValueError).
+      ShapeError: ``n`` is no integer (a TypeError and a ValueError).
+
+    They are exact rationals, rounded once; beyond B258 even numbers are infinite in double precision.
+
+    >>> print(bernoulli(2))
+    [ 1.         -0.5         0.16666667]
+    """
+    n = known_int("bernoulli", "the last index n", n)
+    if n < 0:
+        raise ArgumentError(f"bernoulli: the last index n must not be negative, got {n}")
+    with np.errstate(over="ignore"):
+        return as_array(np.array(_bernoulli_numbers(n), dtypes.default_float()))
+
+
+@lru_cache(maxsize=8)
+def _bernoulli_numbers(n: int) -> list[float]:
+    """By the recurrence of the tangent numbers, in integers (Brent and Harvey, *Fast computation of Bernoulli, tangent
+    and secant numbers*, 2011)."""
+    count = min(n, 258) // 2
+    tangents = [math.factorial(k) for k in range(count)]
+    for k in range(1, count):
+        for j in range(k, count):
+            tangents[j] = (j - k) * tangents[j - 1] + (j - k + 2) * tangents[j]
+    numbers = [1.0, -0.5, *([0.0] * max(n - 1, 0))][: n + 1]
+    for k in range(1, n // 2 + 1):
+        if k > count:
+            numbers[2 * k] = (-1) ** (k - 1) * math.inf
+        else:
+            numbers[2 * k] = float(Fraction((-1) ** (k - 1) * 2 * k * tangents[k - 1], 4**k * (4**k - 1)))
+    return numbers
+
+
+def zeta(x: Any, q: Any = None) -> Any:
+    """Hurwitz's zeta function, the sum of ``(q + k)**-x`` over k = 0, 1, ...; Riemann's where ``q`` is None.
+
+    Args:
+      x: an array of real numbers; integers are converted.
+      q: the same, of a shape that broadcasts against that of ``x``; or None for Riemann's zeta function, which is
+        defined for ``x`` below 1 too.
+
+    Returns:
+      An array of floats, of the common dtype. Of two operands it is NaN where ``x`` is below 1.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    It has derivatives by both operands, where ``q`` is positive, by Euler's and Maclaurin's formula (DLMF 25.11.5);
+    left of zero Riemann's is by the reflection formula (25.4.1).
+
+    >>> print(f"{zeta(2.0, 1.0):.4f} {zeta(-1.0):.4f}")
+    1.6449 -0.0833
+    """
+    if q is None:
+        return _riemann(real_operand("zeta", x))
+    return apply("zeta", zeta_p, x, q)
+
+
+def _riemann(x: Any) -> Any:
+    right, left = ops.ge_p.bind(x, 1), ops.lt(x, 0)
+    one = shapes.full((), 1, x.dtype)
+    above = zeta_p.bind(ops.where(right, x, 2), one)
+    strip = zeta_derivative_p.bind(ops.where(ops.or_p.bind(right, left), 0.5, x), one, order=0)
+    s = ops.where(left, x, -1)
+    mirrored = ops.sub(1, s)
+    turns = ops.round_p.bind(ops.mul(stop_gradient(s), 0.5))
+    sine = ops.sin(ops.mul(ops.sub(s, ops.mul(2, turns)), math.pi / 2))
+    odd = ops.ne_p.bind(ops.rem_p.bind(turns, 2.0), 0)
+    powers = ops.mul(ops.exp(ops.mul(s, math.log(2 * math.pi))), 1 / math.pi)
+    below = ops.mul(ops.mul(powers, ops.where(odd, ops.neg(sine), sine)), primitives.gamma_p.bind(mirrored))
+    below = ops.mul(below, zeta_p.bind(mirrored, one))
+    return ops.where(right, above, ops.where(left, below, strip))
+
+
+__all__ = declare.public_names(__name__, globals())

@@ -1,0 +1,215 @@
+"""Logistic functions, entropies, softmax, and the transforms of Box and Cox."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pullback.core import dtypes
+from pullback.nn import normalized
+from pullback.numpy import declare
+from pullback.numpy.declare import inexact_pair
+from pullback.numpy.promotion import inexact_operand
+from pullback.primitives import elementwise as ops
+from pullback.primitives import transformed
+from pullback.primitives.special import xlog1py_p, xlogy_p
+from pullback.scipy.special.operands import apply, real_operand
+
+
+def expit(x: Any) -> Any:
+    """The logistic function, ``1 / (1 + exp(-x))``.
+
+    Args:
+      x: an array of floats or complex numbers; integers are converted.
+
+    >>> print(expit(0.0))
+    0.5
+    """
+    return ops.logistic(inexact_operand("expit", x))
+
+
+def logit(x: Any) -> Any:
+    """``log(x / (1 - x))``, the inverse of the logistic function.
+
+    Args:
+      x: an array of floats or complex numbers; integers are converted.
+
+    >>> print(f"{logit(0.75):.4f} {logit(1.0):.1f}")
+    1.0986 inf
+    """
+    x = inexact_operand("logit", x)
+    return ops.sub(ops.log(x), ops.log1p_p.bind(ops.neg(x)))
+
+
+def xlogy(x: Any, y: Any) -> Any:
+    """``x * log(y)``; 0 where ``x`` is 0, even if the logarithm is not finite.
+
+    Args:
+      x: an array of floats or complex numbers; integers are converted.
+      y: the same.
+
+    >>> import pullback.numpy as pnp
+    >>> print(xlogy(pnp.array([0.0, 2.0]), pnp.array([0.0, 1.0])))
+    [0. 0.]
+    """
+    return xlogy_p.bind(*inexact_pair("xlogy", x, y))
+
+
+def xlog1py(x: Any, y: Any) -> Any:
+    """``x * log1p(y)``; 0 where ``x`` is 0, even if the logarithm is not finite.
+
+    Args:
+      x: an array of floats or complex numbers; integers are converted.
+      y: the same.
+
+    >>> import pullback.numpy as pnp
+    >>> print(xlog1py(pnp.array([0.0, 2.0]), pnp.array([-1.0, 0.0])))
+    [0. 0.]
+    """
+    return xlog1py_p.bind(*inexact_pair("xlog1py", x, y))
+
+
+def entr(x: Any) -> Any:
+    """The term of an entropy: ``-x * log(x)``, 0 at 0, and -inf where ``x`` is negative.
+
+    Args:
+      x: an array of real numbers.
+
+    >>> import pullback.numpy as pnp
+    >>> print(entr(pnp.array([-1.0, 0.0, 1.0])))
+    [-inf  -0.  -0.]
+    """
+    x = real_operand("entr", x)
+    negative = ops.lt(x, 0)
+    inside = ops.where(negative, 1, x)
+    return ops.where(negative, -math.inf, ops.neg(xlogy_p.bind(inside, inside)))
+
+
+def rel_entr(p: Any, q: Any) -> Any:
+    """The term of a relative entropy: ``p * log(p / q)``; 0 where ``p`` is 0, and infinite outside the domain.
+
+    Args:
+      p: an array of real numbers; integers are converted.
+      q: the same, of a shape that broadcasts against that of ``p``.
+
+    Returns:
+      An array of floats, of the common dtype.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    As :data:`scipy.special.rel_entr`.
+
+    >>> print(f"{rel_entr(2.0, 1.0):.4f} {rel_entr(0.0, 1.0):.1f} {rel_entr(1.0, 0.0):.1f}")
+    1.3863 0.0 inf
+    """
+    return apply("rel_entr", transformed.rel_entr_p, p, q)
+
+
+def kl_div(p: Any, q: Any) -> Any:
+    """The term of Kullback and Leibler's divergence: ``p * log(p / q) - p + q``, without cancellation.
+
+    Args:
+      p: an array of real numbers; integers are converted.
+      q: the same, of a shape that broadcasts against that of ``p``.
+
+    Returns:
+      An array of floats, of the common dtype; infinite outside the domain.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    As :data:`scipy.special.kl_div`; for ``p`` near ``q`` it is ``p (r - log(1 + r))``, where ``r = (q - p) / p``.
+
+    >>> print(f"{kl_div(2.0, 1.0):.4f} {kl_div(0.0, 1.0):.1f}")
+    0.3863 1.0
+    """
+    return apply("kl_div", transformed.kl_div_p, p, q)
+
+
+def boxcox(x: Any, lmbda: Any) -> Any:
+    """The power transform of Box and Cox: ``((x)**lmbda - 1) / lmbda``, and ``log(x)`` where ``lmbda`` is 0.
+
+    Args:
+      x: an array of floats or complex numbers; integers are converted.
+      lmbda: the same, of a shape that broadcasts against that of ``x``.
+
+    Returns:
+      An array of the common dtype; NaN where ``x`` is negative.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    It is ``log(x) * exprel(lmbda * log(x))``, which has all derivatives where ``lmbda`` is 0 too.
+
+    >>> print(f"{boxcox(1.0, 0.0):.4f} {boxcox(2.0, 2.0):.4f}")
+    0.0000 1.5000
+    """
+    return _box_cox("boxcox", x, lmbda, shifted=False)
+
+
+def boxcox1p(x: Any, lmbda: Any) -> Any:
+    """The power transform of Box and Cox: ``((1 + x)**lmbda - 1) / lmbda``, and ``log(1 + x)`` where ``lmbda`` is 0.
+
+    Args:
+      x: an array of floats or complex numbers; integers are converted.
+      lmbda: the same, of a shape that broadcasts against that of ``x``.
+
+    Returns:
+      An array of the common dtype; NaN where ``1 + x`` is negative.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    It is ``log(1 + x) * exprel(lmbda * log(1 + x))``, which has all derivatives where ``lmbda`` is 0 too.
+
+    >>> print(f"{boxcox1p(1.0, 0.0):.4f} {boxcox1p(2.0, 2.0):.4f}")
+    0.6931 4.0000
+    """
+    return _box_cox("boxcox1p", x, lmbda, shifted=True)
+
+
+def _box_cox(name: str, x: Any, lmbda: Any, shifted: bool) -> Any:
+    x, lmbda = inexact_pair(name, x, lmbda)
+    if not dtypes.is_complex(x.dtype):
+        return (transformed.boxcox1p_p if shifted else transformed.boxcox_p).bind(x, lmbda)
+    logarithm = ops.log1p_p.bind(x) if shifted else ops.log(x)
+    zero = ops.eq(lmbda, 0)
+    power = ops.expm1_p.bind(ops.mul(lmbda, logarithm))
+    return ops.where(zero, logarithm, ops.div(power, ops.where(zero, 1, lmbda)))
+
+
+def softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """Exponentials divided by their sum, without overflow.
+
+    Args:
+      x: an array of real numbers.
+      axis: the axis to sum over, a tuple of axes, or None for all.
+
+    >>> import pullback.numpy as pnp
+    >>> print(softmax(pnp.array([1000.0, 1000.0])))
+    [0.5 0.5]
+    """
+    return normalized.softmax(x, axis)
+
+
+def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """The logarithm of :func:`softmax`, where that would underflow too.
+
+    Args:
+      x, axis: as of :func:`softmax`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(log_softmax(pnp.array([0.0, 1000.0])))
+    [-1000.     0.]
+    """
+    return normalized.log_softmax(x, axis)
+
+
+__all__ = declare.public_names(__name__, globals())

@@ -1,0 +1,203 @@
+"""Spherical harmonics and Legendre's associated functions, by recurrences in the degree."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.control.fori_loop import fori_loop
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
+from pullback.core.errors import ArgumentError, ConcretizationTypeError, DtypeError, UnsupportedArgumentError
+from pullback.numpy import declare
+from pullback.numpy.manipulation import roll
+from pullback.numpy.promotion import known_int, operand
+from pullback.primitives import elementwise as ops
+from pullback.primitives.elementwise import add, div, gt, lt, mul, neg, sqrt, sub
+from pullback.scipy.special.operands import real_operands
+
+_where = ops.where
+
+
+def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None) -> Any:
+    """Spherical harmonics of degree ``n`` and order ``m``, with the phase of Condon and Shortley.
+
+    Args:
+      n: an array of integers that are not negative.
+      m: an array of integers, of sizes up to ``n``.
+      theta: an array of polar angles, from 0 to pi.
+      phi: an array of azimuths. All shapes broadcast against each other.
+      diff_n: must be None or 0: derivatives are those of ``grad`` and ``jacfwd``.
+      n_max: the largest degree in ``n``; needed where ``n`` is traced.
+
+    Returns:
+      An array of complex numbers; 0 where the size of ``m`` is above ``n``, and NaN where ``n`` is negative or above
+      ``n_max``.
+
+    Raises:
+      DtypeError: ``n`` or ``m`` are no integers, or the angles complex (a TypeError).
+      ArgumentError: ``n_max`` is negative (a TypeError and a ValueError).
+      ConcretizationTypeError: ``n`` is traced, and there is no ``n_max`` (a TypeError).
+      UnsupportedArgumentError: ``diff_n`` (a NotImplementedError).
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    The normalised functions of Legendre are computed by the recurrence in the degree (DLMF 14.10.3), which is stable.
+
+    >>> print(f"{sph_harm_y(2, 1, 0.3, 0.0).real:.4f}")
+    -0.2181
+    """
+    if diff_n:
+        raise UnsupportedArgumentError(
+            f"sph_harm_y: diff_n={diff_n!r} is not supported; differentiate with jacfwd or grad of the parts"
+        )
+    degrees, order = _integers("sph_harm_y", "n", n), _integers("sph_harm_y", "m", m)
+    theta, phi = real_operands("sph_harm_y", theta, phi)
+    if n_max is None:
+        if not isinstance(degrees, ArrayImpl):
+            raise ConcretizationTypeError(
+                "sph_harm_y: the largest degree is not known where n is traced; pass it as n_max=..."
+            )
+        n_max = int(np.max(np.asarray(degrees), initial=0))
+    n_max = known_int("sph_harm_y", "n_max", n_max)
+    if n_max < 0:
+        raise ArgumentError(f"sph_harm_y: n_max, the largest degree, must not be negative, got {n_max}")
+    dtype = theta.dtype
+    degree, signed = (ops.convert_element_type(x, dtype) for x in (degrees, order))
+    size = ops.abs(signed)
+    value = _legendre(degree, size, ops.cos(theta), ops.sin(theta), n_max)
+    angle = mul(size, phi)
+    # Of negative orders it is (-1)**m times the conjugate.
+    negative = lt(signed, 0)
+    odd = ops.ne_p.bind(ops.rem_p.bind(size, 2.0), 0)
+    value = _where(ops.and_p.bind(negative, odd), neg(value), value)
+    sine = _where(negative, neg(ops.sin(angle)), ops.sin(angle))
+    outside = ops.or_p.bind(lt(degree, 0), gt(degree, n_max))
+    value = _where(outside, math.nan, value)
+    return ops.complex(mul(value, ops.cos(angle)), mul(value, sine))
+
+
+def _integers(name: str, which: str, x: Any) -> Any:
+    x = operand(name, x)
+    if not dtypes.is_integer(x.dtype):
+        raise DtypeError(f"{name}: {which} must be integers, got {dtypes.short_name(x.dtype)}")
+    return x
+
+
+def _legendre(n: Any, m: Any, x: Any, sine: Any, n_max: int) -> Any:
+    """The function of degree n and order m >= 0 with the normalisation of spherical harmonics, of the cosine x.
+
+    One loop over the degree k: up to m it multiplies by -sqrt((2 k + 1) / (2 k)) sin(θ), which is the function of
+    degree and order k; from there on it is the recurrence, which stops at n.
+    """
+    zero = mul(mul(add(n, m), add(x, sine)), 0)
+    start = add(zero, math.sqrt(0.25 / math.pi))
+
+    def body(k: Any, carry: Any) -> Any:
+        before, value = carry
+        k = ops.convert_element_type(k, x.dtype)
+        diagonal = neg(mul(mul(sine, sqrt(div(add(mul(2, k), 1), mul(2, k)))), value))
+        above, squared = gt(k, m), mul(m, m)
+        rest = _where(above, sub(mul(k, k), squared), 1)
+        scale = sqrt(div(sub(mul(mul(4, k), k), 1), rest))
+        last = _where(above, sub(mul(sub(k, 1), sub(k, 1)), squared), 0)
+        back = sqrt(div(_where(gt(last, 0), last, 1), _where(gt(k, 1), sub(mul(4, mul(sub(k, 1), sub(k, 1))), 1), 1)))
+        back = _where(gt(last, 0), back, 0)
+        step = mul(scale, sub(mul(x, value), mul(back, before)))
+        new = _where(above, step, diagonal)
+        going = ops.le_p.bind(k, n)
+        return _where(going, value, before), _where(going, new, value)
+
+    value = start
+    if n_max:
+        _, value = fori_loop(1, n_max + 1, body, (zero, start))
+    return _where(gt(m, n), 0, value)
+
+
+def lpmn_values(m: Any, n: Any, z: Any, is_normalized: bool) -> Any:
+    """Legendre's associated functions of all orders up to ``m`` and all degrees up to ``n``.
+
+    Args:
+      m: the largest order, an integer that is known.
+      n: the largest degree, equal to ``m``.
+      z: an array of one axis of real numbers from -1 to 1.
+      is_normalized: whether the functions have the normalisation of spherical harmonics.
+
+    Returns:
+      An array of shape ``(m + 1, n + 1, len(z))``, 0 where the order is above the degree.
+
+    Raises:
+      ArgumentError: ``m`` and ``n`` differ, or are negative, or ``z`` has not one axis (a TypeError and a ValueError).
+      ShapeError: ``m`` or ``n`` is no integer (a TypeError and a ValueError).
+      DtypeError: ``z`` is complex (a TypeError).
+
+    The recurrence in the degree is that of :func:`sph_harm_y`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(lpmn_values(1, 1, pnp.array([0.5]), False)[0, :, 0].round(4))
+    [1.  0.5]
+    """
+    m, n, z = _table_operands("lpmn_values", m, n, z)
+    orders = ops.convert_element_type(_table_index(n, 1), z.dtype)
+    degrees = ops.convert_element_type(_table_index(n, 0), z.dtype)
+    value = _legendre(degrees, orders, z, sqrt(mul(sub(1, z), add(1, z))), n)
+    return value if is_normalized else mul(value, _unnormalised(n, z.dtype))
+
+
+def lpmn(m: Any, n: Any, z: Any) -> tuple[Any, Any]:
+    """Legendre's associated functions and their derivatives, of all orders up to ``m`` and all degrees up to ``n``.
+
+    Args:
+      m, n, z: as of :func:`lpmn_values`; ``z`` must lie strictly between -1 and 1 for the derivatives.
+
+    Returns:
+      Two arrays of shape ``(m + 1, n + 1, len(z))``: the values, and the derivatives by ``z``.
+
+    Raises:
+      ArgumentError, ShapeError: as of :func:`lpmn_values` (both a TypeError and a ValueError).
+      DtypeError: ``z`` is complex (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(lpmn(1, 1, pnp.array([0.5]))[1][0, :, 0].round(4))
+    [0. 1.]
+    """
+    m, n, z = _table_operands("lpmn", m, n, z)
+    values = lpmn_values(m, n, z, False)
+    # (1 - z²) P' = (n + m) P of the degree below, less n z P (DLMF 14.10.5).
+    degrees = ops.convert_element_type(_table_index(n, 0), z.dtype)
+    orders = ops.convert_element_type(_table_index(n, 1), z.dtype)
+    below = _where(gt(degrees, 0), roll(values, 1, 1), 0)
+    slope = sub(mul(add(degrees, orders), below), mul(mul(degrees, z), values))
+    return values, div(slope, mul(sub(1, z), add(1, z)))
+
+
+def _table_index(n: int, axis: int) -> Any:
+    """The degrees (axis 0) or orders (axis 1) of a table of orders by degrees, of shape ``(n + 1, n + 1, 1)``."""
+    index = np.arange(n + 1)
+    return ArrayImpl(np.broadcast_to(index[:, None, None] if axis else index[None, :, None], (n + 1, n + 1, 1)).copy())
+
+
+def _table_operands(name: str, m: Any, n: Any, z: Any) -> tuple[int, int, Any]:
+    m, n = known_int(name, "the largest order m", m), known_int(name, "the largest degree n", n)
+    if m != n or m < 0:
+        raise ArgumentError(f"{name}: m and n must be equal and not negative, got m={m} and n={n}")
+    (z,) = real_operands(name, z)
+    if len(z.shape) != 1:
+        raise ArgumentError(f"{name}: z must have one axis, got shape {tuple(z.shape)}")
+    return m, n, z
+
+
+def _unnormalised(n: int, dtype: Any) -> Any:
+    """What the normalised functions are multiplied by: sqrt(4π / (2n + 1) (n + m)! / (n - m)!)."""
+    table = [
+        [
+            math.sqrt(4 * math.pi / (2 * k + 1) * math.perm(k + order, 2 * order)) if order <= k else 0.0
+            for k in range(n + 1)
+        ]
+        for order in range(n + 1)
+    ]
+    return ArrayImpl(np.array(table, dtype)[:, :, None])
+
+
+__all__ = declare.public_names(__name__, globals())

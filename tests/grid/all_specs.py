@@ -1,0 +1,23 @@
+"""All rows of the grid: those of primitives, and those of functions."""
+
+from __future__ import annotations
+
+from convolution_specs import IN_SPACE, POOLING
+from decomposition_specs import DECOMPOSITION_FUNCTIONS, DECOMPOSITIONS
+from lax_specs import LAX, OF_LAX
+from nn_specs import NN
+from numpy_specs import NUMPY
+from scipy_linalg_specs import MATRIX_FUNCTIONS, MATRIX_FUNCTIONS_OF_SCIPY
+from scipy_signal_specs import OF_SCIPY, SCIPY_PRIMITIVES
+from sparse_specs import SPARSE
+from special_specs import SPECIAL, SPECIAL_PRIMITIVES
+from specs import PRIMITIVES, Spec
+
+OF_PRIMITIVES: list[Spec] = [
+    *PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE, *SCIPY_PRIMITIVES, *SPECIAL_PRIMITIVES,
+    *MATRIX_FUNCTIONS,
+]  # fmt: skip
+OF_FUNCTIONS: list[Spec] = [
+    *DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *OF_SCIPY, *SPECIAL, *MATRIX_FUNCTIONS_OF_SCIPY,
+]  # fmt: skip
+ALL: list[Spec] = [*OF_PRIMITIVES, *OF_FUNCTIONS]

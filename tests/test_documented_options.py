@@ -1,0 +1,94 @@
+"""Options that few use: what they do, and which values are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.core.errors import BatchAxisError, DtypeError, UnsupportedArgumentError
+
+X = np.arange(6.0, dtype="float32").reshape(3, 2)
+
+
+@pytest.mark.parametrize("chunk_size", [None, 2])
+def test_vmap_sums_results_without_an_axis_if_asked_to(chunk_size: Any) -> None:
+    both = pullback.vmap(
+        lambda x: (x, x * 2, 7.0), out_axes=(None, 0, None), sum_match=True, chunk_size=chunk_size
+    )  # fmt: skip
+    for mapped in (both, pullback.jit(both)):
+        summed, rows, same = mapped(X)
+        np.testing.assert_array_equal(summed, X.sum(0))
+        np.testing.assert_array_equal(rows, 2 * X)
+        assert float(same) == 7
+    np.testing.assert_array_equal(pullback.grad(lambda x: both(x)[0].sum())(X), np.ones((3, 2)))
+    with pytest.raises(BatchAxisError, match="out_axes is None for a result that does depend"):
+        pullback.vmap(lambda x: x, out_axes=None)(X)
+
+
+def test_einsum_by_another_product() -> None:
+    calls = []
+
+    def product(x: Any, y: Any, numbers: Any, precision: Any, preferred_element_type: Any) -> Any:
+        calls.append((numbers, precision, preferred_element_type))
+        return lax.dot_general(x, y, numbers)
+
+    for formula, arrays in (("ij,jk", (X, X.T)), ("ij,jk->ki", (X, X.T)), ("ij,kj,k", (X, X, X[:, 0]))):
+        expected = np.einsum(formula, *arrays)
+        found = jnp.einsum(formula, *arrays, _dot_general=product, precision="highest")
+        np.testing.assert_allclose(found, expected)
+        assert calls[-1][1:] == ("highest", None)
+    assert len(calls) == 4
+    np.testing.assert_array_equal(jnp.einsum("ij,ij->ij", X, X, _dot_general=product), X * X)  # no sums: no product
+    assert len(calls) == 4
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: pullback.checkpoint(jnp.sin, concrete=True), UnsupportedArgumentError, "use static_argnums"),
+        (lambda: lax.all_gather(X, "i", to="reduced"), UnsupportedArgumentError, "got to='reduced'"),
+        (lambda: pullback.ShapeDtypeStruct((), "f4", is_ref=True), UnsupportedArgumentError, "is_ref=True"),
+        (lambda: pullback.debug.breakpoint(backend="web"), UnsupportedArgumentError, "got 'web'"),
+        (lambda: pullback.dtypes.canonicalize_dtype(pullback.random.key(0).dtype), DtypeError, "allow_extended_dtype"),
+        (
+            lambda: pullback.pure_callback(np.sin, X, X, sharding=Several()),
+            UnsupportedArgumentError, "the sharding is of several devices",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_refused(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+class Several:
+    device_set = frozenset({0, 1})
+
+
+def test_extended_dtypes_are_allowed_if_asked_for() -> None:
+    dtype = pullback.random.key(0).dtype
+    assert pullback.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True) == dtype
+    one = pullback.sharding.SingleDeviceSharding(pullback.devices()[0])
+    np.testing.assert_array_equal(pullback.pure_callback(np.sin, X, X, sharding=one), np.sin(X))
+
+
+@pytest.mark.parametrize("jitted", [True, False])
+def test_two_passes_as_two_functions(jitted: bool) -> None:
+    def f(x: Any, y: Any, z: Any) -> Any:
+        return jnp.sin(x["a"]) * y, z
+
+    x, y = {"a": jnp.asarray(2.0)}, jnp.asarray(3.0)
+    forward, backward = pullback.fwd_and_bwd(f, argnums=(1, 0), has_aux=True, jitted=jitted)
+    out, residuals, aux = forward(x, y, 5.0)
+    assert float(aux) == 5
+    np.testing.assert_allclose(out, 3 * np.sin(2), rtol=1e-6)
+    for cotangent in (1.0, 2.0):  # as often as wanted
+        of_y, of_x = backward(residuals, jnp.asarray(cotangent))
+        np.testing.assert_allclose([of_y, of_x["a"]], cotangent * np.array([np.sin(2), 3 * np.cos(2)]), rtol=1e-6)
+    forward, backward = pullback.fwd_and_bwd(lambda x, y: x * y, -1, jitted=jitted)
+    np.testing.assert_array_equal(backward(forward(X, X + 1)[1], jnp.ones((3, 2))), X)
