@@ -47,6 +47,10 @@ def complex_result(function: Any) -> Any:
     return each_matrix(lambda x: np.asarray(function(x)).astype(wide(x)))
 
 
+expm = of_dtype(scipy.linalg.expm)
+expm_frechet = of_dtype(lambda a, e: scipy.linalg.expm_frechet(a, e)[1])
+
+
 def logm(x: Any) -> Any:
     return scipy.linalg.logm(x.astype(complex))  # in single precision SciPy warns of the error
 
@@ -74,8 +78,12 @@ def stein_reference(a: Any, b: Any, c: Any) -> Any:
 
 # Rows --------------------------------------------------------------------------------------------------------------
 
-ALL = {"dtypes": "fdFD", "tolerance": 64}
-COMPLEX = {"dtypes": "FD", "tolerance": 64, "derivative": "D"}
+# Most of the time of these rows is compiling, so that few dtypes and few derivatives are checked of each, and others of
+# the next. Of a function with its Fréchet derivative, the first derivative of the latter is the second of the former.
+
+FIRST = {"tolerance": 64, "second": False}
+BATCH = {"tolerance": 64, "derivative": "", "second": False}
+COMPLEX = {"dtypes": "D", "tolerance": 64, "derivative": "D"}
 
 
 def of_module(
@@ -88,39 +96,40 @@ def of_module(
 
 
 MATRIX_FUNCTIONS: list[Spec] = [
+    row(functions.expm_p, expm, R(3, 3), dtypes="F", derivative="D", **FIRST),
+    row(functions.expm_p, expm, R(2, 2, 2), dtypes="f", **BATCH),
+    row(functions.expm_p, expm, R(2, 2, lo=-9, hi=9), label="squared", dtypes="d", tolerance=512),
+    row(functions.expm_p, expm, R(0, 0), dtypes="D", **BATCH),
+    row(functions.expm_frechet_p, expm_frechet, R(2, 2), R(2, 2), dtypes="D", derivative="D", **FIRST),
+    row(functions.expm_frechet_p, expm_frechet, R(2, 2, 2), R(2, 2, 2), dtypes="f", **BATCH),
+    row(functions.sqrtm_p, of_dtype(scipy.linalg.sqrtm), HalfPlane(3, 3), **COMPLEX),
+    row(functions.sqrtm_p, of_dtype(scipy.linalg.sqrtm), HalfPlane(2, 2, 2), dtypes="F", **BATCH),
+    row(functions.logm_p, of_dtype(logm), HalfPlane(3, 3), **{**COMPLEX, "second": False}),
+    row(functions.logm_p, of_dtype(logm), HalfPlane(2, 2, 2), dtypes="F", **BATCH),
+    row(functions.logm_frechet_p, of_dtype(logm_frechet), HalfPlane(2, 2), R(2, 2), dtypes="D", derivative="D",
+        tolerance=256, second=False),
     *(
-        row(functions.expm_p, of_dtype(scipy.linalg.expm), R(*shape), **ALL)
-        for shape in ((3, 3), (2, 2, 2), (1, 1), (0, 0))
-    ),
-    row(functions.expm_p, of_dtype(scipy.linalg.expm), R(3, 3, lo=-9, hi=9), label="squared", dtypes="fdFD",
-    tolerance=512), *(
-        row(functions.expm_frechet_p, of_dtype(lambda a, e: scipy.linalg.expm_frechet(a, e)[1]), R(*shape), R(*shape),
-        **ALL) for shape in ((3, 3), (2, 2, 2))
-    ),
-    *(row(functions.sqrtm_p, of_dtype(scipy.linalg.sqrtm), HalfPlane(*shape), **COMPLEX)
-        for shape in ((3, 3), (2, 2, 2))),
-    *(row(functions.logm_p, of_dtype(logm), HalfPlane(*shape), **COMPLEX) for shape in ((3, 3), (2, 2, 2))),
-    row(functions.logm_frechet_p, of_dtype(logm_frechet), HalfPlane(2, 2), R(2, 2), **{**COMPLEX, "tolerance": 256}),
-    *(
-        made("matrix_equation", function, of_dtype(reference), HalfPlane(*a), HalfPlane(*b), R(*c), tolerance=64)
+        made("matrix_equation", function, of_dtype(reference), HalfPlane(*a), HalfPlane(*b), R(*c), tolerance=64,
+             dtypes=dtypes, derivative="dD" if len(c) == 2 else "d", second=len(c) == 2)
         for function, reference in ((sylvester, sylvester_reference), (stein, stein_reference))
-        for a, b, c in (((3, 3), (2, 2), (3, 2)), ((2, 2, 2), (2, 1, 1), (2, 2, 1)))
+        for a, b, c, dtypes in (((3, 3), (2, 2), (3, 2), "dF"), ((2, 2, 2), (2, 1, 1), (2, 2, 1), "fD"))
     ),
 ]  # fmt: skip
 
 MATRIX_FUNCTIONS_OF_SCIPY: list[Spec] = [
-    of_module("signm", BothHalves(3, 3)),
-    of_module("signm", BothHalves(2, 2, 2)),
-    of_module("sqrtm", HalfPlane(3, 3), reference=complex_result(scipy.linalg.sqrtm), derivative="d"),
-    of_module("logm", HalfPlane(3, 3), reference=complex_result(logm), derivative="d"),
-    of_module("funm", HalfPlane(3, 3), call=lambda x: linalg.funm(x, lambda w: w**2 + 1 / w), second=False,
+    of_module("signm", BothHalves(3, 3), dtypes="d", derivative="d"),
+    of_module("signm", BothHalves(2, 2, 2), dtypes="F", derivative=""),
+    of_module("sqrtm", HalfPlane(3, 3), reference=complex_result(scipy.linalg.sqrtm), dtypes="f",
+              derivative="d"),
+    of_module("logm", HalfPlane(3, 3), reference=complex_result(logm), dtypes="d", derivative=""),
+    of_module("funm", HalfPlane(3, 3), call=lambda x: linalg.funm(x, lambda w: w**2 + 1 / w), dtypes="d",
               derivative="d", reference=complex_result(lambda x: x @ x + np.linalg.inv(x)), tolerance=512),
     of_module("polar", Apart(3, 2), call=lambda x: linalg.polar(x),
               reference=each_matrix(lambda x: [y.astype(x.dtype) for y in scipy.linalg.polar(x)])),
     of_module("polar", Apart(3, 3), call=lambda x: linalg.polar(x, "left")[1], label="left",
               reference=of_dtype(lambda x: scipy.linalg.polar(x, "left")[1])),
-    of_module("solve_continuous_lyapunov", HalfPlane(3, 3), R(3, 3)),
-    of_module("solve_discrete_lyapunov", HalfPlane(2, 2), R(2, 2)),
+    of_module("solve_continuous_lyapunov", HalfPlane(3, 3), R(3, 3), dtypes="fD", derivative="D"),
+    of_module("solve_discrete_lyapunov", HalfPlane(2, 2), R(2, 2), dtypes="dF", derivative="D"),
     of_module("toeplitz", R(3), R(2), reference=scipy.linalg.toeplitz),
     of_module("hankel", R(3), R(2), reference=scipy.linalg.hankel),
     of_module("circulant", R(3), reference=scipy.linalg.circulant),
