@@ -47,15 +47,15 @@ def operations() -> Iterator[tuple[str, Callable[..., Any], tuple[tuple[Shape, .
     yield "eigh", lambda np, la, x: (lambda w, v: (w, squares(np, v)))(*la.eigh(x)), SQUARE, "hermitian"
     yield "eigh values", lambda np, la, x: la.eigh(x, lower=False, eigvals_only=True), SQUARE, "hermitian"
     yield "expm", lambda np, la, x: la.expm(x), SQUARE, "any"
-    yield "expm large", lambda np, la, x: la.expm(3 * x), SQUARE, "apart"
-    yield "expm triangular", lambda np, la, x: la.expm(x, upper_triangular=True), SQUARE[:2], "upper"
+    yield "expm large", lambda np, la, x: la.expm(3 * x), SQUARE[:1], "apart"
+    yield "expm triangular", lambda np, la, x: la.expm(x, upper_triangular=True), SQUARE[:1], "upper"
     directions: Any = (((2, 2),) * 2, ((3, 3),) * 2, ((2, 2, 2),) * 2, ((1, 1),) * 2, ((4, 4),) * 2)
     yield "expm_frechet", lambda np, la, x, e: la.expm_frechet(x, e), directions, "any"
     yield "funm", lambda np, la, x: la.funm(x, np.sin), ONE, "apart"
     yield "hessenberg", lambda np, la, x: la.hessenberg(x, calc_q=True), SQUARE, "any"
-    yield "hessenberg alone", lambda np, la, x: la.hessenberg(x), SQUARE, "any"
+    yield "hessenberg alone", lambda np, la, x: la.hessenberg(x), SQUARE[:1], "any"
     yield "polar", lambda np, la, x: la.polar(x, method="svd"), TALL, "apart"
-    yield "polar left", lambda np, la, x: la.polar(np.swapaxes(x, -1, -2), "left", method="svd"), TALL, "apart"
+    yield "polar left", lambda np, la, x: la.polar(np.swapaxes(x, -1, -2), "left", method="svd"), TALL[:2], "apart"
     yield "qr", lambda np, la, x: la.qr(x, mode="economic"), OBLONG, "apart"
     yield "qr r", lambda np, la, x: la.qr(x, mode="r")[0], OBLONG[1:3], "apart"
     yield "qr_multiply", lambda np, la, x, c: la.qr_multiply(x, c), SYSTEMS, "apart"
@@ -71,7 +71,7 @@ def operations() -> Iterator[tuple[str, Callable[..., Any], tuple[tuple[Shape, .
     yield (
         "solve_sylvester eigen",
         lambda np, la, a, b, c: la.solve_sylvester(a, b, c, method="eigen"),
-        equations,
+        equations[:2],
         "apart",
     )
     yield "sqrtm", lambda np, la, x: la.sqrtm(x), ONE, "apart"
@@ -126,21 +126,23 @@ def linalg(lib: Any) -> Any:
     return import_module(f"{lib.__name__}.scipy.linalg")
 
 
-def case(name: str, run: Callable[..., Any], shapes: tuple[Shape, ...], kind: str, dtype: str) -> Case:
+def case(
+    name: str, run: Callable[..., Any], shapes: tuple[Shape, ...], kind: str, dtype: str, derivatives: bool
+) -> Case:
     title = f"scipy.linalg.{name} {shapes} {dtype}"
     rng = np.random.default_rng(sum(map(ord, title)))
     operands = tuple(
         made(rng, shape, kind if len(shape) > 1 and (i == 0 or kind == "apart") else "any", dtype)
         for i, shape in enumerate(shapes)
     )
-    return Case(title, lambda lib, *xs: run(lib.numpy, linalg(lib), *xs), operands, x64=True)
+    return Case(title, lambda lib, *xs: run(lib.numpy, linalg(lib), *xs), operands, x64=True, derivatives=derivatives)
 
 
 CASES = [
     *(
-        case(name, run, shapes, kind, dtype)
+        case(name, run, shapes, kind, dtype, derivatives=i < 2)  # JAX compiles derivatives for half a minute and more
         for name, run, variants, kind in operations()
-        for shapes in variants
+        for i, shapes in enumerate(variants)
         for dtype in ("float64", "complex128")
     ),
     *(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import scipy.linalg
 import scipy.optimize
 
 import pullback.numpy as jnp
-from pullback import grad, jacfwd, jacrev, jit, jvp, tree_util, vjp, vmap
+from pullback import effects_barrier, grad, jacfwd, jacrev, jit, jvp, tree_util, vjp, vmap
 from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError, UnsupportedArgumentError
 from pullback.experimental.sparse import BCOO
@@ -215,10 +217,31 @@ def test_optimisers_say_why_they_end() -> None:
     assert optimize.least_squares(lambda x: jnp.log(x), -one).status == -1
 
 
-def test_progress(capsys: Any) -> None:
-    pytest.importorskip("tqdm")
-    optimize.minimize(lambda x: (x**2).sum(), jnp.ones(2), method="BFGS", progress="descending")
-    assert "descending" in capsys.readouterr().err
+class FakeBar:
+    """Records what a bar of tqdm is told."""
+
+    made: ClassVar[list[FakeBar]] = []
+
+    def __init__(self, total: int | None, desc: str | None = None) -> None:
+        self.desc, self.n, self.closed = desc, 0, False
+        FakeBar.made.append(self)
+
+    def update(self, count: int) -> None:
+        self.n += count
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeBar, "made", [])
+    monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "tqdm.auto", SimpleNamespace(tqdm=FakeBar))
+    found = optimize.minimize(lambda x: (x**2).sum(), jnp.ones(2), method="BFGS", progress="descending")
+    effects_barrier()
+    assert [bar.desc for bar in FakeBar.made] == ["descending"]
+    assert FakeBar.made[0].closed
+    assert FakeBar.made[0].n >= found.nit
 
 
 # Bad input ---------------------------------------------------------------------------------------------------------
