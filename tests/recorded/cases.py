@@ -21,6 +21,7 @@ FAMILIES = (
     "numpy_rest",
     "random_keys",
     "random_rest",
+    "scipy_linalg",
     "scipy_signal",
     "sparse",
     "special",
