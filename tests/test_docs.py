@@ -18,7 +18,8 @@ MODULES = (
     "pullback.interpreters.mlir", "pullback.lax", "pullback.lax.linalg", "pullback.nn", "pullback.nn.initializers",
     "pullback.numpy", "pullback.numpy.fft", "pullback.numpy.linalg", "pullback.profiler", "pullback.random",
     "pullback.scipy.cluster.vq", "pullback.scipy.fft", "pullback.scipy.integrate", "pullback.scipy.interpolate",
-    "pullback.scipy.linalg", "pullback.scipy.ndimage", "pullback.scipy.signal",
+    "pullback.scipy.linalg", "pullback.scipy.ndimage", "pullback.scipy.optimize", "pullback.scipy.signal",
+    "pullback.scipy.sparse.linalg",
     "pullback.scipy.special", "pullback.show", "pullback.stages", "pullback.test_util", "pullback.tree",
     "pullback.tree_util",
 )  # fmt: skip

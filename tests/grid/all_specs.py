@@ -7,6 +7,7 @@ from decomposition_specs import DECOMPOSITION_FUNCTIONS, DECOMPOSITIONS
 from lax_specs import LAX, OF_LAX
 from nn_specs import NN
 from numpy_specs import NUMPY
+from scipy_linalg_specs import MATRIX_FUNCTIONS, MATRIX_FUNCTIONS_OF_SCIPY
 from scipy_signal_specs import OF_SCIPY, SCIPY_PRIMITIVES
 from sparse_specs import SPARSE
 from special_specs import SPECIAL, SPECIAL_PRIMITIVES
@@ -15,8 +16,9 @@ from stats_specs import DISTRIBUTIONS, OPERATIONS
 
 OF_PRIMITIVES: list[Spec] = [
     *PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE, *SCIPY_PRIMITIVES, *SPECIAL_PRIMITIVES, *OPERATIONS,
+    *MATRIX_FUNCTIONS,
 ]  # fmt: skip
-FUNCTIONS_OF_SCIPY: list[Spec] = [*OF_SCIPY, *SPECIAL, *DISTRIBUTIONS]
+FUNCTIONS_OF_SCIPY: list[Spec] = [*OF_SCIPY, *SPECIAL, *DISTRIBUTIONS, *MATRIX_FUNCTIONS_OF_SCIPY]
 """Compositions of operations that have rows of their own; the recorded cases compile them."""
 OF_FUNCTIONS: list[Spec] = [*DECOMPOSITION_FUNCTIONS, *NUMPY, *NN, *POOLING, *OF_LAX, *FUNCTIONS_OF_SCIPY]
 ALL: list[Spec] = [*OF_PRIMITIVES, *OF_FUNCTIONS]

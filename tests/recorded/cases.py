@@ -14,7 +14,7 @@ import numpy as np
 
 FAMILIES = (
     "convolution", "decompositions", "fourier", "lax", "nn_image", "numpy_rest", "random_keys", "random_rest",
-    "scipy_signal", "sparse", "special", "stats",
+    "scipy_linalg", "scipy_signal", "sparse", "special", "stats",
 )  # fmt: skip
 Arrays = tuple[Any, ...]
 

@@ -22,7 +22,7 @@ COMPILED_ONE_BY_ONE = {name for family, name in OPERATIONS if family == "convolu
     "rng_bit_generator", "sparsify_jit",
 }  # fmt: skip
 """Operations that are compiled when they are eager too, which takes a tenth of a second for each case."""
-DEAR = ("random_rest", "random_keys")
+DEAR = ("random_rest", "random_keys", "scipy_linalg")
 """The families whose programs hold loops of loops, which take a second to compile each."""
 DEAREST = "_in_double"
 """How operations end of which the usual run compiles none: with their derivatives they take ten seconds and more."""

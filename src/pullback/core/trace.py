@@ -125,10 +125,8 @@ class Primitive:
             ``weak_type`` says so.
           effect: whether it does more than to return results, so that programs run it exactly once, needed or not.
         """
-        self.name = name
-        self.multiple_results = multiple_results
-        self.keeps_weak_type = keeps_weak_type
-        self.effect = effect
+        self.name, self.effect = name, effect
+        self.multiple_results, self.keeps_weak_type = multiple_results, keeps_weak_type
         self.host_rule: Rule | None = None
         self.impl_rule: Rule | None = None
         self.abstract_eval_rule: Rule | None = None
@@ -714,25 +712,20 @@ def is_at_work(trace: Trace) -> bool:
 
 # The evaluating trace of each thread, by its switches ----------------------------------------------------------------
 
-EVAL = EvalTrace(None)
-_checked: EvalTrace = EVAL
-
-WATCHED = EvalTrace(None)
+EVAL, WATCHED = EvalTrace(None), EvalTrace(None)
 """Evaluates, but not by the quick paths: for a thread whose operands are looked at, by the functions of arrays."""
 WATCHED.quick = False
+_checked: EvalTrace = EVAL
 
 recorders: list[Trace] = []
-"""The traces of all threads that are not ``quick`` by themselves. While there are none, which is most of the time, the
-quickest paths need not ask whether the current trace is."""
+"""The traces of all threads that are not ``quick`` by themselves: without any, the quickest paths need not ask."""
 
 
 def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
     """The trace that evaluates for a thread, by its own switches, which outweigh those of the process."""
     switches = {**vars(Config), **own}
-    if switches["debug_nans"] or switches["debug_infs"]:
-        found = _checked
-    else:
-        found = EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
+    quickest = EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
+    found = _checked if switches["debug_nans"] or switches["debug_infs"] else quickest
     if not switches["debug_key_reuse"]:
         return found
     return WATCHED if _watch_keys is None else _watching_keys.setdefault(found, _watch_keys(found))
@@ -749,25 +742,22 @@ class SwitchedThread:
     __slots__ = ("__weakref__", "dynamic", "switches")
 
     def __init__(self, dynamic: dict[str, Any], switches: dict[str, Any]) -> None:
-        self.dynamic = dynamic
-        self.switches = switches
+        self.dynamic, self.switches = dynamic, switches
 
     def obey(self) -> None:
         """Put the trace that the switches ask for at the bottom of those that are at work."""
         found = _evaluator(self.switches)
         self.dynamic["bottom"] = found
-        current = self.dynamic["trace"]
-        if current.is_bottom:
+        if self.dynamic["trace"].is_bottom:
             self.dynamic["trace"] = found
             return
-        above = [current]
+        above = [self.dynamic["trace"]]
         for trace in above:
             for side in ("parent", "rules"):
                 below = getattr(trace, side, found)
-                if below.is_bottom:
-                    if hasattr(trace, side):
-                        setattr(trace, side, found)
-                elif below not in above:
+                if below.is_bottom and hasattr(trace, side):
+                    setattr(trace, side, found)
+                elif not below.is_bottom and below not in above:
                     above.append(below)
         for trace in above:
             trace.quick = found.quick and trace.eager
@@ -780,7 +770,7 @@ def _obey_all(everywhere: bool) -> None:
         living = _switched_threads.living()
         for thread in living if everywhere else [own]:
             thread.obey()
-        quick = all(_evaluator(switches).quick for switches in ({}, *[thread.switches for thread in living]))
+        quick = all(_evaluator(own).quick for own in ({}, *[thread.switches for thread in living]))
         if quick is (WATCHED in recorders):
             (recorders.remove if quick else recorders.append)(WATCHED)
 

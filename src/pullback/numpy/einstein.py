@@ -30,6 +30,7 @@ Action = Callable[[Any], Any]
 Shapes = tuple[Shape, ...]
 
 
+# long: half of it is its documentation
 def einsum(
     subscripts: Any,
     /,

@@ -290,6 +290,7 @@ _integral.defvjp(_integral_fwd, _integral_bwd, symbolic_zeros=True)
 # The function --------------------------------------------------------------------------------------------------------
 
 
+# long: half of it is its documentation
 def quad(
     func: Callable[..., Any], a: Any, b: Any, args: Any = (), full_output: int = 0, epsabs: float = 1.49e-8,
     epsrel: float = 1.49e-8, limit: int = 50, points: Any = None, weight: Any = None, wvar: Any = None,

@@ -232,6 +232,7 @@ def _fitted(window: int, order: int, deriv: int, places: Any) -> np.ndarray[Any,
     return np.linalg.solve(r.T, values.T).T @ q.T / scale**deriv
 
 
+# long: half of it is its documentation
 def savgol_filter(
     x: Any, window_length: int, polyorder: int, deriv: int = 0, delta: Any = 1.0, axis: int = -1, mode: str = "interp",
     cval: Any = 0.0,

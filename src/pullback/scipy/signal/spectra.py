@@ -386,6 +386,7 @@ def welch(
     )
 
 
+# long: half of it is its documentation
 def istft(
     Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,

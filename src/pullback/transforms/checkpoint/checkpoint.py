@@ -33,6 +33,7 @@ from pullback.transforms.jit.jit_arguments import numbers_and_names
 # The public function -------------------------------------------------------------------------------------------------
 
 
+# long: half of it is its documentation
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,

@@ -26,6 +26,7 @@ from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.batch import Uniform, batch_flat
 
 
+# long: half of it is its documentation
 def vmap(
     fun: Callable[..., Any],
     in_axes: Any = 0,

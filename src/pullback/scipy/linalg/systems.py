@@ -1,4 +1,4 @@
-"""SciPy's decompositions, and systems of equations, on Pullback's arrays: ``pullback.scipy.linalg``.
+"""The Cholesky and LU decompositions, and systems of equations.
 
 Matrices are the last two axes of an array; the axes in front of them broadcast. Arrays are immutable, and are not
 searched for infinities and NaN: ``overwrite_a``, ``overwrite_b`` and ``check_finite`` have no effect.

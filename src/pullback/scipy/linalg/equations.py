@@ -1,0 +1,132 @@
+"""Linear equations for matrices: Sylvester's and Lyapunov's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.core.array import typeof
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.numpy import linalg as numpy_linalg
+from pullback.numpy import manipulation
+from pullback.numpy.decompositions import eig
+from pullback.numpy.promotion import inexact_operand, promote_all
+from pullback.primitives import elementwise as ops
+from pullback.primitives.linalg import adjoint, check_decomposable, product
+from pullback.primitives.lu import linear_solve
+from pullback.primitives.matrix_equations import stein, sylvester
+
+__all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester"]
+
+
+def _matrices(name: str, *xs: Any) -> list[Any]:
+    """Operands of one dtype for which there are routines, the first ones square, whose leading axes are broadcast."""
+    matrices = [inexact_operand(name, x) for x in promote_all(name, xs)]
+    for x in matrices[:-1]:
+        numpy_linalg.require_square(name, x)
+    check_decomposable(name, typeof(matrices[0]))
+    rows, columns = matrices[0].shape[-1], matrices[-2].shape[-1]
+    right = matrices[-1]
+    if right.shape[-2:] != (rows, columns):
+        raise ShapeError(
+            f"{name}: the right side must have {rows} rows and {columns} columns, for matrices of shapes "
+            f"{' and '.join(str(x.shape) for x in matrices[:-1])}; got shape {right.shape}"
+        )
+    batch = manipulation.broadcast_shapes(*[x.shape[:-2] for x in matrices])
+    return [manipulation.broadcast_to(x, (*batch, *x.shape[-2:])) for x in matrices]
+
+
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+    """The solutions X of A X + X B = C.
+
+    Args:
+      A: an array (..., m, m) of numbers; integers become floats.
+      B: an array (..., n, n).
+      C: an array (..., m, n). The leading axes of all broadcast.
+      method: "schur", by Schur's decompositions; or "eigen", by eigenvectors, which is less precise where they are
+        nearly dependent.
+      tol: X is NaN where the sum of an eigenvalue of A and one of B is no larger than this: the equation has then no,
+        or more than one, solution.
+
+    Returns:
+      An array (..., m, n). The derivative is that of the equation: A dX + dX B = dC - dA X - X dB.
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+      ArgumentError: no such ``method`` (a TypeError and a ValueError).
+
+    Source: R. H. Bartels and G. W. Stewart 1972, "Solution of the matrix equation AX + XB = C".
+
+    >>> import pullback.numpy as pnp
+    >>> a, b = pnp.array([[1.0, 0.0], [0.0, 2.0]]), pnp.array([[1.0]])
+    >>> print(solve_sylvester(a, b, pnp.array([[2.0], [6.0]])))
+    [[1.]
+     [2.]]
+    """
+    a, b, c = _matrices("solve_sylvester", A, B, C)
+    if method == "schur":
+        return sylvester(a, b, c, tol)
+    if method != "eigen":
+        raise ArgumentError(f"solve_sylvester: method must be 'schur' or 'eigen', got {method!r}")
+    left, u = eig(a)
+    right, v = eig(b)
+    sums = left[..., :, None] + right[..., None, :]
+    inner = product(linear_solve(u, ops.convert_element_type(c, u.dtype)), v) / sums
+    x = product(u, adjoint(linear_solve(adjoint(v), adjoint(inner))))
+    x = ops.convert_element_type(x if x.dtype == c.dtype else ops.real(x), c.dtype)
+    regular = (ops.abs(sums) > tol).all((-2, -1), keepdims=True)
+    return ops.where(regular, x, float("nan"))
+
+
+def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+    """The solutions X of A X + X A* = Q, where A* is the adjoint.
+
+    Args:
+      a: an array (..., n, n) of numbers; integers become floats.
+      q: an array (..., n, n). The leading axes of both broadcast.
+
+    Returns:
+      An array (..., n, n); NaN where the sum of an eigenvalue of A and the conjugate of one is zero.
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+
+    Source: R. H. Bartels and G. W. Stewart 1972, "Solution of the matrix equation AX + XB = C".
+
+    >>> import pullback.numpy as pnp
+    >>> print(solve_continuous_lyapunov(pnp.array([[-1.0, 0.0], [0.0, -2.0]]), -pnp.eye(2)))
+    [[0.5  0.  ]
+     [0.   0.25]]
+    """
+    a, q = _matrices("solve_continuous_lyapunov", a, q)
+    return sylvester(a, adjoint(a), q)
+
+
+def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
+    """The solutions X of A X A* - X + Q = 0, where A* is the adjoint.
+
+    Args:
+      a: an array (..., n, n) of numbers; integers become floats.
+      q: an array (..., n, n). The leading axes of both broadcast.
+      method: without effect; SciPy's "direct" and "bilinear" are accepted. Schur's decomposition serves in both places.
+
+    Returns:
+      An array (..., n, n); NaN where the product of an eigenvalue of A and the conjugate of one is one.
+
+    Raises:
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits (a TypeError).
+      ArgumentError: no such ``method`` (a TypeError and a ValueError).
+
+    Source: G. Kitagawa 1977, "An algorithm for solving the matrix equation X = F X F' + S".
+
+    >>> import pullback.numpy as pnp
+    >>> print(solve_discrete_lyapunov(pnp.array([[0.5, 0.0], [0.0, 0.0]]), pnp.eye(2)))
+    [[1.3333334 0.       ]
+     [0.        1.       ]]
+    """
+    if method not in (None, "direct", "bilinear"):
+        raise ArgumentError(f"solve_discrete_lyapunov: method must be None, 'direct' or 'bilinear', got {method!r}")
+    a, q = _matrices("solve_discrete_lyapunov", a, q)
+    return stein(a, adjoint(a), ops.neg(q))

@@ -1,0 +1,491 @@
+"""Matrices of a form: Toeplitz, Hankel, companion and the like, made of their entries; and matrices of a size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError
+from pullback.core.interrupts import imported
+from pullback.numpy import creation, editing, joining, manipulation
+from pullback.numpy.promotion import inexact_operand, known_int, operand, promote_all
+from pullback.primitives import elementwise as ops
+
+__all__ = [
+    "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler", "fiedler_companion", "hadamard",
+    "hankel", "helmert", "hilbert", "invhilbert", "invpascal", "leslie", "pascal", "toeplitz",
+]  # fmt: skip
+
+# Of entries --------------------------------------------------------------------------------------------------------
+
+
+def _vector(name: str, what: str, x: Any, *, inexact: bool = False, least: int = 0) -> Any:
+    """Vectors in the last axis; a number is a vector of one."""
+    x = inexact_operand(name, x) if inexact else operand(name, x)
+    if not x.shape:
+        x = x.reshape(1)
+    if x.shape[-1] < least:
+        raise ShapeError(f"{name}: {what} must have at least {least} elements in its last axis, got shape {x.shape}")
+    return x
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Vectors one behind the other; their leading axes broadcast."""
+    batch = manipulation.broadcast_shapes(first.shape[:-1], second.shape[:-1])
+    parts = [manipulation.broadcast_to(x, (*batch, x.shape[-1])) for x in (first, second)]
+    return joining.concatenate(parts, axis=-1)
+
+
+def block_diag(*arrs: Any) -> Any:
+    """A matrix with the given matrices along its diagonal, and zeros elsewhere.
+
+    Args:
+      *arrs: matrices, vectors, which are taken for rows, or numbers; promoted to one dtype.
+
+    Returns:
+      A matrix with as many rows, and columns, as all together.
+
+    Raises:
+      ShapeError: an array has more than two axes (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(block_diag(pnp.array([[1, 2]]), 3))
+    [[1 2 0]
+     [0 0 3]]
+    """
+    if not arrs:
+        return creation.zeros((1, 0))
+    blocks = promote_all("block_diag", arrs)
+    for i, x in enumerate(blocks):
+        if len(x.shape) > 2:
+            raise ShapeError(f"block_diag: argument {i} must have at most two axes, got shape {x.shape}")
+    blocks = [x.reshape((1,) * (2 - len(x.shape)) + x.shape) for x in blocks]
+    width = sum(x.shape[1] for x in blocks)
+    rows, left = [], 0
+    for x in blocks:
+        right = width - left - x.shape[1]
+        rows.append(editing.pad(x, ((0, 0), (left, right))))
+        left += x.shape[1]
+    return joining.concatenate(rows, axis=0)
+
+
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """Toeplitz matrices, which are constant along their diagonals.
+
+    Args:
+      c: the first column, an array (..., m) of any dtype.
+      r: the first row, an array (..., n), of which the first element is not read; by default the conjugate of ``c``.
+        The leading axes of both broadcast.
+
+    Returns:
+      An array (..., m, n).
+
+    >>> import pullback.numpy as pnp
+    >>> print(toeplitz(pnp.array([1, 2, 3]), pnp.array([1, 4])))
+    [[1 4]
+     [2 1]
+     [3 2]]
+    """
+    if r is None:
+        c = _vector("toeplitz", "c", c)
+        r = ops.conj(c)
+    else:
+        c, r = promote_all("toeplitz", (c, r))
+        c, r = _vector("toeplitz", "c", c), _vector("toeplitz", "r", r)
+    m, n = c.shape[-1], r.shape[-1]
+    values = _joined(c[..., ::-1], r[..., 1:])
+    return values[..., _distances(m, n) + (m - 1)]
+
+
+def _distances(m: int, n: int) -> Any:
+    """How far each element of a matrix is to the right of the diagonal."""
+    return np.arange(n) - np.arange(m)[:, None]
+
+
+def hankel(c: Any, r: Any = None) -> Any:
+    """Hankel matrices, which are constant along lines from the lower left to the upper right.
+
+    Args:
+      c: the first column, an array (..., m) of any dtype.
+      r: the last row, an array (..., n), of which the first element is not read; by default zeros, as many as ``c``
+        has. The leading axes of both broadcast.
+
+    Returns:
+      An array (..., m, n).
+
+    Raises:
+      ShapeError: an operand is a number (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(hankel(pnp.array([1, 2, 3])))
+    [[1 2 3]
+     [2 3 0]
+     [3 0 0]]
+    """
+    c, r = promote_all("hankel", (c, c if r is None else r)) if r is not None else (operand("hankel", c), None)
+    r = ops.mul(c, 0) if r is None else r
+    for name, x in (("c", c), ("r", r)):
+        if not x.shape:
+            raise ShapeError(f"hankel: {name} must have at least one axis, got a number")
+    m, n = c.shape[-1], r.shape[-1]
+    return _joined(c, r[..., 1:])[..., np.arange(m)[:, None] + np.arange(n)]
+
+
+def circulant(c: Any) -> Any:
+    """Circulant matrices, each column of which is the one before it, turned by one place.
+
+    Args:
+      c: the first column, an array (..., n) of any dtype.
+
+    Returns:
+      An array (..., n, n).
+
+    >>> import pullback.numpy as pnp
+    >>> print(circulant(pnp.array([1, 2, 3])))
+    [[1 3 2]
+     [2 1 3]
+     [3 2 1]]
+    """
+    c = _vector("circulant", "c", c)
+    n = c.shape[-1]
+    return c[..., -_distances(n, n) % max(n, 1)]
+
+
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    """The matrix whose product with a vector is the convolution of that and ``a``.
+
+    Args:
+      a: an array (..., m) of any dtype.
+      n: how many elements the vectors have; at least one.
+      mode: "full", "same" or "valid": which part of the convolution, as of :func:`pullback.numpy.convolve`.
+
+    Returns:
+      An array (..., k, n), where k is m + n - 1, max(m, n) or max(m, n) - min(m, n) + 1.
+
+    Raises:
+      ArgumentError: no such ``mode``, or ``n`` below one (a TypeError and a ValueError).
+      ShapeError: ``a`` has no elements (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(convolution_matrix(pnp.array([1, 2]), 2))
+    [[1 0]
+     [2 1]
+     [0 2]]
+    """
+    if mode not in ("full", "same", "valid"):
+        raise ArgumentError(f"convolution_matrix: mode must be 'full', 'same' or 'valid', got {mode!r}")
+    a = _vector("convolution_matrix", "a", a, least=1)
+    n = known_int("convolution_matrix", "n", n)
+    if n < 1:
+        raise ArgumentError(f"convolution_matrix: n must be at least one, got {n}")
+    m = a.shape[-1]
+    zeros = ops.mul(a[..., :1], 0)
+    padded = _joined(a, manipulation.repeat(zeros, n - 1, axis=-1, total_repeat_length=n - 1))
+    full = toeplitz(padded, manipulation.repeat(zeros, n, axis=-1, total_repeat_length=n))
+    if mode == "full":
+        return full
+    cut = min(m, n) - 1
+    first = cut // 2 if mode == "same" else cut
+    last = cut - first if mode == "same" else cut
+    return full[..., first : full.shape[-2] - last, :]
+
+
+def _with_ones_below(first: Any) -> Any:
+    """Square matrices with the given first row, and ones below the diagonal."""
+    n = first.shape[-1]
+    below = creation.eye(n - 1, n, dtype=first.dtype)
+    batch = first.shape[:-1]
+    return joining.concatenate([first[..., None, :], manipulation.broadcast_to(below, (*batch, n - 1, n))], axis=-2)
+
+
+def companion(a: Any) -> Any:
+    """The companion matrices of polynomials, whose eigenvalues are the roots.
+
+    Args:
+      a: the coefficients, the highest power first, an array (..., n) of numbers; integers become floats. A first one
+        that is zero makes infinite or NaN elements.
+
+    Returns:
+      An array (..., n - 1, n - 1).
+
+    Raises:
+      ShapeError: fewer than two coefficients (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(companion(pnp.array([1.0, -3.0, 2.0])))
+    [[ 3. -2.]
+     [ 1.  0.]]
+    """
+    a = _vector("companion", "a", a, inexact=True, least=2)
+    return _with_ones_below(-a[..., 1:] / a[..., :1])
+
+
+def leslie(f: Any, s: Any) -> Any:
+    """Leslie matrices, which say how a population of some ages grows.
+
+    Args:
+      f: how many descendants each age has, an array (..., n).
+      s: which part of each age but the last survives, an array (..., n - 1). The leading axes of both broadcast.
+
+    Returns:
+      An array (..., n, n), with ``f`` in the first row and ``s`` below the diagonal.
+
+    Raises:
+      ShapeError: the lengths do not fit (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(leslie(pnp.array([0.5, 2.0]), pnp.array([0.25])))
+    [[0.5  2.  ]
+     [0.25 0.  ]]
+    """
+    f, s = promote_all("leslie", (f, s))
+    f, s = _vector("leslie", "f", f, least=1), _vector("leslie", "s", s)
+    n = f.shape[-1]
+    if s.shape[-1] != n - 1:
+        raise ShapeError(
+            f"leslie: s must have one element less than f in its last axis, got shapes {s.shape} and {f.shape}"
+        )
+    batch = manipulation.broadcast_shapes(f.shape[:-1], s.shape[:-1])
+    first = manipulation.broadcast_to(f[..., None, :], (*batch, 1, n))
+    below = s[..., :, None] * creation.eye(n - 1, n, dtype=f.dtype)
+    return joining.concatenate([first, manipulation.broadcast_to(below, (*batch, n - 1, n))], axis=-2)
+
+
+def fiedler(a: Any) -> Any:
+    """Fiedler's matrices: the distances between numbers.
+
+    Args:
+      a: an array (..., n) of numbers.
+
+    Returns:
+      An array (..., n, n), with ``abs(a[i] - a[j])`` in row i and column j.
+
+    >>> import pullback.numpy as pnp
+    >>> print(fiedler(pnp.array([1, 4, 6])))
+    [[0 3 5]
+     [3 0 2]
+     [5 2 0]]
+    """
+    a = _vector("fiedler", "a", a)
+    return abs(a[..., :, None] - a[..., None, :])
+
+
+def fiedler_companion(a: Any) -> Any:
+    """Companion matrices of polynomials of five diagonals, with the same eigenvalues as :func:`companion`.
+
+    Args:
+      a: the coefficients, the highest power first, an array (..., n) of numbers; integers become floats.
+
+    Returns:
+      An array (..., n - 1, n - 1).
+
+    Raises:
+      ShapeError: no coefficients (a TypeError and a ValueError).
+
+    Source: M. Fiedler 2003, "A note on companion matrices".
+
+    >>> import pullback.numpy as pnp
+    >>> print(fiedler_companion(pnp.array([1.0, -3.0, 2.0])))
+    [[ 3. -2.]
+     [ 1.  0.]]
+    """
+    a = _vector("fiedler_companion", "a", a, inexact=True, least=1)
+    n = a.shape[-1] - 1
+    if n < 2:
+        return (-a[..., 1:] / a[..., :1])[..., None][..., :n]
+    # Each element is zero, one, or a quotient of coefficients, of which the places are known.
+    source = np.zeros((n, n), int)
+    source[range(0, n - 1, 2), range(1, n, 2)] = np.arange(2, n + 1, 2)
+    source[range(2, n, 2), range(1, n - 1, 2)] = np.arange(3, n + 1, 2)
+    source[0, 0] = 1
+    ones = np.zeros((n, n))
+    ones[range(3, n, 2), range(1, n - 2, 2)] = 1
+    ones[range(0, n - 2, 2), range(2, n, 2)] = 1
+    ones[1, 0] = 1
+    quotients = -a[..., 1:] / a[..., :1]
+    picked = quotients[..., np.maximum(source - 1, 0)]
+    return ops.where(creation.array(source > 0), picked, creation.array(ones, a.dtype))
+
+
+# Of a size ---------------------------------------------------------------------------------------------------------
+
+
+def _size(name: str, n: Any, least: int = 0) -> int:
+    n = known_int(name, "n", n)
+    if n < least:
+        raise ArgumentError(f"{name}: n must be at least {least}, got {n}")
+    return n
+
+
+def _of_host(name: str, dtype: Any, *args: Any, **options: Any) -> Any:
+    """A matrix by SciPy's function of the name."""
+    out = getattr(imported("scipy.linalg"), name)(*args, **options)
+    with np.errstate(all="ignore"):
+        return creation.array(np.asarray(out).astype(dtypes.canonicalize_dtype(dtype)))
+
+
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+    """The matrix of the discrete Fourier transform.
+
+    Args:
+      n: how many rows and columns.
+      scale: None, "sqrtn" to divide by the root of n, so that the matrix is unitary, or "n" to divide by n.
+      dtype: complex; the widest by default.
+
+    Returns:
+      An array (n, n), with ``exp(-2 pi i j k / n)`` in row j and column k.
+
+    Raises:
+      ArgumentError: no such ``scale``, or a negative ``n`` (a TypeError and a ValueError).
+      DtypeError: ``dtype`` is not complex (a TypeError).
+
+    >>> print(dft(2).real)
+    [[ 1.  1.]
+     [ 1. -1.]]
+    """
+    n = _size("dft", n)
+    if scale not in (None, "sqrtn", "n"):
+        raise ArgumentError(f"dft: scale must be None, 'sqrtn' or 'n', got {scale!r}")
+    dtype = dtypes.canonicalize_dtype(complex if dtype is None else dtype)
+    if not dtypes.is_complex(dtype):
+        raise DtypeError(f"dft: dtype must be complex, got {dtypes.short_name(dtype)}")
+    if n == 0:
+        return creation.zeros((0, 0), dtype)
+    return _of_host("dft", dtype, n, scale)
+
+
+def hadamard(n: int, dtype: Any = int) -> Any:
+    """Hadamard's matrix of ones and minus ones, whose rows are orthogonal, after Sylvester.
+
+    Args:
+      n: how many rows and columns, a power of two.
+      dtype: of the result.
+
+    Returns:
+      An array (n, n).
+
+    Raises:
+      ArgumentError: ``n`` is no power of two (a TypeError and a ValueError).
+
+    >>> print(hadamard(2))
+    [[ 1  1]
+     [ 1 -1]]
+    """
+    n = _size("hadamard", n)
+    if n < 1 or n & (n - 1):
+        raise ArgumentError(f"hadamard: n must be a power of two, got {n}")
+    return _of_host("hadamard", dtype, n)
+
+
+def helmert(n: int, full: bool = False) -> Any:
+    """Helmert's matrix, whose rows are orthonormal, and but for the first one have the sum zero.
+
+    Args:
+      n: how many columns; at least one.
+      full: whether to return the first row, of equal elements, too.
+
+    Returns:
+      An array (n - 1, n), or (n, n).
+
+    Raises:
+      ArgumentError: ``n`` is below one (a TypeError and a ValueError).
+
+    >>> print(helmert(2, full=True))
+    [[ 0.70710677  0.70710677]
+     [ 0.70710677 -0.70710677]]
+    """
+    return _of_host("helmert", float, _size("helmert", n, 1), bool(full))
+
+
+def hilbert(n: int) -> Any:
+    """Hilbert's matrix, with ``1 / (i + j + 1)`` in row i and column j, which is ill-conditioned.
+
+    Args:
+      n: how many rows and columns.
+
+    Returns:
+      An array (n, n).
+
+    Raises:
+      ArgumentError: ``n`` is negative (a TypeError and a ValueError).
+
+    >>> print(hilbert(2))
+    [[1.         0.5       ]
+     [0.5        0.33333334]]
+    """
+    n = _size("hilbert", n)
+    return _of_host("hilbert", float, n) if n else creation.zeros((0, 0))
+
+
+def invhilbert(n: int) -> Any:
+    """The inverse of Hilbert's matrix, whose elements are integers.
+
+    Args:
+      n: how many rows and columns.
+
+    Returns:
+      An array (n, n) of floats; elements that are larger than floats are infinite.
+
+    Raises:
+      ArgumentError: ``n`` is negative (a TypeError and a ValueError).
+
+    >>> print(invhilbert(2))
+    [[ 4. -6.]
+     [-6. 12.]]
+    """
+    n = _size("invhilbert", n)
+    return _of_host("invhilbert", float, n) if n else creation.zeros((0, 0))
+
+
+def _kind(name: str, kind: Any) -> str:
+    kinds: Sequence[str] = ("symmetric", "lower", "upper")
+    if kind is not None and kind not in kinds:
+        raise ArgumentError(f"{name}: kind must be one of {', '.join(map(repr, kinds))}, got {kind!r}")
+    return kind or "symmetric"
+
+
+def pascal(n: int, kind: str | None = None) -> Any:
+    """The matrix of Pascal's triangle.
+
+    Args:
+      n: how many rows and columns.
+      kind: "symmetric", by default, with the triangle along its antidiagonals; "lower" or "upper", with the triangle by
+        rows, or by columns.
+
+    Returns:
+      An array (n, n) of floats.
+
+    Raises:
+      ArgumentError: no such ``kind``, or a negative ``n`` (a TypeError and a ValueError).
+
+    >>> print(pascal(3))
+    [[1. 1. 1.]
+     [1. 2. 3.]
+     [1. 3. 6.]]
+    """
+    n, kind = _size("pascal", n), _kind("pascal", kind)
+    return _of_host("pascal", float, n, kind, exact=n < 30) if n else creation.zeros((0, 0))
+
+
+def invpascal(n: int, kind: str | None = None) -> Any:
+    """The inverse of the matrix of Pascal's triangle, whose elements are integers.
+
+    Args:
+      n: how many rows and columns.
+      kind: as of :func:`pascal`.
+
+    Returns:
+      An array (n, n) of floats.
+
+    Raises:
+      ArgumentError: no such ``kind``, or a negative ``n`` (a TypeError and a ValueError).
+
+    >>> print(invpascal(2))
+    [[ 2. -1.]
+     [-1.  1.]]
+    """
+    n, kind = _size("invpascal", n), _kind("invpascal", kind)
+    return _of_host("invpascal", float, n, kind, exact=n < 30) if n else creation.zeros((0, 0))

@@ -1,0 +1,14 @@
+"""Minima, roots and least squares, differentiated implicitly: ``pullback.scipy.optimize``.
+
+Every function runs eagerly, under ``jit`` and under ``vmap``. What it finds is differentiated by the implicit function
+theorem, in both modes and to any order, with respect to ``args`` and to whatever the user's function closes over; how
+it was found does not matter, and where it begins has no derivative. A derivative is that of a solution only where
+``success`` is true.
+"""
+
+from pullback.scipy.optimize.least_squares import LeastSquaresResult, least_squares
+from pullback.scipy.optimize.minimize import minimize
+from pullback.scipy.optimize.problems import OptimizeResults
+from pullback.scipy.optimize.root import root
+
+__all__ = ["LeastSquaresResult", "OptimizeResults", "least_squares", "minimize", "root"]

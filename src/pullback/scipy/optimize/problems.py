@@ -1,0 +1,149 @@
+"""What the methods share: results, checked arguments, progress bars, and dense solutions for derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.control.loops import while_loop
+from pullback.control.progress import Bar, check_progress
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
+from pullback.core.errors import ArgumentError, DtypeError
+from pullback.numpy.promotion import inexact_operand, known_int, operand, quote
+from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions, shapes
+from pullback.primitives.linalg import matrix_transpose, product
+from pullback.primitives.lu import identity, linear_solve
+from pullback.transforms.derivatives.vmap import vmap
+
+Function = Callable[..., Any]
+
+
+class OptimizeResults(NamedTuple):
+    """What :func:`minimize` and :func:`root` return.
+
+    Attributes:
+      x: the solution, of the shape of ``x0``.
+      success: whether it is one.
+      status: int32, why the method ended; the function's docstring says what each number means.
+      fun: the function there.
+      jac: of :func:`minimize` the gradient there, which has no derivative; of :func:`root` None.
+      hess_inv: of BFGS the approximation of the inverse Hessian, without a derivative; otherwise None.
+      nfev: how often the function was evaluated.
+      njev: how often its derivative was.
+      nit: how many iterations there were.
+    """
+
+    x: Any
+    success: Any
+    status: Any
+    fun: Any
+    jac: Any
+    hess_inv: Any
+    nfev: Any
+    njev: Any
+    nit: Any
+
+
+def integer(value: int) -> Any:
+    return ArrayImpl(np.int32(value))
+
+
+def largest(x: Any) -> Any:
+    """The largest absolute value of a vector."""
+    return reductions.reduce_max(ops.abs(x), (0,)) if x.shape[0] else ArrayImpl(x.dtype.type(0))
+
+
+def dot(x: Any, y: Any) -> Any:
+    return reductions.reduce_sum(ops.mul(x, y), (0,))
+
+
+def times(a: Any, x: Any) -> Any:
+    return product(a, x[:, None])[:, 0]
+
+
+def all_finite(x: Any) -> Any:
+    return reductions.reduce_and(ops.is_finite_p.bind(x), tuple(range(len(x.shape))))
+
+
+def start_of(name: str, fun: Any, x0: Any, args: Any) -> Any:
+    """Where to begin, as an array of floats, after a look at the other arguments."""
+    if not callable(fun):
+        raise ArgumentError(f"{name}: fun must be a function, got {quote(fun)}")
+    if not isinstance(args, tuple):
+        raise ArgumentError(f"{name}: args must be a tuple of further arguments of fun, got {quote(args)}")
+    x0 = inexact_operand(name, x0)
+    if dtypes.is_complex(x0.dtype):
+        raise DtypeError(f"{name}: x0 must be real, got {dtypes.short_name(x0.dtype)}; pass real and imaginary parts")
+    return ops.convert_element_type(x0, x0.dtype)
+
+
+def is_real(x: Any) -> bool:
+    """Whether the type of a result is that of an array of floats."""
+    return hasattr(x, "dtype") and dtypes.is_inexact(x.dtype) and not dtypes.is_complex(x.dtype)
+
+
+def flat(fun: Function, x0: Any, args: Any) -> tuple[Any, Function]:
+    """Where to begin as a vector, and the function of vectors."""
+    vector = shapes.reshape(x0, (x0.size,))
+    return vector, lambda x: fun(shapes.reshape(x, x0.shape), *args)
+
+
+def options_of(name: str, given: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with the given ones in place of the defaults; unknown ones are refused."""
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f"{name}: options must be a mapping of names to values, got {quote(given)}")
+    unknown = sorted(set(given) - set(defaults))
+    if unknown:
+        raise ArgumentError(
+            f"{name}: there is no option {unknown[0]!r} of this method; it has {', '.join(sorted(defaults))}"
+        )
+    return {**defaults, **{key: value for key, value in given.items() if value is not None}}
+
+
+def count_of(name: str, what: str, value: Any) -> int:
+    number = known_int(name, what, value)
+    if number < 0:
+        raise ArgumentError(f"{name}: {what} must not be negative, got {number}")
+    return number
+
+
+def tolerance_of(name: str, value: Any, dtype: Any) -> Any:
+    return ops.convert_element_type(operand(name, value), dtype)
+
+
+def run(name: str, step: Function, start: dict[str, Any], maxiter: int, progress: bool | str) -> dict[str, Any]:
+    """What becomes of a state by ``step`` as long as its ``status`` is negative, and ``maxiter`` is not reached.
+
+    The state holds ``status`` and ``nit``; the status is one at the end if the iterations did not suffice.
+    """
+    check_progress(name, progress)
+    bar, total = (Bar(progress), integer(maxiter)) if progress else (None, None)
+    if bar is not None:
+        bar.start(total)
+
+    def body(state: Any) -> Any:
+        new = step(state)
+        new["nit"] = state["nit"] + 1
+        if bar is not None:
+            bar.tick(new["nit"], total)
+        return new
+
+    end = while_loop(lambda s: (s["status"] < 0) & (s["nit"] < maxiter), body, start)
+    if bar is not None:
+        bar.tick(total, total)
+    return {**end, "status": ops.where(end["status"] < 0, 1, end["status"])}
+
+
+def dense_solution(matvec: Function, y: Any) -> Any:
+    """The solution of a linear equation by the matrix, for derivatives."""
+    n = y.shape[0]
+    if n == 0:
+        return y
+    matrix = matrix_transpose(vmap(matvec)(identity(n, y.dtype)))
+    return linear_solve(matrix, y[:, None])[:, 0]

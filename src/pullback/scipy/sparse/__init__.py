@@ -1,0 +1,5 @@
+"""``pullback.scipy.sparse``, of which there is ``linalg``; sparse arrays are in ``pullback.experimental.sparse``."""
+
+from pullback.scipy.sparse import linalg as linalg
+
+__all__ = ["linalg"]

@@ -1,0 +1,229 @@
+"""Linear equations with any regular matrix: ``bicgstab`` and ``gmres``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.control.loops import while_loop
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError
+from pullback.numpy import creation
+from pullback.numpy.promotion import known_int
+from pullback.primitives import elementwise as ops
+from pullback.primitives.decompositions import on_diagonal
+from pullback.primitives.linalg import product, triangular_solve
+from pullback.primitives.lu import identity
+from pullback.scipy.sparse.linalg.systems import System, dot, most_iterations, norm, squared_norm, tolerance
+
+_BREAKDOWN = {"rho": -10, "omega": -11}
+
+
+# long: half of it is its documentation
+def bicgstab(
+    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
+) -> tuple[Any, Any]:
+    """The solution x of A x = b by the stabilised method of biconjugate gradients, for any regular A.
+
+    Args:
+      A: a matrix (n, n), a sparse one, or a linear function of trees like ``b``.
+      b: the right side, a vector (n), or a tree of arrays; integers become floats.
+      x0: where to begin, like ``b``; at zero by default, or if the residual there is smaller. It has no derivative.
+      tol: the relative size of the residual with which to end, or
+      atol: its absolute size, whichever is larger.
+      maxiter: the most iterations, by default 10 for each element of ``b``.
+      M: the preconditioner, like ``A``: an approximation of its inverse.
+
+    Returns:
+      x, like ``b``, and ``info``, int32: zero where the residual is as small as was asked for; -10 or -11 where the
+      method broke down, since two of its vectors were orthogonal; and otherwise the number of iterations.
+
+    Raises:
+      ShapeError: ``A`` is not square, or the operands do not fit (a TypeError and a ValueError).
+      OperandError: something that is no matrix, function or array (a TypeError).
+
+    Source: H. A. van der Vorst 1992, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG for the solution of
+    nonsymmetric linear systems".
+
+    >>> import pullback.numpy as pnp
+    >>> x, info = bicgstab(pnp.array([[4.0, 2.0], [1.0, 3.0]]), pnp.array([6.0, 4.0]))
+    >>> print(x.round(4), info)
+    [1. 1.] 0
+    """
+    system = System("bicgstab", A, b, x0, M)
+
+    def method(a: Any, b: Any, x: Any, r: Any, m: Any, maxiter: Any) -> Any:
+        bound = tolerance("bicgstab", b, tol, atol) ** 2
+
+        def going_on(state: Any) -> Any:
+            _, r, *_, count, broken = state
+            return (squared_norm(r) > bound) & (count < maxiter) & (broken == 0)
+
+        def step(state: Any) -> Any:
+            x, r, shadow, rho, alpha, omega, p, q, count, _ = state
+            new = dot(shadow, r)
+            p = r + new / rho * alpha / omega * (p - omega * q)
+            p_hat = m(p)
+            q = a(p_hat)
+            along = dot(shadow, q)
+            lost = (ops.abs(new) == 0) | (ops.abs(along) == 0)
+            alpha = new / ops.where(lost, 1, along)
+            s = r - alpha * q
+            early = squared_norm(s) <= bound
+            s_hat = m(s)
+            t = a(s_hat)
+            size = dot(t, t)
+            omega = ops.where(early | (ops.abs(size) == 0), 0, dot(t, s) / ops.where(ops.abs(size) == 0, 1, size))
+            x = x + alpha * p_hat + omega * s_hat
+            r = ops.where(early, s, s - omega * t)
+            broken = ops.where((ops.abs(omega) == 0) & ~early, _BREAKDOWN["omega"], count * 0)
+            broken = ops.where(lost, _BREAKDOWN["rho"], broken)
+            return x, r, shadow, new, alpha, omega, p, q, count + 1, broken
+
+        one, count = ops.mul(dot(r, r), 0) + 1, creation.array(np.int32(0))
+        start = (x, r, r, one, one, one, r * 0, r * 0, count, count)
+
+        # A step from a shadow that is orthogonal to the residual has no direction: x stays what it was before.
+        def guarded(state: Any) -> Any:
+            new = step(state)
+            failed = new[-1] == _BREAKDOWN["rho"]
+            return (ops.where(failed, state[0], new[0]), ops.where(failed, state[1], new[1]), *new[2:])
+
+        x, r, *_, count, broken = while_loop(going_on, guarded, start)
+        left = ops.where(broken != 0, broken, ops.max_p.bind(count, 1))
+        return x, ops.where(squared_norm(r) <= bound, 0, left)
+
+    return system.solved(method, most_iterations("bicgstab", maxiter, 10 * system.vectors.size), symmetric=False)
+
+
+# long: half of it is its documentation
+def gmres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: Any = 1e-5,
+    atol: Any = 0.0,
+    restart: int = 20,
+    maxiter: Any = None,
+    M: Any = None,
+    solve_method: str = "batched",
+) -> tuple[Any, Any]:
+    """The solution x of A x = b by generalised minimal residuals, for any regular A.
+
+    Args:
+      A: a matrix (n, n), a sparse one, or a linear function of trees like ``b``.
+      b: the right side, a vector (n), or a tree of arrays; integers become floats.
+      x0: where to begin, like ``b``; at zero by default, or if the residual there is smaller. It has no derivative.
+      tol: the relative size of the residual with which to end, or
+      atol: its absolute size, whichever is larger.
+      restart: how many vectors are kept, and orthogonal to each other, before the method begins anew; at least one.
+      maxiter: the most beginnings, by default 10 for each element of ``b``.
+      M: the preconditioner, like ``A``: an approximation of its inverse, applied before A.
+      solve_method: "batched" or "incremental"; the small equations are solved incrementally in either case.
+
+    Returns:
+      x, like ``b``, and ``info``, int32: zero where the residual is as small as was asked for, and otherwise the number
+      of beginnings. It ends if a whole round makes the residual no smaller, as of singular A.
+
+    Raises:
+      ShapeError: ``A`` is not square, or the operands do not fit (a TypeError and a ValueError).
+      OperandError: something that is no matrix, function or array (a TypeError).
+      ArgumentError: no such ``solve_method``, or ``restart`` below one (a TypeError and a ValueError).
+
+    Source: Y. Saad and M. H. Schultz 1986, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric
+    linear systems"; vectors are made orthogonal twice (L. Giraud, J. Langou and M. Rozloznik 2005).
+
+    >>> import pullback.numpy as pnp
+    >>> x, info = gmres(pnp.array([[4.0, 2.0], [1.0, 3.0]]), pnp.array([6.0, 4.0]))
+    >>> print(x.round(4), info)
+    [1. 1.] 0
+    """
+    if solve_method not in ("batched", "incremental"):
+        raise ArgumentError(f"gmres: solve_method must be 'batched' or 'incremental', got {solve_method!r}")
+    restart = known_int("gmres", "restart", restart)
+    if restart < 1:
+        raise ArgumentError(f"gmres: restart must be at least one, got {restart}")
+    system = System("gmres", A, b, x0, M)
+    size = min(restart, max(system.vectors.size, 1))
+
+    def method(a: Any, b: Any, x: Any, r: Any, m: Any, maxiter: Any) -> Any:
+        bound = tolerance("gmres", b, tol, atol)
+        rounding = float(np.finfo(dtypes.to_real(b.dtype)).eps)
+
+        def going_on(state: Any) -> Any:
+            _, residual, before, count = state
+            # A round that ends where it began would begin there again.
+            return (residual > bound) & (count < maxiter) & (residual < before * (1 - 4 * rounding))
+
+        def round(state: Any) -> Any:
+            x, residual, _, count = state
+            x = x + _one_round(a, b - a(x), m, bound, size)
+            return x, norm(b - a(x)), residual, count + 1
+
+        first = norm(r)
+        start = (x, first, ops.mul(first, 0) + np.inf, creation.array(np.int32(0)))
+        x, residual, _, count = while_loop(going_on, round, start)
+        return x, ops.where(residual <= bound, 0, ops.max_p.bind(count, 1))
+
+    return system.solved(method, most_iterations("gmres", maxiter, 10 * system.vectors.size), symmetric=False)
+
+
+def _one_round(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
+    """By how much x changes until Arnoldi's vectors are ``size``, or the residual is small."""
+    dtype, real = r.dtype, dtypes.to_real(r.dtype)
+    rows = np.arange(size + 1)
+    epsilon = float(np.finfo(real).eps)
+    beta = norm(r)
+    basis = ops.where(rows[:, None] == 0, r / ops.where(beta > 0, beta, 1), 0)
+
+    # The rows of `basis` are Arnoldi's vectors; `turn` is the product of the rotations that make Hessenberg's matrix
+    # the triangular `columns`, whose columns are the rows here; its first column times beta is the right side.
+    def going_on(state: Any) -> Any:
+        k, _, turn, _, more = state
+        return (k < size) & more & (ops.abs(beta * _row(turn, k)[0]) > bound)
+
+    def step(state: Any) -> Any:
+        k, basis, turn, columns, _ = state
+        w = a(m(_row(basis, k)))
+        before = norm(w)
+        h = ops.mul(basis[:, 0], 0)
+        for _ in range(2):
+            parts = product(ops.conj(basis), w[:, None])[:, 0]
+            w, h = w - product(parts[None], basis)[0], h + parts
+        length = norm(w)
+        new = length > epsilon * before
+        h = ops.where(rows == k + 1, ops.where(new, length, 0).astype(dtype), h)
+        basis = ops.where(rows[:, None] == k + 1, ops.where(new, w / ops.where(new, length, 1), 0), basis)
+        column = product(turn, h[:, None])[:, 0]
+        upper, lower = _row(column, k), _row(column, k + 1)
+        hypotenuse = ops.hypot_p.bind(ops.abs(upper), ops.abs(lower))
+        safe = ops.where(hypotenuse > 0, hypotenuse, 1)
+        cosine, sine = ops.where(hypotenuse > 0, upper / safe, 1), lower / safe
+        first, second = _row(turn, k), _row(turn, k + 1)
+        turn = ops.where(rows[:, None] == k, ops.conj(cosine) * first + ops.conj(sine) * second, turn)
+        turn = ops.where(rows[:, None] == k + 1, cosine * second - sine * first, turn)
+        column = ops.where(rows == k, hypotenuse.astype(dtype), ops.where(rows < k, column, 0))
+        columns = ops.where(rows[:size, None] == k, column[:size], columns)
+        return k + 1, basis, turn, columns, new
+
+    start = (
+        creation.array(np.int32(0)),
+        basis,
+        identity(size + 1, dtype),
+        identity(size, dtype) * 0,
+        creation.array(True),
+    )
+    k, basis, turn, columns, _ = while_loop(going_on, step, start)
+    used = rows[:size] < k
+    diagonal = (columns * identity(size, dtype)).sum(0)
+    used = used & (ops.abs(diagonal) > 4 * size * epsilon * ops.abs(columns).max())  # singular A leaves rounding errors
+    right = ops.where(used, beta * turn[:size, 0], 0)
+    matrix = ops.where(on_diagonal(size), ops.where(used, diagonal, 1), columns)
+    y = triangular_solve(matrix, right[:, None], left_side=True, lower=True, transpose_a=True)
+    return m(product(y[:, 0][None], basis[:size])[0])
+
+
+def _row(x: Any, k: Any) -> Any:
+    return x[k]

@@ -1,0 +1,201 @@
+"""What the iterative methods share: their operands, checked, and the implicit derivative of what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.control.solves import custom_linear_solve
+from pullback.core import dtypes, tree
+from pullback.core.array import typeof
+from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
+from pullback.numpy.promotion import inexact_operand, operand, quote
+from pullback.primitives import elementwise as ops
+from pullback.primitives.linalg import product
+from pullback.primitives.reductions import reduce_sum
+from pullback.scipy.vectors import Vectors
+from pullback.transforms.derivatives.grad import linear_transpose
+from pullback.transforms.derivatives.tracing import eval_shape
+
+Function = Callable[[Any], Any]
+Method = Callable[[Function, Any, Any, Function, Any], tuple[Any, Any]]
+
+
+def dot(x: Any, y: Any) -> Any:
+    """The inner product of vectors, of which the first is conjugated."""
+    return product(ops.conj(x)[None], y[:, None])[0, 0]
+
+
+def squared_norm(x: Any) -> Any:
+    if dtypes.is_complex(x.dtype):
+        return reduce_sum(ops.add(ops.mul(ops.real(x), ops.real(x)), ops.mul(ops.imag(x), ops.imag(x))), (0,))
+    return dot(x, x)
+
+
+def real_part(x: Any) -> Any:
+    return ops.real(x) if dtypes.is_complex(x.dtype) else x
+
+
+def norm(x: Any) -> Any:
+    return ops.sqrt(squared_norm(x))
+
+
+def operator(name: str, what: str, a: Any) -> tuple[Function, Any]:
+    """A function that multiplies by a matrix, and the matrix's dtype and shape, or None for a function."""
+    if callable(a):
+        return a, None
+    if not hasattr(a, "indices"):  # sparse arrays are not made dense
+        if not hasattr(a, "shape"):
+            raise OperandError(
+                f"{name}: {what} must be a matrix, or a function that multiplies by it, got {quote(a)} of type "
+                f"{type(a).__name__}"
+            )
+        a = inexact_operand(name, a)
+    if len(a.shape) != 2:
+        raise ShapeError(f"{name}: {what} must be a matrix, got shape {a.shape}")
+    return lambda x: a @ x, a
+
+
+class System:
+    """The equation A x = b, with everything that a method needs.
+
+    Attributes:
+      name: of the function that was called.
+      matvec: multiplies a tree like ``b`` by A.
+      b: the right side.
+      x0: where to begin, a tree like ``b``, or None for zeros.
+      preconditioner: multiplies by an approximate inverse of A.
+      vectors: trees like ``b``, as vectors.
+    """
+
+    def __init__(self, name: str, a: Any, b: Any, x0: Any, m: Any) -> None:
+        self.name = name
+        self.matvec, matrix = operator(name, "A", a)
+        b = tree.tree_map(lambda x: inexact_operand(name, x), b)
+        if not tree.leaves(b):
+            raise ArgumentError(f"{name}: b must hold at least one array, got {b!r}")
+        if matrix is not None:
+            b = self._beside(matrix, b)
+        b = self._of_products(b)
+        self.b = b
+        self.x0 = None if x0 is None else self._start(x0)
+        self.preconditioner = (lambda x: x) if m is None else self._approximate_inverse(m)
+        self.vectors = Vectors(b)
+
+    def _beside(self, matrix: Any, b: Any) -> Any:
+        m, n = matrix.shape
+        if m != n:
+            raise ShapeError(f"{self.name}: A must be a square matrix, got shape {matrix.shape}")
+        if len(tree.leaves(b)) != 1 or not hasattr(b, "shape"):
+            raise OperandError(f"{self.name}: b must be an array where A is a matrix, got {tree.structure(b)}")
+        if b.shape != (n,):
+            raise ShapeError(f"{self.name}: b must be a vector of {n} elements, as A has rows, got shape {b.shape}")
+        return ops.convert_element_type(b, dtypes.result_type(matrix.dtype, b.dtype))
+
+    def _of_products(self, b: Any) -> Any:
+        """``b`` in the dtypes of A's products with it; they must have its tree and shapes."""
+        for _ in range(2):
+            out = eval_shape(self.matvec, b)
+            leaves, treedef = tree.flatten(b)
+            found, other = tree.flatten(out)
+            if treedef != other or any(x.shape != y.shape for x, y in zip(leaves, found, strict=False)):
+                raise ShapeError(
+                    f"{self.name}: A must map a tree like b to another one, {_outline(b)}, but returned {_outline(out)}"
+                )
+            wider = [dtypes.result_type(x.dtype, y.dtype) for x, y in zip(leaves, found, strict=True)]
+            if all(x.dtype == d for x, d in zip(leaves, wider, strict=True)):
+                break
+            b = tree.unflatten(
+                treedef, [ops.convert_element_type(x, d) for x, d in zip(leaves, wider, strict=True)]
+            )  # fmt: skip
+        else:
+            raise DtypeError(f"{self.name}: A widens the dtype of b each time it is applied, to {_outline(out)}")
+        return b
+
+    def _start(self, x0: Any) -> Any:
+        leaves, treedef = tree.flatten(tree.tree_map(lambda x: operand(self.name, x), x0))
+        expected, other = tree.flatten(self.b)
+        if treedef != other or any(x.shape != y.shape for x, y in zip(leaves, expected, strict=True)):
+            raise ShapeError(
+                f"{self.name}: x0 must be of the tree and shapes of b, {_outline(self.b)}, got {_outline(x0)}"
+            )
+        parts = [ops.convert_element_type(x, y.dtype) for x, y in zip(leaves, expected, strict=True)]
+        return tree.unflatten(treedef, parts)
+
+    def _approximate_inverse(self, m: Any) -> Function:
+        function, _ = operator(self.name, "M", m)
+        out = eval_shape(function, self.b)
+        same = tree.structure(out) == tree.structure(self.b)
+        if not same or [x.shape for x in tree.leaves(out)] != [x.shape for x in tree.leaves(self.b)]:
+            raise ShapeError(
+                f"{self.name}: M must map a tree like b to another one, {_outline(self.b)}, but returned "
+                f"{_outline(out)}"
+            )
+        return function
+
+    def solved(self, method: Any, maxiter: int, symmetric: bool) -> tuple[Any, Any]:
+        """The solution that a method finds, and what it says of its work, with the implicit derivative.
+
+        Args:
+          method: ``method(a, b, x, r, m, maxiter) -> (x, info)``, for vectors and functions of vectors; r is b - A x.
+          maxiter: the most iterations.
+          symmetric: whether A is its own adjoint, as is M.
+        """
+        vectors = self.vectors
+
+        def run(matvec: Function, b: Any, x0: Any, m: Function) -> Any:
+            flat = vectors.ravel(b)
+            a = lambda x: vectors.ravel(matvec(vectors.tree(x)))
+            start, residual = begin(a, flat, None if x0 is None else vectors.ravel(x0))
+            inverse = lambda x: vectors.ravel(m(vectors.tree(x)))
+            x, info = method(a, flat, start, residual, inverse, maxiter)
+            return vectors.tree(x), info
+
+        def solve(matvec: Function, b: Any) -> Any:
+            return run(matvec, b, self.x0, self.preconditioner)
+
+        def transpose_solve(vecmat: Function, b: Any) -> Any:
+            turned = (
+                (lambda x: tree.tree_map(ops.conj, self.preconditioner(tree.tree_map(ops.conj, x))))
+                if symmetric
+                else (lambda x: linear_transpose(self.preconditioner, self.b)(x)[0])
+            )
+            return run(vecmat, b, None, turned)
+
+        out: tuple[Any, Any] = custom_linear_solve(self.matvec, self.b, solve, transpose_solve, has_aux=True)
+        return out
+
+
+def begin(a: Function, b: Any, x0: Any) -> tuple[Any, Any]:
+    """Where to begin, and the residual there: ``x0``, if there is one and its residual is smaller than that of zero.
+
+    The equations of derivatives, which are solved by the same function, have other solutions.
+    """
+    zero = ops.mul(b, 0)
+    if x0 is None:
+        return zero, b
+    residual = ops.sub(b, a(x0))
+    better = squared_norm(residual) < squared_norm(b)
+    return ops.where(better, x0, zero), ops.where(better, residual, b)
+
+
+def _outline(x: Any) -> str:
+    shown = tree.tree_map(lambda y: str(typeof(y)) if not hasattr(y, "dtype") else f"{y.dtype}{list(y.shape)}", x)
+    return str(shown)
+
+
+def tolerance(name: str, b: Any, tol: Any, atol: Any) -> Any:
+    """The size of the residual with which a method ends: the greater of ``tol`` times that of b, and ``atol``."""
+    real = dtypes.to_real(b.dtype)
+    convert = lambda x: ops.convert_element_type(operand(name, x), real)
+    return ops.max_p.bind(ops.mul(convert(tol), norm(b)), convert(atol))
+
+
+def most_iterations(name: str, maxiter: Any, default: int) -> Any:
+    """The most iterations, a number or a traced integer."""
+    if maxiter is None:
+        return default
+    x = operand(name, maxiter)
+    if x.shape != () or not dtypes.is_integer(x.dtype):
+        raise ArgumentError(f"{name}: maxiter must be an integer, got {quote(maxiter)}")
+    return x
