@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import scipy.special as special
+import scipy.stats
 from specs import K, R, Sample, Spec, row
 
 from pullback.core.trace import Primitive
+from pullback.primitives import bessel, elementwise, incomplete, transformed
 from pullback.primitives import error_functions as errors
 from pullback.primitives import exponential_integrals as integrals
 from pullback.primitives import gamma_functions as gammas
-from pullback.primitives import transformed
+from pullback.primitives import special as primitives
 from pullback.scipy import special as ours
 
 
@@ -115,6 +117,13 @@ SPECIAL_PRIMITIVES: list[Spec] = [
     of(transformed.boxcox_derivative_p, power_slope, (0.3, 3), (-1, 2), params={"order": 1}, **DIFFERENCES),
     of(transformed.boxcox1p_derivative_p, lambda x, power: power_slope(1 + x, power), (-0.5, 3), (-1, 2),
        params={"order": 1}, **DIFFERENCES),
+    of(elementwise.gaussian_p, lambda x: np.exp(-x * x / 2), (-3, 3), params={"factor": 0.5}),
+    of(elementwise.ndtr_p, special.ndtr, (-4, 3)),
+    of(primitives.logit_p, special.logit, (0.1, 0.9)),
+    of(bessel.bessel_fall_p, lambda x: special.i0e(x) - special.i1e(np.abs(x)), (0.3, 9), tolerance=16),
+    of(incomplete.gamma_density_p, lambda a, x: scipy.stats.gamma.pdf(x, a), (0.5, 5), (0.3, 7), tolerance=16),
+    of(incomplete.beta_density_p, lambda a, b, x: scipy.stats.beta.pdf(x, a, b), (0.5, 5), (0.5, 4), (0.1, 0.9),
+       tolerance=16),
 ]  # fmt: skip
 
 ONE = R(2, 3, lo=0.2, hi=0.9)
@@ -148,13 +157,13 @@ SPECIAL: list[Spec] = [
         "bernoulli", K(np.zeros(13)), call=lambda x: ours.bernoulli(12) + x,
         reference=lambda x: special.bernoulli(12) + x,
     ),
-    function("hyp1f1", R(2, 3, lo=0.5, hi=2), R(3, lo=1, hi=3), R(3, lo=-3, hi=3), dtypes="fd", tolerance=64, **WHOLE),
+    function("hyp1f1", R(2, lo=0.5, hi=2), R(2, lo=1, hi=3), R(2, lo=-3, hi=3), dtypes="d", tolerance=64, **WHOLE),
     function(
         "hyp2f1", R(3, lo=0.5, hi=2), R(3, lo=1, hi=3), R(3, lo=1, hi=3), R(3, lo=-0.9, hi=0.9), dtypes="fd",
         tolerance=64, second=False, **WHOLE,
     ),
     *(
-        function(name, R(2, 3, lo=0.2, hi=4), R(3, lo=0.5, hi=6), second=name == "kv", **WHOLE)
+        function(name, R(2, lo=0.2, hi=4), R(2, lo=0.5, hi=6), second=name == "kv", **WHOLE)
         for name in ("jv", "yv", "iv", "kv")
     ),
     function("jv", R(6, lo=3, hi=20), K(np.array([0.3, 2, 5, 9, 14, 25]), np.float64, fixed=True), dtypes="d",
