@@ -78,3 +78,15 @@ def test_convolution(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_transformer(tmp_path: Path) -> None:
     assert "words are words" in run("transformer.py", str(tmp_path / "loss.png"))
+
+
+@pytest.mark.slow
+def test_gaussian_process(tmp_path: Path) -> None:
+    assert "relative difference" in run("gaussian_process.py", str(tmp_path / "posterior.png"))
+    assert (tmp_path / "posterior.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_gamma_regression(tmp_path: Path) -> None:
+    run("gamma_regression.py", str(tmp_path / "picture.png"))
+    assert (tmp_path / "picture.png").stat().st_size > 1000
