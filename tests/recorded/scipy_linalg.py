@@ -119,21 +119,6 @@ def iterative() -> Iterator[Case]:
             yield Case(title, run, (a, b), x64=True, derivatives=name != "gmres")  # minutes of compiling in JAX
 
 
-def minima() -> Iterator[Case]:
-    for n in range(2, 12):  # of one variable JAX stops short of the minimum
-
-        def run(lib: Any, a: Any, x0: Any) -> Any:
-            function = lambda x, a: ((x - a) ** 2 * (1 + a**2)).sum() + lib.numpy.cosh(x.sum() / 2)
-            optimize = import_module(f"{lib.__name__}.scipy.optimize")
-            found = optimize.minimize(function, x0, (a,), method="BFGS", tol=1e-9)
-            return found.x, found.fun, found.success
-
-        rng = np.random.default_rng(n)
-        yield Case(
-            f"scipy.optimize.minimize {n}", run, (rng.normal(size=n), rng.normal(size=n)), x64=True, derivatives=False
-        )  # fmt: skip
-
-
 def linalg(lib: Any) -> Any:
     return import_module(f"{lib.__name__}.scipy.linalg")
 
@@ -168,5 +153,4 @@ CASES = [
     ),
     *tridiagonal(),
     *iterative(),
-    *minima(),
 ]

@@ -335,3 +335,18 @@ REFUSED: list[tuple[Any, Any, str]] = [
 def test_bad_input(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_minima_are_those_of_scipy() -> None:  # where JAX stops short, in four of these ten
+    with enable_x64():
+        for n in range(2, 12):
+            rng = np.random.default_rng(n)
+            a, start = rng.normal(size=n), rng.normal(size=n)
+
+            def bowl(x: Any, lib: Any, a: Any = a) -> Any:
+                return ((x - a) ** 2 * (1 + a**2)).sum() + lib.cosh(x.sum() / 2)
+
+            expected = scipy.optimize.minimize(bowl, start, (np,), tol=1e-10)
+            found = optimize.minimize(partial(bowl, lib=jnp), jnp.asarray(start), method="BFGS", tol=1e-9)
+            assert bool(found.success)
+            np.testing.assert_allclose(found.x, expected.x, atol=1e-7)
