@@ -427,7 +427,7 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
 def _beta_side(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> tuple[Any, Any]:
     """Whether x is above the mean; and what is above it there, or else below."""
     swapped, part, variables = beta_integral(a, b, x, by_a, by_b)
-    return swapped, mul(mul(sqrt(_beta_root(*variables[:2])), exp(_beta_exponent(*variables))), part)
+    return swapped, mul(_beta_weight(*variables), part)
 
 
 def _beta(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> Any:
