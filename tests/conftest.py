@@ -8,12 +8,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 import pytest
-from helpers import SECONDS, time_limit
+from helpers import EXHAUSTIVE, SECONDS, time_limit
 from hypothesis import HealthCheck, settings
 
+from pullback.backends import client
 from pullback.core.config import config, enable_x64
 
 config.update("enable_checks", True)
@@ -25,6 +27,16 @@ if "PULLBACK_TEST_CACHE" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["PULLBACK_TEST_CACHE"], ignore_errors=True)
 _cache = os.environ["PULLBACK_COMPILATION_CACHE_DIR"] = os.environ["PULLBACK_TEST_CACHE"]
 config.update("compilation_cache_dir", _cache)
+
+# Most of the time goes by in the compiler, which optimises little here; as users have it, in the exhaustive run, where
+# the environment says how (`make test-processor-%`), and in tests that ask for it.
+QUICK = {"xla_backend_optimization_level": "0", "xla_cpu_parallel_codegen_split_count": "1"}
+AS_FOR_USERS: list[tuple[str, Any]] = [("xla_backend_optimization_level", 3)]
+if version("jaxlib") < "0.11":  # newer releases know only one way to fuse
+    QUICK["xla_cpu_use_fusion_emitters"] = "false"
+    AS_FOR_USERS.append(("xla_cpu_use_fusion_emitters", True))
+if not EXHAUSTIVE:
+    os.environ.setdefault("XLA_FLAGS", " ".join(f"--{name}={value}" for name, value in QUICK.items()))
 
 settings.register_profile(
     "pullback",
@@ -80,3 +92,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         counts[outcome] = sum(dict(r.user_properties).get("checks", 1) for r in reports)
     if any(counts.values()):
         terminalreporter.write_line(f"grid of operations: {counts['passed']} checks passed, {counts['failed']} failed")
+
+
+@pytest.fixture
+def optimised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are compiled as users have them: what is tested depends on the compiler's optimisations."""
+    usual = client.compile_options
+    monkeypatch.setattr(client, "compile_options", lambda given, device=None: usual([*AS_FOR_USERS, *given], device))

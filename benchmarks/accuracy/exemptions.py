@@ -18,7 +18,4 @@ EXEMPT: dict[str, str] = {
         "JAX has no derivatives; that by q is s zeta(s + 1, q), with an error of some s ulps, as SciPy's and the "
         "compiler's zeta have: 200 for s up to 60"
     ),
-    "scipy.special.ndtri": (
-        "the derivative is sqrt(2 pi) exp(q**2 / 2) of the rounded quantile q: up to q**2 ulps, 310 at 1e-40"
-    ),
 }

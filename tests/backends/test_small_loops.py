@@ -136,6 +136,7 @@ def test_options_for_loops() -> None:
     assert "xla_cpu_small_call" not in lowered.compile(compiler_options={loops: 1000}).as_text()
 
 
+@pytest.mark.usefixtures("optimised")
 def test_chains_of_reversals_are_no_small_loops() -> None:
     """The compiler needs twice the time for each further reversal in a small loop: it would take minutes."""
 

@@ -79,6 +79,7 @@ ONE: list[tuple[str, Callable[[Any], Any], Sequence[float], Sequence[float], Seq
 ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize(("name", "f", "points", "values", "gradients"), ONE, ids=[row[0] for row in ONE])
 def test_values_and_gradients(name: str, f: Any, points: Any, values: Any, gradients: Any) -> None:
     x = as_array(np.array(points, np.float32))

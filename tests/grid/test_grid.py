@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import pytest
 from all_specs import ALL, OF_FUNCTIONS, OF_PRIMITIVES
-from helpers import EXHAUSTIVE
+from helpers import EXHAUSTIVE, chosen
 from numpy_specs import NOT_IN_THE_TABLE
 from scipy_signal_specs import MODULES as OF_SIGNALS
 from specs import LETTERS, Spec, numbered
 
 import pullback.numpy as jnp
 import pullback.primitives
-from pullback import jacfwd, jacrev, jvp, make_jaxpr, nn, vjp, vmap
+from pullback import jacfwd, jacrev, jvp, make_jaxpr, nn, test_util, vjp, vmap
 from pullback.core import dtypes, tree
 from pullback.core.array import as_array, host_value, typeof
 from pullback.core.config import enable_x64
@@ -35,7 +35,6 @@ from pullback.primitives.declare import PUBLIC
 from pullback.primitives.elementwise import add, mul, real, sin
 from pullback.primitives.reductions import reduce_sum
 from pullback.scipy import special
-from pullback.test_util import check_grads
 
 Record = Callable[[str, object], None]
 ROWS_OF_TABLE = numbered(ALL)
@@ -254,6 +253,14 @@ def inner(us: Sequence[Any], vs: Sequence[Any]) -> float:
     return sum(float(np.sum(np.asarray(u) * np.asarray(v)).real) for u, v in zip(us, vs, strict=True))
 
 
+@pytest.fixture
+def along_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Differences along random directions, where there are more than three components; all in the exhaustive run."""
+    monkeypatch.setattr(test_util, "COMPONENTS", chosen(3, test_util.COMPONENTS))
+    monkeypatch.setattr(test_util, "DIRECTIONS", chosen(2, test_util.DIRECTIONS))
+
+
+@pytest.mark.usefixtures("along_directions")
 @for_derivatives()
 def test_derivatives_agree_with_differences(spec: Spec, letter: str) -> None:
     """Forward mode to second order in the first dtype, and both modes to first order in the other.
@@ -264,11 +271,11 @@ def test_derivatives_agree_with_differences(spec: Spec, letter: str) -> None:
     if not point:
         return
     if EXHAUSTIVE or not spec.second:
-        check_grads(f, point, order=2 if spec.second else 1)
+        test_util.check_grads(f, point, order=2 if spec.second else 1)
     elif letter == spec.derivative[0]:
-        check_grads(f, point, order=2, modes=("fwd",))
+        test_util.check_grads(f, point, order=2, modes=("fwd",))
     else:
-        check_grads(f, point, order=1)
+        test_util.check_grads(f, point, order=1)
 
 
 @for_derivatives()

@@ -16,6 +16,8 @@ import pytest
 import pullback
 import pullback.numpy as pnp
 
+pytestmark = pytest.mark.usefixtures("optimised")
+
 # A function, by which operand it is differentiated, the point, the dtype, the exact value, and the ulps allowed.
 Row = tuple[str, int | None, tuple[float, ...], str, float, float]
 ROWS: tuple[Row, ...] = (

@@ -139,6 +139,7 @@ SIZES = [(d, size) for d in INTEGERS[:4] for size in (3, 128, 300)]
 SIZES += [(d, size) for i, d in enumerate(INTEGERS[4:]) for size in spread([3, 300, 128], i, 1)]
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize(("dtype", "size"), SIZES)
 def test_indices_of_any_width(dtype: str, size: int) -> None:
     """The size of the operand may not fit into the dtype of the indices, nor an index into that of the others."""

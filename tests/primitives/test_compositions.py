@@ -72,6 +72,7 @@ ON_PLANE = [
 ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("p", ON_PLANE, ids=lambda p: p.name)
 def test_branch_cuts_and_zeros_have_the_sign_of_the_zero_of_their_operand(p: Primitive, dtype: str) -> None:

@@ -89,8 +89,8 @@ def odeint(
     >>> from pullback import grad
     >>> def decay(rate):
     ...     return odeint(lambda y, t, rate: -rate * y, 1.0, pnp.array([0.0, 1.0, 2.0]), rate)
-    >>> print(decay(0.5), grad(lambda rate: decay(rate)[2])(0.5))
-    [1.         0.60653067 0.3678794 ] -0.73575884
+    >>> print(decay(0.5).round(5), grad(lambda rate: decay(rate)[2])(0.5).round(5))
+    [1.      0.60653 0.36788] -0.73576
     """
     check_callable(func, "odeint")
     limits = _limits(rtol=rtol, atol=atol, mxstep=mxstep, hmax=hmax)

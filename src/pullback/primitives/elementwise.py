@@ -394,7 +394,7 @@ cosh_p = elementwise(
 tanh_p = elementwise(
     "tanh", doc=("The hyperbolic tangent.", "0.0", "0.0"),
     of=INEXACT, host=host.tanh, hlo="tanh", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: mul(mul(t, sub(1, ans)), add(1, ans)),  # 1 - ans is exact near 1, where 1 - ans**2 is not
+    jvp=lambda t, x, ans: mul(t, mul(sub(1, ans), add(1, ans))),  # 1 - ans is exact near 1, where 1 - ans**2 is not
 )  # fmt: skip
 asinh_p = elementwise(
     "asinh", doc=("The inverse of the hyperbolic sine.", "0.0", "0.0"),

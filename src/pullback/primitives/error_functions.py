@@ -268,9 +268,18 @@ def _ndtri(p: Any) -> Any:
     return _where(_and(ops.ge_p.bind(p, 0), ops.le_p.bind(p, 1)), out, math.nan)
 
 
+def _ndtri_slope(p: Any, q: Any) -> Any:
+    """One divided by the density of q, from p and not from q**2, by which the rounding of q would grow."""
+    below = lt(p, 0.5)
+    tail, distance = _where(below, p, sub(1, p)), _where(below, neg(q), q)
+    end = eq(tail, 0)
+    slope = div(mul(erfcx_p.bind(mul(distance, math.sqrt(0.5))), math.sqrt(math.pi / 2)), _where(end, 1, tail))
+    return _where(end, math.inf, slope)
+
+
 ndtri_p: Primitive = elementwise(
     "ndtri", of=FLOAT, host=host.special("ndtri"), hlo=in_double(_ndtri),
-    jvp=lambda t, p, ans: mul(t, mul(math.sqrt(2 * math.pi), exp(mul(square(ans), 0.5)))),
+    jvp=lambda t, p, ans: mul(t, _ndtri_slope(p, ans)),
 )  # fmt: skip
 
 

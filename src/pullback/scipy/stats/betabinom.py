@@ -6,42 +6,52 @@ import math
 from typing import Any
 
 from pullback.control.loops import while_loop
+from pullback.nn.normalized import logsumexp
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.gamma_functions import betaln_p
 from pullback.primitives.reductions import reduce_max
 from pullback.scipy.stats.distributions import Discrete, at_least, both, log, positive, where, whole
 
-_betaln = betaln_p.bind
-
 
 def _log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
+    """By three logarithms of beta functions, computed as one array, for the compiler takes long for one."""
     rest = ops.sub(n, k)
-    ways = ops.neg(ops.add(log(ops.add(n, 1)), _betaln(ops.add(rest, 1), ops.add(k, 1))))
-    return ops.add(ways, ops.sub(_betaln(ops.add(k, a), ops.add(rest, b)), _betaln(a, b)))
+    pairs = [(ops.add(rest, 1), ops.add(k, 1)), (ops.add(k, a), ops.add(rest, b)), (a, b)]
+    shape = broadcast_shape("betabinom", [x.shape for x in pairs[1]])
+    columns = [[shapes.broadcast_to(x, (1, *shape)) for x in xs] for xs in zip(*pairs, strict=True)]
+    ways, both_ways, shares = betaln_p.bind(*[slicing.concatenate(column, 0) for column in columns])
+    return ops.sub(ops.sub(both_ways, shares), ops.add(log(ops.add(n, 1)), ways))
+
+
+_TOGETHER = 64
+"""So many probabilities are summed in one step."""
 
 
 def _log_sum(first: Any, last: Any, n: Any, a: Any, b: Any) -> Any:
-    """The logarithm of the sum of the probabilities from one count to another, term by term."""
+    """The logarithm of the sum of the probabilities from one count to another."""
     shape = broadcast_shape("betabinom", [x.shape for x in (first, last, n, a, b)])
-    first, last, n, a, b = [shapes.broadcast_to(x, shape) for x in (first, last, n, a, b)]
+    operands = [shapes.broadcast_to(x, shape) for x in (first, last, n, a, b)]
+    first, last, n, a, b = [shapes.reshape(x, (*shape, 1)) for x in operands]
     valid = both(at_least(n, 0), ops.lt(n, math.inf))
     n, first, last = where(valid, n, 0), where(valid, first, 0), where(valid, last, 0)
+    ahead = slicing.iota(first.dtype, (_TOGETHER,), 0)
 
     def going(state: tuple[Any, Any]) -> Any:
         return ops.le_p.bind(state[0], most)
 
     def step(state: tuple[Any, Any]) -> tuple[Any, Any]:
         i, total = state
-        due = at_least(last, ops.add(first, i))
-        term = _log_mass(where(due, ops.add(first, i), first), n, a, b)
-        return ops.add(i, 1), where(due, ops.logaddexp_p.bind(total, term), total)
+        counts = ops.add(first, ops.add(i, ahead))
+        due = ops.or_p.bind(at_least(last, counts), ops.eq(counts, first))
+        terms = where(due, _log_mass(where(due, counts, first), n, a, b), -math.inf)
+        return ops.add(i, _TOGETHER), logsumexp(slicing.concatenate([total, terms], len(shape)), -1, keepdims=True)
 
     count = ops.sub(last, first)
-    most = reduce_max(count, tuple(range(len(shape)))) if 0 not in shape else shapes.full((), 0, count.dtype)
-    start = shapes.full((), 1, count.dtype), _log_mass(first, n, a, b)
-    return while_loop(going, step, start)[1]
+    most = reduce_max(count, tuple(range(len(count.shape)))) if 0 not in shape else shapes.full((), 0, count.dtype)
+    start = shapes.full((), 0, count.dtype), shapes.full(count.shape, -math.inf, count.dtype)
+    return shapes.reshape(while_loop(going, step, start)[1], shape)
 
 
 DISTRIBUTION = Discrete(
