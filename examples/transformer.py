@@ -20,7 +20,7 @@ from pullback import Array, grad, jit, nn, random, tree, value_and_grad
 ARTICLES, ADJECTIVES = ("the", "a"), ("red", "small", "old", "quick")
 NOUNS, VERBS = ("cat", "dog", "bird", "child"), ("sees", "likes", "finds", "hears")
 LETTERS = " ." + "abcdefghijklmnopqrstuvwxyz"
-WIDTH, HEADS, BLOCKS, LENGTH, BATCH, STEPS = 64, 4, 2, 48, 16, 300
+WIDTH, HEADS, BLOCKS, LENGTH, BATCH, STEPS = 64, 4, 2, 48, 16, 200
 
 Parameters = dict[str, Any]
 

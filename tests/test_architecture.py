@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,14 @@ def named(page: str) -> Iterator[tuple[int, str]]:
                 yield number, path.rstrip(".")
 
 
+@cache
+def directories() -> list[Path]:
+    return [place for root in PLACES for place in (root, *root.rglob(""))]
+
+
 def exists(path: str) -> bool:
     """Whether a path is there; a name alone may be anywhere, and an ending in ``.py`` may be left out."""
-    places = [p for place in PLACES for p in ((place,) if "/" in path else (place, *place.rglob("")))]
+    places = PLACES if "/" in path else directories()
     return any(any(place.glob(name)) for place in places for name in (path, f"{path}.py"))
 
 

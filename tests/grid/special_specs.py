@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.special as special
 import scipy.stats
+from helpers import EXHAUSTIVE
 from specs import K, R, Sample, Spec, row
 
 from pullback.core.trace import Primitive
@@ -157,7 +158,8 @@ SPECIAL: list[Spec] = [
         "bernoulli", K(np.zeros(13)), call=lambda x: ours.bernoulli(12) + x,
         reference=lambda x: special.bernoulli(12) + x,
     ),
-    function("hyp1f1", R(2, lo=0.5, hi=2), R(2, lo=1, hi=3), R(2, lo=-3, hi=3), dtypes="d", tolerance=64, **WHOLE),
+    function("hyp1f1", R(2, lo=0.5, hi=2), R(2, lo=1, hi=3), R(2, lo=-3, hi=3), dtypes="d", tolerance=64,
+             second=EXHAUSTIVE, **WHOLE),  # its second derivatives take seconds
     function(
         "hyp2f1", R(3, lo=0.5, hi=2), R(3, lo=1, hi=3), R(3, lo=1, hi=3), R(3, lo=-0.9, hi=0.9), dtypes="fd",
         tolerance=64, second=False, **WHOLE,
