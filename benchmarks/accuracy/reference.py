@@ -71,16 +71,20 @@ def _digest(name: str, function: Callable[..., Any], operands: list[np.ndarray])
     return f"{name.replace(' ', '_')}-{digest.hexdigest()[:24]}"
 
 
-def _code(function: Any) -> Any:
-    """What a function does, as far as it is its own code and that of the functions of the table that it calls."""
+def _code(function: Any, callers: tuple[Any, ...] = ()) -> Any:
+    """What a function does, as far as it is its own code and that of the functions of its module that it calls.
+
+    Functions may call each other: one that is among the ``callers`` is named.
+    """
     code = getattr(function, "__code__", None)
-    if code is None:
+    if code is None or function in callers:
         return getattr(function, "__name__", repr(type(function)))
-    inner = [_code(cell.cell_contents) for cell in function.__closure__ or () if callable(cell.cell_contents)]
+    callers = (*callers, function)
+    inner = [_code(cell.cell_contents, callers) for cell in function.__closure__ or () if callable(cell.cell_contents)]
     plain = [repr(c.cell_contents) for c in function.__closure__ or () if not callable(c.cell_contents)]
     module = function.__module__
     called = [function.__globals__.get(n) for n in code.co_names]
-    called = [_code(f) for f in called if getattr(f, "__module__", None) == module and f is not function]
+    called = [_code(f, callers) for f in called if getattr(f, "__module__", None) == module and f is not function]
     constants = [c.co_code if hasattr(c, "co_code") else c for c in code.co_consts]
     return code.co_code, repr(constants), code.co_names, inner, plain, called
 

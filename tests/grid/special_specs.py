@@ -107,6 +107,8 @@ SPECIAL_PRIMITIVES: list[Spec] = [
     of(gammas.gamma_p, special.gamma, (-1.8, -1.2), tolerance=8, label="negative"),
     of(gammas.gamma_sign_p, special.gammasgn, (-2.9, 2)),
     of(gammas.beta_p, special.beta, (0.3, 4), (0.4, 5), tolerance=16),
+    of(gammas.digamma_gap_p, lambda a, b: special.digamma(a + b) - special.digamma(a), (0.3, 12), (0.4, 5),
+       tolerance=16),
     of(gammas.betaln_p, special.betaln, (0.3, 4), (0.4, 5), tolerance=16),
     of(gammas.binomial_p, special.binom, (4, 9), (0.4, 3.5), tolerance=32),
     of(gammas.poch_p, special.poch, (0.5, 4), (0.4, 2), tolerance=32),

@@ -15,7 +15,7 @@ from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT
-from pullback.primitives.declare import elementwise, in_double
+from pullback.primitives.declare import by_formula, elementwise, in_double
 from pullback.primitives.elementwise import (
     abs,
     add,
@@ -32,6 +32,7 @@ from pullback.primitives.elementwise import (
     square,
     sub,
 )
+from pullback.primitives.precision import doubled
 
 _lgamma, _log1p = ops.lgamma_p.bind, ops.log1p_p.bind
 _or, _and = ops.or_p.bind, ops.and_p.bind
@@ -79,7 +80,9 @@ def _gamma(x: Any) -> Any:
     value = _where(gt(size, 180), math.inf, value)
     rest = sub(size, mul(2, ops.round_p.bind(mul(size, 0.5))))
     sine = ops.sin(mul(_where(gt(abs(rest), 0.5), sub(ops.sign(rest), rest), rest), math.pi))
-    reflected = neg(div(math.pi, mul(mul(size, sine), value)))
+    # Near zero the product of two small numbers underflows, and far out that of two large ones overflows.
+    near, far = mul(mul(size, value), sine), mul(mul(size, sine), value)
+    reflected = neg(div(math.pi, _where(lt(size, 1), near, far)))
     reflected = _where(gt(size, 180), 0, reflected)
     out = _where(gt(x, 0), value, _where(_is_pole(x), math.nan, reflected))
     out = _where(eq(x, 0), div(1, x), out)
@@ -157,9 +160,50 @@ def _has_limit(low: Any, high: Any) -> Any:
     return _and(_and(_is_pole(low), _is_pole(add(low, high))), _and(eq(_floor(high), high), gt(high, 0)))
 
 
+_DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160)
+"""Of the asymptotic series of log(x) - 1 / (2 x) - digamma(x), in powers of 1 / x**2."""
+
+
+def _digamma_gap(a: Any, b: Any) -> Any:
+    """digamma(a + b) - digamma(a), of which a small b leaves no digits: the difference is taken of each term of the
+    recurrence (DLMF 5.5.2) and of the asymptotic series from 9 on (5.11.2).
+    """
+    total = add(a, b)
+    low, width = _minimum(a, total), abs(b)
+    inside = _and(_and(gt(low, 0), lt(low, math.inf)), lt(width, math.inf))
+    low, width = _where(inside, low, 1), _where(inside, width, 1)
+    near = lt(low, _LEAST)
+    base = _where(near, add(low, _LEAST), low)
+    end = add(base, width)
+    gap = add(_log1p(div(width, base)), div(div(width, base), mul(end, 2)))
+    for k in range(_LEAST):
+        start = _where(near, add(low, k), 1)
+        gap = add(gap, _where(near, div(div(width, add(start, width)), start), 0))
+    # The divided difference of a polynomial, by Horner's rule.
+    x, y = square(div(1, base)), square(div(1, end))
+    value, slope = mul(x, 0), mul(x, 0)
+    for c in (*_DIGAMMA[::-1], 0.0):
+        slope, value = add(mul(slope, y), value), add(mul(value, x), c)
+    gap = add(gap, mul(slope, mul(mul(div(width, end), add(1, div(base, end))), x)))
+    return _where(inside, _where(lt(b, 0), neg(gap), gap), sub(digamma(total), digamma(a)))
+
+
+def _trigamma(x: Any) -> Any:
+    return ops.polygamma_p.bind(_number(1, x), x)
+
+
+digamma_gap_p: Primitive = by_formula(
+    "digamma_gap", of=FLOAT, formula=doubled(_digamma_gap),
+    jvp=(
+        lambda t, a, b: mul(t, sub(_trigamma(add(a, b)), _trigamma(a))),
+        lambda t, a, b: mul(t, _trigamma(add(a, b))),
+    ),
+)  # fmt: skip
+
+
 def _digamma_less(a: Any, b: Any) -> Any:
-    """The derivative of log B by a: digamma(a) - digamma(a + b)."""
-    return sub(digamma(a), digamma(add(a, b)))
+    """The derivative of log B by a."""
+    return neg(digamma_gap_p.bind(a, b))
 
 
 betaln_p: Primitive = elementwise(
@@ -218,8 +262,8 @@ def _binomial(n: Any, k: Any) -> Any:
 binomial_p: Primitive = elementwise(
     "binomial", of=FLOAT, arity=2, host=host.special("binom"), hlo=in_double(_binomial),
     jvp=(
-        lambda t, n, k, ans: mul(t, mul(ans, sub(digamma(add(n, 1)), digamma(add(sub(n, k), 1))))),
-        lambda t, n, k, ans: mul(t, mul(ans, sub(digamma(add(sub(n, k), 1)), digamma(add(k, 1))))),
+        lambda t, n, k, ans: mul(t, mul(ans, digamma_gap_p.bind(add(sub(n, k), 1), k))),
+        lambda t, n, k, ans: mul(t, mul(ans, digamma_gap_p.bind(add(k, 1), sub(sub(n, k), k)))),
     ),
 )  # fmt: skip
 
@@ -259,7 +303,7 @@ def _poch(z: Any, m: Any) -> Any:
 poch_p: Primitive = elementwise(
     "poch", of=FLOAT, arity=2, host=host.special("poch"), hlo=in_double(_poch),
     jvp=(
-        lambda t, z, m, ans: mul(t, mul(ans, sub(digamma(add(z, m)), digamma(z)))),
+        lambda t, z, m, ans: mul(t, mul(ans, digamma_gap_p.bind(z, m))),
         lambda t, z, m, ans: mul(t, mul(ans, digamma(add(z, m)))),
     ),
 )  # fmt: skip

@@ -23,6 +23,7 @@ from pullback.primitives.checks import FLOAT
 from pullback.primitives.declare import by_formula, elementwise
 from pullback.primitives.elementwise import add, digamma, div, eq, exp, gt, log, lt, mul, neg, sub
 from pullback.primitives.error_functions import erfcx_p
+from pullback.primitives.gamma_functions import digamma_gap_p
 from pullback.primitives.incomplete import (
     beta_integral,
     beta_slope_p,
@@ -113,7 +114,7 @@ def _log_beta_density(a: Any, b: Any, x: Any) -> Any:
 
 
 def _by_first(x: Any, a: Any, b: Any) -> Any:
-    return add(x, sub(digamma(add(a, b)), digamma(a)))
+    return add(x, digamma_gap_p.bind(a, b))
 
 
 # The logarithm of x**(a - 1) (1 - x)**(b - 1) / B(a, b).
