@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Iterator
+from enum import EnumType
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,8 @@ def _print_all() -> None:
         found = {}
         for name in names:
             function = getattr(import_module(module), name, None)
-            made_by_users = callable(function) and not (isinstance(function, type) and module in INTERNAL)
+            not_made = isinstance(function, EnumType) or (isinstance(function, type) and module in INTERNAL)
+            made_by_users = callable(function) and not not_made
             given = parameters(function) if made_by_users else []
             if given:
                 found[name] = given

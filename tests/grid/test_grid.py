@@ -38,6 +38,7 @@ from pullback.scipy import special
 
 Record = Callable[[str, object], None]
 ROWS_OF_TABLE = numbered(ALL)
+ROWS_OF_PRIMITIVES = {id(s) for s in OF_PRIMITIVES}
 
 RTOL = {"h": 4e-3, "b": 3e-2, "f": 1e-5, "F": 1e-5, "d": 1e-12, "D": 1e-12}
 UGLY_FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-38, 3e38, math.inf, -math.inf, math.nan]
@@ -265,7 +266,8 @@ def along_directions(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_derivatives_agree_with_differences(spec: Spec, letter: str) -> None:
     """Forward mode to second order in the first dtype, and both modes to first order in the other.
 
-    Reverse mode in the first is compared with forward mode below; with differences in the exhaustive run.
+    Reverse mode in the first is compared with forward mode below; with differences in the exhaustive run. Functions
+    that are made of primitives, whose second derivatives these are, are differentiated once.
     """
     f, point, _ = active(spec, letter)
     if not point:
@@ -273,7 +275,7 @@ def test_derivatives_agree_with_differences(spec: Spec, letter: str) -> None:
     if EXHAUSTIVE or not spec.second:
         test_util.check_grads(f, point, order=2 if spec.second else 1)
     elif letter == spec.derivative[0]:
-        test_util.check_grads(f, point, order=2, modes=("fwd",))
+        test_util.check_grads(f, point, order=2 if id(spec) in ROWS_OF_PRIMITIVES else 1, modes=("fwd",))
     else:
         test_util.check_grads(f, point, order=1)
 
