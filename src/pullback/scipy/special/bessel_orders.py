@@ -482,11 +482,24 @@ def _iv(nu: Any, x: Any) -> Any:
 
 
 def _bessel(name: str, formula: Callable[..., Any], before: float, after: float) -> Primitive:
-    """Declare a function; its derivative by the variable is a sum of those of the orders before and after."""
+    """Declare a function; its derivative by the variable is a sum of those of the orders before and after.
+
+    Where the rounding of the order before would count, next to a pole of 1 / Γ, it is nu / x times the function plus
+    that of the order after (DLMF 10.6.2, 10.29.2).
+    """
 
     def by_x(t: Any, nu: Any, x: Any, *, orders: tuple[int, ...]) -> Any:
-        lower, upper = (p.bind(shift, x, orders=orders) for shift in (sub(nu, 1), add(nu, 1)))
-        return mul(t, add(mul(lower, before), mul(upper, after)))
+        upper = p.bind(add(nu, 1), x, orders=orders)
+        if before < 0:
+            return mul(t, add(mul(p.bind(sub(nu, 1), x, orders=orders), before), mul(upper, after)))
+        near = _and(lt(abs(nu), 1), ops.ne_p.bind(x, 0))
+        lower = p.bind(_where(near, nu, sub(nu, 1)), x, orders=orders)
+        product = mul(nu, lower)
+        if orders[0]:
+            product = add(product, mul(p.bind(nu, x, orders=(orders[0] - 1, 0)), orders[0]))
+        close = add(div(product, _where(near, x, 1)), mul(upper, 2 * after))
+        slope = _where(near, close, add(mul(lower, before), mul(upper, after)))
+        return mul(t, _where(eq(upper, -math.inf), math.inf, slope) if after < 0 else slope)
 
     p: Primitive = by_forward_mode(name, formula, arity=2, host=host.special(name), integrals=True, slopes=(None, by_x))
     return p
