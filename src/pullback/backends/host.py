@@ -6,7 +6,7 @@ Functions take and return NumPy arrays and scalars; a Python number may stand fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -340,13 +340,27 @@ def special_pair(name: str) -> Callable[..., Any]:
 def lgamma(x: Any) -> Any:
     """The logarithm of the size of the gamma function, infinite at minus infinity, as C has it; SciPy's is not.
 
-    At subnormal numbers, too, of which SciPy divides by the negative ones.
+    At subnormal numbers, too, of which SciPy divides by the negative ones; and next to its zeros at 1 and 2, where
+    SciPy subtracts logarithms, by Taylor's series (Abramowitz and Stegun, formula 6.1.33).
     """
     out = np.where(x == -np.inf, x.dtype.type(np.inf), _gammaln(x))
     if x.dtype != np.float64:
         return out
+    w = x - np.rint(x)
+    close = (x > 0.7) & (x < 2)
+    if np.any(close):
+        w = np.where(close, w, 0.0)
+        series = w * np.polyval(_lgamma_at_2(), w)
+        out = np.where(close, np.where(x < 1.5, series - np.log1p(w), series), out)
     small = np.abs(x) < 1e-300
     return np.where(small, -np.log(np.abs(x)), out) if np.any(small) else out
+
+
+@cache
+def _lgamma_at_2() -> list[float]:
+    """The coefficients of log Γ(2 + w) / w, of falling powers."""
+    zetac = imported("scipy.special").zetac
+    return [*((-1) ** k * float(zetac(k)) / k for k in range(27, 1, -1)), 1 - np.euler_gamma]
 
 
 def digamma(x: Any) -> Any:

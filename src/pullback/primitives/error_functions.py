@@ -408,7 +408,7 @@ def _owens_by_a(h: Any, a: Any) -> Any:
 # formula too.
 owens_t_p: Primitive = by_integrals(
     "owens_t", _owens_t,
-    (lambda t, h, a: mul(t, _owens_by_h(h, a)), lambda t, h, a: mul(t, _owens_by_a(h, a))),
+    (lambda t, h, a: mul(t, _owens_by_h(h, a)), lambda t, h, a: mul(t, doubled(_owens_by_a)(h, a))),
 )  # fmt: skip
 
 
