@@ -41,6 +41,8 @@ def i0(x: Any) -> Any:
 def i1(x: Any) -> Any:
     """The modified Bessel function of the first kind, of order 1.
 
+    Compiled, errors are up to 6 units in the last place (``docs/accuracy.md``).
+
     Args:
       x: an array of real numbers; integers are converted.
 
@@ -104,6 +106,8 @@ def i1e(x: Any) -> Any:
 def jv(v: Any, x: Any) -> Any:
     """The Bessel function of the first kind, of real order.
 
+    Errors are up to 190 units in the last place of the amplitude, of derivatives 180 (``docs/accuracy.md``).
+
     Args:
       v: the orders, an array of real numbers; integers are converted.
       x: the same; a shape that broadcasts against that of ``v``. Negative numbers only with integer orders.
@@ -129,6 +133,8 @@ def jv(v: Any, x: Any) -> Any:
 def yv(v: Any, x: Any) -> Any:
     """The Bessel function of the second kind, of real order.
 
+    Errors are up to 74 units in the last place of the amplitude, of derivatives 130 (``docs/accuracy.md``).
+
     Args:
       v: the orders, an array of real numbers; integers are converted.
       x: an array of positive numbers; a shape that broadcasts against that of ``v``.
@@ -152,6 +158,8 @@ def yv(v: Any, x: Any) -> Any:
 
 def iv(v: Any, x: Any) -> Any:
     """The modified Bessel function of the first kind, of real order.
+
+    Errors are up to 9 units in the last place, of derivatives 40, by an order near zero 6,000 (``docs/accuracy.md``).
 
     Args:
       v: the orders, an array of real numbers; integers are converted.
@@ -177,6 +185,8 @@ def iv(v: Any, x: Any) -> Any:
 
 def kv(v: Any, x: Any) -> Any:
     """The modified Bessel function of the second kind, of real order.
+
+    Errors are up to 62 units in the last place, of derivatives 110 (``docs/accuracy.md``).
 
     Args:
       v: the orders, an array of real numbers; integers are converted.

@@ -62,6 +62,8 @@ def expi(x: Any) -> Any:
 def expn(n: Any, x: Any) -> Any:
     """The generalised exponential integral: that of ``exp(-x t) / t**n`` over ``t`` from 1 to infinity.
 
+    Eager, errors are up to 14 units in the last place, of the derivative 200 (``docs/accuracy.md``).
+
     Args:
       n: an array of integers that are not negative.
       x: an array of real numbers, of a shape that broadcasts against that of ``n``.
@@ -88,6 +90,8 @@ def expn(n: Any, x: Any) -> Any:
 def sici(x: Any) -> tuple[Any, Any]:
     """The sine integral, of ``sin(t) / t`` from 0 to ``x``, and the cosine integral, of ``cos(t) / t`` from infinity.
 
+    Eager, errors of the cosine integral are up to 11 units in the last place (``docs/accuracy.md``).
+
     Args:
       x: an array of real numbers; integers are converted.
 
@@ -110,6 +114,8 @@ def sici(x: Any) -> tuple[Any, Any]:
 
 def spence(x: Any) -> Any:
     """Spence's function, the dilogarithm of ``1 - x``: the integral of ``log(t) / (1 - t)`` from 1 to ``x``.
+
+    Eager, errors are up to 19 units in the last place (``docs/accuracy.md``).
 
     Args:
       x: an array of real numbers; integers are converted.

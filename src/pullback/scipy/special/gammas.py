@@ -74,6 +74,8 @@ def polygamma(n: Any, x: Any) -> Any:
 def gamma(x: Any) -> Any:
     """The gamma function, which is the factorial of ``x - 1``.
 
+    Errors are up to 6 units in the last place (``docs/accuracy.md``).
+
     Args:
       x: an array of floats or complex numbers; integers are converted.
 
@@ -94,6 +96,8 @@ def gamma(x: Any) -> Any:
 
 def loggamma(x: Any) -> Any:
     """The logarithm of the gamma function, on its principal branch.
+
+    Of real numbers, compiled, errors are up to 16 units in the last place (``docs/accuracy.md``).
 
     Args:
       x: an array of floats or complex numbers; integers are converted.
@@ -142,6 +146,9 @@ def gammasgn(x: Any) -> Any:
 def beta(a: Any, b: Any) -> Any:
     """Euler's beta function, ``gamma(a) * gamma(b) / gamma(a + b)``.
 
+    Errors are up to 450 units in the last place compiled and 1e4 eager, where the result is tiny
+    (``docs/accuracy.md``).
+
     Args:
       a: an array of real numbers; integers are converted.
       b: the same, of a shape that broadcasts against that of ``a``.
@@ -164,6 +171,8 @@ def beta(a: Any, b: Any) -> Any:
 
 def betaln(a: Any, b: Any) -> Any:
     """The logarithm of the size of :func:`beta`, which neither overflows nor cancels.
+
+    Errors are up to 29 units in the last place compiled and 4,000 eager (``docs/accuracy.md``).
 
     Args:
       a: an array of real numbers; integers are converted.
@@ -258,6 +267,8 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 def poch(z: Any, m: Any) -> Any:
     """Pochhammer's symbol, the rising factorial ``gamma(z + m) / gamma(z)``.
 
+    Errors are up to 260 units in the last place (``docs/accuracy.md``).
+
     Args:
       z: an array of real numbers; integers are converted.
       m: the same, of a shape that broadcasts against that of ``z``.
@@ -280,6 +291,9 @@ def poch(z: Any, m: Any) -> Any:
 
 def factorial(n: Any, exact: bool = False) -> Any:
     """The factorial, ``gamma(n + 1)``; 0 of negative numbers.
+
+    Errors are up to 45 units in the last place in float32, where ``x + 1`` is rounded, and 37 in float64
+    (``docs/accuracy.md``).
 
     Args:
       n: an array of real numbers; integers are converted.
@@ -307,6 +321,8 @@ def factorial(n: Any, exact: bool = False) -> Any:
 
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     """The number of ways to choose ``k`` of ``N`` things.
+
+    Errors are up to 140 units in the last place (``docs/accuracy.md``).
 
     Args:
       N: an array of real numbers; integers are converted.
@@ -336,6 +352,8 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
 
 def multigammaln(a: Any, d: Any) -> Any:
     """The logarithm of the multivariate gamma function of dimension ``d``, as in Wishart's distribution.
+
+    Errors are up to 7 units in the last place (``docs/accuracy.md``).
 
     Args:
       a: an array of numbers above ``(d - 1) / 2``; integers are converted.

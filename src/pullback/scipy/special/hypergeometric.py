@@ -241,6 +241,8 @@ hyp2f1_p: Primitive = by_forward_mode(
 def hyp1f1(a: Any, b: Any, x: Any) -> Any:
     """The confluent hypergeometric function of Kummer: the sum of ``(a)_k / (b)_k x**k / k!``.
 
+    Errors are up to 175 units in the last place, of derivatives 31 (``docs/accuracy.md``).
+
     Args:
       a, b, x: arrays of real numbers whose shapes broadcast against each other; integers are converted.
 

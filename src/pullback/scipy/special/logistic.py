@@ -113,6 +113,8 @@ def rel_entr(p: Any, q: Any) -> Any:
 def kl_div(p: Any, q: Any) -> Any:
     """The term of Kullback and Leibler's divergence: ``p * log(p / q) - p + q``, without cancellation.
 
+    Compiled, errors are up to 7 units in the last place (``docs/accuracy.md``).
+
     Args:
       p: an array of real numbers; integers are converted.
       q: the same, of a shape that broadcasts against that of ``p``.
@@ -136,6 +138,8 @@ def kl_div(p: Any, q: Any) -> Any:
 def boxcox(x: Any, lmbda: Any) -> Any:
     """The power transform of Box and Cox: ``((x)**lmbda - 1) / lmbda``, and ``log(x)`` where ``lmbda`` is 0.
 
+    Errors are up to 16 units in the last place, of derivatives 18 (``docs/accuracy.md``).
+
     Args:
       x: an array of floats or complex numbers; integers are converted.
       lmbda: the same, of a shape that broadcasts against that of ``x``.
@@ -157,6 +161,8 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 
 def boxcox1p(x: Any, lmbda: Any) -> Any:
     """The power transform of Box and Cox: ``((1 + x)**lmbda - 1) / lmbda``, and ``log(1 + x)`` where ``lmbda`` is 0.
+
+    Errors are up to 25 units in the last place, of derivatives 20 (``docs/accuracy.md``).
 
     Args:
       x: an array of floats or complex numbers; integers are converted.
