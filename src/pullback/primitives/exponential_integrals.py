@@ -8,7 +8,7 @@ dtype, they are computed in double precision and rounded once. Formulas with num
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -198,13 +198,40 @@ sine_integral_p: Primitive = elementwise(
     "sine_integral", of=FLOAT, host=lambda x: _host_sici(x)[0], hlo=in_blocks(partial(_sici, cosine=False)),
     jvp=lambda t, x, ans: mul(t, sinc_derivative_p.bind(x, order=0)),
 )  # fmt: skip
+_CENTRE, _CI_THERE = 3.4375, -0.015067984362017532
+
+
+@cache
+def _about_centre() -> list[float]:
+    """The coefficients of the Taylor series of Ci(c + h) - Ci(c), of falling powers: of cos(x) / x, integrated."""
+    quotient, found = 0.0, [0.0]
+    for k in range(30):
+        quotient = (math.cos(_CENTRE + k * math.pi / 2) / math.factorial(k) - quotient) / _CENTRE
+        found.append(quotient / (k + 1))
+    return found[::-1]
+
+
+def _host_ci(x: Any) -> Any:
+    """SciPy's function; of 2.8 to 4.05, where that is a sum that cancels, the Taylor series."""
+    size = np.abs(x)
+    out = _host_sici(size)[1]
+    close = (size > 2.8) & (size < 4.05)
+    if x.dtype != np.float64 or not np.any(close):
+        return out
+    return np.where(close, _CI_THERE + np.polyval(_about_centre(), np.where(close, size, _CENTRE) - _CENTRE), out)[()]
+
+
 cosine_integral_p: Primitive = elementwise(
-    "cosine_integral", of=FLOAT, host=lambda x: _host_sici(np.abs(x))[1], hlo=in_blocks(partial(_sici, cosine=True)),
+    "cosine_integral", of=FLOAT, host=_host_ci, hlo=in_blocks(partial(_sici, cosine=True)),
     jvp=lambda t, x, ans: mul(t, div(ops.cos(x), x)),
 )  # fmt: skip
 
 
 # The dilogarithm -----------------------------------------------------------------------------------------------------
+
+
+_BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330]
+_EVEN_TERMS = [b / math.factorial(2 * k + 1) for k, b in enumerate(_BERNOULLI, 1)]
 
 
 def _spence(x: Any) -> Any:
@@ -215,10 +242,8 @@ def _spence(x: Any) -> Any:
     low, high = lt(x, 0.5), gt(x, 2)
     inner = _where(low, sub(1, x), _where(high, sub(1, div(1, x)), x))
     u = neg(_log1p(sub(_where(_and(_ge(inner, 0.4), _le(inner, 2)), inner, 1), 1)))
-    numbers = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330]
-    even = [b / math.factorial(2 * k + 1) for k, b in enumerate(numbers, 1)]
     square_part = square(u)
-    value = add(mul(mul(u, square_part), _polynomial(square_part, even[::-1])), mul(u, sub(1, mul(u, 0.25))))
+    value = add(mul(mul(u, square_part), _polynomial(square_part, _EVEN_TERMS[::-1])), mul(u, sub(1, mul(u, 0.25))))
     logarithm = log(_where(_or(low, high), _maximum(x, 1e-320), 1))
     below = sub(sub(math.pi**2 / 6, mul(logarithm, _log1p(neg(_where(low, x, 0))))), value)
     rest = mul(logarithm, _log1p(neg(div(1, _where(high, x, 2)))))
@@ -248,9 +273,21 @@ log_ratio_p: Primitive = by_formula(
 
 
 def _host_spence(x: Any) -> Any:
-    """SciPy's function, which is NaN at infinity."""
+    """SciPy's function, which is NaN at infinity, and off by some 18 roundings next to 1/2 and 2."""
     out = _scipy_spence(x)
-    return np.where(np.isposinf(x), x.dtype.type(-np.inf), out)[()] if np.isposinf(x).any() else out
+    if np.isposinf(x).any():
+        out = np.where(np.isposinf(x), x.dtype.type(-np.inf), out)[()]
+    close = ((x > 0.3) & (x < 0.95)) | ((x > 1.4) & (x < 3.2))
+    if x.dtype != np.float64 or not np.any(close):
+        return out
+    y = np.where(close, x, 0.75)
+    low, high = y < 0.5, y > 2
+    u = -np.log(np.where(low, 1 - y, np.where(high, 1 - 1 / y, y)))
+    value = u * (1 - u / 4) + u * u * u * np.polyval(_EVEN_TERMS[::-1], u * u)
+    logarithm = np.log(y)
+    below = np.pi**2 / 6 - logarithm * np.log1p(-np.minimum(y, 0.9)) - value
+    above = value - (logarithm * (logarithm / 2 + np.log1p(-1 / np.maximum(y, 1.2))) + np.pi**2 / 6)
+    return np.where(close, np.where(low, below, np.where(high, above, value)), out)[()]
 
 
 def _spence_slope(x: Any) -> Any:
