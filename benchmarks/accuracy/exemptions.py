@@ -25,6 +25,6 @@ EXEMPT: dict[str, str] = {
     ),
     "scipy.special.jv": f"{_BESSEL}; eager it is SciPy's, of the oscillations of which 190 ulps are lost",
     "scipy.special.yv": _BESSEL,
-    "scipy.special.iv": f"{_BESSEL}; the derivative by the order is small next to order 0, the difference of large parts",
+    "scipy.special.iv": f"{_BESSEL}; next to order 0 the derivative by the order is a small difference",
     "scipy.special.kv": _BESSEL,
 }
