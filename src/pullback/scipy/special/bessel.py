@@ -106,7 +106,7 @@ def i1e(x: Any) -> Any:
 def jv(v: Any, x: Any) -> Any:
     """The Bessel function of the first kind, of real order.
 
-    Errors are up to 190 units in the last place of the amplitude, of derivatives 180 (``docs/accuracy.md``).
+    Errors are up to 190 units in the last place of the amplitude, of derivatives 370 (``docs/accuracy.md``).
 
     Args:
       v: the orders, an array of real numbers; integers are converted.
