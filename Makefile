@@ -15,7 +15,7 @@ ARRAY_API_ARGS ?= --max-examples 20
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-all coverage test-all-pythons test-processors mutants lint bench accuracy array-api clean
+.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants lint bench accuracy array-api clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -26,8 +26,11 @@ cookbook: .venv/runtime.stamp ## run the main job: the autodiff cookbook, every 
 examples: .venv/runtime.stamp ## run every example
 	@set -e; for example in examples/*.py; do echo "== $$example"; .venv/bin/python "$$example"; done
 
-test: .venv/dev.stamp ## run the tests and doctests (PYTEST_ARGS adds options)
-	.venv/bin/python -m pytest -n 2 $(PYTEST_ARGS)
+test: .venv/dev.stamp ## run the tests and doctests, without the slow ones (PYTEST_ARGS adds options)
+	.venv/bin/python -m pytest -n 2 -m "not slow" $(PYTEST_ARGS)
+
+test-slow: .venv/dev.stamp ## the tests that take seconds each: examples, processes, devices
+	.venv/bin/python -m pytest -n 2 -m slow $(PYTEST_ARGS)
 
 # The usual run pairs dtypes, modes and transformations with each other; this one multiplies them.
 test-all: .venv/dev.stamp ## the same, every combination of dtypes, modes and transformations
@@ -36,7 +39,7 @@ test-all: .venv/dev.stamp ## the same, every combination of dtypes, modes and tr
 coverage: .venv/dev.stamp ## the tests, and which lines they reach
 	.venv/bin/python -m pytest -n 2 --cov --cov-report=term $(PYTEST_ARGS)
 
-test-all-pythons: test $(OTHER_PYTHONS:%=test-python-%) ## the tests on 3.12 and 3.13 too, where they are installed
+test-all-pythons: test test-slow $(OTHER_PYTHONS:%=test-python-%) ## the tests on 3.12 and 3.13 too, where they are installed
 
 # What depends on the version of Python: how functions, classes, threads and exceptions are treated.
 ON_PYTHON = tests/core tests/transforms tests/control tests/mutants tests/numpy/test_interop.py \

@@ -90,3 +90,9 @@ def test_gaussian_process(tmp_path: Path) -> None:
 def test_gamma_regression(tmp_path: Path) -> None:
     run("gamma_regression.py", str(tmp_path / "picture.png"))
     assert (tmp_path / "picture.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_bessel_fit(tmp_path: Path) -> None:
+    run("bessel_fit.py", str(tmp_path / "curve.png"))
+    assert (tmp_path / "curve.png").stat().st_size > 1000
