@@ -49,6 +49,21 @@ ROWS: tuple[Row, ...] = (
     ("scipy.special.gamma", None, (-5.980845676902128e-160,), "float64", -1.6720043519296514e159, 8),
     ("scipy.special.ndtri", 0, (1e-40,), "float64", 7.47092542910078e38, 16),
     ("scipy.special.ndtri", 0, (1e-30,), "float32", 8.658027756090292e28, 16),
+    ("scipy.special.gammaln", None, (0.9999999999999,), "float64", 5.773951473346308e-14, 8),
+    ("scipy.special.gammaln", None, (1.9999999999998,), "float64", -8.45831595705306e-14, 8),
+    ("scipy.special.gammaln", None, (1.2,), "float64", -0.08537409000331583, 8),
+    ("scipy.special.dawsn", None, (0.028716288105210097,), "float64", 0.02870050652799186, 4),
+    ("scipy.special.spence", None, (0.4,), "float64", 0.7275863077163334, 4),
+    ("scipy.special.spence", None, (0.52,), "float64", 0.5547560885549614, 4),
+    ("scipy.special.spence", None, (1.99998,), "float64", -0.8224531704418725, 4),
+    ("scipy.special.spence", None, (2.5,), "float64", -1.1473806603755707, 4),
+    ("scipy.special.betaln", 0, (1000.0, 0.001), "float64", -1.000499666166717e-06, 16),
+    ("scipy.special.betaln", 0, (2.5, 1e-9), "float64", -4.903577559821328e-10, 16),
+    ("scipy.special.betaln", 0, (8.9, 1e-6), "float64", -1.1890770316992503e-07, 16),
+    ("scipy.special.comb", 0, (59.25, 0.001), "float64", 1.6814433961007668e-05, 150),
+    ("scipy.special.owens_t", 1, (5.9, 1.7), "float32", 1.6134852753165777e-31, 16),
+    ("scipy.special.iv", 1, (0.003, 0.001), "float64", 2.937915277278793, 32),
+    ("scipy.special.jv", 1, (0.002, 0.001), "float64", 1.9716026474543007, 32),
     ("scipy.special.exprel", None, (88.9,), "float32", 4.5696015750789577e36, 4),
     ("scipy.special.logit", None, (0.50001,), "float64", 4.000000000515129e-05, 4),
     ("scipy.special.logit", None, (0.4999,), "float32", -0.0003999471717740915, 4),
@@ -126,3 +141,20 @@ def test_second_derivatives_of_what_has_rules_of_its_own() -> None:
             np.testing.assert_allclose(second(special.i0e, x), 2 * i0 - 2 * i1 - i1 / x, rtol=1e-12)
             of_first = i1 + i1 / x**2 - i0 / x - 2 * (i0 - i1 / x) + i1 + i1 / x**2
             np.testing.assert_allclose(second(special.i1e, x), of_first, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("part", "x", "exact"), [("S", 5.9, 0.5163306915041534), ("C", -49.99, -0.49363252904316013)])
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_fresnel_keeps_the_angle(part: str, x: float, exact: float, mode: str) -> None:
+    fresnel = pullback.scipy.special.fresnel
+    with pullback.enable_x64(True):
+        out = (pullback.jit(fresnel) if mode == "compiled" else fresnel)(x)["SC".index(part)]
+    assert abs(float(out) - exact) <= 4 * np.spacing(abs(exact))
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_the_cosine_integral_does_not_cancel(mode: str) -> None:
+    sici = pullback.scipy.special.sici
+    with pullback.enable_x64(True):
+        out = (pullback.jit(sici) if mode == "compiled" else sici)(3.9995)[1]
+    assert abs(float(out) + 0.14089996367866225) <= 6 * np.spacing(0.14)

@@ -66,6 +66,15 @@ def test_values_are_those_of_scipy(name: str) -> None:
             np.testing.assert_allclose(got[known], expected[known], rtol=4e-12, atol=1e-15, err_msg=f"{name}.{kind}")
 
 
+def test_sums_of_many_probabilities() -> None:
+    """Of the beta-binomial distribution more than are summed in one step."""
+    k = np.array([0.0, 63, 64, 65, 128, 129, 199, 200])
+    with enable_x64():
+        for way in (lambda f: f, jit):
+            got = way(lambda k: stats.betabinom.cdf(k, 200, 2.0, 3.0))(k)
+            np.testing.assert_allclose(got, scipy.stats.betabinom.cdf(k, 200, 2.0, 3.0), rtol=1e-11)
+
+
 @pytest.mark.parametrize("name", ["gamma"])
 def test_compiled_is_eager(name: str) -> None:
     x, q, parameters = points(name)
