@@ -12,9 +12,9 @@ from pullback.backends import host
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.primitives import elementwise as ops
-from pullback.primitives.chebyshev import chebyshev_sum, coefficients
+from pullback.primitives.chebyshev import power_coefficients
 from pullback.primitives.checks import FLOAT, check_dtype
-from pullback.primitives.declare import elementwise, in_double
+from pullback.primitives.declare import elementwise, in_single
 from pullback.primitives.elementwise import add, div, mul, sub
 from pullback.primitives.quadrature import in_blocks, integral
 from pullback.primitives.rules import batch_unary
@@ -29,30 +29,33 @@ def _i1e_xla(hlo: Any, x: Any) -> Any:
 
 
 def _i0e_xla(hlo: Any, x: Any) -> Any:
-    if hlo.result.dtype.itemsize < 8:
-        return in_double(_i0e_of_singles)(hlo, x)
-    return in_blocks(lambda x: _poisson(x, 0))(hlo, x)
+    if hlo.result.dtype.itemsize == 8:
+        return in_blocks(lambda x: _poisson(x, 0))(hlo, x)
+    return in_single(_i0e_of_singles)(hlo, x)
 
 
-_SPLIT = 8.0
+_SPLIT = 5.0
 
 
 def _i0e_of_singles(x: Any) -> Any:
-    """By Chebyshev polynomials, with an error of 2e-11: of x up to 8, and beyond of 1 / x, divided by its root."""
+    """By polynomials: of x**2 up to 5, times exp(-abs(x)), and beyond of 5 / x, times the root of that.
+
+    Their coefficients are positive, so that nothing cancels.
+    """
     size = ops.abs(x)
     near, far = ops.min_p.bind(size, _SPLIT), ops.max_p.bind(size, _SPLIT)
-    close = chebyshev_sum(coefficients(_near, 22), sub(mul(near, 2 / _SPLIT), 1))
-    beyond = chebyshev_sum(coefficients(_far, 12), sub(div(2 * _SPLIT, far), 1))
-    return ops.where(ops.gt(size, _SPLIT), div(beyond, ops.sqrt(far)), close)
+    close = mul(ops.polynomial(ops.square(near), power_coefficients(_near, 0.0, _SPLIT**2, 10)), ops.exp(ops.neg(near)))
+    t = div(_SPLIT, far)
+    beyond = mul(ops.polynomial(t, power_coefficients(_far, 0.0, 1.0, 8)), ops.sqrt(t))
+    return ops.where(ops.gt(size, _SPLIT), beyond, close)
 
 
-def _near(t: Any) -> Any:
-    return host.special("i0e")(_SPLIT / 2 * (t + 1))
+def _near(square: Any) -> Any:
+    return host.special("i0")(np.sqrt(square))
 
 
 def _far(t: Any) -> Any:
-    x = 2 * _SPLIT / (t + 1)
-    return np.sqrt(x) * host.special("i0e")(x)
+    return host.special("i0e")(_SPLIT / t) / np.sqrt(t)
 
 
 bessel_i0e_p: Primitive = elementwise(

@@ -1,4 +1,4 @@
-"""Functions of one variable as sums of Chebyshev polynomials, from values that SciPy computes on the host."""
+"""Polynomials that approximate functions of one variable, from values that SciPy computes on the host."""
 
 from __future__ import annotations
 
@@ -8,24 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.elementwise import add, mul, sub
-
 
 @lru_cache
-def coefficients(function: Callable[[Any], Any], count: int) -> tuple[float, ...]:
-    """The coefficients of the polynomial that equals a smooth function at ``count`` Chebyshev points of -1 to 1."""
-    return tuple(map(float, np.polynomial.chebyshev.chebinterpolate(function, count - 1)))
+def power_coefficients(function: Callable[[Any], Any], low: float, high: float, count: int) -> tuple[float, ...]:
+    """The polynomial that equals a smooth function at ``count`` Chebyshev points from ``low`` to ``high``.
 
-
-def chebyshev_sum(terms: tuple[float, ...], t: Any) -> Any:
-    """The sum of Chebyshev polynomials at ``t`` in -1 to 1, by Clenshaw's recurrence (DLMF 3.11.29)."""
-    twice = mul(t, 2)
-    before: Any = None
-    last: Any = terms[-1]
-    for term in terms[-2:0:-1]:
-        new = add(mul(twice, last), term)
-        if before is not None:
-            new = sub(new, before)
-        before, last = last, new
-    out = add(mul(t, last), terms[0])
-    return out if before is None else sub(out, before)
+    Returns:
+      The coefficients of the powers of the variable, that of the highest power first. Where they have both signs and
+      ``low`` and ``high`` are far from 0, some digits are lost: enough are left for results of single precision.
+    """
+    found = np.polynomial.Chebyshev.interpolate(function, count - 1, [low, high]).convert(kind=np.polynomial.Polynomial)
+    return tuple(map(float, found.coef[::-1]))

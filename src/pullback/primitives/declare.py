@@ -202,6 +202,16 @@ def in_double(formula: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
+def in_single(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """The lowering rule of an operation on elements that is a formula of operands in single precision."""
+
+    def rule(hlo: Any, *operands: Any) -> Any:
+        single = [hlo.convert(hlo.spread(x, hlo.result.shape), np.dtype(np.float32)) for x in operands]
+        return hlo.convert(hlo.inline(formula, *single), hlo.result.dtype)
+
+    return rule
+
+
 def jvp_bilinear(p: Primitive) -> Callable[..., Any]:
     """The rule of an operation that is linear in each of its two operands."""
 

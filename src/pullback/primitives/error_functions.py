@@ -18,10 +18,11 @@ from pullback.backends import host
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.chebyshev import power_coefficients
 from pullback.primitives.checks import COMPLEX, FLOAT
-from pullback.primitives.declare import by_formula, elementwise, in_double
+from pullback.primitives.declare import by_formula, elementwise, in_double, in_single
 from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, integer_pow, lt, mul, neg, sqrt, square, sub
-from pullback.primitives.precision import doubled
+from pullback.primitives.precision import doubled, log_of_positive
 from pullback.primitives.quadrature import by_integrals, in_blocks, integral
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.slicing import iota
@@ -268,7 +269,8 @@ def _ndtri(p: Any) -> Any:
     inner = ops.le_p.bind(abs(centre), 0.425)
     square_part = sub(0.180625, square(_where(inner, centre, 0)))
     tail = _where(gt(centre, 0), sub(1, p), p)
-    r = sqrt(neg(ops.log(_where(inner, 0.05, tail))))
+    tail = _where(_or(inner, ops.le_p.bind(tail, 0)), 0.05, tail)
+    r = sqrt(neg(log_of_positive(tail)))
     close = ops.le_p.bind(r, 5)
     inside, outside = sub(_minimum(r, 5), 1.6), sub(_maximum(r, 5), 5)
     ratios = [
@@ -277,7 +279,40 @@ def _ndtri(p: Any) -> Any:
     ]
     size = _where(close, ratios[1], ratios[2])
     out = _where(inner, mul(centre, ratios[0]), _where(gt(centre, 0), size, neg(size)))
-    out = _where(eq(p, 0), -math.inf, _where(eq(p, 1), math.inf, out))
+    return _ndtri_at_ends(p, out)
+
+
+_NEAR_CENTRE = 0.375
+
+
+def _ndtri_of_singles(p: Any) -> Any:
+    """By polynomials of the square of p - 1/2, and beyond 3/8 of that of 1 / r, where r is the root of -log(p)."""
+    centre = sub(p, 0.5)
+    inner = ops.le_p.bind(abs(centre), _NEAR_CENTRE)
+    tail = _minimum(p, sub(1, p))
+    r = sqrt(neg(ops.log(_where(_or(inner, ops.le_p.bind(tail, 0)), 0.05, tail))))
+    close = _polynomial(square(_where(inner, centre, 0)), power_coefficients(_near_centre, 0.0, _NEAR_CENTRE**2, 10))
+    t = mul(sub(div(1, r), _MIDDLE_INVERSE), 1 / _HALF_WIDTH)
+    beyond = mul(r, _polynomial(t, power_coefficients(_in_tail, -1.0, 1.0, 12)))
+    out = _where(inner, mul(centre, close), _where(gt(centre, 0), beyond, neg(beyond)))
+    return _ndtri_at_ends(p, out)
+
+
+_LOW_INVERSE, _HIGH_INVERSE = (1 / math.sqrt(-math.log(p)) for p in (1e-46, 0.5 - _NEAR_CENTRE))
+_MIDDLE_INVERSE, _HALF_WIDTH = (_HIGH_INVERSE + _LOW_INVERSE) / 2, (_HIGH_INVERSE - _LOW_INVERSE) / 2
+
+
+def _near_centre(square: Any) -> Any:
+    return host.special("ndtri")(0.5 + np.sqrt(square)) / np.sqrt(square)
+
+
+def _in_tail(t: Any) -> Any:
+    inverse = _MIDDLE_INVERSE + _HALF_WIDTH * t
+    return -host.special("ndtri_exp")(-(inverse**-2.0)) * inverse
+
+
+def _ndtri_at_ends(p: Any, inside: Any) -> Any:
+    out = _where(eq(p, 0), -math.inf, _where(eq(p, 1), math.inf, inside))
     return _where(_and(ops.ge_p.bind(p, 0), ops.le_p.bind(p, 1)), out, math.nan)
 
 
@@ -291,7 +326,8 @@ def _ndtri_slope(p: Any, q: Any) -> Any:
 
 
 ndtri_p: Primitive = elementwise(
-    "ndtri", of=FLOAT, host=host.special("ndtri"), hlo=in_double(_ndtri),
+    "ndtri", of=FLOAT, host=host.special("ndtri"),
+    hlo=lambda hlo, p: (in_double(_ndtri) if p.dtype == np.float64 else in_single(_ndtri_of_singles))(hlo, p),
     jvp=lambda t, p, ans: mul(t, _ndtri_slope(p, ans)),
 )  # fmt: skip
 

@@ -28,8 +28,9 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT
 from pullback.primitives.declare import by_formula, elementwise
-from pullback.primitives.elementwise import abs, add, digamma, div, eq, exp, gt, log, lt, mul, neg, polygamma, sqrt, sub
+from pullback.primitives.elementwise import abs, add, digamma, div, eq, exp, gt, lt, mul, neg, polygamma, sqrt, sub
 from pullback.primitives.precision import doubled
+from pullback.primitives.precision import log_of_positive as log
 from pullback.primitives.quadrature import by_integrals, cut_off, in_blocks, in_full, integral
 from pullback.primitives.special import xlog1py_p, xlogy_p
 
@@ -50,8 +51,8 @@ Formula = Callable[..., Any]
 def _log1p_less_x(x: Any) -> Any:
     """log(1 + x) - x. Near zero log(1 + x) is 2 artanh(r), where r = x / (2 + x), and x - 2 r is r x."""
     if not in_full():
-        first = mul(ops.square(x), sub(div(x, 3), 0.5))
-        return _where(lt(abs(x), 1e-4), first, sub(_log1p(x), x))
+        series = mul(ops.square(x), _polynomial(x, [1 / 5, -1 / 4, 1 / 3, -1 / 2]))
+        return _where(lt(abs(x), 1e-3), series, sub(log(add(x, 1)), x))
     near = lt(abs(x), 0.5)
     small = _where(near, x, 0)
     r = div(small, add(small, 2))
@@ -63,8 +64,10 @@ def _log1p_less_x(x: Any) -> Any:
 def _expm1_less_x(x: Any) -> Any:
     """exp(x) - 1 - x."""
     if not in_full():
-        first = mul(ops.square(x), add(div(x, 6), 0.5))
-        return _where(lt(abs(x), 1e-4), first, sub(_expm1(x), x))
+        single = x.dtype == np.float32
+        near = _and(gt(x, -0.8), lt(x, 1.5)) if single else lt(abs(x), 1e-3)
+        terms = [1 / math.factorial(n) for n in range(14 if single else 4, 1, -1)]
+        return _where(near, mul(ops.square(x), _polynomial(x, terms)), sub(exp(x), add(x, 1)))
     near = lt(abs(x), 0.5)
     small = _where(near, x, 0)
     series = mul(ops.square(small), _polynomial(small, [1 / math.factorial(n) for n in range(16, 1, -1)]))
@@ -81,13 +84,13 @@ def _stirling_series(a: Any) -> Any:
 def _stirling_error(a: Any) -> Any:
     """log Γ(a) - (a - 1/2) log a + a - log(2π) / 2: from 10 on by its asymptotic series (DLMF 5.11.1)."""
     large, small = _maximum(a, 10), _minimum(a, 10)
-    if not in_full():  # by the series of a + 8, and Γ(a + 8) / Γ(a), which cost a third of log Γ
-        from_eight = add(small, 8)
-        product = reduce(mul, [add(small, n) for n in range(1, 8)], small)
-        powers = sub(mul(sub(from_eight, 0.5), log(from_eight)), mul(sub(small, 0.5), log(small)))
-        shifted = sub(sub(powers, log(product)), 8)
-        of_eight = _stirling_series(_where(lt(a, 10), from_eight, large))
-        return add(of_eight, _where(lt(a, 10), shifted, 0))
+    if not in_full():  # by the series of a + 4, and Γ(a + 4) / Γ(a)
+        from_four = add(small, 4)
+        product = mul(mul(small, add(small, 1)), mul(add(small, 2), add(small, 3)))
+        powers = mul(sub(small, 0.5), log(div(from_four, small)))
+        shifted = sub(add(powers, log(div(ops.square(ops.square(from_four)), product))), 4)
+        of_four = _stirling_series(_where(lt(a, 10), from_four, large))
+        return add(of_four, _where(lt(a, 10), shifted, 0))
     series = _stirling_series(large)
     direct = sub(add(sub(_lgamma(small), mul(sub(small, 0.5), log(small))), small), 0.5 * math.log(2 * math.pi))
     return _where(lt(a, 10), direct, series)
@@ -166,22 +169,23 @@ def gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
     shifted = _where(above, a, add(a, 1))
     slope = abs(sub(x, shifted))
     c, d = div(cut_off(), x), div(cut_off(), shifted)
-    end_above = _minimum(sqrt(mul(2, c)), _log1p(add(c, log(mul(2, add(c, 1))))))
+    end_above = _minimum(sqrt(mul(2, c)), log(add(add(c, 1), log(mul(2, add(c, 1))))))
     end_below = _minimum(mul(add(d, sqrt(mul(d, add(d, 8)))), 0.5), div(add(x, cut_off()), shifted))
     end = _minimum(_where(above, end_above, end_below), div(cut_off(), slope))
     constants = [neg(_polygamma(n, shifted)) for n in range(order)]
+    if order:
+        constants[0] = add(log(x), constants[0])
 
     def integrand(y: Any, x: Any, slope: Any, sign: Any, *constants: Any) -> Any:
         z = mul(y, sign)
-        value = exp(sub(neg(mul(slope, y)), mul(x, _expm1_less_x(z))))
+        value = exp(neg(add(mul(slope, y), mul(x, _expm1_less_x(z)))))
         if not order:
             return value
-        first = add(add(z, log(x)), constants[0])
+        first = add(z, constants[0])
         return mul(value, _bell((order,), lambda index: first if index == (1,) else constants[index[0] - 1]))
 
-    out = integral(integrand, end, x, slope, _where(above, _all(1, x), -1), *constants)
-    first = add(log(x), constants[0]) if order else None
-    extra = _bell((order,), lambda index: first if index == (1,) else constants[index[0] - 1])
+    out = integral(integrand, end, x, slope, _where(above, _all(1, x), -1), *constants, narrow=not order)
+    extra = _bell((order,), lambda index: constants[index[0] - 1])
     extra = 1 if extra is None else extra
     return above, _where(above, out, div(add(mul(x, out), extra), a))
 
@@ -383,6 +387,8 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
     c = div(mul(cut_off(), total), mul(shifted, b))
     end = _minimum(mul(add(c, sqrt(mul(c, add(c, 8)))), 0.5), div(sub(cut_off(), mul(total, log_rest)), shifted))
     end = _minimum(end, div(cut_off(), slope))
+    # h is total log(1 + rest (exp(y) - 1)) - b y: where the first term is cut_off() + b end is nearer than the end.
+    end = _minimum(end, _log1p(div(_expm1(div(add(mul(b, end), cut_off()), total)), rest)))
 
     def exponents(total: Any) -> dict[tuple[int, ...], Any]:
         """The derivatives of -log B, with a increased by one, by the operands as they were before they were swapped."""
@@ -403,7 +409,7 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
 
     def integrand(y: Any, x: Any, slope: Any, total: Any, swapped: Any, first: Any, second: Any, *known: Any) -> Any:
         fall = _expm1_less_x(neg(y))
-        part = mul(x, _expm1(neg(y)))
+        part = mul(x, _expm1(neg(y)) if in_full() else sub(fall, y))
         value = exp(neg(add(mul(slope, y), mul(total, add(mul(x, fall), _log1p_less_x(part))))))
         if not keys:
             return value

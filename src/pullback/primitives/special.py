@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,11 @@ import numpy as np
 from pullback.backends import host
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT, INEXACT
 from pullback.primitives.declare import by_formula, elementwise
+from pullback.primitives.precision import log_of_positive
+from pullback.primitives.reductions import reduce_or
 
 # Products with logarithms --------------------------------------------------------------------------------------------
 
@@ -192,17 +196,70 @@ zeta_p = elementwise(
 
 
 def _zeta_xla(hlo: Any, s: Any, q: Any) -> Any:
-    wide_enough = np.promote_types(hlo.result.dtype, np.float32) if hlo.result.dtype.isbuiltin == 1 else np.dtype("f")
-    wide = [hlo.convert(x, wide_enough) for x in (s, q)]
-    out = hlo.op("chlo.zeta", wide, s.shape, wide_enough)
-    return hlo.convert(hlo.inline(_zeta_at_poles, out, *wide), hlo.result.dtype)
+    """One sum for positive q, and three where some are negative."""
+    double, index = np.dtype(np.float64), np.dtype(np.int64)
+    terms, power = (9, ops.pow) if hlo.result.dtype == double else (5, _power_of_singles)
+    wide = [hlo.convert(hlo.spread(x, hlo.result.shape), double) for x in (s, q)]
+    below = hlo.inline(lambda q: reduce_or(ops.lt(q, 0), tuple(range(len(q.shape)))), wide[1])
+    count = hlo.op("stablehlo.select", [below, hlo.number(3, index), hlo.number(1, index)], (), index)
+    kinds = [((), index), (hlo.result.shape, double)]
+
+    def body(i: Any, total: Any) -> list[Any]:
+        part = hlo.inline(partial(_zeta_part, terms=terms, power=power), i, *wide)
+        return [hlo.same("stablehlo.add", i, hlo.number(1, index)), hlo.same("stablehlo.add", total, part)]
+
+    going = hlo.region(kinds, lambda i, total: [hlo.compare(i, count, "LT")])
+    start = [hlo.number(0, index), hlo.splat(0, hlo.result.shape, double)]
+    total = hlo.many("stablehlo.while", start, kinds, regions=[going, hlo.region(kinds, body)])[1]
+    return hlo.convert(hlo.inline(_zeta_at_ends, total, *wide), hlo.result.dtype)
 
 
-def _zeta_at_poles(out: Any, s: Any, q: Any) -> Any:
+def _zeta_part(i: Any, s: Any, q: Any, terms: int, power: Any) -> Any:
+    """For part 0 what is above zero; for parts 1 and 2, which are to be added, what is below.
+
+    Below zero are the sizes r, r + 1, ..., -q, and s must be an integer: their sum is that from r on, less that from
+    1 - q on.
+    """
+    below, nearest = ops.lt(q, 0), ops.sub(ops.ceil_p.bind(q), q)
+    first, second = ops.eq(i, 0), ops.eq(i, 1)
+    start = ops.where(
+        first, ops.where(below, ops.sub(1, nearest), q), ops.where(second, nearest, ops.sub(1, q))
+    )
+    value = _zeta_sum(s, ops.where(ops.gt(start, 0), start, 1), terms, power)
+    half = ops.mul(s, 0.5)
+    even = ops.eq(ops.floor_p.bind(half), half)
+    sign = ops.where(ops.eq(second, even), value, ops.neg(value))
+    whole = ops.where(ops.eq(ops.floor_p.bind(s), s), sign, math.nan)
+    return ops.where(first, value, ops.where(below, whole, 0))
+
+
+def _power_of_singles(base: Any, exponent: Any) -> Any:
+    """With an error below that of single precision, where the result is one."""
+    return ops.exp(ops.mul(log_of_positive(base), exponent))
+
+
+def _zeta_sum(s: Any, q: Any, terms: int, power: Any) -> Any:
+    """The sum of (q + k)**-s over k, of positive q: some terms, and Euler's and Maclaurin's formula (DLMF 25.11.5)."""
+    s = ops.min_p.bind(s, 1e15)
+    last = ops.add(q, terms)
+    total = power(last, ops.neg(s))
+    inverse = ops.div(1, last)
+    square = ops.square(inverse)
+    rising = ops.mul(s, inverse)
+    tail = ops.add(ops.div(last, ops.sub(s, 1)), 0.5)
+    for j, bernoulli in enumerate(_BERNOULLI[: terms + 1], 1):
+        tail = ops.add(tail, ops.mul(rising, bernoulli / math.factorial(2 * j)))
+        rising = ops.mul(ops.mul(rising, square), ops.mul(ops.add(s, 2 * j - 1), ops.add(s, 2 * j)))
+    total = ops.mul(total, tail)
+    for k in reversed(range(terms)):
+        total = ops.add(total, power(ops.add(q, k), ops.neg(s)))
+    return total
+
+
+def _zeta_at_ends(out: Any, s: Any, q: Any) -> Any:
     """Infinite at s = 1, and where q is 0, -1, -2, ..., as SciPy has it; below s = 1 it is no number."""
-    large = ops.and_p.bind(ops.gt(s, 200), ops.gt(q, 0))  # where the compiler's sum is none
-    first = [ops.pow(ops.where(large, base, 1), ops.neg(s)) for base in (q, ops.add(q, 1))]
-    out = ops.where(ops.and_p.bind(large, ops.ne_p.bind(out, out)), ops.add(*first), out)
     pole = ops.and_p.bind(ops.le_p.bind(q, 0), ops.eq(ops.floor_p.bind(q), q))
     pole = ops.or_p.bind(ops.eq(s, 1), ops.and_p.bind(pole, ops.gt(s, 1)))
-    return ops.where(pole, math.inf, ops.where(ops.lt(s, 1), math.nan, out))
+    out = ops.where(ops.eq(q, math.inf), 0, out)
+    out = ops.where(pole, math.inf, ops.where(ops.lt(s, 1), math.nan, out))
+    return ops.where(ops.ne_p.bind(q, q), q, out)
