@@ -171,6 +171,8 @@ _DEGREES = {
     ),
 }  # fmt: skip
 _MOST_SQUARINGS = 1100
+_FEW_SQUARINGS = 2
+"""So many cost less, in time and in digits, than to find out whether they are needed."""
 
 
 def largest_norm(dtype: Any) -> float:
@@ -289,24 +291,26 @@ def _expm_xla(hlo: Any, *jet: Any) -> Any:
     count = len(jet)
 
     def start(*jet: Any) -> list[Any]:
-        squarings = _squarings_of_norm(degrees[-1][1], _norm(jet[0]))
-        scaled = _scaled(jet, ops.neg(squarings))
-        norm = _norm(scaled[0])
+        norm = _norm(jet[0])
+        squarings = _squarings_of_norm(degrees[-1][1], norm)
+        *scaled, norm = _scaled([*jet, norm], ops.neg(squarings))
         norm = reductions.reduce_max(norm, tuple(range(len(norm.shape))))
         which: Any = ops.convert_element_type(ops.gt_p.bind(norm, degrees[0][1]), _INT32)
         for _, theta in degrees[1:-1]:
             which = ops.add(which, ops.convert_element_type(ops.gt_p.bind(norm, theta), _INT32))
+        most = reductions.reduce_max(squarings, tuple(range(len(squarings.shape))))
+        which = ops.where(ops.gt_p.bind(most, _FEW_SQUARINGS), len(degrees), which)
         return [which, squarings, *scaled, *_times(scaled, scaled)]
 
     which, squarings, *values = hlo.inline(start, *jet)
 
     def of_degree(m: int, squarings: Any, *values: Any) -> list[Any]:
         x, second = values[:count], values[count:]
-        odd, even = _pade(m, x, _powers(second, (m - 1) // 2))
+        odd, even = _pade(m, x, _powers(second, 3 if m == 13 else (m - 1) // 2))
         return [squarings, *odd, *even]
 
     branches: list[Callable[[], Any]] = [
-        partial(hlo.inline, partial(of_degree, m), squarings, *values) for m, _ in degrees[:-1]
+        partial(hlo.inline, partial(of_degree, m), squarings, *values) for m, _ in degrees
     ]
     branches.append(partial(_last_degree, hlo, *degrees[-1], squarings, values))
     types = [(v.shape, v.dtype) for v in (squarings, *jet, *jet)]

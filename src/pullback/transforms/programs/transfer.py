@@ -121,6 +121,9 @@ def block_until_ready(x: Any) -> Any:
     >>> block_until_ready(3.0)
     3.0
     """
+    if type(x) is DeviceArray:
+        backend().wait(x._buffer)
+        return x
     waiting = [leaf._buffer for leaf in tree.leaves(x) if isinstance(leaf, DeviceArray)]
     if waiting:
         wait = backend().wait
