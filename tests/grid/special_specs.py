@@ -12,7 +12,7 @@ from helpers import EXHAUSTIVE
 from specs import K, R, Sample, Spec, row
 
 from pullback.core.trace import Primitive
-from pullback.primitives import bessel, elementwise, incomplete, transformed
+from pullback.primitives import bessel, elementwise, incomplete, precision, transformed
 from pullback.primitives import error_functions as errors
 from pullback.primitives import exponential_integrals as integrals
 from pullback.primitives import gamma_functions as gammas
@@ -123,6 +123,8 @@ SPECIAL_PRIMITIVES: list[Spec] = [
     of(elementwise.gaussian_p, lambda x: np.exp(-x * x / 2), (-3, 3), params={"factor": 0.5}),
     of(elementwise.ndtr_p, special.ndtr, (-4, 3)),
     of(primitives.logit_p, special.logit, (0.1, 0.9)),
+    of(primitives.entr_p, special.entr, (0.5, 3)),
+    of(precision.log_of_positive_p, np.log, (0.3, 9)),
     of(bessel.bessel_fall_p, lambda x: special.i0e(x) - special.i1e(np.abs(x)), (0.3, 9), tolerance=16),
     of(incomplete.gamma_density_p, lambda a, x: scipy.stats.gamma.pdf(x, a), (0.5, 5), (0.3, 7), tolerance=16),
     of(incomplete.beta_density_p, lambda a, b, x: scipy.stats.beta.pdf(x, a, b), (0.5, 5), (0.5, 4), (0.1, 0.9),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
+from pullback.primitives.elementwise import add, mul, sub
 
 
 @lru_cache
@@ -19,3 +21,12 @@ def power_coefficients(function: Callable[[Any], Any], low: float, high: float, 
     """
     found = np.polynomial.Chebyshev.interpolate(function, count - 1, [low, high]).convert(kind=np.polynomial.Polynomial)
     return tuple(map(float, found.coef[::-1]))
+
+
+def chebyshev_sum(terms: Sequence[float], t: Any) -> Any:
+    """The sum of Chebyshev polynomials at ``t`` in -1 to 1, by Clenshaw's recurrence (DLMF 3.11.29)."""
+    twice = mul(t, 2)
+    last, before = add(mul(twice, terms[-1]), terms[-2]), terms[-1]
+    for term in terms[-3:0:-1]:
+        last, before = add(sub(mul(twice, last), before), term), last
+    return add(sub(mul(t, last), before), terms[0])

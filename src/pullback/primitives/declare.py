@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, shape_of
-from pullback.core.trace import Primitive, Rule
+from pullback.core.array import SCALARS, is_at_home, shape_of
+from pullback.core.trace import Primitive, Rule, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import Of, broadcast_shape, check_dtype, same_dtype
@@ -97,6 +97,24 @@ def elementwise(
     else:
         p.tangent(_tangent_of_each(tuple(jvp)))  # type: ignore[arg-type]
     return p
+
+
+def pair(name: str, *, host: Callable[..., Any], parts: Sequence[Primitive]) -> Callable[[Any], list[Any]]:
+    """Two operations on the elements of one operand, which NumPy computes at once.
+
+    Args:
+      name: the name in errors.
+      host: the NumPy function, which returns both results.
+      parts: the operations one by one, which stand for the pair wherever NumPy does not compute it.
+    """
+    p = Primitive(name, multiple_results=True)
+    p.host_rule = host
+
+    def one_by_one(x: Any) -> list[Any]:
+        return [part.bind(x) for part in parts]
+
+    p.decomposition(one_by_one)
+    return lambda x: p.bind(x) if state.trace.quick and is_at_home(x) else one_by_one(x)  # type: ignore[no-any-return]
 
 
 def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:

@@ -18,9 +18,9 @@ from pullback.backends import host
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives.chebyshev import power_coefficients
+from pullback.primitives.chebyshev import chebyshev_sum, power_coefficients
 from pullback.primitives.checks import COMPLEX, FLOAT
-from pullback.primitives.declare import by_formula, elementwise, in_double, in_single
+from pullback.primitives.declare import by_formula, elementwise, in_double, in_single, pair
 from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, integer_pow, lt, mul, neg, sqrt, square, sub
 from pullback.primitives.precision import doubled, log_of_positive
 from pullback.primitives.quadrature import by_integrals, in_blocks, integral
@@ -52,6 +52,32 @@ def exp_of_square(x: Any, factor: float) -> Any:
 
 
 # erfcx -------------------------------------------------------------------------------------------------------------
+
+_SCALED = (
+    1.1760066555883004, 0.025779673870048208, -0.10659315067778503, 0.038808879574483821, -0.005414899930893725,
+    -0.00040815257282372385, 0.00019843768248553526, 9.8425327760481267e-6, -7.7632655610628584e-6,
+    -7.174001457529683e-7, 3.1406949555818431e-7, 6.1884236695461443e-8, -9.8906199344922144e-9,
+    -4.5953996225101798e-9, -7.1805877281770854e-11, 2.6296183336364044e-10, 4.8677340566079037e-11,
+    -8.0268041937590186e-12, -4.7791335708452977e-12, -4.3470126478464434e-13, 2.412314273846194e-13,
+    8.6109005212772468e-14, 2.59476489837122e-15, -5.8722543815010506e-15, -1.7019328812344318e-15,
+    1.3873587121173449e-17, 1.4092174407259633e-16, 3.8412754939993898e-17,
+)  # fmt: skip
+"""(1 + 2 x) erfcx(x) by Chebyshev polynomials of (x - 2) / (x + 2), from values of 45 digits; the variable is that of
+Shepherd and Laframboise, *Chebyshev approximation of (1 + 2x) exp(x²) erfc x*, Mathematics of Computation 36 (1981)."""
+
+
+def erfcx_of_positive(x: Any, single: bool) -> Any:
+    """The function of positive numbers in double precision; ``single`` says that results of single precision do."""
+    x = _minimum(x, 1e300)
+    value = chebyshev_sum(_SCALED[:18] if single else _SCALED, div(sub(x, 2), add(x, 2)))
+    return div(value, add(mul(x, 2), 1))
+
+
+def _erfcx_value(x: Any, single: bool) -> Any:
+    value = erfcx_of_positive(abs(x), single)
+    negative = _where(lt(x, 0), x, 0)
+    out = _where(lt(x, 0), sub(mul(2, exp_of_square(negative, 1.0)), value), value)
+    return _where(eq(x, math.inf), 0, _where(eq(x, -math.inf), math.inf, out))
 
 
 def _erfcx(x: Any, *, order: int = 0) -> Any:
@@ -94,7 +120,8 @@ def _host_erfcx(x: Any) -> Any:
 
 _scipy_erfcx = host.special("erfcx")
 erfcx_p: Primitive = elementwise(
-    "erfcx", of=FLOAT, host=_host_erfcx, hlo=in_blocks(_erfcx),
+    "erfcx", of=FLOAT, host=_host_erfcx,
+    hlo=lambda hlo, x: in_double(partial(_erfcx_value, single=hlo.result.dtype.itemsize < 8))(hlo, x),
     jvp=lambda t, x, ans: mul(t, erfcx_derivative_p.bind(x, order=1)),
 )  # fmt: skip
 
@@ -396,12 +423,17 @@ _OF_G = [(-1) ** k * math.prod(range(1, 4 * k + 2, 2)) for k in range(10)]
 
 
 def _host_fresnel(x: Any) -> list[Any]:
-    """SciPy's functions; far from zero, where they lose x² modulo 4, by series (7.12.2, 7.12.3)."""
-    far = np.abs(x) > _DISTANT
-    if not np.any(far):
-        return _scipy_fresnel(x)
-    near = [np.asarray(v) for v in _scipy_fresnel(np.where(far, x.dtype.type(1), x))]
-    size = np.minimum(np.where(far, np.abs(x), _DISTANT).astype(np.float64), 1e150)
+    """SciPy's functions; in doubles far from zero, where they lose x² modulo 4, by series (7.12.2, 7.12.3)."""
+    both = [np.asarray(v) for v in _scipy_fresnel(x)]
+    far = np.isfinite(x) & (np.abs(x) > _DISTANT)
+    if x.dtype == np.float64 and np.any(far):
+        for value, swing in zip(both, _swings(np.minimum(np.abs(x)[far], 1e150)), strict=True):
+            value[far] = np.copysign(0.5 + swing, x[far])
+    return [value[()] for value in both]
+
+
+def _swings(size: Any) -> tuple[Any, Any]:
+    """What the integrals are more than 1/2."""
     high = (size.view(np.uint64) & ~np.uint64(0x7FFFFFF)).view(np.float64)
     low = size - high
     angle = np.fmod(np.fmod(high * high, 4) + np.fmod(2 * high * low, 4) + np.fmod(low * low, 4), 4) * (np.pi / 2)
@@ -410,11 +442,10 @@ def _host_fresnel(x: Any) -> list[Any]:
     f = inverse * np.polyval(_OF_F[::-1], square_part**2)
     g = inverse * square_part * np.polyval(_OF_G[::-1], square_part**2)
     sine, cosine = np.sin(angle), np.cos(angle)
-    swings = -f * cosine - g * sine, f * sine - g * cosine
-    return [
-        np.where(far, np.sign(x) * (0.5 + swing), value).astype(x.dtype)[()]
-        for value, swing in zip(near, swings, strict=True)
-    ]
+    return -f * cosine - g * sine, f * sine - g * cosine
+
+
+fresnel = pair("fresnel", host=_host_fresnel, parts=(fresnel_s_p, fresnel_c_p))
 
 
 # Owen's T ------------------------------------------------------------------------------------------------------------

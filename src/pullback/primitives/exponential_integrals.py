@@ -18,7 +18,7 @@ from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT
-from pullback.primitives.declare import by_formula, elementwise, in_double
+from pullback.primitives.declare import by_formula, elementwise, in_double, pair
 from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, integer_pow, log, lt, mul, neg, square, sub
 from pullback.primitives.precision import doubled
 from pullback.primitives.quadrature import in_blocks, integral
@@ -136,7 +136,7 @@ expi_p: Primitive = elementwise(
 # The sine and cosine integrals ---------------------------------------------------------------------------------------
 
 _SERIES = 3.0
-_host_sici = host.special_pair("sici")
+_scipy_sici = host.special_pair("sici")
 
 
 def _sici(x: Any, *, cosine: bool) -> Any:
@@ -195,7 +195,7 @@ sinc_derivative_p: Primitive = by_formula(
     jvp=(lambda t, x, order: mul(t, sinc_derivative_p.bind(x, order=order + 1)),),
 )  # fmt: skip
 sine_integral_p: Primitive = elementwise(
-    "sine_integral", of=FLOAT, host=lambda x: _host_sici(x)[0], hlo=in_blocks(partial(_sici, cosine=False)),
+    "sine_integral", of=FLOAT, host=lambda x: _scipy_sici(x)[0], hlo=in_blocks(partial(_sici, cosine=False)),
     jvp=lambda t, x, ans: mul(t, sinc_derivative_p.bind(x, order=0)),
 )  # fmt: skip
 _CENTRE, _CI_THERE = 3.4375, -0.015067984362017532
@@ -211,20 +211,24 @@ def _about_centre() -> list[float]:
     return found[::-1]
 
 
-def _host_ci(x: Any) -> Any:
-    """SciPy's function; of 2.8 to 4.05, where that is a sum that cancels, the Taylor series."""
+def _host_sici(x: Any) -> list[Any]:
+    """SciPy's functions; Ci of 2.8 to 4.05, where that is a sum that cancels, by the Taylor series."""
+    sine, cosine = _scipy_sici(x)
     size = np.abs(x)
-    out = _host_sici(size)[1]
+    if (x < 0).any():
+        cosine = np.where(x < 0, _scipy_sici(size)[1], cosine)[()]
     close = (size > 2.8) & (size < 4.05)
-    if x.dtype != np.float64 or not np.any(close):
-        return out
-    return np.where(close, _CI_THERE + np.polyval(_about_centre(), np.where(close, size, _CENTRE) - _CENTRE), out)[()]
+    if x.dtype == np.float64 and close.any():
+        series = _CI_THERE + np.polyval(_about_centre(), np.where(close, size, _CENTRE) - _CENTRE)
+        cosine = np.where(close, series, cosine)[()]
+    return [sine, cosine]
 
 
 cosine_integral_p: Primitive = elementwise(
-    "cosine_integral", of=FLOAT, host=_host_ci, hlo=in_blocks(partial(_sici, cosine=True)),
+    "cosine_integral", of=FLOAT, host=lambda x: _host_sici(x)[1], hlo=in_blocks(partial(_sici, cosine=True)),
     jvp=lambda t, x, ans: mul(t, div(ops.cos(x), x)),
 )  # fmt: skip
+sici = pair("sici", host=_host_sici, parts=(sine_integral_p, cosine_integral_p))
 
 
 # The dilogarithm -----------------------------------------------------------------------------------------------------

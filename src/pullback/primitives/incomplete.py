@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, partial, reduce
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -61,17 +61,18 @@ def _log1p_less_x(x: Any) -> Any:
     return _where(near, sub(mul(2, series), mul(r, small)), sub(_log1p(_where(near, 0, x)), x))
 
 
-def _expm1_less_x(x: Any) -> Any:
-    """exp(x) - 1 - x."""
-    if not in_full():
+def _expm1_less_x(x: Any, factor: Any = 1.0) -> Any:
+    """exp(x) - 1 - x, times a factor, which may be as large as x is small."""
+    if in_full():
+        near, terms = lt(abs(x), 0.5), 16
+        far = sub(_expm1(_where(near, 0, x)), x)
+    else:
         single = x.dtype == np.float32
-        near = _and(gt(x, -0.8), lt(x, 1.5)) if single else lt(abs(x), 1e-3)
-        terms = [1 / math.factorial(n) for n in range(14 if single else 4, 1, -1)]
-        return _where(near, mul(ops.square(x), _polynomial(x, terms)), sub(exp(x), add(x, 1)))
-    near = lt(abs(x), 0.5)
+        near, terms = (_and(gt(x, -0.8), lt(x, 1.5)), 14) if single else (lt(abs(x), 1e-3), 4)
+        far = sub(exp(x), add(x, 1))
     small = _where(near, x, 0)
-    series = mul(ops.square(small), _polynomial(small, [1 / math.factorial(n) for n in range(16, 1, -1)]))
-    return _where(near, series, sub(_expm1(_where(near, 0, x)), x))
+    series = _polynomial(small, [1 / math.factorial(n) for n in range(terms, 1, -1)])
+    return _where(near, mul(mul(mul(factor, small), small), series), mul(factor, far))
 
 
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
@@ -178,7 +179,7 @@ def gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
 
     def integrand(y: Any, x: Any, slope: Any, sign: Any, *constants: Any) -> Any:
         z = mul(y, sign)
-        value = exp(neg(add(mul(slope, y), mul(x, _expm1_less_x(z)))))
+        value = exp(neg(add(mul(slope, y), _expm1_less_x(z, x))))
         if not order:
             return value
         first = add(z, constants[0])
@@ -381,8 +382,7 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
     x, rest = _where(swapped, rest, x), _where(swapped, x, rest)
     log_x, log_rest = _where(swapped, log_rest, log_x), _where(swapped, log_x, log_rest)
     distance = _where(swapped, neg(distance), distance)
-    shifted = add(a, 1)
-    total = add(shifted, b)
+    shifted, total = add(a, 1), add(add(a, 1), b)
     slope = sub(shifted, mul(total, x))
     c = div(mul(cut_off(), total), mul(shifted, b))
     end = _minimum(mul(add(c, sqrt(mul(c, add(c, 8)))), 0.5), div(sub(cut_off(), mul(total, log_rest)), shifted))

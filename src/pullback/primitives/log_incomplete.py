@@ -15,14 +15,16 @@ import math
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from pullback.backends import host
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT
-from pullback.primitives.declare import by_formula, elementwise
+from pullback.primitives.declare import by_formula, elementwise, in_double
 from pullback.primitives.elementwise import add, digamma, div, eq, exp, gt, log, lt, mul, neg, sub
-from pullback.primitives.error_functions import erfcx_p
+from pullback.primitives.error_functions import erfcx_of_positive, erfcx_p
 from pullback.primitives.gamma_functions import digamma_gap_p
 from pullback.primitives.incomplete import (
     beta_integral,
@@ -33,13 +35,13 @@ from pullback.primitives.incomplete import (
     log_beta_weight,
     log_gamma_weight,
 )
-from pullback.primitives.precision import doubled
-from pullback.primitives.quadrature import by_integrals, in_blocks
+from pullback.primitives.precision import doubled, log_of_positive
+from pullback.primitives.quadrature import by_integrals
 from pullback.primitives.special import quotient_p, xlog1py_p, xlogy_p
 
 _and, _or = ops.and_p.bind, ops.or_p.bind
 _ge, _le = ops.ge_p.bind, ops.le_p.bind
-_log1p, _lgamma, _erfc = ops.log1p_p.bind, ops.lgamma_p.bind, ops.erfc_p.bind
+_log1p, _lgamma = ops.log1p_p.bind, ops.lgamma_p.bind
 _where = ops.where
 
 
@@ -55,25 +57,42 @@ def _log_of_rest(logarithm: Any) -> Any:
 _ROOT_HALF = math.sqrt(0.5)
 
 
-def _log_ndtr(x: Any) -> Any:
-    """exp(-x²/2) erfcx(-x / √2) / 2 is ndtr: below zero by the one factor and the other (DLMF 7.2.7)."""
-    below = _where(lt(x, 0), x, -1)
-    tail = sub(log(mul(erfcx_p.bind(mul(below, -_ROOT_HALF)), 0.5)), mul(mul(below, 0.5), below))
-    above = _log1p(mul(_erfc(mul(_where(lt(x, 0), 0, x), _ROOT_HALF)), -0.5))
-    return _where(lt(x, 0), tail, above)
+def _log_ndtr(x: Any, single: bool) -> Any:
+    """exp(-x²/2) erfcx(-x / √2) / 2 is ndtr: below zero by the one factor and the other (DLMF 7.2.7).
+
+    Above it is by the tail beyond x, which for results of single precision is such a product too.
+    """
+    scaled, half_square = erfcx_of_positive(mul(abs(x), _ROOT_HALF), single), mul(mul(x, 0.5), x)
+    below = sub(log_of_positive(mul(scaled, 0.5)), half_square)
+    if single:
+        rest = mul(mul(scaled, 0.5), exp(neg(half_square)))
+        above = _where(lt(rest, 1e-8), neg(rest), log_of_positive(sub(1, rest)))
+    else:
+        above = _log1p(neg(ops.ndtr_p.bind(neg(_where(lt(x, 0), 0, x)))))
+    return _where(lt(x, 0), below, above)
 
 
 def normal_hazard(x: Any) -> Any:
     """The normal density divided by ndtr, which is the derivative of log_ndtr."""
     below = div(math.sqrt(2 / math.pi), erfcx_p.bind(mul(_where(lt(x, 0), x, -1), -_ROOT_HALF)))
     positive = _where(lt(x, 0), 0, x)
-    density = mul(exp(mul(mul(positive, positive), -0.5)), 1 / math.sqrt(2 * math.pi))
-    above = div(density, sub(1, mul(_erfc(mul(positive, _ROOT_HALF)), 0.5)))
+    above = div(mul(ops.gaussian(positive, 0.5), 1 / math.sqrt(2 * math.pi)), ops.ndtr_p.bind(positive))
     return _where(lt(x, 0), below, above)
 
 
+def _host_log_ndtr(x: Any) -> Any:
+    """SciPy's, which rounds x / √2 in doubles: of positive numbers by the tail beyond."""
+    out = _scipy_log_ndtr(x)
+    above = x > 0
+    if x.dtype != np.float64 or not np.any(above):
+        return out
+    return np.where(above, np.log1p(-host.ndtr(-np.abs(x))), out)[()]
+
+
+_scipy_log_ndtr = host.special("log_ndtr")
 log_ndtr_p: Primitive = elementwise(
-    "log_ndtr", of=FLOAT, host=host.special("log_ndtr"), hlo=in_blocks(_log_ndtr),
+    "log_ndtr", of=FLOAT, host=_host_log_ndtr,
+    hlo=lambda hlo, x: in_double(partial(_log_ndtr, single=hlo.result.dtype.itemsize < 8))(hlo, x),
     jvp=lambda t, x, ans: mul(t, normal_hazard(x)),
 )  # fmt: skip
 

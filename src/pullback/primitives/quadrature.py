@@ -61,8 +61,9 @@ def integral(integrand: Callable[..., Any], end: Any, *operands: Any, narrow: bo
     dtype = np.dtype(np.float32) if narrow and not in_full() else end.dtype
     nodes, weights = (shapes.expand_dims(x, tuple(range(1, len(end.shape) + 1))) for x in rule())
     wide = [shapes.expand_dims(x, (0,)) for x in (end, *operands)]
-    y, *rest = (convert_element_type(x, dtype) for x in (mul(wide[0], nodes), *wide[1:]))
-    values = convert_element_type(integrand(y, *rest), end.dtype)
+    given = [mul(wide[0], nodes), *wide[1:]]
+    values = integrand(*(convert_element_type(x, dtype) if x.dtype == end.dtype else x for x in given))
+    values = convert_element_type(values, end.dtype)
     return mul(end, reduce_sum(mul(values, weights), (0,)))
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from pullback.backends import host
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT, INEXACT
 from pullback.primitives.declare import by_formula, elementwise
 from pullback.primitives.precision import log_of_positive
@@ -55,6 +54,18 @@ xlog1py_p = elementwise(
         lambda t, x, y, ans: ops.mul(t, ops.log1p_p.bind(y)),
         lambda t, x, y, ans: ops.mul(t, quotient_p.bind(x, ops.add(y, 1), power=1)),
     ),
+)  # fmt: skip
+
+
+def _entr(x: Any) -> Any:
+    negative = ops.lt(x, 0)
+    inside = ops.where(negative, 1, x)
+    return ops.where(negative, -math.inf, ops.sub(0, xlogy_p.bind(inside, inside)))
+
+
+entr_p = elementwise(
+    "entr", of=FLOAT, host=host.special("entr"), hlo=lambda hlo, x: hlo.inline(_entr, x),
+    jvp=lambda t, x, ans: ops.where(ops.lt(x, 0), 0, ops.mul(t, ops.sub(-1, ops.log(ops.where(ops.lt(x, 0), 1, x))))),
 )  # fmt: skip
 
 
@@ -222,9 +233,7 @@ def _zeta_part(i: Any, s: Any, q: Any, terms: int, power: Any) -> Any:
     """
     below, nearest = ops.lt(q, 0), ops.sub(ops.ceil_p.bind(q), q)
     first, second = ops.eq(i, 0), ops.eq(i, 1)
-    start = ops.where(
-        first, ops.where(below, ops.sub(1, nearest), q), ops.where(second, nearest, ops.sub(1, q))
-    )
+    start = ops.where(first, ops.where(below, ops.sub(1, nearest), q), ops.where(second, nearest, ops.sub(1, q)))
     value = _zeta_sum(s, ops.where(ops.gt(start, 0), start, 1), terms, power)
     half = ops.mul(s, 0.5)
     even = ops.eq(ops.floor_p.bind(half), half)

@@ -101,16 +101,20 @@ rel_entr_p: Primitive = elementwise(
 
 
 def _host_kl_div(p: Any, q: Any) -> Any:
-    """SciPy's loses all digits where p is near q: there the series."""
-    out = _scipy_kl_div(p, q)
-    near = np.abs(np.subtract(q, p, dtype=np.float64)) < 0.5 * np.asarray(p, np.float64)
-    if not np.any(near):
-        return out
-    wide = [np.where(near, np.asarray(x, np.float64), 1.0) for x in (p, q)]
-    r = (wide[1] - wide[0]) / wide[0]
-    s = r / (r + 2)
-    series = s**3 * np.polyval([1 / n for n in range(33, 2, -2)], s * s)
-    return np.where(near, wide[0] * (r * s - 2 * series), out).astype(out.dtype)[()]
+    """SciPy's, which computes in doubles and loses all digits of them where p is near q: there the series."""
+    out = np.asarray(_scipy_kl_div(p, q))
+    single = out.dtype != np.float64
+    near = np.abs(q - p) < (1e-3 if single else 0.5) * p
+    if not near.any():
+        return out[()]
+    p, q = (np.broadcast_to(x, out.shape)[near].astype(np.float64) for x in (p, q))
+    r = (q - p) / p
+    if single:
+        out[near] = p * r * r * (0.5 - r * (1 / 3 - r / 4))
+    else:
+        s = r / (r + 2)
+        out[near] = p * (r * s - 2 * s**3 * np.polyval([1 / n for n in range(33, 2, -2)], s * s))
+    return out[()]
 
 
 _scipy_kl_div = host.special("kl_div")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from pullback.numpy import declare
 from pullback.numpy.promotion import inexact_operand, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import error_functions as primitives
+from pullback.primitives.log_incomplete import log_ndtr_p
 from pullback.scipy.special.operands import apply, real_operand
 
 
@@ -71,18 +71,14 @@ def ndtr(x: Any) -> Any:
     return ops.ndtr_p.bind(strong(real_operand("ndtr", x)))
 
 
-_TAIL = {np.dtype(np.float32): -9.0, np.dtype(np.float64): -26.0}
-"""Below what argument the logarithm of ndtr is its asymptotic series: derivatives divide by ndtr's square."""
-_TERMS = 8
-"""How many terms of that series are needed for full precision there."""
-
-
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
-    """The logarithm of :func:`ndtr`, also where that underflows: there by its asymptotic series, formula 26.2.12.
+    """The logarithm of :func:`ndtr`, also where that underflows.
+
+    Compiled it is -x²/2 plus the logarithm of half the scaled function erfcx below zero (DLMF 7.2.7).
 
     Args:
       x: an array of real numbers.
-      series_order: the number of terms of the series after the first, at least; eight are as good as all.
+      series_order: from how many terms of an asymptotic series JAX computes it; here it makes no difference.
 
     Raises:
       ArgumentError: ``series_order`` is no integer from 0 to 30 (a ValueError).
@@ -92,27 +88,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """
     if not isinstance(series_order, int) or not 0 <= series_order <= 30:
         raise ArgumentError(f"log_ndtr: series_order must be an integer from 0 to 30, got {series_order!r}")
-    given = real_operand("log_ndtr", x)
-    x = given if given.dtype in _TAIL else ops.convert_element_type(given, np.dtype(np.float32))
-    low = _TAIL[x.dtype]
-    in_tail, positive = ops.lt(x, low), ops.gt(x, 0)
-    # Each formula is given arguments for which it and its derivative are finite.
-    middle = ops.log(ndtr(ops.where(ops.or_p.bind(in_tail, positive), 0, x)))
-    above = ops.log1p_p.bind(ops.neg(ndtr(ops.neg(ops.where(positive, x, 0)))))
-    tail = _lower_tail(ops.where(in_tail, x, low), max(series_order, _TERMS))
-    out = ops.where(in_tail, tail, ops.where(positive, above, middle))
-    return ops.convert_element_type(out, given.dtype)
-
-
-def _lower_tail(x: Any, order: int) -> Any:
-    """log(phi(x) / -x * (1 - 1/x² + 3/x⁴ - 15/x⁶ + ...)), where phi is the density."""
-    inverse_square = ops.div(1, ops.square(x))
-    correction: Any = 0.0
-    for n in range(order, 0, -1):
-        term = ops.mul(-(2.0 * n - 1), inverse_square)
-        correction = term if n == order else ops.mul(term, ops.add(1, correction))
-    leading = ops.sub(ops.mul(-0.5, ops.square(x)), ops.log(ops.mul(ops.neg(x), math.sqrt(2 * math.pi))))
-    return ops.add(leading, ops.log1p_p.bind(correction)) if order else leading
+    return log_ndtr_p.bind(real_operand("log_ndtr", x))
 
 
 def ndtri(p: Any) -> Any:
@@ -223,8 +199,8 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     >>> print(f"{s:.4f} {c:.4f}")
     0.4383 0.7799
     """
-    x = real_operand("fresnel", x)
-    return primitives.fresnel_s_p.bind(x), primitives.fresnel_c_p.bind(x)
+    sine, cosine = primitives.fresnel(real_operand("fresnel", x))
+    return sine, cosine
 
 
 def owens_t(h: Any, a: Any) -> Any:

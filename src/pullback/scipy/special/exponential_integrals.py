@@ -108,8 +108,8 @@ def sici(x: Any) -> tuple[Any, Any]:
     >>> print(f"{si:.4f} {ci:.4f}")
     0.9461 0.3374
     """
-    x = real_operand("sici", x)
-    return primitives.sine_integral_p.bind(x), primitives.cosine_integral_p.bind(x)
+    sine, cosine = primitives.sici(real_operand("sici", x))
+    return sine, cosine
 
 
 def spence(x: Any) -> Any:

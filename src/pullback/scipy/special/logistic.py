@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from pullback.core import dtypes
@@ -12,7 +11,7 @@ from pullback.numpy.declare import inexact_pair
 from pullback.numpy.promotion import inexact_operand
 from pullback.primitives import elementwise as ops
 from pullback.primitives import transformed
-from pullback.primitives.special import logit_p, xlog1py_p, xlogy_p
+from pullback.primitives.special import entr_p, logit_p, xlog1py_p, xlogy_p
 from pullback.scipy.special.operands import apply, real_operand
 
 
@@ -79,12 +78,9 @@ def entr(x: Any) -> Any:
 
     >>> import pullback.numpy as pnp
     >>> print(entr(pnp.array([-1.0, 0.0, 1.0])))
-    [-inf  -0.  -0.]
+    [-inf   0.  -0.]
     """
-    x = real_operand("entr", x)
-    negative = ops.lt(x, 0)
-    inside = ops.where(negative, 1, x)
-    return ops.where(negative, -math.inf, ops.neg(xlogy_p.bind(inside, inside)))
+    return entr_p.bind(real_operand("entr", x))
 
 
 def rel_entr(p: Any, q: Any) -> Any:
