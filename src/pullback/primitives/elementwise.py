@@ -366,22 +366,22 @@ cos_p = elementwise(
 )  # fmt: skip
 tan_p = elementwise(
     "tan", doc=("The tangent of an angle in radians.", "0.0", "0.0"),
-    of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, add(square(ans), 1)),
+    of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, _inverse_square(cos, x, 1) if dtypes.is_complex(x.dtype) else add(square(ans), 1)),
 )  # fmt: skip
 asin_p = elementwise(
     "asin", doc=("The angle in radians whose sine is ``x``.", "0.0", "0.0"),
     of=INEXACT, host=np.arcsin, hlo=COMPOSED, hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: div(t, _root_of_one_minus_square(x)),
+    jvp=lambda t, x, ans: _over_root(t, x),
 )  # fmt: skip
 acos_p = elementwise(
     "acos", doc=("The angle in radians whose cosine is ``x``.", "1.0", "0.0"),
     of=INEXACT, host=np.arccos, hlo="chlo.acos", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: neg(div(t, _root_of_one_minus_square(x))),
+    jvp=lambda t, x, ans: neg(_over_root(t, x)),
 )  # fmt: skip
 atan_p = elementwise(
     "atan", doc=("The angle in radians whose tangent is ``x``.", "0.0", "0.0"),
     of=INEXACT, host=np.arctan, hlo="chlo.atan", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: div(t, add(square(x), 1)),
+    jvp=lambda t, x, ans: _over_factors(t, _turned(x)) if dtypes.is_complex(x.dtype) else div(t, add(square(x), 1)),
 )  # fmt: skip
 sinh_p = elementwise(
     "sinh", doc=("The hyperbolic sine.", "0.0", "0.0"),
@@ -394,22 +394,22 @@ cosh_p = elementwise(
 tanh_p = elementwise(
     "tanh", doc=("The hyperbolic tangent.", "0.0", "0.0"),
     of=INEXACT, host=host.tanh, hlo="tanh", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: mul(t, mul(sub(1, ans), add(1, ans))),  # 1 - ans is exact near 1, where 1 - ans**2 is not
+    jvp=lambda t, x, ans: mul(t, _tanh_slope(x, ans)),
 )  # fmt: skip
 asinh_p = elementwise(
     "asinh", doc=("The inverse of the hyperbolic sine.", "0.0", "0.0"),
     of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: div(t, sqrt(add(square(x), 1)) if dtypes.is_complex(x.dtype) else hypot_p.bind(x, 1)),
+    jvp=lambda t, x, ans: _over_root(t, _turned(x)) if dtypes.is_complex(x.dtype) else div(t, hypot_p.bind(x, 1)),
 )  # fmt: skip
 acosh_p = elementwise(
     "acosh", doc=("The inverse of the hyperbolic cosine.", "1.0", "0.0"),
     of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: div(t, mul(sqrt(sub(x, 1)), sqrt(add(x, 1)))),
+    jvp=lambda t, x, ans: div(div(t, sqrt(sub(x, 1))), sqrt(sub(x, -1))),
 )  # fmt: skip
 atanh_p = elementwise(
     "atanh", doc=("The inverse of the hyperbolic tangent.", "0.0", "0.0"),
     of=INEXACT, host=np.arctanh, hlo=COMPOSED, hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: div(t, mul(sub(1, x), add(x, 1))),
+    jvp=lambda t, x, ans: _over_factors(t, x),
 )  # fmt: skip
 atan2_p = elementwise(
     "atan2", doc=("The angle of the point with ordinate ``x`` and abscissa ``y``, from -pi to pi.", "0.0, 1.0", "0.0"),
@@ -439,8 +439,44 @@ def _inverse_by_y(t: Any, x: Any, y: Any) -> Any:
 inverse_p: Primitive = by_formula("inverse", of=FLOAT, formula=_inverse, jvp=(_inverse_by_x, _inverse_by_y))
 
 
-def _root_of_one_minus_square(x: Any) -> Any:
-    return sqrt(mul(sub(1, x), add(x, 1)))
+# Of complex numbers x - (-1) and -(x - 1) have the sign of the imaginary part of x if that is zero, where x + 1 and 1 - x
+# have that of a sum of zeros: it says on which side of a branch cut x is. And products overflow where quotients do not.
+
+
+def _over_root(t: Any, x: Any) -> Any:
+    """``t / sqrt(1 - x**2)``."""
+    if dtypes.is_complex(x.dtype):
+        return div(div(t, sqrt(neg(sub(x, 1)))), sqrt(sub(x, -1)))
+    return div(t, sqrt(mul(sub(1, x), add(x, 1))))
+
+
+def _over_factors(t: Any, x: Any) -> Any:
+    """``t / (1 - x**2)``."""
+    if dtypes.is_complex(x.dtype):
+        return div(div(t, sub(1, x)), add(x, 1))
+    return div(t, mul(sub(1, x), add(x, 1)))
+
+
+def _turned(z: Any) -> Any:
+    """``i z``, with the signs of zeros."""
+    return complex(neg(imag(z)), real(z))
+
+
+def _tanh_slope(x: Any, ans: Any) -> Any:
+    if not dtypes.is_complex(x.dtype):
+        return mul(sub(1, ans), add(1, ans))  # 1 - ans is exact near 1, where 1 - ans**2 is not
+    return _inverse_square(cosh, x, 0)
+
+
+def _inverse_square(function: Any, z: Any, growing: int) -> Any:
+    """``1 / function(z)**2`` of a function that grows with the real or the imaginary part (0 or 1), without overflow.
+
+    1 - tanh(z)**2 would be no more than zero far from the imaginary axis.
+    """
+    parts = [real(z), imag(z)]
+    limit = 0.99 * math.log(dtypes.finfo(parts[0].dtype).max)
+    parts[growing] = clamp_p.bind(-limit, parts[growing], limit)
+    return square(div(1, function(complex(*parts))))
 
 
 # Special functions: Abramowitz and Stegun, chapters 6 and 7 --------------------------------------------------------
