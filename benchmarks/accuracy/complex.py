@@ -28,6 +28,9 @@ def _sinc(z: Any) -> Any:
 
 
 def _sinc_slope(z: Any) -> Any:
+    if abs(z) < 1e-8:
+        x = mp.pi * z
+        return mp.pi * x * (-mp.mpf(1) / 3 + x**2 / 30 - x**4 / 840)
     return (mp.cos(mp.pi * z) - _sinc(z)) / z
 
 

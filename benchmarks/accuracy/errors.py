@@ -20,8 +20,8 @@ def ulps(found: np.ndarray, exact: Exact, dtype: np.dtype, scale: np.ndarray | f
 
     An exact value below the smallest normal number is measured in units of that, so that 0 is off by less than one: not
     every backend has subnormal numbers. An infinite result stands for the power of two after the largest float. Of
-    complex numbers it is the distance, in ulps of the exact modulus; where a part is too large for a float, any result
-    that is not finite is right.
+    complex numbers it is the distance, in ulps of the exact modulus, of a part below the smallest normal number at least
+    in units of that; where a part is too large for a float, any result that is not finite is right.
     """
     info = np.finfo(dtype)
     digits, smallest, largest = info.nmant + 1, int(info.minexp), int(info.maxexp)
@@ -33,8 +33,13 @@ def ulps(found: np.ndarray, exact: Exact, dtype: np.dtype, scale: np.ndarray | f
         error = _distance(found.astype(np.float64), exact, unit, largest)
     else:
         real, imaginary = _part(exact, np.real), _part(exact, np.imag)
-        error = _distance(found.real, real, unit, largest)
-        error = np.hypot(error, _distance(found.imag, imaginary, unit, largest))
+        pairs = ((found.real, real), (found.imag, imaginary))
+        error = np.hypot(
+            *(
+                _distance(f, e, np.where(e.exponent <= smallest, np.maximum(unit, smallest), unit), largest)
+                for f, e in pairs
+            )
+        )
         over = np.maximum(real.exponent, imaginary.exponent) > largest
         error = np.where(over & ~np.isfinite(found), 0.0, error)
     error = np.where(np.isnan(error), np.inf, error)

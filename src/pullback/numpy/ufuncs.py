@@ -378,14 +378,14 @@ def sinc(x: Any, /) -> Any:
 
 
 def _sine_quotient(x: Any) -> Any:
-    """sin(pi x) / (pi x): of real numbers by the distance from the nearest integer, which is not rounded."""
-    angle = ops.mul(x, math.pi)
-    if dtypes.is_complex(x.dtype):
-        return ops.div(ops.sin(angle), angle)
-    nearest = ops.round_p.bind(x)
+    """sin(pi x) / (pi x), by the distance from the nearest integer, which is not rounded."""
+    plane = dtypes.is_complex(x.dtype)
+    nearest = ops.round_p.bind(ops.real(x) if plane else x)
     half = ops.mul(nearest, 0.5)
-    sine = ops.sin(ops.mul(ops.sub(x, nearest), math.pi))
-    return ops.div(ops.where(ops.eq(ops.floor_p.bind(half), half), sine, ops.neg(sine)), angle)
+    even = ops.eq(ops.floor_p.bind(half), half)
+    whole = ops.complex(nearest, shapes.zeros_like(nearest)) if plane else nearest
+    sine = ops.sin(ops.mul(ops.sub(x, whole), math.pi))
+    return ops.div(ops.where(even, sine, ops.neg(sine)), ops.mul(x, math.pi))
 
 
 # Rounding ----------------------------------------------------------------------------------------------------------

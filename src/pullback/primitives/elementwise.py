@@ -37,7 +37,7 @@ from pullback.primitives.checks import (
     check_dtype,
     same_dtype,
 )
-from pullback.primitives.declare import COMPOSED, batch_broadcasting, by_formula, elementwise, spread
+from pullback.primitives.declare import COMPLEX_RULES, COMPOSED, batch_broadcasting, by_formula, elementwise, spread
 from pullback.primitives.discrete import (  # noqa: F401
     and_p,
     bitcast_convert_type,
@@ -101,7 +101,14 @@ div_p = elementwise(
     "div", doc=("The quotient ``x / y``; of integers it is rounded towards zero.", "1.0, 2.0", "0.5"),
     of=NUMBER, arity=2, host=host.div,
 )  # fmt: skip
-div_p.lowering(lambda hlo, x, y: hlo.divide(x, y, hlo.result.shape))
+
+
+@div_p.lowering
+def _div_xla(hlo: Any, x: Any, y: Any) -> Any:
+    shape = hlo.result.shape
+    if dtypes.is_complex(x.dtype):
+        return COMPLEX_RULES["div"](hlo, hlo.spread(x, shape), hlo.spread(y, shape))
+    return hlo.divide(x, y, shape)
 
 
 @add_p.tangent
@@ -193,11 +200,11 @@ expm1_p = elementwise(
 )  # fmt: skip
 log_p = elementwise(
     "log", doc=("The natural logarithm.", "1.0", "0.0"),
-    of=INEXACT, host=np.log, hlo="log", jvp=lambda t, x, ans: div(t, x),
+    of=INEXACT, host=np.log, hlo="log", hlo_complex=COMPOSED, jvp=lambda t, x, ans: div(t, x),
 )  # fmt: skip
 log1p_p = elementwise(
     "log1p", doc=("``log(1 + x)``, accurate near zero.", "1e-10", "1e-10"),
-    of=INEXACT, host=host.log1p, hlo=COMPOSED, hlo_complex="log_plus_one",
+    of=INEXACT, host=host.log1p, hlo=COMPOSED, hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, add(x, 1)),
 )  # fmt: skip
 sqrt_p = elementwise(

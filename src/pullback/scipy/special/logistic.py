@@ -37,10 +37,7 @@ def logit(x: Any) -> Any:
     >>> print(f"{logit(0.75):.4f} {logit(1.0):.1f}")
     1.0986 inf
     """
-    x = inexact_operand("logit", x)
-    if not dtypes.is_complex(x.dtype):
-        return logit_p.bind(x)
-    return ops.sub(ops.log(x), ops.log1p_p.bind(ops.neg(x)))
+    return logit_p.bind(inexact_operand("logit", x))
 
 
 def xlogy(x: Any, y: Any) -> Any:
