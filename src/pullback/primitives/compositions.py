@@ -480,16 +480,23 @@ def _zeta_minus_one(k: int) -> float:
     return math.fsum([*(m**-k for m in range(2, n)), tail])
 
 
+def lgamma_after_two(w: Any, terms: int) -> Any:
+    """log Γ(2 + w) for w up to 1/2 in size, by Abramowitz and Stegun's formula 6.1.33.
+
+    It is (1 - gamma) w plus the sum of (-1)^k (zeta(k) - 1) w^k / k over k >= 2.
+    """
+    orders = range(terms, 1, -1)
+    return mul(w, polynomial(w, [*((-1) ** k * _zeta_minus_one(k) / k for k in orders), 1 - _EULER]))
+
+
 def _lgamma_near_zeros(out: Any, x: Any) -> Any:
     """From 1/2 to 9/2 by a series about the nearest integer, as the compiler's own has no relative accuracy at 1 and 2.
 
-    With x = 2 + w it is (1 - gamma) w plus the sum of (-1)^k (zeta(k) - 1) w^k / k over k >= 2 (Abramowitz and Stegun,
-    formula 6.1.33), and with x = 1 + w, 3 + w, 4 + w the logarithm of a product more.
+    With x = 1 + w, 3 + w, 4 + w it is that of 2 + w and the logarithm of a product more.
     """
     nearest = ops.clamp_p.bind(1, _round(x), 4)
     w = sub(x, nearest)
-    orders = range(14 if x.dtype == _single else 27, 1, -1)
-    series = mul(w, polynomial(w, [*((-1) ** k * _zeta_minus_one(k) / k for k in orders), 1 - _EULER]))
+    series = lgamma_after_two(w, 14 if x.dtype == _single else 27)
     further = where(eq(nearest, 3), add(w, 1), sub(mul(add(w, 2), add(w, 3)), 1))
     logarithm = _log1p(where(eq(nearest, 1), w, where(eq(nearest, 2), 0, further)))
     near = add(series, where(eq(nearest, 1), neg(logarithm), logarithm))
