@@ -75,17 +75,25 @@ def _atanh(z: Any) -> Any:
 def _wofz(z: Any) -> Any:
     if abs(z) < 1e5:
         return mp.exp(-(z**2)) * mp.erfc(-1j * z)
-    term = total = 1j / (mp.sqrt(mp.pi) * z)
+    return 1j / (mp.sqrt(mp.pi) * z) + _wofz_rest(z)
+
+
+def _wofz_slope(z: Any) -> Any:
+    if abs(z) < 1e5:
+        return 2j / mp.sqrt(mp.pi) - 2 * z * _wofz(z)
+    return -2 * z * _wofz_rest(z)
+
+
+def _wofz_rest(z: Any) -> Any:
+    """Far from zero, without the first term of the asymptotic series."""
+    term = 1j / (mp.sqrt(mp.pi) * z)
+    total = 2 * mp.exp(-(z**2)) if z.imag < 0 else mp.mpf(0)
     for k in range(300):
         term *= (2 * k + 1) / (2 * z**2)
         total += term
         if abs(term) < mp.eps * abs(total):
             break
-    return total + (2 * mp.exp(-(z**2)) if z.imag < 0 else 0)
-
-
-def _wofz_slope(z: Any) -> Any:
-    return 2j / mp.sqrt(mp.pi) - 2 * z * _wofz(z)
+    return total
 
 
 def _erfcx(z: Any) -> Any:
@@ -181,7 +189,7 @@ COMPLEX = (
     pair("scipy.special.boxcox1p", lambda x, y: _box_cox(mp.log1p(x), y), lambda x, y: _power(1 + x, y - 1),
          lambda x, y: _box_cox_by_y(mp.log1p(x), y), (WIDE, EXPONENTS_OF_POWERS), peer=None),
     unary("scipy.special.gamma", mp.gamma, lambda z: mp.gamma(z) * mp.psi(0, z), INTEGERS, points=300),
-    unary("scipy.special.loggamma", mp.loggamma, lambda z: mp.psi(0, z), INTEGERS, points=300),
+    unary("scipy.special.loggamma", mp.loggamma, lambda z: mp.psi(0, z), INTEGERS, points=300, scales=(0.0, 1.0)),
     unary("scipy.special.wofz", _wofz, _wofz_slope, Plane(UNITS, UNITS), points=300),
     unary("scipy.special.erfcx", _erfcx, _erfcx_slope, Plane(UNITS, UNITS), points=300),
 )  # fmt: skip

@@ -243,6 +243,12 @@ def _complex_cosh(z: Any) -> Any:
     return complex(mul(cosh(x), cos(y)), _product(sin(y), sinh(x), sign(x)))
 
 
+def _complex_atan(z: Any) -> Any:
+    """-i artanh(i z): the compiler's own is infinite next to its branch points."""
+    turned = ops.atanh_p.bind(complex(neg(imag(z)), real(z)))
+    return complex(imag(turned), neg(real(turned)))
+
+
 # Signs of zeros in complex numbers: corrections of what the compiler returns ----------------------------------------
 
 
@@ -304,6 +310,12 @@ def _complex_div(hlo: Builder, x: Value, y: Value) -> Value:
     near_x, of_x = hlo.inline(_near_one, x)
     near_y, of_y = hlo.inline(_near_one, y)
     return hlo.inline(_scaled_quotient, hlo.same("stablehlo.divide", near_x, near_y), of_x, of_y)
+
+
+def _complex_square(z: Any) -> Any:
+    """Of the smallest numbers, too, whose products the compiler takes for zero before it adds them."""
+    x, y = real(z), imag(z)
+    return complex(mul(sub(x, y), add(x, y)), mul(add(x, x), y))
 
 
 def _near_one(z: Any) -> list[Any]:
@@ -647,7 +659,7 @@ COMPLEX_RULES.update(
         "acosh": _corrected("chlo.acosh", _same_half_plane),
         "asin": _corrected("chlo.asin", _same_quadrant),
         "asinh": _corrected("chlo.asinh", _same_quadrant),
-        "atan": _corrected("chlo.atan", _same_quadrant),
+        "atan": _composed(_complex_atan),
         "atanh": _corrected("chlo.atanh", _same_quadrant),
         "clamp": _composed(_complex_clamp),
         "conj": _composed(lambda z: complex(real(z), neg(imag(z)))),
@@ -669,6 +681,7 @@ COMPLEX_RULES.update(
         "pow": _corrected("stablehlo.power", _complex_power),
         "sin": _composed(_complex_sin),
         "sinh": _composed(_complex_sinh),
+        "square": _composed(_complex_square),
         "sqrt": _corrected("stablehlo.sqrt", _same_half_plane),
         "tan": _corrected("stablehlo.tan", _imaginary_on_axis),
         "tanh": _corrected("stablehlo.tanh", _tanh_at_ends),

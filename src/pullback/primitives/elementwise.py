@@ -226,7 +226,7 @@ logistic_p = elementwise(
 )  # fmt: skip
 square_p = elementwise(
     "square", doc=("``x * x``.", "3.0", "9.0"),
-    of=NUMBER, host=lambda x: x * x, hlo=lambda hlo, x: hlo.same("stablehlo.multiply", x, x),
+    of=NUMBER, host=lambda x: x * x, hlo=lambda hlo, x: hlo.same("stablehlo.multiply", x, x), hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(2, x)),
 )  # fmt: skip
 
