@@ -20,8 +20,8 @@ def ulps(found: np.ndarray, exact: Exact, dtype: np.dtype, scale: np.ndarray | f
 
     An exact value below the smallest normal number is measured in units of that, so that 0 is off by less than one: not
     every backend has subnormal numbers. An infinite result stands for the power of two after the largest float. Of
-    complex numbers it is the distance, in ulps of the exact modulus, of a part below the smallest normal number at least
-    in units of that; where a part is too large for a float, any result that is not finite is right.
+    complex numbers it is the distance, in ulps of the exact modulus; a part below the smallest normal number counts in
+    units of that; where a part is too large for a float, any result that is not finite is right.
     """
     info = np.finfo(dtype)
     digits, smallest, largest = info.nmant + 1, int(info.minexp), int(info.maxexp)

@@ -256,6 +256,9 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
 def power(x: Any, y: Any, /) -> Any:
     """``x`` to the power ``y``; a Python integer ``y`` is taken by multiplication.
 
+    Of complex numbers errors grow with ``abs(y * log(x))``, by about as many units in the last place
+    (``docs/accuracy.md``).
+
     Raises:
       DtypeError: integers to a negative Python integer (a TypeError): convert ``x`` to floats.
 
@@ -322,7 +325,8 @@ def _real_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 def logaddexp(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
     """``log(exp(x) + exp(y))`` without overflow.
 
-    Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``).
+    Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``). Of complex
+    numbers the sum may cancel, and then as much is lost as the rounding of ``x - y`` makes of it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.logaddexp(1000.0, 0.0))
@@ -360,7 +364,8 @@ def logaddexp2(x: Any, y: Any, /, *, out: None = None, where: None = None) -> An
 def sinc(x: Any, /) -> Any:
     """``sin(pi x) / (pi x)``, and 1 at zero, with all its derivatives there.
 
-    Near zero it is the Taylor polynomial, so that derivatives of any order are right.
+    Near zero it is the Taylor polynomial, so that derivatives of any order are right. Of complex numbers errors grow
+    with the imaginary part, to ``4 * abs(imag(x))`` units in the last place (``docs/accuracy.md``).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.sinc(0.0), pnp.sinc(0.5))

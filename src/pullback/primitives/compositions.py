@@ -119,7 +119,7 @@ def _exp2(x: Any) -> Any:
 
 
 def _complex_exp2(z: Any) -> Any:
-    """In two factors, so that a part is infinite only where it must be; the angle in two parts, of which one is exact."""
+    """In two factors, so that a part is infinite only where it must be; of the angle's parts the first is exact."""
     root, y = ops.exp2_p.bind(mul(real(z), 0.5)), imag(z)
     high, bits = ops.high_part(y), 12 if y.dtype == _single else 26
     high_log = math.floor(_LOG_2 * 2**bits) / 2**bits
@@ -127,7 +127,7 @@ def _complex_exp2(z: Any) -> Any:
     angle, rest = mul(high, high_log), add(mul(high, low_log), mul(sub(y, high), _LOG_2))
     turn = sub(mul(cos(angle), cos(rest)), mul(sin(angle), sin(rest)))
     rise = add(mul(sin(angle), cos(rest)), mul(cos(angle), sin(rest)))
-    return complex(mul(mul(turn, root), root), where(eq(rise, 0), rise, mul(mul(rise, root), root)))
+    return complex(mul(mul(turn, root), root), where(eq(y, 0), y, mul(mul(rise, root), root)))
 
 
 def _log_near_one(out: Any, x: Any, y: Any) -> Any:
@@ -243,8 +243,16 @@ def _complex_cosh(z: Any) -> Any:
     return complex(mul(cosh(x), cos(y)), _product(sin(y), sinh(x), sign(x)))
 
 
+def _complex_atanh(out: Any, z: Any) -> Any:
+    """The compiler's own is infinite where the imaginary part is all the distance from a branch point."""
+    height = abs(imag(z))
+    lost = _and(_infinite(real(out)), gt(height, 0))
+    near = mul(sub(_LOG_2, log(where(lost, height, 1))), 0.5)
+    return _same_quadrant(complex(where(lost, near, real(out)), imag(out)), z)
+
+
 def _complex_atan(z: Any) -> Any:
-    """-i artanh(i z): the compiler's own is infinite next to its branch points."""
+    """-i artanh(i z), as the compiler's artanh is."""
     turned = ops.atanh_p.bind(complex(neg(imag(z)), real(z)))
     return complex(imag(turned), neg(real(turned)))
 
@@ -310,6 +318,11 @@ def _complex_div(hlo: Builder, x: Value, y: Value) -> Value:
     near_x, of_x = hlo.inline(_near_one, x)
     near_y, of_y = hlo.inline(_near_one, y)
     return hlo.inline(_scaled_quotient, hlo.same("stablehlo.divide", near_x, near_y), of_x, of_y)
+
+
+def _complex_sign(hlo: Builder, x: Value) -> Value:
+    """Of an operand whose larger part is near 1: the compiler's own takes its modulus, which may overflow."""
+    return hlo.same("stablehlo.sign", hlo.inline(_near_one, x)[0])
 
 
 def _complex_square(z: Any) -> Any:
@@ -660,7 +673,7 @@ COMPLEX_RULES.update(
         "asin": _corrected("chlo.asin", _same_quadrant),
         "asinh": _corrected("chlo.asinh", _same_quadrant),
         "atan": _composed(_complex_atan),
-        "atanh": _corrected("chlo.atanh", _same_quadrant),
+        "atanh": _corrected("chlo.atanh", _complex_atanh),
         "clamp": _composed(_complex_clamp),
         "conj": _composed(lambda z: complex(real(z), neg(imag(z)))),
         "cos": _composed(_complex_cos),
@@ -679,6 +692,7 @@ COMPLEX_RULES.update(
         "min_share": _composed(_complex_min_share),
         "once": _once,
         "pow": _corrected("stablehlo.power", _complex_power),
+        "sign": _complex_sign,
         "sin": _composed(_complex_sin),
         "sinh": _composed(_complex_sinh),
         "square": _composed(_complex_square),

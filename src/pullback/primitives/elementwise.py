@@ -373,7 +373,7 @@ cos_p = elementwise(
 )  # fmt: skip
 tan_p = elementwise(
     "tan", doc=("The tangent of an angle in radians.", "0.0", "0.0"),
-    of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, _inverse_square(cos, x, 1) if dtypes.is_complex(x.dtype) else add(square(ans), 1)),
+    of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, _tan_slope(x, ans)),
 )  # fmt: skip
 asin_p = elementwise(
     "asin", doc=("The angle in radians whose sine is ``x``.", "0.0", "0.0"),
@@ -446,8 +446,8 @@ def _inverse_by_y(t: Any, x: Any, y: Any) -> Any:
 inverse_p: Primitive = by_formula("inverse", of=FLOAT, formula=_inverse, jvp=(_inverse_by_x, _inverse_by_y))
 
 
-# Of complex numbers x - (-1) and -(x - 1) have the sign of the imaginary part of x if that is zero, where x + 1 and 1 - x
-# have that of a sum of zeros: it says on which side of a branch cut x is. And products overflow where quotients do not.
+# A complex x - (-1) or -(x - 1) keeps the sign of a zero imaginary part, which says on what side of a branch cut x is;
+# x + 1 and 1 - x lose it. And products overflow where quotients do not.
 
 
 def _over_root(t: Any, x: Any) -> Any:
@@ -467,6 +467,10 @@ def _over_factors(t: Any, x: Any) -> Any:
 def _turned(z: Any) -> Any:
     """``i z``, with the signs of zeros."""
     return complex(neg(imag(z)), real(z))
+
+
+def _tan_slope(x: Any, ans: Any) -> Any:
+    return _inverse_square(cos, x, 1) if dtypes.is_complex(x.dtype) else add(square(ans), 1)
 
 
 def _tanh_slope(x: Any, ans: Any) -> Any:
@@ -577,7 +581,7 @@ def conj(x: Any) -> Any:
 
 sign_p = elementwise(
     "sign", doc=("-1, 0 or 1; of a complex number ``x / abs(x)``.", "-2.0", "-1.0"),
-    of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex="sign", jvp=lambda t, x, ans: _sign_jvp(t, x, ans),
+    of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: _sign_jvp(t, x, ans),
 )  # fmt: skip
 real_p = elementwise(
     "real", doc=("The real part.", "1 + 2j", "1.0"),
