@@ -106,7 +106,7 @@ def _summary(error: np.ndarray, result: np.ndarray, operands: list[np.ndarray]) 
     return Error(
         float(kept[-1]),
         float(kept[int(0.99 * (len(kept) - 1))]),
-        int(np.sum(np.isinf(error))),
+        int(np.sum(np.isinf(error) & np.isnan(result))),
         tuple(x[at].item() for x in operands),
     )
 
