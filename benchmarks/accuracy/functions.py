@@ -1,6 +1,6 @@
 """The functions that are measured."""
 
-from benchmarks.accuracy import elementary, special
+from benchmarks.accuracy import complex, elementary, special
 
 FUNCTIONS = (
     *elementary.EXACT_ONES,
@@ -8,4 +8,5 @@ FUNCTIONS = (
     *elementary.TRIGONOMETRIC,
     *elementary.SPECIAL,
     *special.SPECIAL,
+    *complex.COMPLEX,
 )

@@ -20,7 +20,6 @@ from benchmarks.accuracy.functions import FUNCTIONS
 from benchmarks.accuracy.points import points
 from benchmarks.accuracy.table import Function
 
-DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 SOURCES = ("eager", "compiled", "jax", "peer")
 HERE = Path(__file__).resolve().parents[2]
 
@@ -31,14 +30,14 @@ class Error:
 
     Attributes:
       largest, most: the largest error, and the 99th percentile, in ulps.
-      nans: at how many points the result is NaN where the exact one is finite.
+      nans: at how many points the result is NaN where the exact one is a number that floats can be.
       worst: the operands of the largest error.
     """
 
     largest: float
     most: float
     nans: int
-    worst: tuple[float, ...]
+    worst: tuple[complex, ...]
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Row:
 
 def measure(chosen: Sequence[int], count: int) -> list[Row]:
     """Measure the functions of these numbers at so many points each."""
-    where = {(i, t): points(FUNCTIONS[i], t, count) for i in chosen for t in DTYPES}
+    where = {(i, t): points(FUNCTIONS[i], t, count) for i in chosen for t in FUNCTIONS[i].dtypes}
     results = {library: _computed(library, where) for library in ("pullback", "jax")}
     rows = []
     for (i, dtype), operands in where.items():
@@ -83,7 +82,7 @@ def measure(chosen: Sequence[int], count: int) -> list[Row]:
             }
             errors = {}
             for source, result in found.items():
-                if result is not None and result.shape == operands[0].shape and result.dtype == dtype:
+                if result is not None and result.shape == operands[0].shape and result.dtype in (dtype, _real(dtype)):
                     size = scale(*(x.astype(np.float64) for x in operands)) if callable(scale) else scale
                     error = ulps(result, value, dtype, size)
                     if source in ("compiled", "jax") or by is not None:  # compiled, a subnormal operand is read as zero
@@ -91,6 +90,11 @@ def measure(chosen: Sequence[int], count: int) -> list[Row]:
                     errors[source] = _summary(error, result, operands)
             rows.append(Row(function.label, output, str(dtype), int(np.sum(~np.isnan(value.high))), errors))
     return rows
+
+
+def _real(dtype: np.dtype) -> np.dtype:
+    """A complex dtype's parts are of this; of floats it is their own."""
+    return np.finfo(dtype).dtype
 
 
 def _summary(error: np.ndarray, result: np.ndarray, operands: list[np.ndarray]) -> Error:
@@ -102,8 +106,8 @@ def _summary(error: np.ndarray, result: np.ndarray, operands: list[np.ndarray]) 
     return Error(
         float(kept[-1]),
         float(kept[int(0.99 * (len(kept) - 1))]),
-        int(np.sum(known & np.isnan(result))),
-        tuple(float(x[at]) for x in operands),
+        int(np.sum(np.isinf(error) & np.isnan(result))),
+        tuple(x[at].item() for x in operands),
     )
 
 
@@ -133,4 +137,5 @@ def _peer(function: Function, operands: list[np.ndarray]) -> np.ndarray | None:
         out = found(*(x.astype(np.int64) if w else x for x, w in zip(operands, whole, strict=True)))
     out = np.asarray(out if function.part is None else out[function.part])
     with np.errstate(over="ignore"):
-        return out if out.dtype == operands[-1].dtype else out.astype(operands[-1].dtype)
+        dtype = operands[-1].dtype
+        return out.astype(dtype if out.dtype.kind == dtype.kind else _real(dtype), copy=False)

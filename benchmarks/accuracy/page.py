@@ -76,7 +76,7 @@ more (mpmath's).
   farther off on both sides. What has several operands is measured at random pairs of these.
 * **Compiled** is the compiled program's result on this processor, JAX's is that of `jax.jit` ({jax}) on the same
   points, and the last column is NumPy's or SciPy's own function. Where a cell is empty the library has no such
-  function or derivative.
+  function or derivative; JAX's `exp1` and `expi` do not return from points like 1e-10 and -1e-10.
 * **Zeros that are no floats**: near the negative zeros of `gammaln`, that of `digamma` and those of a few
   derivatives, an error counts in ulps of the terms that cancel there (a fixed size; `scales` in
   `benchmarks/accuracy/functions.py`), for rounding the operand alone moves the result farther. All other zeros are
@@ -84,6 +84,11 @@ more (mpmath's).
 * **Subnormal numbers**: values are measured at subnormal operands where the backend has them, which is eager. A
   result below the smallest normal number counts in units of that.
 * **Infinite results** stand for the power of two after the largest float; NaN for an infinite error.
+* **Complex numbers** are measured in complex64 and complex128: the error is the distance from the exact result in
+  ulps of its modulus. The points are such of the two parts, paired at random; at a third of them one part is a zero of
+  either sign, or the smallest number next to it, on both sides of all branch cuts. At a zero the exact value is the
+  limit from the side of its sign. Derivatives are the holomorphic ones. Where a part of the exact result is too large
+  for a float, any result that is not finite is right.
 * `lax`'s functions and `numpy`'s of one operation have one row. `logsumexp`, `softmax` and `log_softmax` are not
   elementwise.
 
@@ -102,6 +107,10 @@ fails where it is exceeded (†) without an exemption.
 
 {table}
 
+## Complex functions
+
+{complex_table}
+
 {missing}"""
 
 
@@ -114,11 +123,13 @@ def write(rows: Sequence[Row], missing: Sequence[str]) -> None:
     """
     docs = Path(__file__).resolve().parents[2] / "docs"
     reasons = [f"* `{name}`: {reason}" for name, reason in EXEMPT.items()]
+    of_complex = [row for row in rows if row.dtype.startswith("complex")]
     text = _TEXT.format(
         count=max(row.count for row in rows),
         jax=version("jax"),
         exempt="\n".join(reasons) or "None.",
-        table=table(rows),
+        table=table([row for row in rows if row not in of_complex]),
+        complex_table=table(of_complex),
         missing=f"Not measured yet: {', '.join(f'`{name}`' for name in missing)}.\n" if missing else "",
     )
     (docs / "accuracy.md").write_text(text)

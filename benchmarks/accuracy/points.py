@@ -6,7 +6,7 @@ import zlib
 
 import numpy as np
 
-from benchmarks.accuracy.table import Function, Operand
+from benchmarks.accuracy.table import Function, Operand, Plane
 
 
 def points(function: Function, dtype: np.dtype, count: int) -> list[np.ndarray]:
@@ -16,8 +16,22 @@ def points(function: Function, dtype: np.dtype, count: int) -> list[np.ndarray]:
     several = len(function.operands) > 1
     return [
         generator.permutation(x) if several else x
-        for x in (_one(o, dtype, count, generator) for o in function.operands)
+        for x in (_any(o, dtype, count, generator) for o in function.operands)
     ]
+
+
+def _any(operand: Operand | Plane, dtype: np.dtype, count: int, generator: np.random.Generator) -> np.ndarray:
+    if isinstance(operand, Operand):
+        return _one(operand, dtype, count, generator)
+    info = np.finfo(dtype)
+    out = np.empty(count, dtype)
+    out.real, out.imag = (
+        generator.permutation(_one(o, info.dtype, count, generator)) for o in (operand.real, operand.imaginary)
+    )
+    sides = [sign * x for sign in (1, -1) for x in (info.dtype.type(0), info.smallest_subnormal, info.tiny)]
+    out.imag[: count // 6] = generator.choice(sides, count // 6)
+    out.real[count // 6 : count // 3] = generator.choice(sides, count // 3 - count // 6)
+    return out
 
 
 def _one(operand: Operand, dtype: np.dtype, count: int, generator: np.random.Generator) -> np.ndarray:

@@ -6,6 +6,7 @@ A value is kept as a mantissa of two doubles and an exponent, so that neither ra
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import signal
 from collections.abc import Callable
@@ -35,7 +36,10 @@ def _stop(*_: Any) -> None:
 
 
 class Exact(NamedTuple):
-    """``(high + low) * 2**exponent``, where ``high`` is from 1/2 to 1 in size; NaN where there is no finite value."""
+    """``(high + low) * 2**exponent``, where ``high`` is from 1/2 to 1 in size; NaN where there is no finite value.
+
+    Complex values have complex mantissas.
+    """
 
     high: np.ndarray
     low: np.ndarray
@@ -106,7 +110,9 @@ def _settled(function: Callable[..., Any], point: tuple[float, ...]) -> Any:
 
 def _evaluated(function: Callable[..., Any], point: tuple[float, ...], digits: int) -> Any:
     with mp.workdps(digits):
-        value = mp.mpmathify(function(*(mp.mpf(x) for x in point)))
+        value = mp.mpmathify(function(*map(_number, point)))
+        if isinstance(point[0], complex):
+            return value if not 0 < abs(value) < mp.ldexp(1, -_CLOSE // 3) else mp.ldexp(1, -_CLOSE)
         if isinstance(value, mpmath.mpc):
             if value.imag:
                 raise ValueError("a complex value")
@@ -114,10 +120,27 @@ def _evaluated(function: Callable[..., Any], point: tuple[float, ...], digits: i
         return value
 
 
-def _split(value: Any) -> tuple[float, float, int]:
+_CLOSE = 10000
+"""Of complex numbers a zero stands for a number so close to it, on the side of its sign: the exponent of 2."""
+
+
+def _number(x: complex) -> Any:
+    """The number in mpmath's kind, which has no signed zeros.
+
+    What stands for a zero depends on the precision, so that no value at a singularity is settled.
+    """
+    if not isinstance(x, complex):
+        return mp.mpf(x)
+    close = mp.ldexp(1, -_CLOSE - mp.prec)
+    return mp.mpc(*(mp.mpf(v) if v else math.copysign(1, v) * c for v, c in ((x.real, close), (x.imag, close**2))))
+
+
+def _split(value: Any) -> tuple[complex, complex, int]:
     if value is None or not mp.isfinite(value):
         return np.nan, np.nan, 0
     with mp.workdps(80):
-        mantissa, exponent = mp.frexp(value)
-        high = float(mantissa)
-        return high, float(mantissa - high), int(np.clip(exponent, -(10**6), 10**6))
+        kind = complex if isinstance(value, mpmath.mpc) else float
+        exponent = mp.frexp(abs(value))[1]
+        mantissa = mp.ldexp(1, -exponent) * value
+        high = kind(mantissa)
+        return high, kind(mantissa - high), int(np.clip(exponent, -(10**6), 10**6))

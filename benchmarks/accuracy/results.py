@@ -19,7 +19,7 @@ def keep(rows: Sequence[Row]) -> None:
     for name in {row.name for row in rows}:
         kept[name] = [asdict(row) for row in rows if row.name == name]
     _path().parent.mkdir(parents=True, exist_ok=True)
-    _path().write_text(json.dumps(kept))
+    _path().write_text(json.dumps(kept, default=str))
 
 
 def latest() -> list[Row]:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 Exact = Callable[..., Any]
 Scale = float | Callable[..., Any]
 
@@ -33,13 +35,28 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Plane:
+    """Where the points of a complex operand are taken from.
+
+    Attributes:
+      real, imaginary: where its parts are. They are paired at random, and at some points one of them is a zero of
+        either sign, or next to zero: on both sides of the branch cuts, all of which are on the axes.
+    """
+
+    real: Operand = Operand()
+    imaginary: Operand = Operand()
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class Function:
     """A function that is measured.
 
     Attributes:
       name: the module and the name, in Pullback and in JAX alike: ``"numpy.exp"``.
       exact: the function in mpmath's numbers.
-      slopes: its derivative by each operand in mpmath's numbers; None where there is none to measure.
+      slopes: its derivative by each operand in mpmath's numbers, by a complex one the holomorphic derivative; None
+        where there is none to measure.
       operands: where the points are.
       peer: NumPy's or SciPy's function, ``"scipy.special.erf"``, if there is one.
       scales: for the value and each slope, the size below which an error counts in ulps of this size. It is 0, except
@@ -54,7 +71,7 @@ class Function:
     name: str
     exact: Exact
     slopes: tuple[Exact | None, ...]
-    operands: tuple[Operand, ...]
+    operands: tuple[Operand | Plane, ...]
     peer: str | None = None
     scales: tuple[Scale, ...] = ()
     points: int = 2000
@@ -66,6 +83,12 @@ class Function:
     def label(self) -> str:
         """What the page calls the function."""
         return self.title or self.name
+
+    @property
+    def dtypes(self) -> tuple[np.dtype, ...]:
+        """The dtypes in which it is measured."""
+        plane = isinstance(self.operands[0], Plane)
+        return tuple(map(np.dtype, ("complex64", "complex128") if plane else ("float32", "float64")))
 
     def outputs(self) -> list[tuple[str, int | None, Exact, Scale]]:
         """Of the value and each slope: a name, the operand that it is by, the exact function, and the scale."""

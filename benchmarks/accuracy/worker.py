@@ -18,8 +18,8 @@ from benchmarks.accuracy.functions import FUNCTIONS
 from benchmarks.accuracy.table import Function
 
 
-_SLOW_TO_COMPILE = ("scipy.special.exp1", "scipy.special.expi")
-"""What JAX compiles for over ten minutes as a whole, and in seconds operation by operation."""
+_ENDLESS = ("scipy.special.exp1", "scipy.special.expi")
+"""What JAX never returns of some points: its loops do not end at 1e-10 and at -1e-10."""
 
 
 def _found(package: str, function: Function) -> Callable[..., Any] | None:
@@ -56,13 +56,12 @@ def main(package: str, source: str, target: str) -> None:
             whole = [o.whole for o in function.operands]
             arrays = [library.numpy.asarray(x.astype(np.int32) if w else x) for x, w in zip(operands, whole)]
             call = _found(package, function)
-            if call is None:
+            if call is None or (package == "jax" and function.name in _ENDLESS):
                 continue
             print(f"{package} computes {function.label} {key.split('/')[1]} ...", file=sys.stderr, flush=True)
             for output, by, _, _ in function.outputs():
                 task = _output(library, call, function, by)
-                slow = package == "jax" and function.name in _SLOW_TO_COMPILE
-                modes = {"compiled": task if slow else library.jit(task)}
+                modes = {"compiled": library.jit(task)}
                 if package == "pullback":
                     modes["eager"] = task
                 for mode, run in modes.items():

@@ -19,7 +19,30 @@ from pullback.core.interrupts import imported
 def div(x: Any, y: Any) -> Any:
     """Division; of integers towards zero, with -1 for a quotient by zero and wrapping on overflow."""
     kind = x.dtype.kind if hasattr(x, "dtype") else y.dtype.kind
-    return _divide_integers(x, y) if kind in "iu" else x / y
+    if kind in "iu":
+        return _divide_integers(x, y)
+    return x / y if kind != "c" else _divide_complex(x, y)
+
+
+def _divide_complex(x: Any, y: Any) -> Any:
+    """The quotient; where NumPy's is not finite, that of operands whose larger parts are near 1."""
+    out = x / y
+    if np.isfinite(out).all():
+        return out
+    x, y = _pair(x, y)
+    (near_x, of_x), (near_y, of_y) = map(_near_one, (x, y))
+    scaled = _scaled(near_x / near_y, of_x - of_y)
+    return np.where(np.isfinite(x) & np.isfinite(y) & (y != 0), scaled, out)
+
+
+def _near_one(z: Any) -> tuple[Any, Any]:
+    """A complex number, divided by the power of two next to its larger part, and the exponent of that."""
+    exponent = np.frexp(np.maximum(np.abs(z.real), np.abs(z.imag)))[1]
+    return _scaled(z, -exponent), exponent
+
+
+def _scaled(z: Any, exponent: Any) -> Any:
+    return complex_(np.ldexp(z.real, exponent), np.ldexp(z.imag, exponent))
 
 
 def _divide_integers(x: Any, y: Any) -> Any:
@@ -151,6 +174,15 @@ def tanh(x: Any) -> Any:
     return complex_(out.real, np.where(np.isinf(x.real) & (b == b), np.copysign(0, b), out.imag).astype(b.dtype))
 
 
+def logit(x: Any) -> Any:
+    """SciPy's; of complex numbers, which that has not, as it is compiled."""
+    if not _is_complex(x):
+        return _logit(x)
+    near = np.abs(x - 0.5) < 0.2
+    twice = np.where(near, 2 * x - 1, 0).astype(x.dtype)
+    return np.where(near, 2 * np.arctanh(twice), np.log(x) - log1p(-x))
+
+
 def _real_on_axis(out: Any, z: Any) -> Any:
     return complex_(out.real, np.where(z.imag == 0, z.imag, out.imag))
 
@@ -159,8 +191,15 @@ def exp2(x: Any) -> Any:
     """Of complex numbers too to the last places, where NumPy rounds the multiple of log 2."""
     if not _is_complex(x):
         return np.exp2(x)
-    root, angle = np.exp2(x.real / 2), x.imag * x.real.dtype.type(np.log(2))
-    return _real_on_axis(complex_(np.cos(angle) * root * root, np.sin(angle) * root * root), x)
+    root, y = np.exp2(x.real / 2), np.asarray(x.imag, np.float64)
+    high = _high_part(y)
+    angle, rest = high * _HIGH_LOG_2, high * _LOW_LOG_2 + (y - high) * np.log(2)  # of which the first is exact
+    turn = (np.cos(angle) + 1j * np.sin(angle)) * (np.cos(rest) + 1j * np.sin(rest))
+    real, imaginary = (part.astype(root.dtype) * root * root for part in (turn.real, turn.imag))
+    return _real_on_axis(complex_(real, imaginary), x)
+
+
+_HIGH_LOG_2, _LOW_LOG_2 = float.fromhex("0x1.62e42fp-1"), float.fromhex("0x1.df473de6af279p-26")
 
 
 def log1p(x: Any) -> Any:
@@ -169,12 +208,13 @@ def log1p(x: Any) -> Any:
         return np.log1p(x)
     a, b = x.real, x.imag
     near = np.maximum(np.abs(a), np.abs(b)) < 0.5
-    size = np.where(near, np.log1p(np.where(near, a * (a + 2) + b * b, 0)) / 2, np.log(np.hypot(a + 1, b)))
-    return complex_(size, np.arctan2(b, a + 1))
+    far = np.log(complex_(a + 1, b))
+    return complex_(np.where(near, np.log1p(np.where(near, a * (a + 2) + b * b, 0)) / 2, far.real), far.imag)
 
 
 def sign(x: Any) -> Any:
     if x.dtype.kind == "c":
+        x = _near_one(x)[0]
         size = np.abs(x)
         safe = np.where(size == 0, size.dtype.type(1), size)
         return complex_(x.real / safe, x.imag / safe)
@@ -424,4 +464,5 @@ _erfinv = special("erfinv")
 _gammaln = special("gammaln")
 _digamma = special("digamma")
 _erfc = special("erfc")
+_logit = special("logit")
 _ndtr = special("ndtr")

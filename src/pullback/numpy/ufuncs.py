@@ -256,6 +256,9 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
 def power(x: Any, y: Any, /) -> Any:
     """``x`` to the power ``y``; a Python integer ``y`` is taken by multiplication.
 
+    Of complex numbers errors grow with ``abs(y * log(x))``, by about as many units in the last place
+    (``docs/accuracy.md``).
+
     Raises:
       DtypeError: integers to a negative Python integer (a TypeError): convert ``x`` to floats.
 
@@ -322,7 +325,8 @@ def _real_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 def logaddexp(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
     """``log(exp(x) + exp(y))`` without overflow.
 
-    Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``).
+    Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``). Of complex
+    numbers the sum may cancel, and then as much is lost as the rounding of ``x - y`` makes of it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.logaddexp(1000.0, 0.0))
@@ -360,7 +364,8 @@ def logaddexp2(x: Any, y: Any, /, *, out: None = None, where: None = None) -> An
 def sinc(x: Any, /) -> Any:
     """``sin(pi x) / (pi x)``, and 1 at zero, with all its derivatives there.
 
-    Near zero it is the Taylor polynomial, so that derivatives of any order are right.
+    Near zero it is the Taylor polynomial, so that derivatives of any order are right. Of complex numbers errors grow
+    with the imaginary part, to ``4 * abs(imag(x))`` units in the last place (``docs/accuracy.md``).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.sinc(0.0), pnp.sinc(0.5))
@@ -378,14 +383,14 @@ def sinc(x: Any, /) -> Any:
 
 
 def _sine_quotient(x: Any) -> Any:
-    """sin(pi x) / (pi x): of real numbers by the distance from the nearest integer, which is not rounded."""
-    angle = ops.mul(x, math.pi)
-    if dtypes.is_complex(x.dtype):
-        return ops.div(ops.sin(angle), angle)
-    nearest = ops.round_p.bind(x)
+    """sin(pi x) / (pi x), by the distance from the nearest integer, which is not rounded."""
+    plane = dtypes.is_complex(x.dtype)
+    nearest = ops.round_p.bind(ops.real(x) if plane else x)
     half = ops.mul(nearest, 0.5)
-    sine = ops.sin(ops.mul(ops.sub(x, nearest), math.pi))
-    return ops.div(ops.where(ops.eq(ops.floor_p.bind(half), half), sine, ops.neg(sine)), angle)
+    even = ops.eq(ops.floor_p.bind(half), half)
+    whole = ops.complex(nearest, shapes.zeros_like(nearest)) if plane else nearest
+    sine = ops.sin(ops.mul(ops.sub(x, whole), math.pi))
+    return ops.div(ops.where(even, sine, ops.neg(sine)), ops.mul(x, math.pi))
 
 
 # Rounding ----------------------------------------------------------------------------------------------------------

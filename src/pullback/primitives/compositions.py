@@ -119,10 +119,27 @@ def _exp2(x: Any) -> Any:
 
 
 def _complex_exp2(z: Any) -> Any:
-    """In two factors, so that a part is infinite only where it must be."""
-    root, angle = ops.exp2_p.bind(mul(real(z), 0.5)), mul(imag(z), _LOG_2)
-    rise = sin(angle)
-    return complex(mul(mul(cos(angle), root), root), where(eq(rise, 0), rise, mul(mul(rise, root), root)))
+    """In two factors, so that a part is infinite only where it must be; of the angle's parts the first is exact."""
+    root, y = ops.exp2_p.bind(mul(real(z), 0.5)), imag(z)
+    high, bits = ops.high_part(y), 12 if y.dtype == _single else 26
+    high_log = math.floor(_LOG_2 * 2**bits) / 2**bits
+    low_log = (_LOG_2 - high_log) + 2.3190468138462996e-17
+    angle, rest = mul(high, high_log), add(mul(high, low_log), mul(sub(y, high), _LOG_2))
+    turn = sub(mul(cos(angle), cos(rest)), mul(sin(angle), sin(rest)))
+    rise = add(mul(sin(angle), cos(rest)), mul(cos(angle), sin(rest)))
+    return complex(mul(mul(turn, root), root), where(eq(y, 0), y, mul(mul(rise, root), root)))
+
+
+def _log_near_one(out: Any, x: Any, y: Any) -> Any:
+    """Of the logarithm of 1 + x + iy, whose real part is small next to 1, that by the square of the modulus less 1."""
+    excess = add(mul(x, add(x, 2)), square(y))
+    near = _and(gt(excess, -0.75), lt(excess, 1.5))
+    return complex(where(near, mul(_log1p(where(near, excess, 0)), 0.5), real(out)), imag(out))
+
+
+def _complex_log1p(z: Any) -> Any:
+    x, y = real(z), imag(z)
+    return _log_near_one(log(complex(add(x, 1), y)), x, y)
 
 
 def _log1p_in_double(x: Any) -> Any:
@@ -226,6 +243,20 @@ def _complex_cosh(z: Any) -> Any:
     return complex(mul(cosh(x), cos(y)), _product(sin(y), sinh(x), sign(x)))
 
 
+def _complex_atanh(out: Any, z: Any) -> Any:
+    """The compiler's own is infinite where the imaginary part is all the distance from a branch point."""
+    height = abs(imag(z))
+    lost = _and(_infinite(real(out)), gt(height, 0))
+    near = mul(sub(_LOG_2, log(where(lost, height, 1))), 0.5)
+    return _same_quadrant(complex(where(lost, near, real(out)), imag(out)), z)
+
+
+def _complex_atan(z: Any) -> Any:
+    """-i artanh(i z), as the compiler's artanh is."""
+    turned = ops.atanh_p.bind(complex(neg(imag(z)), real(z)))
+    return complex(imag(turned), neg(real(turned)))
+
+
 # Signs of zeros in complex numbers: corrections of what the compiler returns ----------------------------------------
 
 
@@ -273,8 +304,49 @@ def _infinite(x: Any) -> Any:
 # Powers and divisors -------------------------------------------------------------------------------------------------
 
 
-def _power_of_zero(out: Any, x: Any, y: Any) -> Any:
+def _complex_power(out: Any, x: Any, y: Any) -> Any:
+    """The compiler takes the square of the modulus, and two factors, which may overflow where the power does not."""
+    finite = ops.is_finite_p.bind
+    lost = _or(eq(out, 0), ops.not_p.bind(finite(out)))
+    usual = _and(_and(finite(x), finite(y)), _ne(x, 0))
+    out = where(_and(lost, usual), exp(mul(y, log(x))), out)
     return where(_and(eq(x, 0), gt(real(y), 0)), 0, out)
+
+
+def _complex_div(hlo: Builder, x: Value, y: Value) -> Value:
+    """Of operands whose larger parts are near 1: the compiler's own has factors that overflow and underflow."""
+    near_x, of_x = hlo.inline(_near_one, x)
+    near_y, of_y = hlo.inline(_near_one, y)
+    return hlo.inline(_scaled_quotient, hlo.same("stablehlo.divide", near_x, near_y), of_x, of_y)
+
+
+def _complex_sign(hlo: Builder, x: Value) -> Value:
+    """Of an operand whose larger part is near 1: the compiler's own takes its modulus, which may overflow."""
+    return hlo.same("stablehlo.sign", hlo.inline(_near_one, x)[0])
+
+
+def _complex_square(z: Any) -> Any:
+    """Of the smallest numbers, too, whose products the compiler takes for zero before it adds them."""
+    x, y = real(z), imag(z)
+    return complex(mul(sub(x, y), add(x, y)), mul(add(x, x), y))
+
+
+def _near_one(z: Any) -> list[Any]:
+    """A complex number, divided by the power of two next to its larger part, and the exponent of that."""
+    x, y = real(z), imag(z)
+    info = dtypes.finfo(x.dtype)
+    bits = ops.bitcast_convert_type(_maximum(abs(x), abs(y)), np.dtype(f"int{8 * x.dtype.itemsize}"))
+    exponent = sub(ops.shift_right_logical_p.bind(bits, info.nmant), info.maxexp - 1)
+    exponent = ops.clamp_p.bind(2 - info.maxexp, exponent, info.maxexp - 2)
+    scale = _power_of_two(neg(exponent), x.dtype)
+    return [complex(mul(x, scale), mul(y, scale)), exponent]
+
+
+def _scaled_quotient(z: Any, of_x: Any, of_y: Any) -> Any:
+    exponent = sub(of_x, of_y)
+    half = ops.shift_right_arithmetic_p.bind(exponent, 1)
+    scales = [_power_of_two(n, dtypes.to_real(z.dtype)) for n in (half, sub(exponent, half))]
+    return complex(*(mul(mul(part, scales[0]), scales[1]) for part in (real(z), imag(z))))
 
 
 def _any(hlo: Builder, x: Value) -> Value:
@@ -433,16 +505,23 @@ def _zeta_minus_one(k: int) -> float:
     return math.fsum([*(m**-k for m in range(2, n)), tail])
 
 
+def lgamma_after_two(w: Any, terms: int) -> Any:
+    """log Γ(2 + w) for w up to 1/2 in size, by Abramowitz and Stegun's formula 6.1.33.
+
+    It is (1 - gamma) w plus the sum of (-1)^k (zeta(k) - 1) w^k / k over k >= 2.
+    """
+    orders = range(terms, 1, -1)
+    return mul(w, polynomial(w, [*((-1) ** k * _zeta_minus_one(k) / k for k in orders), 1 - _EULER]))
+
+
 def _lgamma_near_zeros(out: Any, x: Any) -> Any:
     """From 1/2 to 9/2 by a series about the nearest integer, as the compiler's own has no relative accuracy at 1 and 2.
 
-    With x = 2 + w it is (1 - gamma) w plus the sum of (-1)^k (zeta(k) - 1) w^k / k over k >= 2 (Abramowitz and Stegun,
-    formula 6.1.33), and with x = 1 + w, 3 + w, 4 + w the logarithm of a product more.
+    With x = 1 + w, 3 + w, 4 + w it is that of 2 + w and the logarithm of a product more.
     """
     nearest = ops.clamp_p.bind(1, _round(x), 4)
     w = sub(x, nearest)
-    orders = range(14 if x.dtype == _single else 27, 1, -1)
-    series = mul(w, polynomial(w, [*((-1) ** k * _zeta_minus_one(k) / k for k in orders), 1 - _EULER]))
+    series = lgamma_after_two(w, 14 if x.dtype == _single else 27)
     further = where(eq(nearest, 3), add(w, 1), sub(mul(add(w, 2), add(w, 3)), 1))
     logarithm = _log1p(where(eq(nearest, 1), w, where(eq(nearest, 2), 0, further)))
     near = add(series, where(eq(nearest, 1), neg(logarithm), logarithm))
@@ -593,25 +672,30 @@ COMPLEX_RULES.update(
         "acosh": _corrected("chlo.acosh", _same_half_plane),
         "asin": _corrected("chlo.asin", _same_quadrant),
         "asinh": _corrected("chlo.asinh", _same_quadrant),
-        "atan": _corrected("chlo.atan", _same_quadrant),
-        "atanh": _corrected("chlo.atanh", _same_quadrant),
+        "atan": _composed(_complex_atan),
+        "atanh": _corrected("chlo.atanh", _complex_atanh),
         "clamp": _composed(_complex_clamp),
         "conj": _composed(lambda z: complex(real(z), neg(imag(z)))),
         "cos": _composed(_complex_cos),
         "cosh": _composed(_complex_cosh),
+        "div": _complex_div,
         "exp": _corrected("stablehlo.exponential", _real_on_axis),
         "exp2": _composed(_complex_exp2),
         "expm1": _corrected("stablehlo.exponential_minus_one", _expm1_at_ends),
         "is_finite": _composed(_complex_is_finite),
+        "log": _corrected("stablehlo.log", lambda out, z: _log_near_one(out, sub(real(z), 1), imag(z))),
+        "log1p": _composed(_complex_log1p),
         "logistic": _corrected("stablehlo.logistic", _real_on_axis),
         "max": _composed(_complex_max),
         "max_share": _composed(_complex_max_share),
         "min": _composed(_complex_min),
         "min_share": _composed(_complex_min_share),
         "once": _once,
-        "pow": _corrected("stablehlo.power", _power_of_zero),
+        "pow": _corrected("stablehlo.power", _complex_power),
+        "sign": _complex_sign,
         "sin": _composed(_complex_sin),
         "sinh": _composed(_complex_sinh),
+        "square": _composed(_complex_square),
         "sqrt": _corrected("stablehlo.sqrt", _same_half_plane),
         "tan": _corrected("stablehlo.tan", _imaginary_on_axis),
         "tanh": _corrected("stablehlo.tanh", _tanh_at_ends),

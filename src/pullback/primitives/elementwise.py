@@ -37,7 +37,7 @@ from pullback.primitives.checks import (
     check_dtype,
     same_dtype,
 )
-from pullback.primitives.declare import COMPOSED, batch_broadcasting, by_formula, elementwise, spread
+from pullback.primitives.declare import COMPLEX_RULES, COMPOSED, batch_broadcasting, by_formula, elementwise, spread
 from pullback.primitives.discrete import (  # noqa: F401
     and_p,
     bitcast_convert_type,
@@ -101,7 +101,14 @@ div_p = elementwise(
     "div", doc=("The quotient ``x / y``; of integers it is rounded towards zero.", "1.0, 2.0", "0.5"),
     of=NUMBER, arity=2, host=host.div,
 )  # fmt: skip
-div_p.lowering(lambda hlo, x, y: hlo.divide(x, y, hlo.result.shape))
+
+
+@div_p.lowering
+def _div_xla(hlo: Any, x: Any, y: Any) -> Any:
+    shape = hlo.result.shape
+    if dtypes.is_complex(x.dtype):
+        return COMPLEX_RULES["div"](hlo, hlo.spread(x, shape), hlo.spread(y, shape))
+    return hlo.divide(x, y, shape)
 
 
 @add_p.tangent
@@ -193,11 +200,11 @@ expm1_p = elementwise(
 )  # fmt: skip
 log_p = elementwise(
     "log", doc=("The natural logarithm.", "1.0", "0.0"),
-    of=INEXACT, host=np.log, hlo="log", jvp=lambda t, x, ans: div(t, x),
+    of=INEXACT, host=np.log, hlo="log", hlo_complex=COMPOSED, jvp=lambda t, x, ans: div(t, x),
 )  # fmt: skip
 log1p_p = elementwise(
     "log1p", doc=("``log(1 + x)``, accurate near zero.", "1e-10", "1e-10"),
-    of=INEXACT, host=host.log1p, hlo=COMPOSED, hlo_complex="log_plus_one",
+    of=INEXACT, host=host.log1p, hlo=COMPOSED, hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, add(x, 1)),
 )  # fmt: skip
 sqrt_p = elementwise(
@@ -219,7 +226,7 @@ logistic_p = elementwise(
 )  # fmt: skip
 square_p = elementwise(
     "square", doc=("``x * x``.", "3.0", "9.0"),
-    of=NUMBER, host=lambda x: x * x, hlo=lambda hlo, x: hlo.same("stablehlo.multiply", x, x),
+    of=NUMBER, host=lambda x: x * x, hlo=lambda hlo, x: hlo.same("stablehlo.multiply", x, x), hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(2, x)),
 )  # fmt: skip
 
@@ -366,22 +373,22 @@ cos_p = elementwise(
 )  # fmt: skip
 tan_p = elementwise(
     "tan", doc=("The tangent of an angle in radians.", "0.0", "0.0"),
-    of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, add(square(ans), 1)),
+    of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, _tan_slope(x, ans)),
 )  # fmt: skip
 asin_p = elementwise(
     "asin", doc=("The angle in radians whose sine is ``x``.", "0.0", "0.0"),
     of=INEXACT, host=np.arcsin, hlo=COMPOSED, hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: div(t, _root_of_one_minus_square(x)),
+    jvp=lambda t, x, ans: _over_root(t, x),
 )  # fmt: skip
 acos_p = elementwise(
     "acos", doc=("The angle in radians whose cosine is ``x``.", "1.0", "0.0"),
     of=INEXACT, host=np.arccos, hlo="chlo.acos", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: neg(div(t, _root_of_one_minus_square(x))),
+    jvp=lambda t, x, ans: neg(_over_root(t, x)),
 )  # fmt: skip
 atan_p = elementwise(
     "atan", doc=("The angle in radians whose tangent is ``x``.", "0.0", "0.0"),
     of=INEXACT, host=np.arctan, hlo="chlo.atan", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: div(t, add(square(x), 1)),
+    jvp=lambda t, x, ans: _over_factors(t, _turned(x)) if dtypes.is_complex(x.dtype) else div(t, add(square(x), 1)),
 )  # fmt: skip
 sinh_p = elementwise(
     "sinh", doc=("The hyperbolic sine.", "0.0", "0.0"),
@@ -394,22 +401,22 @@ cosh_p = elementwise(
 tanh_p = elementwise(
     "tanh", doc=("The hyperbolic tangent.", "0.0", "0.0"),
     of=INEXACT, host=host.tanh, hlo="tanh", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: mul(t, mul(sub(1, ans), add(1, ans))),  # 1 - ans is exact near 1, where 1 - ans**2 is not
+    jvp=lambda t, x, ans: mul(t, _tanh_slope(x, ans)),
 )  # fmt: skip
 asinh_p = elementwise(
     "asinh", doc=("The inverse of the hyperbolic sine.", "0.0", "0.0"),
     of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: div(t, sqrt(add(square(x), 1)) if dtypes.is_complex(x.dtype) else hypot_p.bind(x, 1)),
+    jvp=lambda t, x, ans: _over_root(t, _turned(x)) if dtypes.is_complex(x.dtype) else div(t, hypot_p.bind(x, 1)),
 )  # fmt: skip
 acosh_p = elementwise(
     "acosh", doc=("The inverse of the hyperbolic cosine.", "1.0", "0.0"),
     of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: div(t, mul(sqrt(sub(x, 1)), sqrt(add(x, 1)))),
+    jvp=lambda t, x, ans: div(div(t, sqrt(sub(x, 1))), sqrt(sub(x, -1))),
 )  # fmt: skip
 atanh_p = elementwise(
     "atanh", doc=("The inverse of the hyperbolic tangent.", "0.0", "0.0"),
     of=INEXACT, host=np.arctanh, hlo=COMPOSED, hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: div(t, mul(sub(1, x), add(x, 1))),
+    jvp=lambda t, x, ans: _over_factors(t, x),
 )  # fmt: skip
 atan2_p = elementwise(
     "atan2", doc=("The angle of the point with ordinate ``x`` and abscissa ``y``, from -pi to pi.", "0.0, 1.0", "0.0"),
@@ -439,8 +446,48 @@ def _inverse_by_y(t: Any, x: Any, y: Any) -> Any:
 inverse_p: Primitive = by_formula("inverse", of=FLOAT, formula=_inverse, jvp=(_inverse_by_x, _inverse_by_y))
 
 
-def _root_of_one_minus_square(x: Any) -> Any:
-    return sqrt(mul(sub(1, x), add(x, 1)))
+# A complex x - (-1) or -(x - 1) keeps the sign of a zero imaginary part, which says on what side of a branch cut x is;
+# x + 1 and 1 - x lose it. And products overflow where quotients do not.
+
+
+def _over_root(t: Any, x: Any) -> Any:
+    """``t / sqrt(1 - x**2)``."""
+    if dtypes.is_complex(x.dtype):
+        return div(div(t, sqrt(neg(sub(x, 1)))), sqrt(sub(x, -1)))
+    return div(t, sqrt(mul(sub(1, x), add(x, 1))))
+
+
+def _over_factors(t: Any, x: Any) -> Any:
+    """``t / (1 - x**2)``."""
+    if dtypes.is_complex(x.dtype):
+        return div(div(t, sub(1, x)), add(x, 1))
+    return div(t, mul(sub(1, x), add(x, 1)))
+
+
+def _turned(z: Any) -> Any:
+    """``i z``, with the signs of zeros."""
+    return complex(neg(imag(z)), real(z))
+
+
+def _tan_slope(x: Any, ans: Any) -> Any:
+    return _inverse_square(cos, x, 1) if dtypes.is_complex(x.dtype) else add(square(ans), 1)
+
+
+def _tanh_slope(x: Any, ans: Any) -> Any:
+    if not dtypes.is_complex(x.dtype):
+        return mul(sub(1, ans), add(1, ans))  # 1 - ans is exact near 1, where 1 - ans**2 is not
+    return _inverse_square(cosh, x, 0)
+
+
+def _inverse_square(function: Any, z: Any, growing: int) -> Any:
+    """``1 / function(z)**2`` of a function that grows with the real or the imaginary part (0 or 1), without overflow.
+
+    1 - tanh(z)**2 would be no more than zero far from the imaginary axis.
+    """
+    parts = [real(z), imag(z)]
+    limit = 0.99 * math.log(dtypes.finfo(parts[0].dtype).max)
+    parts[growing] = clamp_p.bind(-limit, parts[growing], limit)
+    return square(div(1, function(complex(*parts))))
 
 
 # Special functions: Abramowitz and Stegun, chapters 6 and 7 --------------------------------------------------------
@@ -534,7 +581,7 @@ def conj(x: Any) -> Any:
 
 sign_p = elementwise(
     "sign", doc=("-1, 0 or 1; of a complex number ``x / abs(x)``.", "-2.0", "-1.0"),
-    of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex="sign", jvp=lambda t, x, ans: _sign_jvp(t, x, ans),
+    of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: _sign_jvp(t, x, ans),
 )  # fmt: skip
 real_p = elementwise(
     "real", doc=("The real part.", "1 + 2j", "1.0"),

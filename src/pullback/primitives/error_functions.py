@@ -138,8 +138,8 @@ def _far_series(z: Any, order: int) -> Any:
     for k in range(26):
         double_factorial = math.prod(range(1, 2 * k, 2))
         coefficients.append(double_factorial / 2**k * math.prod(range(2 * k + 1, 2 * k + 1 + order)))
-    inverse = div((-1.0) ** order, integer_pow(z, order + 1))
-    return mul(inverse, _polynomial(div(1, square(z)), coefficients[::-1]))
+    inverse = div(1, z)  # whose powers do not overflow
+    return mul(mul(integer_pow(inverse, order + 1), (-1.0) ** order), _polynomial(square(inverse), coefficients[::-1]))
 
 
 def _dawsn(x: Any, *, order: int = 0) -> Any:
@@ -242,7 +242,8 @@ def _wofz(z: Any, *, order: int = 0) -> Any:
     out = _where(far, outside, value)
     sign = (-1.0) ** order
     out = _where(left, mul(ops.conj(out), sign), out)
-    gauss = exp(neg(square(z)))
+    size = _maximum(mul(sub(y, x), add(x, y)), -1000)
+    gauss = exp(ops.complex(size, _where(eq(size, -1000), 0, mul(mul(x, y), -2))))
     return _where(low, sub(mul(_hermite_recurrence(z, gauss, 0, order), 2), mul(out, sign)), out)
 
 

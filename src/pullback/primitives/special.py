@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import host
+from pullback.core import dtypes
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checks import FLOAT, INEXACT
@@ -74,15 +75,18 @@ entr_p = elementwise(
 
 def _logit(x: Any) -> Any:
     """log(x) - log(1 - x); near its zero at 1/2 twice the artanh of 2 x - 1, which is exact there."""
-    near = ops.and_p.bind(ops.gt(x, 0.3), ops.lt(x, 0.65))
+    if dtypes.is_complex(x.dtype):
+        near = ops.lt(ops.abs(ops.sub(x, 0.5)), 0.2)
+    else:
+        near = ops.and_p.bind(ops.gt(x, 0.3), ops.lt(x, 0.65))
     twice = ops.where(near, ops.sub(ops.mul(x, 2), 1), 0)
     far = ops.sub(ops.log(x), ops.log1p_p.bind(ops.neg(x)))
     return ops.where(near, ops.mul(ops.atanh_p.bind(twice), 2), far)
 
 
 logit_p = elementwise(
-    "logit", of=FLOAT, host=host.special("logit"), hlo=lambda hlo, x: hlo.inline(_logit, x),
-    jvp=lambda t, x, ans: ops.div(t, ops.mul(x, ops.sub(1, x))),
+    "logit", of=INEXACT, host=host.logit, hlo=lambda hlo, x: hlo.inline(_logit, x),
+    jvp=lambda t, x, ans: ops.div(ops.div(t, x), ops.sub(1, x)),
 )  # fmt: skip
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import host
+from pullback.core import dtypes
 from pullback.core.array import shape_of
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives.checks import FLOAT, broadcast_shape
+from pullback.primitives.checks import FLOAT, INEXACT, broadcast_shape
 from pullback.primitives.declare import by_formula, elementwise
 from pullback.primitives.elementwise import abs, add, div, eq, gt, lt, mul, neg, sub
 from pullback.primitives.precision import doubled
@@ -132,6 +133,8 @@ kl_div_p: Primitive = elementwise(
 
 def _box_cox(x: Any, power: Any, *, order: int, shifted: bool) -> Any:
     """A derivative by the power: log(x)**(n + 1) times that of exprel at power log(x)."""
+    if dtypes.is_complex(x.dtype):
+        return _complex_box_cox(x, power, order=order, shifted=shifted)
     logarithm = _log1p(x) if shifted else ops.log(x)
     start, end = eq(x, -1 if shifted else 0), eq(x, math.inf)
     inner = _where(start, -1, _where(end, 1, logarithm))
@@ -148,14 +151,38 @@ def _box_cox(x: Any, power: Any, *, order: int, shifted: bool) -> Any:
     return _at_ends(x, power, out)
 
 
+def _complex_box_cox(x: Any, power: Any, *, order: int, shifted: bool) -> Any:
+    logarithm = _log1p(x) if shifted else ops.log(x)
+    start = eq(x, -1 if shifted else 0)
+    inner = _where(start, -1, logarithm)
+    value = mul(ops.integer_pow(inner, order + 1), _complex_exprel(mul(inner, power), order))
+    limit = div(-((-1.0) ** order) * math.factorial(order), ops.integer_pow(_where(eq(power, 0), 1, power), order + 1))
+    lowest = _where(gt(ops.real(power), 0), limit, _number((-1.0) ** (order + 1) * math.inf, x))
+    return _where(start, lowest, value)
+
+
+def _complex_exprel(w: Any, order: int) -> Any:
+    """The integral of t**n exp(w t) from 0 to 1, by parts, and near zero by its series (see ``exprel_derivative``)."""
+    n, bound = order, 2.0 * (order + 1)
+    terms = range(3 * int(bound) + 25, -1, -1)
+    near, negative = lt(abs(w), bound), lt(ops.real(w), 0)
+    small, large = _where(near, _where(negative, neg(w), w), 0), _where(near, bound, w)
+    above = ops.polynomial(small, [1 / (math.factorial(k) * (n + k + 1)) for k in terms])
+    below = ops.polynomial(small, [math.factorial(n) / math.factorial(n + k + 1) for k in terms])
+    far = div(ops.expm1_p.bind(large), large)
+    for k in range(1, n + 1):
+        far = div(sub(ops.exp(large), mul(far, k)), large)
+    return _where(near, _where(negative, mul(ops.exp(neg(small)), below), above), far)
+
+
 def _declare_box_cox(name: str, shifted: bool) -> tuple[Primitive, Primitive]:
     def by_x(t: Any, x: Any, power: Any, order: int) -> Any:
-        base = add(x, 1) if shifted else x
+        base = sub(x, -1) if shifted else x  # for complex numbers x + 1 loses the sign of a zero
         logarithm = ops.log(base)
         return mul(t, mul(ops.pow(base, sub(power, 1)), ops.integer_pow(logarithm, order) if order else 1))
 
     derivative: Primitive = by_formula(
-        f"{name}_derivative", of=FLOAT,
+        f"{name}_derivative", of=INEXACT,
         formula=doubled(lambda x, power, order: _box_cox(x, power, order=order, shifted=shifted)),
         jvp=(by_x, lambda t, x, power, order: mul(t, derivative.bind(x, power, order=order + 1))),
     )  # fmt: skip

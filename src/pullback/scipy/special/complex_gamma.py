@@ -10,6 +10,7 @@ from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import COMPLEX
+from pullback.primitives.compositions import lgamma_after_two
 from pullback.primitives.elementwise import add, div, log, lt, mul, neg, sub
 from pullback.primitives.gamma_functions import stirling_error
 from pullback.primitives.operands import stop_gradient
@@ -41,6 +42,12 @@ def _loggamma(z: Any) -> Any:
     base = add(right, ops.complex(steps, zero))
     stirling = sub(mul(sub(base, 0.5), log(base)), base)
     value = sub(add(add(stirling, stirling_error(base)), 0.5 * math.log(2 * math.pi)), logarithms)
+    # Near its zeros at 1 and 2 the series, as the sum above loses all digits there.
+    place_one, place_two = (ops.abs(sub(stop_gradient(right), k)) for k in (1, 2))
+    at_one, at_two = lt(place_one, 0.5), lt(place_two, 0.5)
+    w = _where(at_one, sub(right, 1), _where(at_two, sub(right, 2), 0))
+    series = lgamma_after_two(w, 27)
+    value = _where(at_one, sub(series, ops.log1p_p.bind(w)), _where(at_two, series, value))
     # log sin(π z) of the upper half plane is log(i / 2) - iπ z + log(1 - exp(2πi z)).
     low = ops.or_p.bind(lt(y, 0), ops.and_p.bind(ops.eq(y, 0), lt(div(1, y), 0)))
     upper = _where(low, neg(z), z)  # sin(-π z) = -sin(π z)

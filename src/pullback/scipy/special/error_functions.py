@@ -115,7 +115,7 @@ def ndtri(p: Any) -> Any:
 def erfcx(x: Any) -> Any:
     """``exp(x**2) * erfc(x)``, which neither overflows nor underflows for positive ``x``.
 
-    Errors are up to 5 units in the last place (``docs/accuracy.md``).
+    Errors are up to 5 units in the last place, of complex numbers 21 and of their derivative 80 (``docs/accuracy.md``).
 
     Args:
       x: an array of floats or complex numbers; integers are converted.
@@ -158,6 +158,8 @@ def dawsn(x: Any) -> Any:
 
 def wofz(z: Any) -> Any:
     """Faddeeva's function ``exp(-z**2) * erfc(-i z)``, whose parts are Voigt's profile and its dispersion.
+
+    Errors are up to 16 units in the last place, of the derivative 40 (``docs/accuracy.md``).
 
     Args:
       z: an array of floats or complex numbers; integers are converted.

@@ -36,10 +36,7 @@ def logit(x: Any) -> Any:
     >>> print(f"{logit(0.75):.4f} {logit(1.0):.1f}")
     1.0986 inf
     """
-    x = inexact_operand("logit", x)
-    if not dtypes.is_complex(x.dtype):
-        return logit_p.bind(x)
-    return ops.sub(ops.log(x), ops.log1p_p.bind(ops.neg(x)))
+    return logit_p.bind(inexact_operand("logit", x))
 
 
 def xlogy(x: Any, y: Any) -> Any:
@@ -181,12 +178,10 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
 
 def _box_cox(name: str, x: Any, lmbda: Any, shifted: bool) -> Any:
     x, lmbda = inexact_pair(name, x, lmbda)
-    if not dtypes.is_complex(x.dtype):
-        return (transformed.boxcox1p_p if shifted else transformed.boxcox_p).bind(x, lmbda)
-    logarithm = ops.log1p_p.bind(x) if shifted else ops.log(x)
-    zero = ops.eq(lmbda, 0)
-    power = ops.expm1_p.bind(ops.mul(lmbda, logarithm))
-    return ops.where(zero, logarithm, ops.div(power, ops.where(zero, 1, lmbda)))
+    if dtypes.is_complex(x.dtype):
+        derivative = transformed.boxcox1p_derivative_p if shifted else transformed.boxcox_derivative_p
+        return derivative.bind(x, lmbda, order=0)
+    return (transformed.boxcox1p_p if shifted else transformed.boxcox_p).bind(x, lmbda)
 
 
 def softmax(x: Any, /, *, axis: Any = None) -> Any:
