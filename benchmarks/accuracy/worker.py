@@ -17,7 +17,6 @@ import numpy as np
 from benchmarks.accuracy.functions import FUNCTIONS
 from benchmarks.accuracy.table import Function
 
-
 _ENDLESS = ("scipy.special.exp1", "scipy.special.expi")
 """What JAX never returns of some points: its loops do not end at 1e-10 and at -1e-10."""
 

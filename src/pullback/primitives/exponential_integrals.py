@@ -8,7 +8,10 @@ dtype, they are computed in double precision and rounded once. Formulas with num
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
 from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -92,8 +95,35 @@ expn_p: Primitive = elementwise(
     "expn", of=FLOAT, arity=2, host=_host_expn, hlo=in_blocks(_expn),
     jvp=(None, lambda t, n, x, ans: neg(mul(t, expn_p.bind(sub(n, 1), x)))),
 )  # fmt: skip
+
+
+@cache
+def _by_taylor(function: str, centre: float) -> list[float]:
+    """The Taylor series about a point of the integral from there of f(x) / x, by falling powers."""
+    turn, exponential = (lambda k: math.cos(centre + k * math.pi / 2)), math.exp(centre)
+    derivatives = {"cos": turn, "exp(-x)": lambda k: (-1) ** k / exponential, "exp": lambda k: exponential}[function]
+    quotient, found = 0.0, [0.0]
+    for k in range(40):
+        quotient = (derivatives(k) / math.factorial(k) - quotient) / centre
+        found.append(quotient / (k + 1))
+    return found[::-1]
+
+
+_MIDDLE, _E1_THERE = 0.75, 0.34034081291123000781
+
+
+def _host_exp1(x: Any) -> Any:
+    """SciPy's function; next to 1, where that is a sum that cancels, Taylor's series."""
+    out = np.asarray(_scipy_exp1(x))
+    close = (x > 0.45) & (x <= 1)
+    if x.dtype == np.float64 and np.any(close):
+        out[close] = _E1_THERE - np.polyval(_by_taylor("exp(-x)", _MIDDLE), np.asarray(x)[close] - _MIDDLE)
+    return out[()]
+
+
+_scipy_exp1 = host.special("exp1")
 exp1_p: Primitive = elementwise(
-    "exp1", of=FLOAT, host=host.special("exp1"), hlo=in_blocks(lambda x: _exp1(x)),
+    "exp1", of=FLOAT, host=_host_exp1, hlo=in_blocks(lambda x: _exp1(x)),
     jvp=lambda t, x, ans: neg(mul(t, div(exp(neg(x)), x))),
 )  # fmt: skip
 
@@ -112,14 +142,22 @@ def _near_zero(x: Any) -> Any:
     return _polynomial(x, [1 / (k * math.factorial(k)) for k in range(_TERMS, 0, -1)])
 
 
+_DIVERGING = [float(math.factorial(k)) for k in range(40, -1, -1)]
+
+
 def _expi(x: Any) -> Any:
-    """The logarithm, γ, and exp(x) times the integral of (exp(-s) - exp(-x)) / (x - s) over s from 0 to x, 6.2.7."""
+    """The logarithm, γ, and exp(x) times the integral of (exp(-s) - exp(-x)) / (x - s) over s from 0 to x, 6.2.7.
+
+    From 50 on the product is the asymptotic series 6.12.2.
+    """
     size = _minimum(_maximum(x, 1e-320), 1e300)
     whole = integral(
         lambda s, x: mul(exp(neg(s)), div(_expm1(sub(s, x)), sub(s, x))), _minimum(size, 45.0), _maximum(size, 1e-30)
     )
-    half = exp(mul(size, 0.5))
-    large = mul(mul(whole, half), half)
+    inverse = div(1, _maximum(size, 50))
+    whole = _where(gt(size, 50), mul(inverse, _polynomial(inverse, _DIVERGING)), whole)
+    rest = _maximum(sub(size, 700), 0)
+    large = mul(mul(whole, exp(sub(size, rest))), exp(rest))
     near = _minimum(size, _LEAST)
     value = add(_where(lt(x, _LEAST), mul(near, _near_zero(near)), large), add(log(size), _GAMMA))
     value = _where(gt(x, 720), math.inf, value)
@@ -127,8 +165,75 @@ def _expi(x: Any) -> Any:
     return _where(eq(x, 0), -math.inf, _where(_ne(x, x), x, out))
 
 
+_ROOT, _ROOT_REST = 0.3725074107813666, 1.3140183414386028e-17  # of Ei, and what it is more
+_PIECES = (6.0, 12.0, 25.0, 50.0)
+
+
+@cache
+def _expi_piece(low: float, high: float) -> Any:
+    """x exp(-x) Ei(x) as a polynomial, from 6.6.1 in decimals, whose terms are positive."""
+    gamma = Decimal("0.5772156649015328606065120900824024310421593")
+
+    def at(size: float) -> float:
+        x = Decimal(size)
+        term, total = Decimal(1), gamma + x.ln()
+        for k in range(1, 60 + 4 * int(high)):
+            term *= x / k
+            total += term / k
+        return float(total * x * (-x).exp())
+
+    with localcontext() as context:
+        context.prec = 40
+        cosines = np.cos(np.pi * (np.outer(np.arange(24), np.arange(1, 48, 2)) % 96) / 48)
+        middle = at((low + high) / 2)
+        values = np.array([at((low + high) / 2 + t * (high - low) / 2) - middle for t in cosines[1]])
+    terms = cosines @ values / 12
+    terms[0] = middle + terms[0] / 2
+    return np.polynomial.Chebyshev(terms, [low, high])
+
+
+def _host_expi(x: Any) -> Any:
+    """Of negative numbers -E1(-x); else, in doubles, where SciPy's loses up to 200 ulps, sums that do not cancel.
+
+    Next to its root it is Taylor's series, up to 6 that at 0 (6.6.1), up to 50 polynomials, and then 6.12.2.
+    """
+    if x.dtype != np.float64:
+        return _scipy_expi(x)
+    out = np.asarray(_scipy_expi(np.where(x > 0, 1.0, x)))
+    for low, high, formula in _EXPI_BY_SIZE:
+        there = (x > low) & (x <= high)
+        if np.any(there):
+            out[there] = formula(np.asarray(x)[there])
+    below = (x < -0.45) & (x >= -1)
+    if np.any(below):
+        out[below] = -_host_exp1(-np.asarray(x)[below])
+    return out[()]
+
+
+def _expi_by_series(x: Any) -> Any:
+    return x * np.polyval([1 / (k * math.factorial(k)) for k in range(45, 0, -1)], x) + (np.log(x) + _GAMMA)
+
+
+def _expi_far(x: Any) -> Any:
+    half = np.exp(x / 2)
+    return half * (np.polyval(_DIVERGING, 1 / x) / x) * half
+
+
+def _expi_between(x: Any, low: float, high: float) -> Any:
+    return np.exp(x) / x * _expi_piece(low, high)(x)
+
+
+_EXPI_BY_SIZE: tuple[tuple[float, float, Callable[[Any], Any]], ...] = (
+    (0.0, 0.22, _expi_by_series),
+    (0.22, 0.54, lambda x: np.polyval(_by_taylor("exp", _ROOT), x - _ROOT - _ROOT_REST)),
+    (0.54, _PIECES[0], _expi_by_series),
+    *((a, b, partial(_expi_between, low=a, high=b)) for a, b in pairwise(_PIECES)),
+    (_PIECES[-1], 720.0, _expi_far),
+    (720.0, math.inf, lambda x: math.inf),
+)
+_scipy_expi = host.special("expi")
 expi_p: Primitive = elementwise(
-    "expi", of=FLOAT, host=host.special("expi"), hlo=in_blocks(_expi),
+    "expi", of=FLOAT, host=_host_expi, hlo=in_blocks(_expi),
     jvp=lambda t, x, ans: mul(t, div(exp(x), x)),
 )  # fmt: skip
 
@@ -201,16 +306,6 @@ sine_integral_p: Primitive = elementwise(
 _CENTRE, _CI_THERE = 3.4375, -0.015067984362017532
 
 
-@cache
-def _about_centre() -> list[float]:
-    """The coefficients of the Taylor series of Ci(c + h) - Ci(c), of falling powers: of cos(x) / x, integrated."""
-    quotient, found = 0.0, [0.0]
-    for k in range(30):
-        quotient = (math.cos(_CENTRE + k * math.pi / 2) / math.factorial(k) - quotient) / _CENTRE
-        found.append(quotient / (k + 1))
-    return found[::-1]
-
-
 def _host_sici(x: Any) -> list[Any]:
     """SciPy's functions; Ci of 2.8 to 4.05, where that is a sum that cancels, by the Taylor series."""
     sine, cosine = _scipy_sici(x)
@@ -219,7 +314,7 @@ def _host_sici(x: Any) -> list[Any]:
         cosine = np.where(x < 0, _scipy_sici(size)[1], cosine)[()]
     close = (size > 2.8) & (size < 4.05)
     if x.dtype == np.float64 and close.any():
-        series = _CI_THERE + np.polyval(_about_centre(), np.where(close, size, _CENTRE) - _CENTRE)
+        series = _CI_THERE + np.polyval(_by_taylor("cos", _CENTRE), np.where(close, size, _CENTRE) - _CENTRE)
         cosine = np.where(close, series, cosine)[()]
     return [sine, cosine]
 
