@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.parts import MANY, in_parts
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError
 from pullback.core.interrupts import imported
@@ -360,7 +361,11 @@ def special(name: str) -> Callable[..., Any]:
         last = args[-1]
         dtype = last.dtype if hasattr(last, "dtype") else next(a.dtype for a in args if hasattr(a, "dtype"))
         if dtype.kind == "V" or dtype.itemsize < 4:
-            return found[0](*(np.asarray(a, np.float32) for a in args)).astype(dtype)
+            return call(*(np.asarray(a, np.float32) for a in args)).astype(dtype)
+        if isinstance(last, np.ndarray) and last.size >= MANY and isinstance(found[0], np.ufunc):
+            outs = in_parts(found[0], args, [dtype])
+            if outs is not None:
+                return outs[0]
         out = found[0](*args)
         return out if out.dtype is dtype else out.astype(dtype)
 
@@ -371,8 +376,9 @@ def special_pair(name: str) -> Callable[..., Any]:
     """A function of ``scipy.special`` with two results, imported when it is first called; it computes in doubles."""
 
     def call(x: Any) -> list[Any]:
-        both = getattr(imported("scipy.special"), name)(np.asarray(x, np.float64))
-        return [part.astype(x.dtype) for part in both]
+        function, wide = getattr(imported("scipy.special"), name), np.asarray(x, np.float64)
+        both = in_parts(function, [wide], [wide.dtype] * 2) if wide.size >= MANY else None
+        return [part.astype(x.dtype) for part in both or function(wide)]
 
     return call
 

@@ -1,0 +1,80 @@
+"""Functions of elements over all cores: the same numbers as in one thread, whatever the shapes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import pullback.numpy as pnp
+from pullback.backends import parts
+from pullback.scipy import special
+
+
+@pytest.fixture(autouse=True)
+def three_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(parts, "_cores", lambda: 3)
+    parts._threads.cache_clear()
+    yield
+    parts._threads().shutdown()
+    parts._threads.cache_clear()
+
+
+def numbers(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(0).uniform(0.5, 9, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("shape", [(parts.MANY,), (parts.MANY + 1,), (3, parts.MANY // 2, 1), (parts.MANY * 5,)])
+def test_of_one_operand(shape: tuple[int, ...]) -> None:
+    x = numbers(*shape)
+    np.testing.assert_array_equal(special.digamma(x), scipy.special.digamma(x))
+
+
+def test_of_arrays_that_are_not_contiguous() -> None:
+    x = numbers(200, 100).T
+    np.testing.assert_array_equal(special.gammainc(x, x + 1), scipy.special.gammainc(x, x + 1))
+
+
+@pytest.mark.parametrize("shape", [(), (100,), (200, 1)])
+def test_of_operands_that_broadcast(shape: tuple[int, ...]) -> None:
+    a, x = numbers(*shape), numbers(200, 100)
+    np.testing.assert_array_equal(special.gammainc(a, x), scipy.special.gammainc(a, x))
+    np.testing.assert_array_equal(special.gammainc(x, a), scipy.special.gammainc(x, a))
+
+
+def test_of_two_results() -> None:
+    x = numbers(100, 100)
+    for found, expected in zip(special.sici(x), scipy.special.sici(x.astype(np.float64)), strict=True):
+        np.testing.assert_array_equal(found, expected.astype(np.float32))
+
+
+def test_parts_are_computed_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[int] = []
+    threads = parts._threads()
+    submit = threads.submit
+    monkeypatch.setattr(threads, "submit", lambda *args: used.append(1) or submit(*args))
+    special.digamma(numbers(parts.MANY * 2))
+    assert len(used) == 2
+    special.digamma(numbers(parts.MANY - 1))
+    assert len(used) == 2
+
+
+@pytest.mark.filterwarnings("error")
+def test_overflow_is_as_silent_as_in_one_thread() -> None:
+    assert np.isinf(np.asarray(special.gamma(pnp.full(parts.MANY * 2, 200.0)))).all()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own() -> None:
+    x = numbers(parts.MANY * 2)
+    expected = np.asarray(special.digamma(x))
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(parts.in_parts(scipy.special.digamma, [x], [x.dtype])[0], expected) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
