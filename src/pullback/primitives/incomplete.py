@@ -48,17 +48,17 @@ Formula = Callable[..., Any]
 # Without cancellation ----------------------------------------------------------------------------------------------
 
 
-def _log1p_less_x(x: Any) -> Any:
-    """log(1 + x) - x. Near zero log(1 + x) is 2 artanh(r), where r = x / (2 + x), and x - 2 r is r x."""
+def _log1p_less_x(x: Any, factor: Any = 1.0) -> Any:
+    """log(1 + x) - x, times a factor; near zero 2 artanh(r) - x, where r = x / (2 + x) and x - 2 r is r x."""
     if not in_full():
-        series = mul(ops.square(x), _polynomial(x, [1 / 5, -1 / 4, 1 / 3, -1 / 2]))
-        return _where(lt(abs(x), 1e-3), series, sub(log(add(x, 1)), x))
+        series = mul(mul(mul(factor, x), x), _polynomial(x, [1 / 5, -1 / 4, 1 / 3, -1 / 2]))
+        return _where(lt(abs(x), 1e-3), series, mul(factor, sub(log(add(x, 1)), x)))
     near = lt(abs(x), 0.5)
     small = _where(near, x, 0)
     r = div(small, add(small, 2))
     square = ops.square(r)
-    series = mul(mul(r, square), _polynomial(square, [1 / n for n in range(31, 2, -2)]))
-    return _where(near, sub(mul(2, series), mul(r, small)), sub(_log1p(_where(near, 0, x)), x))
+    series = sub(mul(2, mul(square, _polynomial(square, [1 / n for n in range(31, 2, -2)]))), small)
+    return _where(near, mul(mul(factor, r), series), mul(factor, sub(_log1p(_where(near, 0, x)), x)))
 
 
 def _expm1_less_x(x: Any, factor: Any = 1.0) -> Any:
@@ -342,13 +342,13 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 def _beta_exponent(a: Any, b: Any, x: Any, rest: Any, distance: Any) -> Any:
     """log(x**a (1 - x)**b / B(a, b) / sqrt(a b / (a + b) / 2π)), by the distance of x from the mean, a / (a + b)."""
     total = add(a, b)
-    near_x, near_rest = _log_ratio(distance, div(a, total), x), _log_ratio(neg(distance), div(b, total), rest)
+    of_x, of_rest = _log_ratio(a, total, distance, x), _log_ratio(b, total, neg(distance), rest)
     errors = sub(sub(_stirling_error(total), _stirling_error(a)), _stirling_error(b))
-    return add(add(mul(a, near_x), mul(b, near_rest)), errors)
+    return add(add(of_x, of_rest), errors)
 
 
 def _beta_root(a: Any, b: Any) -> Any:
-    return div(mul(div(a, add(a, b)), b), 2 * math.pi)
+    return div(mul(div(_maximum(a, b), add(a, b)), _minimum(a, b)), 2 * math.pi)
 
 
 def _beta_weight(*variables: Any) -> Any:
@@ -361,13 +361,16 @@ def log_beta_weight(*variables: Any) -> Any:
     return add(mul(log(_beta_root(*variables[:2])), 0.5), _beta_exponent(*variables))
 
 
-def _log_ratio(distance: Any, mean: Any, value: Any) -> Any:
-    """log(value / mean) - distance / mean."""
+def _log_ratio(weight: Any, total: Any, distance: Any, value: Any) -> Any:
+    """weight (log(value / mean) - distance / mean), where the mean is weight / total."""
+    mean = div(weight, total)
     far = div(distance, mean)
     near = lt(abs(far), 0.5)
-    return _where(near, _log1p_less_x(_where(near, far, 0)), sub(log(div(value, mean)), far))
+    close = _log1p_less_x(_where(near, far, 0), weight)
+    return _where(near, close, sub(mul(weight, log(div(value, mean))), mul(distance, total)))
 
 
+# long: what is swapped, the end, and the integrand share a dozen variables
 def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None) -> tuple[Any, Any, tuple[Any, ...]]:
     """Whether x is above the mean; what is above it there, or else below, divided by the weight; the variables of that.
 
@@ -375,16 +378,17 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
     """
     orders = (by_a, by_b)
     swapped = gt(x, div(add(a, 1), add(add(a, b), 1)))
-    distance = sub(x, div(a, add(a, b)))
     log_rest = _log1p(neg(x)) if rest is None else log(rest)
     rest, log_x = sub(1, x) if rest is None else rest, log(x)
+    distance = _where(gt(x, 0.5), sub(div(b, add(a, b)), rest), sub(x, div(a, add(a, b))))
     a, b = _where(swapped, b, a), _where(swapped, a, b)
     x, rest = _where(swapped, rest, x), _where(swapped, x, rest)
     log_x, log_rest = _where(swapped, log_rest, log_x), _where(swapped, log_x, log_rest)
     distance = _where(swapped, neg(distance), distance)
     shifted, total = add(a, 1), add(add(a, 1), b)
-    slope = sub(shifted, mul(total, x))
-    c = div(mul(cut_off(), total), mul(shifted, b))
+    above = gt(x, 0.5)  # then what is small, and exact, is 1 - x
+    slope = _where(above, sub(mul(total, rest), b), sub(shifted, mul(total, x)))
+    c = div(cut_off(), mul(shifted, div(b, total)))
     end = _minimum(mul(add(c, sqrt(mul(c, add(c, 8)))), 0.5), div(sub(cut_off(), mul(total, log_rest)), shifted))
     end = _minimum(end, div(cut_off(), slope))
     # h is total log(1 + rest (exp(y) - 1)) - b y: where the first term is cut_off() + b end is nearer than the end.
@@ -407,21 +411,27 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
     firsts = [_where(swapped, log_rest, log_x), _where(swapped, log_x, log_rest)]
     keys = list(inner)
 
-    def integrand(y: Any, x: Any, slope: Any, total: Any, swapped: Any, first: Any, second: Any, *known: Any) -> Any:
-        fall = _expm1_less_x(neg(y))
-        part = mul(x, _expm1(neg(y)) if in_full() else sub(fall, y))
-        value = exp(neg(add(mul(slope, y), mul(total, add(mul(x, fall), _log1p_less_x(part))))))
+    def integrand(y: Any, side: Any, slope: Any, total: Any, swapped: Any, above: Any, *logarithms: Any) -> Any:
+        """``side`` is x, or 1 - x above 1/2: h is the same of both, with another sign of y."""
+        z = _where(above, y, neg(y))
+        if in_full():
+            part, fall = mul(side, _expm1(z)), _expm1_less_x(z, mul(total, side))
+        else:
+            of_one = _expm1_less_x(z)
+            part, fall = mul(side, add(of_one, z)), mul(mul(total, side), of_one)
+        value = exp(neg(add(mul(slope, y), add(fall, _log1p_less_x(part, total)))))
         if not keys:
             return value
+        first, second, *known = logarithms
         of = dict(zip(keys, known, strict=True))
-        shift = _log1p(part)
+        shift = sub(_log1p(part), _where(above, y, 0))
         if by_a:
             of[1, 0] = add(of[1, 0], sub(first, add(shift, _where(swapped, 0, y))))
         if by_b:
             of[0, 1] = add(of[0, 1], sub(second, add(shift, _where(swapped, y, 0))))
         return mul(value, _bell(orders, of.__getitem__))
 
-    out = integral(integrand, end, x, slope, total, swapped, *firsts, *inner.values())
+    out = integral(integrand, end, _where(above, rest, x), slope, total, swapped, above, *firsts, *inner.values())
     if by_a:
         outer[1, 0] = add(outer[1, 0], firsts[0])
     if by_b:
