@@ -48,13 +48,11 @@ def conjugate_gradients(library: Library) -> Task:
 
 
 def minimum(library: Library) -> Task:
-    """The value at the end of BFGS on the Rosenbrock function of 100 variables."""
+    """BFGS on the Rosenbrock function of 100 variables; from most points JAX's line search ends without a minimum."""
     minimize, np = _scipy(library, "optimize").minimize, library.np
 
     def rosenbrock(x: Any) -> Any:
         return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
-    start = library.array(numpy.zeros(100, numpy.float32))
-    return _task(
-        library, lambda x: np.sqrt(minimize(rosenbrock, x, method="BFGS", options={"maxiter": 300}).fun), start
-    )
+    start = library.array(numpy.full(100, 2, numpy.float32))
+    return _task(library, lambda x: minimize(rosenbrock, x, method="BFGS", options={"maxiter": 300}).x, start)

@@ -362,7 +362,7 @@ def special(name: str) -> Callable[..., Any]:
         dtype = last.dtype if hasattr(last, "dtype") else next(a.dtype for a in args if hasattr(a, "dtype"))
         if dtype.kind == "V" or dtype.itemsize < 4:
             return call(*(np.asarray(a, np.float32) for a in args)).astype(dtype)
-        if isinstance(last, np.ndarray) and last.size >= MANY and isinstance(found[0], np.ufunc):
+        if isinstance(last, np.ndarray) and last.size >= MANY:
             outs = in_parts(found[0], args, [dtype])
             if outs is not None:
                 return outs[0]

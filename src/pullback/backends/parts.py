@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import cache
@@ -15,11 +15,13 @@ MANY = 8192
 """From so many elements on a function is computed in parts: half of them take longer than a thread needs to wake up."""
 
 
-def in_parts(function: np.ufunc, operands: Sequence[Any], dtypes: Sequence[np.dtype[Any]]) -> list[Any] | None:
+def in_parts(
+    function: Callable[..., Any], operands: Sequence[Any], dtypes: Sequence[np.dtype[Any]]
+) -> list[Any] | None:
     """The results of a function of elements, of which each core computes a part.
 
     Args:
-      function: what takes 20 ns and more an element.
+      function: what takes 20 ns and more an element, and lets go of the interpreter.
       operands: arrays, of at least one axis, and numbers.
       dtypes: those of the results.
 
@@ -37,7 +39,9 @@ def in_parts(function: np.ufunc, operands: Sequence[Any], dtypes: Sequence[np.dt
 
     def compute(start: int, end: int) -> None:
         parts = [x[start:end] if isinstance(x, np.ndarray) and x.ndim else x for x in flat]
-        function(*parts, out=tuple(out[start:end] for out in outs))
+        found = function(*parts)
+        for out, part in zip(outs, found if isinstance(found, tuple) else [found], strict=True):
+            out[start:end] = part
 
     # Each thread has the settings of this one, such as what NumPy does about overflow.
     others = [_threads().submit(copy_context().run, compute, ends[i], ends[i + 1]) for i in range(1, count)]
