@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.backends import host_reductions
 from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, PullbackError, ShapeError
 from pullback.numpy.declare import inexact_pair
@@ -21,6 +22,7 @@ from pullback.numpy.reductions import all_axes, boolean_mask, count_of
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes, slicing
 from pullback.primitives.checks import broadcast_shape
+from pullback.primitives.declare import at_once
 
 Axes = tuple[int, ...]
 
@@ -138,6 +140,42 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 # Softmax -----------------------------------------------------------------------------------------------------------
 
 
+def _softmax_by_operations(x: Any, *, axes: Axes) -> Any:
+    exponentials = ops.exp(_difference(x, _largest(x, axes)))
+    total = _sum(exponentials, axes)
+    # It is at least 1, so that its reciprocal is safe where it is not subnormal; one quotient a row instead of many.
+    narrow = exponentials.dtype.itemsize < 4
+    return ops.div(exponentials, total) if narrow else ops.mul(exponentials, ops.div(1, total))
+
+
+def _log_softmax_by_operations(x: Any, *, axes: Axes) -> Any:
+    shifted = _difference(x, _largest(x, axes))
+    return ops.sub(shifted, ops.log(_sum(ops.exp(shifted), axes)))
+
+
+def _host_softmax(x: Any, *, axes: Axes) -> Any:
+    exponentials = np.exp(x - np.max(x, axes, keepdims=True, initial=-np.inf))
+    return exponentials * (1 / _host_sum(exponentials, axes))
+
+
+def _host_log_softmax(x: Any, *, axes: Axes) -> Any:
+    shifted = x - np.max(x, axes, keepdims=True, initial=-np.inf)
+    return shifted - np.log(_host_sum(np.exp(shifted), axes))
+
+
+def _host_sum(x: Any, axes: Axes) -> Any:
+    return np.expand_dims(host_reductions.reduce_sum(x, axes=axes), axes)
+
+
+_softmax = at_once("softmax", host=_host_softmax, otherwise=_softmax_by_operations)
+_log_softmax = at_once("log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations)
+
+
+def _is_usual(x: Any) -> bool:
+    """Whether NumPy computes with the dtype as it is."""
+    return dtypes.is_float(x.dtype) and x.dtype.itemsize >= 4
+
+
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """Exponentials divided by their sum, so that they are positive and add up to 1.
 
@@ -161,11 +199,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     mask = None if where is None else _mask("softmax", where, x.shape)
     if mask is not None:
         x = ops.where(mask, x, -math.inf)
-    exponentials = ops.exp(_difference(x, _largest(x, axes)))
-    total = _sum(exponentials, axes)
-    # It is at least 1, so that its reciprocal is safe where it is not subnormal; one quotient a row instead of many.
-    narrow = exponentials.dtype.itemsize < 4
-    out = ops.div(exponentials, total) if narrow else ops.mul(exponentials, ops.div(1, total))
+    out = (_softmax if _is_usual(x) else _softmax_by_operations)(x, axes=axes)
     return out if mask is None else ops.where(mask, out, 0)
 
 
@@ -184,8 +218,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     mask = None if where is None else _mask("log_softmax", where, x.shape)
     if mask is not None:
         x = ops.where(mask, x, -math.inf)
-    shifted = _difference(x, _largest(x, axes))
-    out = ops.sub(shifted, ops.log(_sum(ops.exp(shifted), axes)))
+    out = (_log_softmax if _is_usual(x) else _log_softmax_by_operations)(x, axes=axes)
     return out if mask is None else ops.where(mask, out, -math.inf)
 
 

@@ -99,22 +99,21 @@ def elementwise(
     return p
 
 
-def pair(name: str, *, host: Callable[..., Any], parts: Sequence[Primitive]) -> Callable[[Any], list[Any]]:
-    """Two operations on the elements of one operand, which NumPy computes at once.
+def at_once(
+    name: str, *, host: Callable[..., Any], otherwise: Callable[..., Any], results: int = 1
+) -> Callable[..., Any]:
+    """A function of one array that NumPy computes at once, and that is several operations wherever NumPy does not.
 
     Args:
       name: the name in errors.
-      host: the NumPy function, which returns both results.
-      parts: the operations one by one, which stand for the pair wherever NumPy does not compute it.
+      host: the NumPy function, of an array and the parameters.
+      otherwise: the same by operations.
+      results: how many there are.
     """
-    p = Primitive(name, multiple_results=True)
+    p = Primitive(name, multiple_results=results > 1)
     p.host_rule = host
-
-    def one_by_one(x: Any) -> list[Any]:
-        return [part.bind(x) for part in parts]
-
-    p.decomposition(one_by_one)
-    return lambda x: p.bind(x) if state.trace.quick and is_at_home(x) else one_by_one(x)  # type: ignore[no-any-return]
+    p.decomposition(otherwise)
+    return lambda x, **params: p.bind(x, **params) if state.trace.quick and is_at_home(x) else otherwise(x, **params)
 
 
 def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:

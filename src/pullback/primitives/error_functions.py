@@ -20,7 +20,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.chebyshev import chebyshev_sum, power_coefficients
 from pullback.primitives.checks import COMPLEX, FLOAT
-from pullback.primitives.declare import by_formula, elementwise, in_double, in_single, pair
+from pullback.primitives.declare import at_once, by_formula, elementwise, in_double, in_single
 from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, integer_pow, lt, mul, neg, sqrt, square, sub
 from pullback.primitives.precision import doubled, log_of_positive
 from pullback.primitives.quadrature import by_integrals, in_blocks, integral
@@ -446,7 +446,9 @@ def _swings(size: Any) -> tuple[Any, Any]:
     return -f * cosine - g * sine, f * sine - g * cosine
 
 
-fresnel = pair("fresnel", host=_host_fresnel, parts=(fresnel_s_p, fresnel_c_p))
+fresnel = at_once(
+    "fresnel", host=_host_fresnel, otherwise=lambda x: [fresnel_s_p.bind(x), fresnel_c_p.bind(x)], results=2
+)
 
 
 # Owen's T ------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT
-from pullback.primitives.declare import by_formula, elementwise, in_double, pair
+from pullback.primitives.declare import at_once, by_formula, elementwise, in_double
 from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, integer_pow, log, lt, mul, neg, square, sub
 from pullback.primitives.precision import doubled
 from pullback.primitives.quadrature import in_blocks, integral
@@ -323,7 +323,9 @@ cosine_integral_p: Primitive = elementwise(
     "cosine_integral", of=FLOAT, host=lambda x: _host_sici(x)[1], hlo=in_blocks(partial(_sici, cosine=True)),
     jvp=lambda t, x, ans: mul(t, div(ops.cos(x), x)),
 )  # fmt: skip
-sici = pair("sici", host=_host_sici, parts=(sine_integral_p, cosine_integral_p))
+sici = at_once(
+    "sici", host=_host_sici, otherwise=lambda x: [sine_integral_p.bind(x), cosine_integral_p.bind(x)], results=2
+)
 
 
 # The dilogarithm -----------------------------------------------------------------------------------------------------
