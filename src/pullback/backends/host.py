@@ -389,7 +389,9 @@ def lgamma(x: Any) -> Any:
     At subnormal numbers, too, of which SciPy divides by the negative ones; and next to its zeros at 1 and 2, where
     SciPy subtracts logarithms, by Taylor's series (Abramowitz and Stegun, formula 6.1.33).
     """
-    out = np.where(x == -np.inf, x.dtype.type(np.inf), _gammaln(x))
+    out = _gammaln(x)
+    if np.any(least := x == -np.inf):
+        out = np.where(least, x.dtype.type(np.inf), out)[()]
     if x.dtype != np.float64:
         return out
     w = x - np.rint(x)
