@@ -35,3 +35,9 @@ def test_next_to_one() -> None:
     with pullback.enable_x64(True):
         found = pullback.jit(special.betainc)(1e14, 0.5, 1 - 2.0**-46)
     assert abs(float(found) - 0.09182008223613785) < 1e-14
+
+
+def test_where_one_parameter_is_far_larger() -> None:
+    """The integral ends where its integrand has fallen, and not where a coarser bound says that it has."""
+    found = pullback.jit(special.betainc)(*np.array([4960.0, 1.1, 0.999728], np.float32))
+    assert abs(float(found) - 0.29513315416079786) < 1e-7
