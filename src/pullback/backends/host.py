@@ -351,8 +351,13 @@ def erf_inv(x: Any) -> Any:
     return np.copysign(_erfinv(x), x)
 
 
-def special(name: str) -> Callable[..., Any]:
-    """A function of ``scipy.special``, imported when it is first called, in the dtype of its last array."""
+def special(name: str, *, many: int = MANY) -> Callable[..., Any]:
+    """A function of ``scipy.special``, imported when it is first called, in the dtype of its last array.
+
+    Args:
+      name: its name.
+      many: from so many elements on all cores compute it.
+    """
     found: list[Any] = []
 
     def call(*args: Any) -> Any:
@@ -362,7 +367,7 @@ def special(name: str) -> Callable[..., Any]:
         dtype = last.dtype if hasattr(last, "dtype") else next(a.dtype for a in args if hasattr(a, "dtype"))
         if dtype.kind == "V" or dtype.itemsize < 4:
             return call(*(np.asarray(a, np.float32) for a in args)).astype(dtype)
-        if isinstance(last, np.ndarray) and last.size >= MANY:
+        if isinstance(last, np.ndarray) and last.size >= many:
             outs = in_parts(found[0], args, [dtype])
             if outs is not None:
                 return outs[0]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import host
+from pullback.backends.parts import MANY
 from pullback.core import dtypes
 from pullback.core.array import shape_of
 from pullback.core.trace import Primitive
@@ -53,6 +54,10 @@ def _at_ends(p: Any, q: Any, value: Any) -> Any:
     return _where(_or(_ne(p, p), _ne(q, q)), math.nan, value)
 
 
+_OF_ARTANH = [1 / n for n in range(33, 2, -2)]
+"""The coefficients of (artanh(s) - s) / s**3, by falling powers of s**2."""
+
+
 def _kl_div(p: Any, q: Any) -> Any:
     """p (r - log(1 + r)), where r = (q - p) / p: near zero r - log(1 + r) is by its series."""
     inside = _and(gt(p, 0), gt(q, 0))
@@ -63,7 +68,7 @@ def _kl_div(p: Any, q: Any) -> Any:
     s = div(r, add(r, 2))
     square = ops.square(s)
     # log(1 + r) is 2 artanh(s), and r - 2 s is r s.
-    series = mul(mul(s, square), ops.polynomial(square, [1 / n for n in range(33, 2, -2)]))
+    series = mul(mul(s, square), ops.polynomial(square, _OF_ARTANH))
     small = mul(safe_p, sub(mul(r, s), mul(2, series)))
     direct = add(mul(safe_p, _log_quotient(safe_p, safe_q)), difference)
     zero = _and(eq(p, 0), _ge(q, 0))
@@ -105,20 +110,26 @@ def _host_kl_div(p: Any, q: Any) -> Any:
     """SciPy's, which computes in doubles and loses all digits of them where p is near q: there the series."""
     out = np.asarray(_scipy_kl_div(p, q))
     single = out.dtype != np.float64
-    near = np.abs(q - p) < (1e-3 if single else 0.5) * p
-    if not near.any():
-        return out[()]
-    p, q = (np.broadcast_to(x, out.shape)[near].astype(np.float64) for x in (p, q))
-    r = (q - p) / p
-    if single:
-        out[near] = p * r * r * (0.5 - r * (1 / 3 - r / 4))
-    else:
-        s = r / (r + 2)
-        out[near] = p * (r * s - 2 * s**3 * np.polyval([1 / n for n in range(33, 2, -2)], s * s))
+    near = np.flatnonzero(np.abs(q - p) < (1e-3 if single else 0.5) * p)
+    if near.size:
+        p, q = (np.broadcast_to(x, out.shape).reshape(-1)[near].astype(np.float64) for x in (p, q))
+        r = (q - p) / p
+        np.put(out, near, p * (r * r * (0.5 - r * (1 / 3 - r / 4)) if single else _less_log1p(r)))
     return out[()]
 
 
-_scipy_kl_div = host.special("kl_div")
+def _less_log1p(r: Any) -> Any:
+    """r - log(1 + r) of a new array of doubles up to 0.5, by the series of artanh."""
+    s = r / (r + 2)
+    square = s * s
+    series = np.full_like(r, _OF_ARTANH[0])
+    for coefficient in _OF_ARTANH[1:]:
+        series *= square
+        series += coefficient
+    return r * s - 2 * s * square * series
+
+
+_scipy_kl_div = host.special("kl_div", many=4 * MANY)
 kl_div_p: Primitive = elementwise(
     "kl_div", of=FLOAT, arity=2, host=_host_kl_div, hlo=lambda hlo, p, q: hlo.inline(doubled(_kl_div), p, q),
     jvp=(

@@ -377,9 +377,9 @@ def multigammaln(a: Any, d: Any) -> Any:
     if d < 1:
         raise ArgumentError(f"multigammaln: the dimension d must be a positive integer, got {d}")
     a = real_operand("multigammaln", a)
-    shifts = ops.convert_element_type(as_array(np.arange(d) * 0.5), a.dtype)
-    terms = ops.lgamma_p.bind(ops.sub(shapes.expand_dims(a, (len(a.shape),)), shifts))
-    return ops.add(reduce_sum(terms, (len(a.shape),)), 0.25 * d * (d - 1) * math.log(math.pi))
+    shifts = as_array((np.arange(d) * 0.5).reshape(d, *(1 for _ in a.shape)))
+    terms = ops.lgamma_p.bind(ops.sub(shapes.expand_dims(a, (0,)), ops.convert_element_type(shifts, a.dtype)))
+    return ops.add(reduce_sum(terms, (0,)), 0.25 * d * (d - 1) * math.log(math.pi))
 
 
 def bernoulli(n: Any) -> Any:
