@@ -313,11 +313,36 @@ def _complex_power(out: Any, x: Any, y: Any) -> Any:
     return where(_and(eq(x, 0), gt(real(y), 0)), 0, out)
 
 
-def _complex_div(hlo: Builder, x: Value, y: Value) -> Value:
-    """Of operands whose larger parts are near 1: the compiler's own has factors that overflow and underflow."""
-    near_x, of_x = hlo.inline(_near_one, x)
-    near_y, of_y = hlo.inline(_near_one, y)
-    return hlo.inline(_scaled_quotient, hlo.same("stablehlo.divide", near_x, near_y), of_x, of_y)
+def _complex_div(x: Any, y: Any) -> Any:
+    """The product with the conjugate, divided by the square of the modulus.
+
+    The divisor is divided by the power of two next to its larger part, and the other operand is moved away from the
+    ends of the range, so that no factor overflows. Infinite parts count as large numbers, and a divisor of zero as
+    one: the last factor makes up for it.
+    """
+    a, b, c, d = real(x), imag(x), real(y), imag(y)
+    size_x, size_y = _maximum(abs(a), abs(b)), _maximum(abs(c), abs(d))
+    dtype, info = c.dtype, dtypes.finfo(c.dtype)
+    one, most = dtype.type(1), 2.0 ** (info.maxexp - 2)
+
+    digits = info.nmant + 8
+    small, large = lt(size_x, 2.0 ** (digits - info.maxexp)), gt(size_x, most / 2)
+    before = where(small, 2.0**digits, where(large, 0.0625, one))
+    infinite = _infinite(size_x)
+    after = where(small, 0.5**digits, where(infinite, math.inf, where(large, 16, one)))
+    a, b = (where(infinite, where(_infinite(part), _with_sign(one, part), 0), mul(part, before)) for part in (a, b))
+
+    bits = ops.bitcast_convert_type(_minimum(size_y, most), np.dtype(f"int{8 * dtype.itemsize}"))
+    opposite = sub((2 * info.maxexp - 2) << info.nmant, _and(bits, (2 * info.maxexp - 1) << info.nmant))
+    scale = ops.bitcast_convert_type(opposite, dtype)
+    zero = eq(size_y, 0)
+    c = where(zero, _with_sign(one, c), c)
+    c, d = (ops.clamp_p.bind(-4, mul(part, where(zero, one, scale)), 4) for part in (c, d))
+    factor = mul(where(zero, math.inf, where(_infinite(size_y), 0, scale)), after)
+
+    inverse = div(1, add(square(c), square(d)))
+    parts = (add(mul(a, c), mul(b, d)), sub(mul(b, c), mul(a, d)))
+    return complex(*(mul(mul(part, inverse), factor) for part in parts))
 
 
 def _complex_sign(hlo: Builder, x: Value) -> Value:
@@ -340,13 +365,6 @@ def _near_one(z: Any) -> list[Any]:
     exponent = ops.clamp_p.bind(2 - info.maxexp, exponent, info.maxexp - 2)
     scale = _power_of_two(neg(exponent), x.dtype)
     return [complex(mul(x, scale), mul(y, scale)), exponent]
-
-
-def _scaled_quotient(z: Any, of_x: Any, of_y: Any) -> Any:
-    exponent = sub(of_x, of_y)
-    half = ops.shift_right_arithmetic_p.bind(exponent, 1)
-    scales = [_power_of_two(n, dtypes.to_real(z.dtype)) for n in (half, sub(exponent, half))]
-    return complex(*(mul(mul(part, scales[0]), scales[1]) for part in (real(z), imag(z))))
 
 
 def _any(hlo: Builder, x: Value) -> Value:
@@ -678,7 +696,7 @@ COMPLEX_RULES.update(
         "conj": _composed(lambda z: complex(real(z), neg(imag(z)))),
         "cos": _composed(_complex_cos),
         "cosh": _composed(_complex_cosh),
-        "div": _complex_div,
+        "div": _composed(_complex_div),
         "exp": _corrected("stablehlo.exponential", _real_on_axis),
         "exp2": _composed(_complex_exp2),
         "expm1": _corrected("stablehlo.exponential_minus_one", _expm1_at_ends),
