@@ -56,6 +56,7 @@ PullbackError
 ├── CallbackError (ValueError, NotImplementedError)   a call of a Python function that cannot be done so
 ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where debug_nans or debug_infs asks for it
 ├── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
+├── CompatError (ImportError)                programs written for JAX where the real JAX is imported already
 ├── SparseEfficiencyError (ValueError)       a layout of a sparse array that would hold mostly zeros
 ├── ControlFlowError (TypeError, ValueError)   bodies, branches, predicates and lengths of loops that do not fit
 └── RuleCheckError (AssertionError)          rules of a function that check_rule found to be wrong
@@ -295,6 +296,10 @@ class TracingForbiddenError(PullbackError, RuntimeError):
 
 class ProfilerError(PullbackError, RuntimeError):
     """A profile was begun while one was being recorded, or ended while none was."""
+
+
+class CompatError(PullbackError, ImportError):
+    pass
 
 
 class SparseEfficiencyError(PullbackError, ValueError):

@@ -1,0 +1,179 @@
+"""An import hook that serves ``jax`` and its submodules from Pullback's.
+
+A module ``jax.x.y`` has the names of ``pullback.compat.extras.x.y`` and those of ``pullback.x.y``, as far as there are
+such modules.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import sys
+from collections.abc import Iterable, Sequence
+from types import FrameType, ModuleType
+from typing import Any
+
+import pullback
+from pullback.core.config import config
+from pullback.core.errors import CompatError
+from pullback.core.source import is_internal
+
+VERSION = "0.10.2"
+"""The version of JAX whose API is served."""
+
+_OURS, _EXTRAS = "pullback", "pullback.compat.extras"
+_missing: dict[str, str] = {}
+
+
+def install() -> None:
+    """Make ``import jax`` give Pullback, in this process from now on.
+
+    Keys of random numbers are laid out as JAX's are by default: the switch ``threefry_partitionable`` is turned on. Doing
+    it again changes nothing.
+
+    Raises:
+      CompatError: the real JAX is imported already (an ImportError).
+
+    >>> install()
+    >>> import jax, jax.numpy as jnp
+    >>> print(jax.grad(jnp.tanh)(2.0), jax.__version__)
+    0.070650816 0.10.2
+    """
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    if "jax" in sys.modules:
+        raise CompatError(
+            "pullback.compat.install: jax is imported already, from "
+            f"{getattr(sys.modules['jax'], '__file__', 'an unknown place')}. Call install() before anything imports "
+            "jax, or start the program by python -m pullback run."
+        )
+    sys.meta_path.insert(0, _Finder())
+    config.update("jax_threefry_partitionable", True)
+
+
+def missing_names() -> dict[str, str]:
+    """The names of JAX that were asked for and that Pullback does not have, with the first line that asked for each.
+
+    >>> import jax
+    >>> hasattr(jax, "no_such_name"), "jax.no_such_name" in missing_names()
+    (False, True)
+    """
+    return dict(_missing)
+
+
+class Served(ModuleType):
+    """A module of JAX's name with Pullback's contents, which are looked up when they are first asked for."""
+
+    _sources: tuple[ModuleType, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        for source in self._sources:
+            try:
+                value = getattr(source, name)
+            except AttributeError:
+                continue
+            if isinstance(value, ModuleType):
+                served = _served_name(value.__name__)
+                value = importlib.import_module(served) if served else value
+            elif name.startswith("__"):
+                return value
+            self.__dict__[name] = value
+            return value
+        if _exists(f"{self.__name__}.{name}"):
+            return importlib.import_module(f"{self.__name__}.{name}")
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        raise AttributeError(_refusal(self.__name__, name, dir(self)))
+
+    def __dir__(self) -> list[str]:
+        names = set(self.__dict__)
+        for source in self._sources:
+            names.update(dir(source))
+        return sorted(name for name in names if name != "_sources")
+
+
+def _refusal(module: str, name: str, known: Iterable[str]) -> str:
+    _missing.setdefault(f"{module}.{name}", _asker())
+    near = difflib.get_close_matches(name, list(known), 3)
+    hint = f"; names near it: {', '.join(near)}" if near else ""
+    return f"module {module!r} has no attribute {name!r}: it is served by Pullback, which does not have that{hint}"
+
+
+def _asker() -> str:
+    """The innermost line that is neither Pullback's nor the import system's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not is_internal(file) and not file.startswith("<frozen"):
+            return f"{file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "an unknown line"
+
+
+def _own_names(name: str) -> list[str]:
+    """The modules whose names a module of JAX's has."""
+    rest = name.removeprefix("jax")
+    return [prefix + rest for prefix in (_EXTRAS, _OURS) if _has_spec(prefix, rest)]
+
+
+def _has_spec(prefix: str, rest: str) -> bool:
+    """Whether there is a module; its packages are imported to know."""
+    if prefix == _OURS and rest and (rest.startswith(".core.") or rest.split(".")[1] not in dir(pullback)):
+        return False
+    try:
+        return importlib.util.find_spec(prefix + rest) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _exists(name: str) -> bool:
+    return name in sys.modules or bool(_own_names(name))
+
+
+def _served_name(ours: str) -> str | None:
+    """The name in JAX of a module of Pullback's; None of other modules."""
+    for prefix in (_EXTRAS, _OURS):
+        if ours == prefix or ours.startswith(prefix + "."):
+            return "jax" + ours[len(prefix) :]
+    return None
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != "jax" and not name.startswith("jax."):
+            return None
+        sources = _own_names(name)
+        if not sources:
+            parent, _, last = name.rpartition(".")
+            message = _refusal(parent, last, dir(importlib.import_module(parent)))
+            raise ModuleNotFoundError(message.replace("has no attribute", "has no module"), name=name)
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return Served(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert isinstance(module, Served)
+        module._sources = tuple(importlib.import_module(name) for name in _own_names(module.__name__))
+        module.__doc__ = module._sources[-1].__doc__
+        module.__file__ = module._sources[-1].__file__
+
+    def find_distributions(self, context: Any = None) -> Iterable[importlib.metadata.Distribution]:
+        if context is None or context.name in (None, "jax"):
+            yield _Distribution()
+
+
+class _Distribution(importlib.metadata.Distribution):
+    """What ``importlib.metadata`` says of ``jax``."""
+
+    def read_text(self, filename: str) -> str | None:
+        return f"Metadata-Version: 2.1\nName: jax\nVersion: {VERSION}\n" if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        return importlib.import_module("pathlib").Path(__file__).parent / path
