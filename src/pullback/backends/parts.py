@@ -26,7 +26,7 @@ def in_parts(
       dtypes: those of the results.
 
     Returns:
-      The results, one a dtype; None where the arrays are not of one shape, there is one core only, or the interpreter ends.
+      The results, one a dtype; None where the arrays are not of one shape, there is one core, or the program ends.
     """
     arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim]
     shape = arrays[0].shape
