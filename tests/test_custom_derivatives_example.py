@@ -23,6 +23,7 @@ def run(script: Path) -> tuple[subprocess.CompletedProcess[str], int, int]:
     return finished, int(found[1]), int(found[2])
 
 
+@pytest.mark.slow
 def test_every_figure_agrees() -> None:
     finished, agreeing, total = run(EXAMPLES / "custom_derivatives.py")
     assert finished.returncode == 0, finished.stdout + finished.stderr

@@ -23,10 +23,12 @@ def test_newton_sqrt() -> None:
     assert "21 of 21 figures agree" in run("newton_sqrt.py")
 
 
+@pytest.mark.slow
 def test_boundary_value(tmp_path: Path) -> None:
     assert "3 of 3 comparisons agree" in run("boundary_value.py", str(tmp_path / "solution.png"))
 
 
+@pytest.mark.slow
 def test_array_api_libraries() -> None:
     printed = run("array_api_libraries.py")
     expected = {

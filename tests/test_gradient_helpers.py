@@ -316,6 +316,7 @@ class TestImplicitFunctions:
         close(way(jacfwd(grad(f)))(3.0), -0.25 * 3**-1.5, 1e-12)
         close(way(vmap(grad(f)))(pnp.array([1.0, 4.0])), [0.5, 0.25], 1e-12)
 
+    @pytest.mark.slow
     def test_trees_of_states_and_parameters(self, way: Any) -> None:
         def residual(z: Any, p: Any, q: Any) -> Any:
             return {"u": z["u"] * p["a"] + pnp.sum(z["v"]) - q, "v": z["v"] ** 3 + z["u"] + p["b"]}

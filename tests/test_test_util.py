@@ -69,6 +69,7 @@ class TestWhatIsRight:
         x = np.asarray(RNG.uniform(0, 1, 10_000), np.float32)
         check_grads(lambda x: total(convert_element_type(x, np.dtype(np.float32))), (x,), order=1)
 
+    @pytest.mark.slow
     def test_a_large_sum_of_large_values(self) -> None:
         x = np.asarray(RNG.uniform(0, 1e4, 400), np.float32)
         check_grads(lambda x: total(mul(x, x)), (x,), order=2)
@@ -152,6 +153,7 @@ class TestWhatIsWrong:
         with enable_x64(), pytest.raises(AssertionError, match=r"output\[1\] by argument 0\[0\]"):
             check_grads(f, (as_array(np.asarray([0.7, 0.8])),), order=1)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("modes", ["fwd", "rev"])
     @pytest.mark.parametrize("size", [1000, 5000])
     def test_one_component_of_many(self, modes: str, size: int) -> None:

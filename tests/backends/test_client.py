@@ -166,6 +166,7 @@ np.testing.assert_array_equal(jax.numpy.asarray(np.asarray(pullback.jit(pullback
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
 @pytest.mark.parametrize("order", ["ours, theirs", "theirs, ours"])
 def test_jax_in_the_same_process(order: str) -> None:

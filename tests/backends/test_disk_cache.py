@@ -457,6 +457,7 @@ def test_every_shorter_file(plain: list[bytes]) -> None:
     assert path_of("text").read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_every_bit(plain: list[bytes]) -> None:
     ask("text")
     whole = path_of("text").read_bytes()

@@ -46,6 +46,7 @@ def run(code):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_child_computes_or_raises_at_once():
     out = run("""
 f = pb.jit(lambda x: x * 2 + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -81,3 +82,16 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
     if child == 0:
         os._exit(0 if np.array_equal(parts.in_parts(scipy.special.digamma, [x], [x.dtype])[0], expected) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_at_the_end_of_the_interpreter() -> None:
+    program = """
+import atexit
+import pullback.numpy as pnp
+from pullback.backends import parts
+from pullback.scipy import special
+parts._cores = lambda: 3
+atexit.register(lambda: print(special.gammaln(pnp.full(20000, 3.0)).shape))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "(20000,)", done.stderr

@@ -250,6 +250,7 @@ def test_a_scan_with_few_states_kept_has_the_same_gradient(length, slots, revers
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "transformed",
     [

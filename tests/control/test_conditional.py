@@ -181,6 +181,7 @@ def nested(depth: int) -> Function:
     return lambda x: lax.cond(x > depth, lambda x: inner(jnp.sin(x) * x), lambda x: jnp.cos(x) * x, x)
 
 
+@pytest.mark.slow
 def test_gradients_of_nested_choices_do_not_grow_exponentially() -> None:
     sizes = {depth: count(make_jaxpr(grad(nested(depth)))(1.0)) for depth in (2, 4, 8, 12)}
     assert sizes[12] - sizes[8] <= 1.1 * (sizes[8] - sizes[4])

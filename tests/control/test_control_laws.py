@@ -209,6 +209,7 @@ def test_a_choice_is_an_if_in_value(case: Case) -> None:
     check(case, value)
 
 
+@pytest.mark.slow
 @few
 @given(choices())
 def test_a_choice_is_an_if_forward_and_backward(case: Case) -> None:

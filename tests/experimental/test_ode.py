@@ -262,6 +262,7 @@ def test_second_derivatives(mode, wrap, x64):
     assert_like(wrap(SECOND[mode](loss_of(solved)))(*point()), expected, rtol=1e-5, atol=3e-7)
 
 
+@pytest.mark.slow
 def test_hessian_of_the_pendulum(x64):
     """By its own gradients, and differences of these."""
     times = np.linspace(0.0, 1.5, 4)
@@ -276,6 +277,7 @@ def test_hessian_of_the_pendulum(x64):
     np.testing.assert_allclose(jacrev(grad(loss))(p), found, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lotka_volterra", "van_der_pol_5"])
 def test_sensitivities_against_scipy(name, x64):
     """The equation of the tangents, solved by SciPy."""
@@ -300,6 +302,7 @@ def test_sensitivities_against_scipy(name, x64):
         np.testing.assert_allclose(pnp.hstack(jacobian(final, (0, 1))(y0, p)), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @EAGER_AND_JIT
 def test_values_that_the_function_closes_over(wrap, x64):
     def by_closure(p, k):
@@ -356,6 +359,7 @@ def test_cotangents_are_computed_only_of_what_is_differentiated(x64):
     assert list(results(make_jaxpr(grad(loss, 1))(1.0, weights).jaxpr)) == [[(1,), (3, 3)]]
 
 
+@pytest.mark.slow
 def test_both_modes_differentiate_the_same_steps(x64):
     """<w, J v> = <Jᵀ w, v> to rounding, however large the tolerances are, and Hessians are symmetric."""
     times = pnp.linspace(0.0, 8.0, 5)
@@ -407,6 +411,7 @@ def test_an_equation_that_forgets_its_past(x64):
 # Mapped --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @EAGER_AND_JIT
 def test_examples_with_different_numbers_of_steps(wrap, x64):
     times = pnp.linspace(0.0, 3.0, 6)
@@ -424,6 +429,7 @@ def test_examples_with_different_numbers_of_steps(wrap, x64):
             np.testing.assert_allclose(found[i], expected, rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_mapped_over_each_argument(x64):
     def solution(y, t, p):
         return odeint(driven, y, t, p, **TIGHT)[1:]
@@ -524,6 +530,7 @@ def test_without_compilation(x64):
 # Kinds of states and times -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_trees_of_several_shapes_and_dtypes(x64):
     times = pnp.array([0.0, 0.5])
     y0 = {"a": pnp.ones((2, 3), np.float32), "b": (pnp.array(2.0), pnp.array([1 + 1j]))}

@@ -53,6 +53,7 @@ def quantities(given: dict[str, Any]) -> Any:
     return pullback.jit(everything)(*args)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_by_blocks_as_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = pullback.tree.leaves(quantities(CASES[name]))

@@ -290,6 +290,7 @@ def test_quantiles_beside_infinity_and_of_narrow_dtypes() -> None:
     same(stats.nanpercentile(array([NAN, 1, 2]), 50), 1.5)
 
 
+@pytest.mark.slow
 def test_derivatives_of_quantiles() -> None:
     for method in METHODS:
         check(lambda x, method=method: stats.quantile(x, 0.3, axis=1, method=method), POINT)

@@ -92,6 +92,7 @@ def test_partitions_put_one_element_in_its_place() -> None:
         sorting.partition(array(x), 9)
 
 
+@pytest.mark.slow
 def test_derivatives() -> None:
     for axis in (None, 0, 1, -1):
         check(lambda x, axis=axis: sorting.sort(sorting.ops.sin(x), axis, descending=axis == 0), POINT)

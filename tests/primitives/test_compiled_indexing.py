@@ -78,6 +78,7 @@ def test_gathers(drawn: Any, dtype: Any, index_dtype: str, known: bool) -> None:
         assert_compiled_is_host(f, *([x] if known else [x, indices]))
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(cases, DTYPES, st.sampled_from(INTEGERS), st.booleans())
 def test_scatters(drawn: Any, dtype: Any, index_dtype: str, known: bool) -> None:

@@ -249,6 +249,7 @@ def test_the_last_of_several_updates_stays_and_has_the_derivative() -> None:
 # Slices at computed places -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_dynamic_slices_are_moved_inside(data: Any) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))

@@ -218,6 +218,7 @@ def test_edges_of_the_domains():
     np.testing.assert_array_equal(np.array(compiled), [expected for *_, expected in EDGES])
 
 
+@pytest.mark.slow
 def test_derivatives_of_third_order():
     with enable_x64():
         for function, operands in (

@@ -205,6 +205,7 @@ def test_gradients_are_in_what_is_read() -> None:
     np.testing.assert_allclose((triangle + triangle.T) / 2, mean, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("lower", BOOLEANS)
 def test_derivatives_of_scipys_functions(lower: bool, dtype: str) -> None:
@@ -388,6 +389,7 @@ assert "jaxlib" not in sys.modules
 """)
 
 
+@pytest.mark.slow
 def test_a_program_from_the_disk_finds_its_routines(tmp_path: Path) -> None:
     program = """
 import pullback, pullback.numpy as jnp

@@ -206,6 +206,7 @@ def test_what_a_solution_is_of_is_not_differentiated_twice() -> None:
         np.testing.assert_allclose(grad(grad(grad(f)))(0.0), -6 * f(0.0), rtol=1e-9)
 
 
+@pytest.mark.slow
 @DTYPES
 def test_derivatives_through_the_functions(dtype: str) -> None:
     with enable_x64():

@@ -419,6 +419,7 @@ def test_wronskians_and_neighbours():
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13, err_msg=name)
 
 
+@pytest.mark.slow
 def test_ends_of_domains():
     inf, nan = np.inf, np.nan
     with enable_x64():

@@ -149,6 +149,7 @@ def test_the_port_is_taken():
             Coordinator("127.0.0.1", other.getsockname()[1], 1, 5.0, 5.0)
 
 
+@pytest.mark.slow
 def test_a_silent_process_and_a_call_that_waits_for_it(port):
     """A call in C++ is left behind, and the error names the process; a call that is done has its result."""
     with Together(port, 3, heartbeat=1.0) as them:

@@ -71,6 +71,7 @@ def test_eager(family: str, operation: str) -> None:
             assert_recorded(family, case, computed(family, case))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "operation"), [(f, name) for f, name in OPERATIONS if EXHAUSTIVE or not name.endswith(DEAREST)]
 )

@@ -337,6 +337,7 @@ def test_bad_input(call: Any, error: Any, message: str) -> None:
         call()
 
 
+@pytest.mark.slow
 def test_minima_are_those_of_scipy() -> None:  # where JAX stops short, in four of these ten
     with enable_x64():
         for n in range(2, 12):

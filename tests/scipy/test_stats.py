@@ -75,6 +75,7 @@ def test_sums_of_many_probabilities() -> None:
             np.testing.assert_allclose(got, scipy.stats.betabinom.cdf(k, 200, 2.0, 3.0), rtol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gamma"])
 def test_compiled_is_eager(name: str) -> None:
     x, q, parameters = points(name)

@@ -271,6 +271,7 @@ def test_rotations_of_all_sequences() -> None:
     agree((ours * ours[::-1]).as_quat(True, True), (theirs * theirs[::-1]).as_quat(canonical=True, scalar_first=True))
 
 
+@pytest.mark.slow
 def test_vectors_of_rotations_are_differentiated_at_zero() -> None:
     through = lambda v: Rotation.from_rotvec(v).as_rotvec()
     for v in (np.zeros(3), np.array([0.01, 0.002, 0.003]), np.array([0.03, 0.0, 0.0]), np.array([0.5, -0.4, 0.1])):

@@ -433,6 +433,7 @@ def test_uncompiled_reverse_mode_keeps_the_arguments_alone(closed_over: bool) ->
     assert peak(lambda: grad(chain(lambda f: f, 15, closed_over))(x))[0] >= 450
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_collector")
 def test_higher_derivatives_keep_little_too() -> None:
     x = jnp.linspace(0.1, 1.0, SIZE)
@@ -487,6 +488,7 @@ def looped(wrap: Wrap) -> Function:
     return f
 
 
+@pytest.mark.slow
 def test_compiled_programs_compute_again_and_take_less_memory() -> None:
     rng = np.random.default_rng(0)
     ws = [as_array((rng.standard_normal((WIDTH, WIDTH)) / WIDTH**0.5).astype(np.float32)) for _ in range(LAYERS)]

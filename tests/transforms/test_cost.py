@@ -126,6 +126,7 @@ def memory(call: Callable[[], Any]) -> tuple[float, float, Any]:
     return peak - before, now - before, result
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_collector")
 @pytest.mark.parametrize("name", STEPS)
 def test_the_memory_of_a_gradient_is_that_of_its_residuals(name: str) -> None:

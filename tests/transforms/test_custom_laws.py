@@ -340,6 +340,7 @@ def test_other_functions(kind: str, case: str, names: Sequence[str]) -> None:
         check(kind, CASES[case](kind), names)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(programs(), st.sampled_from(KINDS), st.lists(st.sampled_from(sorted(TRANSFORMATIONS)), min_size=1, max_size=3))
 def test_random_programs(p: Program, kind: str, names: Sequence[str]) -> None:

@@ -218,6 +218,7 @@ def grows_by(case: Callable[[int], Any], count: int) -> Counter[str]:
     return living() - before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_program_that_nobody_has_is_gone(name: str) -> None:
     assert not grows_by(CASES[name], 2)

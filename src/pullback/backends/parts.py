@@ -26,7 +26,7 @@ def in_parts(
       dtypes: those of the results.
 
     Returns:
-      The results, one a dtype; None where the arrays are not of one shape, or there is one core only.
+      The results, one a dtype; None where the arrays are not of one shape, there is one core, or the program ends.
     """
     arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim]
     shape = arrays[0].shape
@@ -44,7 +44,10 @@ def in_parts(
             out[start:end] = part
 
     # Each thread has the settings of this one, such as what NumPy does about overflow.
-    others = [_threads().submit(copy_context().run, compute, ends[i], ends[i + 1]) for i in range(1, count)]
+    try:
+        others = [_threads().submit(copy_context().run, compute, ends[i], ends[i + 1]) for i in range(1, count)]
+    except RuntimeError:  # the interpreter ends, and starts no threads
+        return None
     compute(0, ends[1])
     for other in others:
         other.result()

@@ -323,7 +323,7 @@ def _complex_div(x: Any, y: Any) -> Any:
     a, b, c, d = real(x), imag(x), real(y), imag(y)
     size_x, size_y = _maximum(abs(a), abs(b)), _maximum(abs(c), abs(d))
     dtype, info = c.dtype, dtypes.finfo(c.dtype)
-    one, most = dtype.type(1), 2.0 ** (info.maxexp - 2)
+    one, most = shapes.full((), 1, dtype), 2.0 ** (info.maxexp - 2)
 
     digits = info.nmant + 8
     small, large = lt(size_x, 2.0 ** (digits - info.maxexp)), gt(size_x, most / 2)
