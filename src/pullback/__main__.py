@@ -1,163 +1,37 @@
-"""``python -m pullback``: commands that look at programs, and one that starts them.
+"""``python -m pullback``: commands that look at programs, and two that start them.
 
 python -m pullback show MODULE:FUNCTION --args "f32[3], f32[]" --transform grad,jit --as jaxpr|hlo|svg|dot
 python -m pullback launch --processes 4 program.py ARGUMENTS
+python -m pullback run program.py ARGUMENTS
 """
 
 from __future__ import annotations
 
-import argparse
-import math
-import os
 import sys
-import traceback
 from collections.abc import Sequence
-from typing import Any
-
-from pullback import launch, show
-from pullback.core.errors import ArgumentError, BackendError, RendererError
-from pullback.core.source import hide_internal_frames
-
-_NAME = "python -m pullback"
-_HELP = """\
-Show the program that a function becomes, without running it.
-
-ARGUMENTS are the arguments of the function that is shown, separated by commas:
-  f32[2,3]  i32[]  bf16[4]  c64[8]  bool[5]  key<fry>[]      arrays, by their types
-  2  0.5  True  None                                         values of Python; numbers are inputs nevertheless
-  (f32[3], f32[])  [f32[3]]  {"w": f32[3], "b": f32[]}       trees of them
-The arguments at the positions that --static names are passed as they are, and may be strings too."""
-_EXAMPLES = """\
-Transformations are applied from left to right: grad,jit shows jit(grad(FUNCTION)). jvp, vjp and linearize bring the
-tangents and cotangents that they need as further inputs.
-
-examples:
-  python -m pullback show model:loss --args '{"w": f32[3,1], "b": f32[1]}, f32[8,3]'
-  python -m pullback show model:loss --args "f32[8,3], 2" --static 1 --transform grad,vmap,jit --as hlo
-  python -m pullback show model:norm --args "f32[3]" --transform vjp --as svg --output norm.svg"""
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=_NAME, description="Look at programs, and start them.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    command = commands.add_parser(
-        "show",
-        help="show the program that a function becomes",
-        description=_HELP,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument("function", metavar="MODULE:FUNCTION", help="such as model:loss or package.model:Net.apply")
-    command.add_argument("--args", default="", metavar="ARGUMENTS", help="the arguments, by their types; see above")
-    command.add_argument("--static", default="", metavar="POSITIONS", help="arguments to pass as they are, such as 1,2")
-    command.add_argument(
-        "--transform",
-        default="",
-        metavar="NAMES",
-        help=f"transformations, in the order in which they are applied; of {', '.join(show.transformations())}",
-    )
-    command.add_argument(
-        "--as",
-        default="jaxpr",
-        dest="form",
-        choices=show.FORMS,
-        help="the program as a jaxpr (the default), as StableHLO text, as a drawing, or as the text of the drawing",
-    )
-    command.add_argument("--output", metavar="FILE", help="where to write it; by default to standard output")
-    _add_launch(commands)
-    return parser
-
-
-def _add_launch(commands: Any) -> None:
-    command = commands.add_parser(
-        "launch",
-        help="start several processes of a program on this machine",
-        usage=f"{_NAME} launch --processes N [--devices N] [--port N] [--grace SECONDS] PROGRAM ...",
-        description="Start several processes of a Python program on this machine. Each calls "
-        "pullback.distributed.initialize() first. Lines of output begin with the number of the process. The exit "
-        "status is that of the first process that failed, or 0.",
-    )
-    command.add_argument("--processes", type=int, required=True, metavar="N", help="how many processes")
-    command.add_argument("--devices", type=int, metavar="N", help="into how many devices each divides the processor")
-    command.add_argument(
-        "--port", type=int, metavar="N", help="where process 0 listens; by default a port that is free"
-    )
-    command.add_argument(
-        "--grace",
-        type=float,
-        default=10.0,
-        metavar="SECONDS",
-        help="for how long the others may go on when one has failed (10)",
-    )
-    command.add_argument(
-        "program",
-        nargs="*",
-        metavar="PROGRAM",
-        help="the path of a program, or -m and a module; what follows are its arguments",
-    )
-
-
-def _divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The arguments of a command, and those that begin with the program to launch, which argparse must not see."""
-    given = list(arguments)
-    at = 1
-    while given[:1] == ["launch"] and at < len(given) and given[at].startswith("-") and given[at] != "-m":
-        at += 1 if "=" in given[at] or given[at] in ("-h", "--help", "--") else 2
-        if given[at - 1] == "--":
-            break
-    return (given[:at], given[at:]) if given[:1] == ["launch"] else (given, [])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command; only what it needs is imported, so that programs start fast.
 
     Args:
       argv: its name and options; by default those of the process.
 
     Returns:
-      The exit status: 0, 1 if the function could not be traced, or 2 if what was asked for makes no sense; that of the
-      first process that failed, for ``launch``.
+      The exit status: that of :func:`pullback.commands.main`, or of :func:`pullback.compat.running.main`.
 
-    Raises:
-      SystemExit: the options are not those of the command, or ask for help.
-
-    >>> main(["show", "pullback.numpy:tanh", "--args", "f32[3]", "--transform", "jit"])
-    { lambda ; a:f32[3]. let
-        b:f32[3] = jit[jaxpr={ lambda ; c:f32[3]. let d:f32[3] = tanh c in (d,) } name=tanh] a
-      in (b,) }
+    >>> main(["show", "pullback.numpy:tanh", "--args", "f32[3]"])
+    { lambda ; a:f32[3]. let b:f32[3] = tanh a in (b,) }
     0
     """
-    own, program = _divided(sys.argv[1:] if argv is None else argv)
-    options = _parser().parse_args(own)
-    try:
-        if options.command == "launch":
-            if not 0 <= options.grace < math.inf:
-                raise ArgumentError(f"--grace must be a number of seconds, got {options.grace}")
-            return launch.launch(program, options.processes, options.devices, options.port, options.grace)
-        subject = show.subject(options.function, options.args, options.static, options.transform)
-        text = subject.text(options.form)
-        _write(text if text.endswith("\n") else text + "\n", options.output)
-    except show.TracingError as failure:
-        error = failure.error
-        hide_internal_frames(error)
-        traceback.print_exception(error)
-        return 1
-    except (ArgumentError, BackendError, RendererError, OSError) as error:
-        print(f"{_NAME} {options.command}: {error}", file=sys.stderr)
-        return 2
-    return 0
+    given = sys.argv[1:] if argv is None else list(argv)
+    if given[:1] == ["run"]:
+        from pullback.compat import running
 
+        return running.main(given[1:])
+    from pullback import commands
 
-def _write(text: str, path: str | None) -> None:
-    if path is not None:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads has seen enough; the interpreter flushes again when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return commands.main(given)
 
 
 if __name__ == "__main__":

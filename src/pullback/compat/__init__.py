@@ -7,5 +7,6 @@ modules served are Pullback's own, and ``extras`` holds the names that libraries
 
 from pullback.compat.serving import install as install
 from pullback.compat.serving import missing_names as missing_names
+from pullback.compat.serving import uninstall as uninstall
 
-__all__ = ["install", "missing_names"]
+__all__ = ["install", "missing_names", "uninstall"]

@@ -26,41 +26,66 @@ VERSION = "0.10.2"
 """The version of JAX whose API is served."""
 
 _OURS, _EXTRAS = "pullback", "pullback.compat.extras"
+_PUBLIC = {"numpy", *pullback._MODULES}
 _missing: dict[str, str] = {}
 
 
 def install() -> None:
-    """Make ``import jax`` give Pullback, in this process from now on.
+    """Make ``import jax`` give Pullback, in this process from now on; a second time changes nothing.
 
-    Keys of random numbers are laid out as JAX's are by default: the switch ``threefry_partitionable`` is turned on. Doing
-    it again changes nothing.
+    Random numbers are laid out as JAX's are by default: the switch ``threefry_partitionable`` is turned on.
 
     Raises:
       CompatError: the real JAX is imported already (an ImportError).
 
     >>> install()
     >>> import jax, jax.numpy as jnp
-    >>> print(jax.grad(jnp.tanh)(2.0), jax.__version__)
-    0.070650816 0.10.2
+    >>> print(f"{jax.grad(jnp.tanh)(2.0):.4f}", jax.__version__)
+    0.0707 0.10.2
+    >>> uninstall()
     """
-    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+    if _installed():
         return
     if "jax" in sys.modules:
+        place = getattr(sys.modules["jax"], "__file__", "an unknown place")
         raise CompatError(
-            "pullback.compat.install: jax is imported already, from "
-            f"{getattr(sys.modules['jax'], '__file__', 'an unknown place')}. Call install() before anything imports "
-            "jax, or start the program by python -m pullback run."
+            f"pullback.compat.install: the real jax is imported already, from {place}. Call install() before anything "
+            "imports jax, or start the program by python -m pullback run."
         )
-    sys.meta_path.insert(0, _Finder())
-    config.update("jax_threefry_partitionable", True)
+    sys.meta_path.insert(0, _Finder(config.threefry_partitionable))
+    config.update("threefry_partitionable", True)
+
+
+def uninstall() -> None:
+    """Undo :func:`install`: later imports of ``jax`` give the real one, and random numbers are laid out as before.
+
+    Names that a program has imported stay as they are.
+
+    >>> install()
+    >>> uninstall()
+    >>> "jax" in sys.modules
+    False
+    """
+    for finder in _installed():
+        sys.meta_path.remove(finder)
+        config.update("threefry_partitionable", finder.partitionable)
+    for name in [name for name, module in sys.modules.items() if isinstance(module, Served)]:
+        del sys.modules[name]
+    _missing.clear()
+
+
+def _installed() -> list[_Finder]:
+    return [finder for finder in sys.meta_path if isinstance(finder, _Finder)]
 
 
 def missing_names() -> dict[str, str]:
     """The names of JAX that were asked for and that Pullback does not have, with the first line that asked for each.
 
+    >>> install()
     >>> import jax
     >>> hasattr(jax, "no_such_name"), "jax.no_such_name" in missing_names()
     (False, True)
+    >>> uninstall()
     """
     return dict(_missing)
 
@@ -76,29 +101,35 @@ class Served(ModuleType):
                 value = getattr(source, name)
             except AttributeError:
                 continue
-            if isinstance(value, ModuleType):
-                served = _served_name(value.__name__)
-                value = importlib.import_module(served) if served else value
-            elif name.startswith("__"):
-                return value
-            self.__dict__[name] = value
+            if isinstance(value, ModuleType) and value.__name__.startswith(_OURS):
+                continue  # those that are served are imported by their names in JAX
+            if not name.startswith("__"):
+                self.__dict__[name] = value
             return value
-        if _exists(f"{self.__name__}.{name}"):
+        if _own_names(f"{self.__name__}.{name}"):
             return importlib.import_module(f"{self.__name__}.{name}")
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        raise AttributeError(_refusal(self.__name__, name, dir(self)))
+        raise AttributeError(_refusal(self.__name__, name, self._sources))
 
     def __dir__(self) -> list[str]:
         names = set(self.__dict__)
         for source in self._sources:
-            names.update(dir(source))
-        return sorted(name for name in names if name != "_sources")
+            names.update(name for name in dir(source) if not _is_room(source, name))
+        return sorted(name for name in names if name[:1] != "_" or name[:2] == "__")
 
 
-def _refusal(module: str, name: str, known: Iterable[str]) -> str:
+def _is_room(source: ModuleType, name: str) -> bool:
+    """Whether a name is that of a module of Pullback's which is no module of JAX's."""
+    value = source.__dict__.get(name)
+    if not isinstance(value, ModuleType) or not value.__name__.startswith(_OURS):
+        return False
+    return not _own_names("jax" + value.__name__.removeprefix(_EXTRAS).removeprefix(_OURS))
+
+
+def _refusal(module: str, name: str, sources: Iterable[ModuleType]) -> str:
     _missing.setdefault(f"{module}.{name}", _asker())
-    near = difflib.get_close_matches(name, list(known), 3)
+    near = difflib.get_close_matches(name, {known for source in sources for known in dir(source)}, 3)
     hint = f"; names near it: {', '.join(near)}" if near else ""
     return f"module {module!r} has no attribute {name!r}: it is served by Pullback, which does not have that{hint}"
 
@@ -122,7 +153,7 @@ def _own_names(name: str) -> list[str]:
 
 def _has_spec(prefix: str, rest: str) -> bool:
     """Whether there is a module; its packages are imported to know."""
-    if prefix == _OURS and rest and (rest.startswith(".core.") or rest.split(".")[1] not in dir(pullback)):
+    if prefix == _OURS and rest and (rest.startswith(".core.") or rest.split(".")[1] not in _PUBLIC):
         return False
     try:
         return importlib.util.find_spec(prefix + rest) is not None
@@ -130,19 +161,10 @@ def _has_spec(prefix: str, rest: str) -> bool:
         return False
 
 
-def _exists(name: str) -> bool:
-    return name in sys.modules or bool(_own_names(name))
-
-
-def _served_name(ours: str) -> str | None:
-    """The name in JAX of a module of Pullback's; None of other modules."""
-    for prefix in (_EXTRAS, _OURS):
-        if ours == prefix or ours.startswith(prefix + "."):
-            return "jax" + ours[len(prefix) :]
-    return None
-
-
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def __init__(self, partitionable: bool) -> None:
+        self.partitionable = partitionable  # as it was before
+
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
@@ -151,7 +173,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         sources = _own_names(name)
         if not sources:
             parent, _, last = name.rpartition(".")
-            message = _refusal(parent, last, dir(importlib.import_module(parent)))
+            message = _refusal(parent, last, [importlib.import_module(parent)])
             raise ModuleNotFoundError(message.replace("has no attribute", "has no module"), name=name)
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 

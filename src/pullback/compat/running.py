@@ -1,0 +1,119 @@
+"""``python -m pullback run``: a program written for JAX, started as Python does, with ``jax`` served by Pullback."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType, TracebackType
+
+from pullback.compat.serving import install, missing_names
+from pullback.core.errors import ArgumentError, CompatError
+
+USAGE = """\
+usage: python -m pullback run [--report] PROGRAM [ARGUMENTS]
+       python -m pullback run [--report] -m MODULE [ARGUMENTS]
+       python -m pullback run [--report] -c CODE [ARGUMENTS]
+
+Run a program written for JAX on Pullback: in it, `import jax` gives Pullback's modules.
+
+  PROGRAM     the path of a Python file, or of a folder or archive with a __main__.py
+  -m MODULE   a module, such as pytest or IPython
+  -c CODE     the program itself
+  --report    print at the end which names of JAX were asked for that Pullback does not have
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a program as ``python`` would, with ``jax`` served by Pullback.
+
+    Args:
+      arguments: the options, the program, and its own arguments.
+
+    Returns:
+      The exit status: 0, or 1 if the program ended with an exception, which has been printed.
+
+    Raises:
+      ArgumentError: there is no program, or an option that there is not (a ValueError).
+      SystemExit: the program asked for it.
+
+    >>> from pullback.compat import uninstall
+    >>> run(["-c", "import jax; print(jax.numpy.arange(3))"])
+    [0 1 2]
+    0
+    >>> uninstall()
+    """
+    given = list(arguments)
+    if given[:1] in (["-h"], ["--help"]):
+        sys.stdout.write(USAGE)
+        return 0
+    report = given[:1] == ["--report"]
+    start, own = _program(given[report:])
+    install()
+    before, sys.argv = sys.argv, own
+    try:
+        start()
+    except Exception as error:
+        error.__traceback__ = _of_the_program(error.__traceback__)
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
+    finally:
+        sys.argv = before
+        if report:
+            sys.stderr.write(report_text())
+    return 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """:func:`run`, with errors of its own printed: 2 is the status where what was asked for makes no sense."""
+    try:
+        return run(arguments)
+    except (ArgumentError, CompatError) as error:
+        print(f"python -m pullback run: {error}", file=sys.stderr)
+        return 2
+
+
+def report_text() -> str:
+    """The names of JAX that were asked for in vain, one a line, each with the line that asked first."""
+    missing = missing_names()
+    if not missing:
+        return "Pullback has every name of JAX that was asked for.\n"
+    width = max(map(len, missing))
+    lines = (f"  {name:{width}}  {place}\n" for name, place in sorted(missing.items()))
+    return "Names of JAX that were asked for and that Pullback does not have:\n" + "".join(lines)
+
+
+def _program(given: Sequence[str]) -> tuple[Callable[[], object], list[str]]:
+    """What starts the program, and its ``sys.argv``."""
+    option = given[0] if given else ""
+    if option in ("-m", "-c"):
+        if len(given) < 2:
+            raise ArgumentError(f"{option} needs a {'module' if option == '-m' else 'program'} after it\n{USAGE}")
+        sys.path[0] = os.getcwd() if option == "-m" else ""
+        if option == "-m":
+            return lambda: runpy.run_module(given[1], run_name="__main__", alter_sys=True), [given[1], *given[2:]]
+        return lambda: _run_code(given[1]), ["-c", *given[2:]]
+    if not option or option.startswith("-"):
+        raise ArgumentError(f"there is no program to run{', but ' + option if option else ''}\n{USAGE}")
+    if os.path.isfile(option):
+        sys.path[0] = os.path.dirname(os.path.abspath(option))
+    return lambda: runpy.run_path(option, run_name="__main__"), list(given)
+
+
+def _run_code(code: str) -> None:
+    main = ModuleType("__main__")
+    main.__dict__["__builtins__"] = builtins
+    before, sys.modules["__main__"] = sys.modules["__main__"], main
+    try:
+        exec(compile(code, "<string>", "exec"), main.__dict__)
+    finally:
+        sys.modules["__main__"] = before
+
+
+def _of_the_program(tb: TracebackType | None) -> TracebackType | None:
+    """The traceback from the program's first line on."""
+    while tb is not None and (tb.tb_frame.f_code.co_filename == __file__ or "runpy" in tb.tb_frame.f_code.co_filename):
+        tb = tb.tb_next
+    return tb
