@@ -1,4 +1,4 @@
-"""Which interpreter is at work, in the spelling of ``jax.extend.core``: for interpreters of users' own, and to compare."""
+"""Which interpreter is at work, in the spelling of ``jax.extend.core``; for interpreters of users' own."""
 
 from __future__ import annotations
 

@@ -202,7 +202,17 @@ class Jaxpr:
     Treat it as immutable: transformations of jaxprs are cached by the jaxpr that they were given.
     """
 
-    __slots__ = ("__weakref__", "_axes", "_checked", "_debug_info", "_effects", "constvars", "eqns", "invars", "outvars")
+    __slots__ = (
+        "__weakref__",
+        "_axes",
+        "_checked",
+        "_debug_info",
+        "_effects",
+        "constvars",
+        "eqns",
+        "invars",
+        "outvars",
+    )
 
     _axes: frozenset[Any]
     _checked: bool
@@ -227,8 +237,10 @@ class Jaxpr:
           effects: is taken for JAX's sake; the effects of a program are those of its equations.
           debug_info: what is known of the function that it was made of.
         """
-        if (eqns and type(eqns[0]) is not Eqn) or (outvars and type(outvars[0]) is Eqn):
-            eqns, outvars = outvars, eqns  # type: ignore[assignment]
+        third: Any = eqns
+        fourth: Any = outvars
+        if (third and type(third[0]) is not Eqn) or (fourth and type(fourth[0]) is Eqn):
+            eqns, outvars = fourth, third
         if debug_info is not None:
             self._debug_info = debug_info
         self.constvars = list(constvars)

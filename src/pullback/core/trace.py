@@ -26,7 +26,6 @@ from pullback.core.array import (
 from pullback.core.config import Config, config, observe
 from pullback.core.errors import (
     AllocationError,
-    ArgumentError,
     ConcretizationTypeError,
     MissingRuleError,
     PullbackError,
@@ -371,6 +370,7 @@ class Tracer(Array):
 
     __slots__ = ("__weakref__", "_aval", "_trace", "made_at")
 
+    _aval: ShapedArray
     _trace: Trace
     made_at: source.Location | None
 
@@ -384,7 +384,7 @@ class Tracer(Array):
     @property
     def aval(self) -> ShapedArray:
         """The abstract value."""
-        return self._aval  # type: ignore[no-any-return]
+        return self._aval
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]

@@ -14,7 +14,7 @@ _NOWHERE: Final[frozenset[Any]] = frozenset()
 
 
 class AbstractValue:
-    """What is known of a value before it is computed: the class of all types, of which there is :class:`ShapedArray`."""
+    """What is known of a value before it is computed; the type of arrays is :class:`ShapedArray`."""
 
     __slots__ = ()
 

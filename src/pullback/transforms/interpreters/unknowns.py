@@ -37,9 +37,7 @@ class UnknownTrace(StageTrace):
             return self._cut(primitive, args, params, unknown)
         return super().process(primitive, args, params)
 
-    def _cut(
-        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], unknown: list[bool]
-    ) -> list[Any]:
+    def _cut(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], unknown: list[bool]) -> list[Any]:
         """Compute what the known operands of an operation that holds programs determine, and record the rest."""
         assert primitive.partial_eval_rule is not None
         avals = [typeof(x) for x in args]
@@ -48,7 +46,7 @@ class UnknownTrace(StageTrace):
         known, rest, _ = primitive.partial_eval_rule(unknown, Eqn(primitive, list(invars), params, outvars))
         values: dict[Any, Any] = dict(zip(invars, args, strict=True))
         for eqn in [*known, *rest]:
-            operands = [values[a] if type(a) is Var else a.val for a in eqn.invars]  # type: ignore[union-attr]
+            operands = [values[a] if type(a) is Var else a.val for a in eqn.invars]
             if not any(map(self.is_unknown, operands)):
                 out = eqn.primitive.bind(*operands, **eqn.params)
             else:
