@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
 from pullback.core.trace import Primitive
-from pullback.core.types import ShapedArray
+from pullback.core.types import MappedAxis, ShapedArray
+from pullback.transforms.interpreters.batch import batch_flat
+from pullback.transforms.interpreters.forward import jvp_flat
 
 
 def _as_its_equations(name: str) -> Primitive:
@@ -22,6 +26,14 @@ def _as_its_equations(name: str) -> Primitive:
         if isinstance(call_jaxpr, ClosedJaxpr):
             return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
         return eval_jaxpr(call_jaxpr, [], *args)
+
+    @p.jvp
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        return jvp_flat(p, partial(equations, **params), primals, tangents)
+
+    @p.batch
+    def batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        return batch_flat(p, partial(equations, **params), axis, args, dims)
 
     @p.lowering
     def lowering(hlo: Any, *operands: Any, call_jaxpr: Jaxpr | ClosedJaxpr, **params: Any) -> list[Any]:
