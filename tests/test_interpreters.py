@@ -314,7 +314,9 @@ def test_the_rules_of_our_own_primitives_in_the_older_spelling() -> None:
     out, dim = batching.primitive_batchers[lax.sin_p]((jnp.ones((3, 2)),), (1,))
     assert (out.shape, dim) == ((3, 2), 1)
     axis = SimpleNamespace(name=None, size=2)
-    out, dim = batching.axis_primitive_batchers[lax.mul_p](axis, [jnp.ones((3, 2)), y], [1, None])
+    out, dim = batching.fancy_primitive_batchers[lax.mul_p](axis, [jnp.ones((3, 2)), y], [1, None])
+    assert out.shape[dim] == 2
+    out, dim = batching.axis_primitive_batchers[lax.mul_p](2, None, None, [jnp.ones((3, 2)), y], [1, None])
     assert out.shape[dim] == 2
     p = core.Primitive("both", multiple_results=True)
     p.host(lambda x, y: [x, y])
@@ -336,16 +338,25 @@ def test_a_rule_of_our_own_primitives_can_be_replaced() -> None:
     assert grad(lax.square)(3.0) == 6.0
 
 
-def test_batchers_with_the_axis() -> None:
+@pytest.mark.parametrize("fancy", [False, True])
+def test_batchers_with_the_axis(fancy: bool) -> None:
     p = core.Primitive("per_example")
     p.def_impl(lambda x: x / x.size)
+    seen = []
 
-    def rule(axis_data: Any, args: Any, dims: Any) -> Any:
-        assert axis_data.size == 2
+    def fancy_rule(axis_data: Any, args: Any, dims: Any) -> Any:
+        seen.append((axis_data.name, axis_data.size))
         return args[0] / (args[0].size // axis_data.size), dims[0]
 
-    batching.axis_primitive_batchers[p] = rule
-    np.testing.assert_allclose(vmap(p.bind, in_axes=1)(np.ones((3, 2))), np.full((2, 3), 1 / 3), rtol=1e-6)
+    def rule(axis_size: int, axis_name: Any, trace_type: Any, args: Any, dims: Any) -> Any:
+        seen.append((axis_name, axis_size))
+        return args[0] / (args[0].size // axis_size), dims[0]
+
+    table = batching.fancy_primitive_batchers if fancy else batching.axis_primitive_batchers
+    table[p] = fancy_rule if fancy else rule
+    out = vmap(p.bind, in_axes=1, axis_name="i")(np.ones((3, 2)))
+    np.testing.assert_allclose(out, np.full((2, 3), 1 / 3), rtol=1e-6)
+    assert seen == [("i", 2)]
 
 
 # Rules of frequent forms ----------------------------------------------------------------------------------------------

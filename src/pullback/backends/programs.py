@@ -9,7 +9,7 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.backends import forks, options, small_loops, spread
@@ -27,6 +27,8 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.locks import renewed
 
 logger = logging.getLogger("pullback")
+before_compiling: list[Callable[[str], None]] = []
+"""Functions that are told of each platform that a program is about to be compiled for, and may refuse it."""
 
 
 # Programs ------------------------------------------------------------------------------------------------------------
@@ -307,6 +309,8 @@ def _compile(
     if not whole:
         text = text.replace(f" {{{small_loops.ATTRIBUTES}}}", "")
     try:
+        for check in before_compiling:
+            check(lowered.device.platform)
         return backend().compile_text(text, lowered.device, overrides, module.callbacks)
     except CompilationError as error:
         unknown = re.search(r"No such compile option: '(\w+)'", str(error))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback.core import source
 from pullback.core.array import Array, ArrayImpl
@@ -28,6 +29,15 @@ class Var:
         return f"Var(id={id(self)}):{self.aval}"
 
 
+class DropVar(Var):
+    """A variable that nothing reads."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "_"
+
+
 class Literal:
     """A number written into a jaxpr."""
 
@@ -49,14 +59,15 @@ class SourceInfo:
 
     Attributes:
       location: the instruction in the user's program; it and the following are None where that is not known.
+      scope: the named scopes and the pass of differentiation, as they are kept; None if there are none.
       file_name, function_name, line: its file, its function, and its line in the file.
       name_stack: the named scopes that it is in, separated by slashes.
     """
 
-    __slots__ = ("file_name", "function_name", "line", "location", "name_stack")
+    __slots__ = ("file_name", "function_name", "line", "location", "name_stack", "scope")
 
     def __init__(self, location: source.Location | None, scope: source.Scope | None) -> None:
-        self.location = location
+        self.location, self.scope = location, scope
         self.file_name = location[0].co_filename if location else None
         self.function_name = location[0].co_name if location else None
         self.line = source.line_number(location) if location else None
@@ -64,6 +75,48 @@ class SourceInfo:
 
     def __repr__(self) -> str:
         return source.describe(self.location)
+
+
+class EqnContext:
+    """What an equation is run under, in JAX's spelling: nothing here that the equation does not say itself.
+
+    Attributes:
+      compute_type, xla_metadata: None.
+      manager: a context in which to bind the operation again.
+    """
+
+    __slots__ = ()
+    compute_type = None
+    xla_metadata = None
+
+    @property
+    def manager(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def __repr__(self) -> str:
+        return "EqnContext()"
+
+
+_CONTEXT = EqnContext()
+
+
+class DebugInfo(NamedTuple):
+    """What is known of the function that a program was made of.
+
+    Attributes:
+      traced_for: what made the program.
+      func_src_info: the function, and where it is; None where that is not known.
+      arg_names: for each input the name of the argument; None where they are not known.
+      result_paths: for each result where it was in what the function returned; None where that is not known.
+    """
+
+    traced_for: str
+    func_src_info: str | None = None
+    arg_names: tuple[str, ...] | None = None
+    result_paths: tuple[str, ...] | None = None
+
+
+_UNKNOWN = DebugInfo("a program")
 
 
 def _changed(x: Any, changes: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
@@ -105,8 +158,22 @@ class Eqn:
         return "\n".join(show_eqn(self, VariableNames(), "", ""))
 
     def replace(self, **changes: Any) -> Eqn:
-        """The equation with some of its attributes replaced."""
+        """The equation with some of its attributes replaced.
+
+        ``source_info`` is that of an equation. ``effects`` and ``ctx`` are taken for JAX's sake: an equation's effects
+        are those of its primitive and its programs.
+        """
+        info = changes.pop("source_info", None)
+        if info is not None:
+            changes = {"made_at": info.location, "scope": info.scope, **changes}
+        changes.pop("effects", None)
+        changes.pop("ctx", None)
         return Eqn(**_changed(self, changes, ("primitive", "invars", "params", "outvars", "made_at", "scope")))
+
+    @property
+    def ctx(self) -> EqnContext:
+        """What it is run under: ``with eqn.ctx.manager`` a user's interpreter binds it again."""
+        return _CONTEXT
 
     def like(self, invars: Sequence[Atom], outvars: Sequence[Var], **params: Any) -> Eqn:
         """The equation for other operands and results, with some parameters changed."""
@@ -135,15 +202,47 @@ class Jaxpr:
     Treat it as immutable: transformations of jaxprs are cached by the jaxpr that they were given.
     """
 
-    __slots__ = ("__weakref__", "_axes", "_checked", "_effects", "constvars", "eqns", "invars", "outvars")
+    __slots__ = (
+        "__weakref__",
+        "_axes",
+        "_checked",
+        "_debug_info",
+        "_effects",
+        "constvars",
+        "eqns",
+        "invars",
+        "outvars",
+    )
 
     _axes: frozenset[Any]
     _checked: bool
     _effects: frozenset[str]
 
     def __init__(
-        self, constvars: Sequence[Var], invars: Sequence[Var], eqns: Sequence[Eqn], outvars: Sequence[Atom]
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        eqns: Sequence[Eqn],
+        outvars: Sequence[Atom],
+        effects: Any = None,
+        debug_info: DebugInfo | None = None,
     ) -> None:
+        """A program.
+
+        Args:
+          constvars: the constants.
+          invars: the inputs.
+          eqns: the equations, in order. Results may come before the equations, as in JAX.
+          outvars: the results.
+          effects: is taken for JAX's sake; the effects of a program are those of its equations.
+          debug_info: what is known of the function that it was made of.
+        """
+        third: Any = eqns
+        fourth: Any = outvars
+        if (third and type(third[0]) is not Eqn) or (fourth and type(fourth[0]) is Eqn):
+            eqns, outvars = fourth, third
+        if debug_info is not None:
+            self._debug_info = debug_info
         self.constvars = list(constvars)
         self.invars = list(invars)
         self.eqns = list(eqns)
@@ -182,8 +281,14 @@ class Jaxpr:
         return list(map(aval_of, self.outvars))
 
     def replace(self, **changes: Any) -> Jaxpr:
-        """The program with some of its attributes replaced."""
-        return Jaxpr(**_changed(self, changes, ("constvars", "invars", "eqns", "outvars")))
+        """The program with some of its attributes replaced; ``effects`` and ``debug_info`` as when it is made."""
+        changes.pop("effects", None)
+        return Jaxpr(**_changed(self, changes, ("constvars", "invars", "eqns", "outvars", "debug_info")))
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        """What is known of the function that it was made of: what was said when it was made."""
+        return getattr(self, "_debug_info", _UNKNOWN)
 
     def pretty_print(self, *, source_info: bool = False, name_stack: bool = False) -> str:
         """The program as text.
@@ -233,10 +338,15 @@ class ClosedJaxpr:
     invars = property(lambda self: self.jaxpr.invars)
     outvars = property(lambda self: self.jaxpr.outvars)
     effects = property(lambda self: self.jaxpr.effects)
+    debug_info = property(lambda self: self.jaxpr.debug_info)
 
     def replace(self, **changes: Any) -> ClosedJaxpr:
         """The program with ``jaxpr`` or ``consts`` replaced."""
         return ClosedJaxpr(**_changed(self, changes, ("jaxpr", "consts")))
+
+    def map_jaxpr(self, function: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
+        """The program that a function makes of its jaxpr, with the same constants."""
+        return ClosedJaxpr(function(self.jaxpr), self.consts)
 
     def pretty_print(self, *, source_info: bool = False, name_stack: bool = False) -> str:
         """The program as text; see :meth:`Jaxpr.pretty_print`."""

@@ -364,8 +364,20 @@ class Primitive(trace.Primitive):
         The arrays are Pullback's, which NumPy's functions take; the result may be an array of NumPy's.
         """
         self.host_rule = checked_host(self, rule, on_arrays=True)
+        vars(self)["impl"] = rule  # as in JAX: what p.impl(*arrays, **params) calls, whatever it is given
         return rule
 
     def def_abstract_eval(self, rule: F) -> F:
         """Register the rule for types: JAX's spelling of :meth:`abstract_eval`."""
         return self.abstract_eval(rule)
+
+    def def_effectful_abstract_eval(self, rule: F) -> F:
+        """Register ``rule(*avals, **params) -> (aval, effects)``, of an operation that programs run exactly once."""
+        self.effect = True
+
+        @wraps(rule)
+        def types(*avals: ShapedArray, **params: Any) -> Any:
+            return rule(*avals, **params)[0]
+
+        self.abstract_eval(types)
+        return rule

@@ -15,6 +15,9 @@ from pullback.core.errors import PullbackError
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _is_internal: dict[str, bool] = {}
+_excluded: list[str] = [_ROOT]
+hidden_paths: list[str] = [_ROOT]
+"""What the names of files begin with whose lines tracebacks of errors leave out: users' libraries add theirs."""
 
 Location = tuple[CodeType, int]
 """A code object and the index of an instruction in it: everything needed to name a line later."""
@@ -51,8 +54,20 @@ def is_internal(filename: str) -> bool:
     """Whether a file belongs to Pullback itself (its examples and tests do not)."""
     known = _is_internal.get(filename)
     if known is None:
-        known = _is_internal[filename] = filename.startswith(_ROOT)
+        known = _is_internal[filename] = filename.startswith(tuple(_excluded))
     return known
+
+
+def exclude(path: str) -> None:
+    """Count a file, or all files of a directory, as no user's: operations are not said to be written there."""
+    if path not in _excluded:
+        _excluded.append(path)
+        _is_internal.clear()
+
+
+def is_hidden(filename: str) -> bool:
+    """Whether tracebacks of errors leave out the lines of a file."""
+    return filename.startswith(tuple(hidden_paths)) or is_internal(filename)
 
 
 def here() -> Location | None:
@@ -126,7 +141,7 @@ def _without_internal_frames(tb: TracebackType | None, even_the_last: bool) -> T
     frames: list[TracebackType] = []
     while tb is not None:
         last = tb.tb_next is None and not even_the_last
-        if last or not is_internal(tb.tb_frame.f_code.co_filename):
+        if last or not is_hidden(tb.tb_frame.f_code.co_filename):
             frames.append(tb)
         tb = tb.tb_next
     result: TracebackType | None = None

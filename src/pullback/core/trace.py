@@ -26,7 +26,6 @@ from pullback.core.array import (
 from pullback.core.config import Config, config, observe
 from pullback.core.errors import (
     AllocationError,
-    ArgumentError,
     ConcretizationTypeError,
     MissingRuleError,
     PullbackError,
@@ -37,67 +36,11 @@ from pullback.core.errors import (
 )
 from pullback.core.locks import renewed
 from pullback.core.registry import Registry
+from pullback.core.rule_kinds import Rule as Rule
+from pullback.core.rule_kinds import RuleKind as RuleKind
 from pullback.core.types import MappedAxis, ShapedArray
 
-Rule = Callable[..., Any]
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class RuleKind:
-    """A kind of rules: what one transformation asks of each operation.
-
-    A transformation that is not among Pullback's own declares its kind of rule, and its rules then stand beside the
-    operations, as the others do.
-
-    Args:
-      name: of the kind, which is also the attribute ``NAME_rule`` of a primitive that has such a rule.
-
-    >>> from pullback.primitives.elementwise import neg_p
-    >>> interval = RuleKind("interval")
-    >>> @interval(neg_p)
-    ... def _(x):
-    ...     return -x[1], -x[0]
-    >>> interval.of(neg_p)((1.0, 2.0))
-    (-2.0, -1.0)
-    """
-
-    __slots__ = ("_attribute", "name")
-
-    def __init__(self, name: str) -> None:
-        if not (isinstance(name, str) and name.isidentifier()):
-            raise ArgumentError(f"a kind of rules needs a name that is an identifier, got {name!r}")
-        self.name = name
-        self._attribute = f"{name}_rule"
-
-    def __call__(self, primitive: Primitive) -> Callable[[F], F]:
-        """A decorator that registers the rule of an operation."""
-
-        def register(rule: F) -> F:
-            setattr(primitive, self._attribute, rule)
-            return rule
-
-        return register
-
-    def of(self, primitive: Primitive) -> Rule | None:
-        """The rule of an operation, or None if it has none."""
-        return getattr(primitive, self._attribute, None)
-
-    def needed(self, primitive: Primitive, transformation: str) -> Rule:
-        """The rule of an operation, for a transformation that cannot do without it.
-
-        Raises:
-          MissingRuleError: the operation has none; the message names both (a NotImplementedError).
-        """
-        rule = self.of(primitive)
-        if rule is None:
-            raise MissingRuleError(
-                f"the primitive {primitive.name!r} has no {self.name} rule, which {transformation} needs; register one "
-                f"with the RuleKind {self.name!r}: @kind(primitive)"
-            )
-        return rule
-
-    def __repr__(self) -> str:
-        return f"RuleKind({self.name!r})"
 
 
 class Primitive:
@@ -149,6 +92,18 @@ class Primitive:
     def bind(self, *args: Any, **params: Any) -> Any:
         """Hand the operation to the current trace."""
         return state.trace.process(self, args, params)
+
+    def bind_with_trace(self, trace: Trace, args: Sequence[Any], *rest: Any) -> Any:
+        """Hand the operation to a trace: ``(trace, args, params)``, or ``(trace, args, avals, params)`` as in JAX."""
+        outer, state.trace = state.trace, trace
+        try:
+            return trace.process(self, tuple(args), dict(rest[-1]))
+        finally:
+            state.trace = outer
+
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters with which a user's interpreter binds an equation's operation again: the equation's own."""
+        return dict(params)
 
     # Evaluation and types
 
@@ -323,7 +278,7 @@ class Trace:
       is_bottom: whether it evaluates, and hands nothing on.
     """
 
-    __slots__ = ("eager", "function", "live", "parent", "quick")
+    __slots__ = ("__weakref__", "eager", "function", "live", "parent", "quick")
     transformation = "a transformation"
     is_bottom = False
 
@@ -331,10 +286,13 @@ class Trace:
     eager: bool
     quick: bool
 
-    def __init__(self, parent: Trace | None, function: Any = None) -> None:
-        if parent is None:
+    def __init__(self, parent: Trace | None = None, function: Any = None) -> None:
+        if self.is_bottom:
             self.parent = self
             self.eager = self.quick = True
+        elif parent is None:  # a user's own interpreter: see process_primitive
+            self.parent = state.trace
+            self.eager = self.quick = False
         else:
             self.parent = parent
             self.eager = parent.eager
@@ -351,7 +309,24 @@ class Trace:
         return x
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        raise NotImplementedError
+        """The results of an operation; the parent is current while a user's interpreter works them out."""
+        outer, state.trace = state.trace, self.parent
+        try:
+            return self.process_primitive(primitive, args, params)
+        finally:
+            state.trace = outer
+
+    def process_primitive(self, primitive: Primitive, tracers: Sequence[Any], params: dict[str, Any]) -> Any:
+        """What an operation does under a user's own interpreter, a subclass, in JAX's spelling.
+
+        ``primitive.bind_with_trace(self.parent, values, params)`` hands it on. Haiku's drawings are made so.
+        """
+        raise MissingRuleError(f"the interpreter {type(self).__name__} has no method process_primitive")
+
+    @property
+    def main(self) -> Trace:
+        """The trace itself: by which Equinox tells the tracers of a transformation."""
+        return self
 
     def describe(self) -> str:
         """The transformation and the function that it was given."""
@@ -393,10 +368,15 @@ class _State(threading.local):
 class Tracer(Array):
     """A value that belongs to a trace."""
 
-    __slots__ = ("__weakref__", "_trace", "made_at")
+    __slots__ = ("__weakref__", "_aval", "_trace", "made_at")
 
+    _aval: ShapedArray
     _trace: Trace
     made_at: source.Location | None
+
+    def __init__(self, trace: Trace, aval: ShapedArray) -> None:
+        """A value of a user's own interpreter, of a type."""
+        self._trace, self._aval, self.made_at = trace, aval, None
 
     def __init_subclass__(cls) -> None:
         tree.register_leaf_type(cls)
@@ -404,7 +384,7 @@ class Tracer(Array):
     @property
     def aval(self) -> ShapedArray:
         """The abstract value."""
-        raise NotImplementedError
+        return self._aval
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pullback.core.dtypes import interned, short_name
+from pullback.core.dtypes import canonicalize_dtype, dtype_name, interned, short_name, tangent_dtype
 
 Shape = tuple[int, ...]
 _NOWHERE: Final[frozenset[Any]] = frozenset()
 
 
-class ShapedArray:
+class AbstractValue:
+    """What is known of a value before it is computed; the type of arrays is :class:`ShapedArray`."""
+
+    __slots__ = ()
+
+
+class ShapedArray(AbstractValue):
     """What is known of an array before it is computed.
 
     Attributes:
@@ -30,7 +37,20 @@ class ShapedArray:
         dtype: np.dtype[Any],
         weak_type: bool = False,
         varying: frozenset[Any] = _NOWHERE,
+        *,
+        sharding: Any = None,
     ) -> None:
+        """The type of an array.
+
+        Args:
+          shape: the size of each axis.
+          dtype: the type of an element.
+          weak_type: whether the type gives way to that of other operands.
+          varying: the named axes along which the value varies.
+          sharding: is taken for JAX's sake; where an array is, is no part of its type here.
+        """
+        if not isinstance(dtype, np.dtype):
+            shape, dtype = tuple(map(operator.index, shape)), canonicalize_dtype(dtype)
         self.shape = shape
         self.dtype = dtype
         self.weak_type = weak_type
@@ -54,6 +74,31 @@ class ShapedArray:
             get("shape", self.shape), get("dtype", self.dtype), get("weak_type", self.weak_type),
             get("varying", self.varying),
         )  # fmt: skip
+
+    @property
+    def sharding(self) -> None:
+        """None: where an array is, is no part of its type."""
+
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
+        """The type as text, ``float32[3]``, or ``f32[3]`` with ``short_dtypes``."""
+        name = short_name(self.dtype) if short_dtypes else dtype_name(self.dtype)
+        return f"{name}[{','.join(map(str, self.shape))}]"
+
+    def to_tangent_aval(self) -> ShapedArray:
+        """The type of its tangents; those of integers and booleans are ``float0``."""
+        return self.update(dtype=tangent_dtype(self.dtype))
+
+    def to_ct_aval(self) -> ShapedArray:
+        """The type of its cotangents."""
+        return self.to_tangent_aval()
+
+    def strip_weak_type(self) -> ShapedArray:
+        """The same type, not weak."""
+        return self.update(weak_type=False)
+
+    def update_weak_type(self, weak_type: bool) -> ShapedArray:
+        """The same type, weak or not."""
+        return self.update(weak_type=weak_type)
 
     def _key(self) -> tuple[Any, ...]:
         return (self.shape, self.dtype, self.weak_type, self.varying)

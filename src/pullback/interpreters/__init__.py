@@ -1,4 +1,4 @@
-"""Rules of primitives in JAX's older spelling, as tables of functions: ``ad``, ``batching``, ``mlir`` and ``xla``.
+"""Rules of primitives in JAX's older spelling: ``ad``, ``batching``, ``mlir``, ``partial_eval`` and ``xla``.
 
 Code that was written against ``jax.interpreters`` runs when only its imports change. What it registers are rules of
 :class:`pullback.extend.Primitive`; new code registers them there.
@@ -16,4 +16,5 @@ Code that was written against ``jax.interpreters`` runs when only its imports ch
 from pullback.interpreters import ad as ad
 from pullback.interpreters import batching as batching
 from pullback.interpreters import mlir as mlir
+from pullback.interpreters import partial_eval as partial_eval
 from pullback.interpreters import xla as xla

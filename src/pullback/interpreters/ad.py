@@ -27,6 +27,8 @@ from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.interpreters.table import Table
 from pullback.primitives.elementwise import add_any
+from pullback.transforms.interpreters.forward import JVPTrace as JVPTrace
+from pullback.transforms.interpreters.forward import JVPTracer as JVPTracer
 
 
 class Zero:
@@ -211,6 +213,25 @@ primitive_transposes = Table(
     "transpose", lambda primitive: primitive.transpose_rule, _set_transpose, _spelled_transpose
 )
 """For each primitive, ``rule(ct, *operands, **params) -> cotangents``; linear operands are :class:`UndefinedPrimal`."""
+
+
+def get_primitive_transpose(p: Primitive) -> Rule:
+    """The transpose rule of an operation.
+
+    Args:
+      p: the operation.
+
+    Raises:
+      MissingRuleError: it has none (a NotImplementedError).
+
+    >>> from pullback import lax
+    >>> print(get_primitive_transpose(lax.neg_p)(1.0, UndefinedPrimal(typeof(1.0)))[0])
+    -1.0
+    """
+    rule = primitive_transposes.get(p)
+    if rule is None:
+        raise trace.missing_rule(p, "transpose", "reverse mode")
+    return rule  # type: ignore[no-any-return]
 
 
 # Rules of frequent forms ----------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ primitive_batchers = Table("batching", _own, _set_batcher, _spelled_batcher)
 """For each primitive, ``rule(args, dims, **params) -> (out, dim)``; a dim is ``not_mapped`` where there is no axis."""
 
 
-def _set_axis_batcher(primitive: Primitive, rule: Rule) -> None:
+def _set_fancy_batcher(primitive: Primitive, rule: Rule) -> None:
     @functools.wraps(rule)
     def batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         return rule(axis, tuple(args), tuple(dims), **params)
@@ -60,9 +60,30 @@ def _set_axis_batcher(primitive: Primitive, rule: Rule) -> None:
     primitive.batch_rule = rules.checked_batch(primitive, batch)
 
 
-axis_primitive_batchers = Table("batching", _own, _set_axis_batcher, lambda primitive, rule: rule)
-"""The same with the axis first, which has a ``name`` and a ``size``."""
-fancy_primitive_batchers = axis_primitive_batchers
+fancy_primitive_batchers = Table("batching", _own, _set_fancy_batcher, lambda primitive, rule: rule)
+"""The same with the axis first, which has a ``name`` and a ``size``: ``rule(axis, args, dims, **params)``."""
+
+
+def _set_axis_batcher(primitive: Primitive, rule: Rule) -> None:
+    @functools.wraps(rule)
+    def batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        return rule(axis.size, axis.name, None, tuple(args), tuple(dims), **params)
+
+    primitive.batch_rule = rules.checked_batch(primitive, batch)
+
+
+def _spelled_axis_batcher(primitive: Primitive, rule: Rule) -> Rule:
+    def batch(size: int, name: Any, trace_type: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+        return rule(MappedAxis(name, size), list(args), list(dims), **params)
+
+    return batch
+
+
+axis_primitive_batchers = Table("batching", _own, _set_axis_batcher, _spelled_axis_batcher)
+"""The same with what the axis is: ``rule(axis_size, axis_name, trace_type, args, dims, **params)``.
+
+The third is None: JAX's rules once told by it what maps them.
+"""
 
 
 # What rules are made of -----------------------------------------------------------------------------------------------
@@ -84,13 +105,14 @@ def moveaxis(x: Any, src: int, dst: int) -> Any:
     return shapes.moveaxis(x, src % ndim, dst % ndim)
 
 
-def broadcast(x: Any, size: int, axis: int) -> Any:
+def broadcast(x: Any, size: int, axis: int, mesh_axis: Any = None) -> Any:
     """An array repeated along a new axis.
 
     Args:
       x: an array or a number.
       size: the size of the new axis.
       axis: the position of the new axis in the result.
+      mesh_axis: is taken for JAX's sake.
 
     >>> import pullback.numpy as pnp
     >>> broadcast(pnp.ones(3), 2, 0).shape

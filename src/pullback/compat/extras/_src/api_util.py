@@ -1,0 +1,39 @@
+"""``jax._src.api_util``: e3nn-jax takes ``infer_argnums_and_argnames``."""
+
+import importlib
+import inspect
+from types import SimpleNamespace
+from typing import Any
+
+from pullback.transforms.jit.jit_arguments import numbers_and_names
+
+
+def infer_argnums_and_argnames(
+    sig: inspect.Signature, argnums: Any, argnames: Any
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of the same arguments, of which one may be None.
+
+    Args:
+      sig: the signature of the function.
+      argnums: positions: a number, several, or None.
+      argnames: names: one, several, or None.
+
+    >>> infer_argnums_and_argnames(inspect.signature(lambda x, y: x), 1, None)
+    ((1,), ('y',))
+    """
+    if argnums is not None and argnames is not None:
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        return numbers, (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    function = lambda *args, **kwargs: None
+    function.__signature__ = sig  # type: ignore[attr-defined]
+    return numbers_and_names(function, argnums, argnames, "infer", "infer_argnums_and_argnames")
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        module: Any = importlib.import_module("pullback.api_util")
+    except ModuleNotFoundError:
+        module = SimpleNamespace()
+    if hasattr(module, name):
+        return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

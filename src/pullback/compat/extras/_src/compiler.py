@@ -1,0 +1,27 @@
+"""``jax._src.compiler``: Chex replaces ``backend_compile_and_load`` to refuse platforms (``restrict_backends``)."""
+
+import sys
+from typing import Any
+
+from pullback.backends import client as _client
+from pullback.backends import programs as _programs
+
+
+def backend_compile_and_load(backend: Any, *args: Any, **kwargs: Any) -> None:
+    """Is called before a program is compiled for a platform; what takes its place may refuse that by an error.
+
+    Args:
+      backend: the runtime of the platform, which has its name, ``platform``.
+      args: none.
+      kwargs: none.
+    """
+
+
+def _before_compiling(platform: str) -> None:
+    served = sys.modules.get("jax._src.compiler")
+    if served is not None:
+        served.backend_compile_and_load(_client.client(platform))
+
+
+if _before_compiling not in _programs.before_compiling:
+    _programs.before_compiling.append(_before_compiling)

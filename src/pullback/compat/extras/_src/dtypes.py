@@ -1,0 +1,64 @@
+"""``jax._src.dtypes``: what ``jax.dtypes`` has, and what Equinox and Flax take from here."""
+
+from typing import Any
+
+import numpy as np
+
+from pullback import dtypes as _public
+from pullback.core import dtypes as _own
+from pullback.core.dtypes import extended as extended
+from pullback.core.errors import TypePromotionError as TypePromotionError  # Equinox: embeddings
+
+DType = np.dtype
+"""Flax (fp8)."""
+
+
+class ExtendedDType:
+    """A base class for dtypes of users' own, in JAX's spelling; Flax (fp8) has one.
+
+    They can be named in annotations and compared. There are no arrays of them: what takes a dtype refuses them.
+    """
+
+    type: Any
+    _rules: Any
+
+
+def supports_inf(dtype: Any) -> bool:
+    """Whether a floating dtype has infinities. Flax (fp8) asks.
+
+    Args:
+      dtype: a dtype.
+
+    >>> supports_inf("float32"), supports_inf("float8_e4m3fn"), supports_inf("int32")
+    (True, False, False)
+    """
+    found = _own.canonicalize_dtype(dtype)
+    if not _own.is_inexact(found):
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.isinf(np.asarray(np.inf, np.float32).astype(found).astype(np.complex64).real))
+
+
+def short_dtype_name(dtype: Any) -> str:
+    """The name of a dtype in printed programs.
+
+    >>> short_dtype_name(np.float32)
+    'f32'
+    """
+    return _own.short_name(np.dtype(dtype))
+
+
+def dtype(x: Any) -> Any:
+    """The dtype of an array, of a number, or of what has one.
+
+    >>> dtype(1.0)
+    dtype('float32')
+    """
+    return _own.dtype_of(x)
+
+
+def __getattr__(name: str) -> Any:
+    for module in (_public, _own):
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

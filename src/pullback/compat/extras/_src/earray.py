@@ -1,0 +1,39 @@
+"""``jax._src.earray``: arrays of dtypes whose elements are no numbers, of the words that these are made of."""
+
+from typing import Any
+
+from pullback.core import dtypes
+from pullback.core.array import Array, ArrayImpl
+from pullback.core.errors import UnsupportedArgumentError
+from pullback.core.types import ShapedArray
+from pullback.primitives.random_bits import random_wrap
+
+
+class EArray(ArrayImpl):
+    """The array of a type of random keys, of its words; Flax (fp8) asks for it.
+
+    >>> import numpy as np
+    >>> from pullback import random
+    >>> keys = random.split(random.key(0), 3)
+    >>> bool((EArray(keys.aval, random.key_data(keys)) == keys).all())
+    True
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, aval: ShapedArray, data: Any) -> Array:  # type: ignore[misc]
+        """An array of keys.
+
+        Args:
+          aval: its type.
+          data: the words, an array of the type :func:`physical_aval` of it.
+
+        Raises:
+          UnsupportedArgumentError: it is another type than one of random keys (a NotImplementedError).
+        """
+        if not dtypes.is_key(aval.dtype):
+            raise UnsupportedArgumentError(
+                f"EArray: only arrays of random keys are made of other arrays, got the type {aval}. Dtypes of users' "
+                "own (ExtendedDType) are not supported; keep the array of numbers beside what it stands for."
+            )
+        return random_wrap(data, aval.dtype)  # type: ignore[no-any-return]

@@ -1,0 +1,7 @@
+"""``jax._src.source_info_util``: what ``jax.extend.source_info_util`` has."""
+
+from pullback.extend.source_info_util import current as current
+from pullback.extend.source_info_util import register_exclusion as register_exclusion
+from pullback.extend.source_info_util import summarize as summarize
+
+__all__ = ["current", "register_exclusion", "summarize"]

@@ -1,0 +1,35 @@
+"""``jax._src.tree_util``: what ``jax.tree_util`` has, and the table of the classes that are nodes of trees."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pullback import tree_util as _tree_util
+from pullback.core import tree_nodes
+from pullback.core.tree import flatten_one_level as flatten_one_level  # Orbax: whether a node is empty
+
+
+class _Registry(Mapping[type, Any]):
+    """The classes that are nodes of trees: built-in containers, and those that were registered."""
+
+    def __contains__(self, cls: object) -> bool:
+        return isinstance(cls, type) and (cls in tree_nodes._BUILTIN_NODES or tree_nodes.is_registered(cls))
+
+    def __getitem__(self, cls: type) -> Any:
+        if cls not in self:
+            raise KeyError(cls)
+        return tree_nodes._nodes.get(cls)
+
+    def __iter__(self) -> Iterator[type]:
+        yield from list(tree_nodes._BUILTIN_NODES)
+        yield from tree_nodes._nodes
+
+    def __len__(self) -> int:
+        return len(tree_nodes._BUILTIN_NODES) + len(tree_nodes._nodes)
+
+
+_registry = _Registry()
+"""Flax NNX asks whether a class is in it."""
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_tree_util, name)

@@ -1,0 +1,54 @@
+"""``jax._src.xla_bridge``: Chex asks whether the runtime has started, Orbax which platforms there are."""
+
+from typing import Any
+
+from pullback import default_backend as _default_backend
+from pullback import device_count as device_count
+from pullback import devices as devices
+from pullback import local_device_count as local_device_count
+from pullback import local_devices as local_devices
+from pullback import process_count as process_count
+from pullback import process_index as process_index
+from pullback.backends import client as _client
+
+
+def backends_are_initialized() -> bool:
+    """Whether the runtime of a platform has started.
+
+    >>> import pullback
+    >>> len(pullback.devices()) > 0 and backends_are_initialized()
+    True
+    """
+    return bool(_client._clients)
+
+
+def backends() -> dict[str, Any]:
+    """The runtimes of the platforms that are in use, by their names.
+
+    >>> "cpu" in backends()
+    True
+    """
+    get_backend()
+    return dict(_client._clients)
+
+
+def get_backend(platform: str | None = None) -> Any:
+    """The runtime of a platform.
+
+    Args:
+      platform: ``"cpu"``, ``"cuda"``, ...; None for the default one.
+
+    Raises:
+      BackendError: there is no such platform here (a RuntimeError).
+
+    >>> get_backend("cpu").platform
+    'cpu'
+    """
+    name = platform or _default_backend()
+    return _client.client({"gpu": "cuda"}.get(name, name))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_backends":
+        return dict(_client._clients)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,54 @@
+"""``jax.core``: the names of it that are of higher floors here than ``pullback.core``."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pullback import ensure_compile_time_eval as ensure_compile_time_eval
+from pullback.core.trace import state
+
+ParamDict = dict[str, Any]
+Value = Any
+
+
+@contextmanager
+def eval_context() -> Iterator[None]:
+    """A context without transformations: operations on concrete arrays are computed at once.
+
+    Equinox and others compute constants in it.
+
+    >>> import pullback
+    >>> from pullback import numpy as pnp
+    >>> def f(x):
+    ...     with eval_context():
+    ...         n = int(pnp.ones(3).sum())
+    ...     return n * x
+    >>> print(pullback.jit(f)(2.0))
+    6.0
+    """
+    outer, state.trace = state.trace, state.bottom
+    try:
+        yield
+    finally:
+        state.trace = outer
+
+
+def max_dim(d1: int, d2: int) -> int:
+    """The larger of two sizes.
+
+    >>> max_dim(2, 3)
+    3
+    """
+    return max(d1, d2)
+
+
+def min_dim(d1: int, d2: int) -> int:
+    """The smaller of two sizes.
+
+    >>> min_dim(2, 3)
+    2
+    """
+    return min(d1, d2)
+
+
+__all__ = ["ParamDict", "Value", "ensure_compile_time_eval", "eval_context", "max_dim", "min_dim"]

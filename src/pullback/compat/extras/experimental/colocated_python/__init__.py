@@ -1,0 +1,121 @@
+"""``jax.experimental.colocated_python``: Python functions that run where devices are. Orbax imports it.
+
+Here the devices of a process are its own, so that such a function runs in this process.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import pullback
+from pullback.backends.devices import Device
+from pullback.core import tree
+from pullback.core.errors import ArgumentError, TracerArrayConversionError
+from pullback.core.trace import Tracer
+
+C = TypeVar("C", bound=type)
+
+
+def colocated_cpu_devices(devices: Any) -> Any:
+    """The processors beside some devices.
+
+    Args:
+      devices: a sequence of devices, or a mesh of them.
+
+    Returns:
+      A list of as many processors, or a mesh of the same shape; processors stand beside themselves.
+
+    Raises:
+      ArgumentError: they are devices of several processes, or more than there are processors (a ValueError).
+
+    >>> colocated_cpu_devices(pullback.devices("cpu")[:1])
+    [CpuDevice(id=0)]
+    """
+    if isinstance(devices, pullback.sharding.Mesh):
+        found = colocated_cpu_devices(list(devices.devices.flat))
+        grid = devices.devices.copy()
+        for i, device in enumerate(found):
+            grid.flat[i] = device
+        return pullback.sharding.Mesh(grid, devices.axis_names)
+    processors = pullback.local_devices(backend="cpu")
+    found = []
+    for i, device in enumerate(devices):
+        if device.process_index != pullback.process_index():
+            raise ArgumentError(f"colocated_cpu_devices: {device} belongs to process {device.process_index}")
+        if device.platform != "cpu" and i >= len(processors):
+            raise ArgumentError(
+                f"colocated_cpu_devices: {len(devices)} devices have {len(processors)} processors beside them; more "
+                "are made by the option jax_num_cpu_devices"
+            )
+        found.append(device if device.platform == "cpu" else processors[i])
+    return found
+
+
+class _Colocated:
+    """A function that runs where devices are."""
+
+    def __init__(self, fun: Callable[..., Any], devices: Sequence[Device] | None = None) -> None:
+        self._fun = fun
+        self._devices = devices
+        functools.update_wrapper(self, fun)
+
+    def specialize(
+        self, in_specs: Any = None, out_specs_fn: Callable[..., Any] | None = None, devices: Any = None
+    ) -> _Colocated:
+        """The same function, of which more is said.
+
+        Args:
+          in_specs: the types of its arguments; is taken for JAX's sake.
+          out_specs_fn: from the types of its arguments to those of its results; is taken for JAX's sake.
+          devices: where it runs: its results are put on the first.
+        """
+        return _Colocated(self._fun, self._devices if devices is None else tuple(devices))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for x in tree.leaves((args, kwargs)):
+            if isinstance(x, Tracer):
+                raise x._unknown(
+                    TracerArrayConversionError,
+                    "a function of colocated_python takes concrete arrays",
+                    "Call it outside of the transformed function, or by pure_callback or io_callback.",
+                )
+        out = self._fun(*args, **kwargs)
+        return out if self._devices is None else pullback.device_put(out, self._devices[0])
+
+
+def colocated_python(fun: Callable[..., Any]) -> Any:
+    """A function that runs where its arguments are: here, in this process.
+
+    Args:
+      fun: takes and returns trees of arrays.
+
+    Returns:
+      A function like it, with the method ``specialize(in_specs, out_specs_fn, devices)``.
+
+    Raises:
+      TracerArrayConversionError: when it is called with traced values (a TypeError).
+
+    >>> print(colocated_python(lambda x: x + 1)(1.0))
+    2.0
+    """
+    return _Colocated(fun)
+
+
+def colocated_python_class(cls: C) -> C:
+    """A class whose objects live where devices are: here, in this process, so that it is the class itself.
+
+    Args:
+      cls: the class.
+
+    >>> @colocated_python_class
+    ... class Counter:
+    ...     pass
+    >>> Counter.__name__
+    'Counter'
+    """
+    return cls
+
+
+__all__ = ["colocated_cpu_devices", "colocated_python", "colocated_python_class"]

@@ -1,0 +1,200 @@
+"""``jax.experimental.hijax``: types of users' own, whose values are made of arrays. Flax NNX has variables of one.
+
+An operation of such values is carried out at once, by what it does with the arrays that they are made of, under
+whatever transformation is at work. So it needs no rules for these, and a program shows the operations on arrays. Values
+of such types cannot be arguments of transformed functions, which may close over them.
+
+>>> import pullback
+>>> from typing import NamedTuple, Any
+>>> class Pair:
+...     def __init__(self, x, y):
+...         self.x, self.y = x, y
+>>> class Product(HiPrimitive):
+...     def to_lojax(self, pair):
+...         return pair.x * pair.y
+>>> product_p = Product("product")
+>>> print(pullback.jit(pullback.grad(lambda x: product_p.bind(Pair(x, 3 * x))))(2.0))
+12.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pullback.compat.extras._src.state.types import AbstractRef as AbstractRef
+from pullback.core.array import typeof
+from pullback.core.errors import ArgumentError, MissingRuleError
+from pullback.core.trace import Primitive
+from pullback.core.types import AbstractValue as AbstractValue
+from pullback.core.types import ShapedArray as ShapedArray
+from pullback.interpreters.ad import Zero as Zero
+from pullback.interpreters.ad import instantiate_zeros as instantiate_zeros
+from pullback.interpreters.ad import is_undefined_primal as is_undefined_primal
+
+
+class HiType(AbstractValue):
+    """A base class for types of users' own, whose values do not change."""
+
+
+class MutableHiType(AbstractValue):
+    """A base class for types of users' own, whose values change: what they are made of is asked of the value."""
+
+    has_qdd = True
+
+
+class AvalQDD(NamedTuple):
+    """A type, and what a changing value of it is made of at present."""
+
+    aval: Any
+    qdd: Any
+
+
+class AvalMutableQDD(NamedTuple):
+    """A type, and the cell with what a changing value of it is made of."""
+
+    aval: Any
+    mutable_qdd: Any
+
+
+class aval_method(NamedTuple):
+    """A function that the tracers of a type have as a method."""
+
+    fun: Callable[..., Any]
+
+
+class aval_property(NamedTuple):
+    """A function that the tracers of a type have as a property."""
+
+    fget: Callable[..., Any]
+
+
+class EffectTypeSet:
+    """Classes of effects.
+
+    >>> from pullback.core.inspection import Effect
+    >>> class Prints(Effect):
+    ...     pass
+    >>> effects = EffectTypeSet()
+    >>> effects.add_type(Prints)
+    >>> effects.contains(Prints()), effects.contains(Effect())
+    (True, False)
+    """
+
+    __slots__ = ("_types",)
+
+    def __init__(self) -> None:
+        self._types: set[type] = set()
+
+    def add_type(self, effect_type: type) -> None:
+        """Add a class, and with it its subclasses."""
+        self._types.add(effect_type)
+
+    def contains(self, eff: Any) -> bool:
+        """Whether an effect is of one of the classes."""
+        return isinstance(eff, tuple(self._types))
+
+    def filter_in(self, effects: Any) -> list[Any]:
+        """Those of some effects that are of one of the classes."""
+        return [eff for eff in effects if self.contains(eff)]
+
+    def filter_not_in(self, effects: Any) -> list[Any]:
+        """Those of some effects that are of none of the classes."""
+        return [eff for eff in effects if not self.contains(eff)]
+
+
+control_flow_allowed_effects = EffectTypeSet()
+"""Loops and branches take operations with any effect here; Flax adds its own."""
+
+_types: dict[type, Callable[[Any], AbstractValue]] = {}
+
+
+def register_hitype(cls: type, typeof: Callable[[Any], AbstractValue]) -> None:
+    """Say of which type the values of a class are.
+
+    Args:
+      cls: the class.
+      typeof: from a value to its type.
+
+    Raises:
+      ArgumentError: ``cls`` is no class, or ``typeof`` no function (a TypeError).
+
+    >>> class Word(str):
+    ...     pass
+    >>> register_hitype(Word, lambda x: HiType())
+    >>> isinstance(type_of(Word("text")), HiType)
+    True
+    """
+    if not isinstance(cls, type) or not callable(typeof):
+        raise ArgumentError(f"register_hitype takes a class and a function, got {cls!r} and {typeof!r}")
+    _types[cls] = typeof
+
+
+def type_of(x: Any) -> Any:
+    """The type of a value: of one of a class that was registered, or of an array.
+
+    Args:
+      x: the value.
+
+    >>> type_of(1.0)
+    ShapedArray(f32[], weak_type=True)
+    """
+    registered = _types.get(type(x))
+    return typeof(x) if registered is None else registered(x)
+
+
+def cur_qdd(x: Any) -> Any:
+    """What a changing value is made of at present: what its method ``cur_qdd`` returns.
+
+    Args:
+      x: the value.
+
+    Raises:
+      ArgumentError: it has no such method (a TypeError).
+
+    >>> from types import SimpleNamespace
+    >>> cur_qdd(SimpleNamespace(cur_qdd=lambda: "two arrays"))
+    'two arrays'
+    """
+    if not hasattr(x, "cur_qdd"):
+        raise ArgumentError(f"cur_qdd takes a value that says what it is made of at present, by cur_qdd(), got {x!r}")
+    return x.cur_qdd()
+
+
+class HiPrimitive(Primitive):
+    """An operation of values of users' own types; subclasses say by ``to_lojax`` what it does with their arrays.
+
+    Raises:
+      MissingRuleError: in use, if neither ``to_lojax`` nor ``impl`` is there (a NotImplementedError).
+    """
+
+    multiple_results = False
+
+    def __init__(self, name: str) -> None:
+        """An operation.
+
+        Args:
+          name: its name.
+        """
+        super().__init__(name, multiple_results=type(self).multiple_results)
+
+    def is_high(self, *avals: Any, **params: Any) -> bool:
+        """Whether the operation is one of values of users' own types."""
+        return True
+
+    def to_lojax(self, *args: Any, **params: Any) -> Any:
+        """What the operation does, by operations on arrays."""
+        if type(self).impl is not Primitive.impl:
+            return self.impl(*args, **params)
+        raise MissingRuleError(f"the primitive {self.name!r} has no method to_lojax, which says what it does")
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Carry the operation out, under the interpreter that is at work."""
+        return self.to_lojax(*args, **params)
+
+
+__all__ = [
+    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "EffectTypeSet", "HiPrimitive", "HiType",
+    "MutableHiType", "ShapedArray", "Zero", "aval_method", "aval_property", "control_flow_allowed_effects", "cur_qdd",
+    "instantiate_zeros", "is_undefined_primal", "register_hitype", "type_of",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""``...splash_attention``: Keras imports it, and uses it on TPUs alone."""

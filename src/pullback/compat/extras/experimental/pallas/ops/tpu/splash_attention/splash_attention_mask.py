@@ -1,0 +1,1 @@
+"""``...splash_attention_mask``: Keras imports it, and uses it on TPUs alone."""

@@ -1,0 +1,1 @@
+"""``jax.extend``: what ``pullback.extend`` does not have."""

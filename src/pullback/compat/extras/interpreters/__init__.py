@@ -1,0 +1,1 @@
+"""``jax.interpreters``: what ``pullback.interpreters`` does not have."""

@@ -1,0 +1,1 @@
+"""``jax.lib``: without names, as in JAX; old releases of libraries import it."""

@@ -1,0 +1,68 @@
+"""Kinds of rules: what one transformation asks of each operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pullback.core.errors import ArgumentError, MissingRuleError
+
+Rule = Callable[..., Any]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class RuleKind:
+    """A kind of rules: what one transformation asks of each operation.
+
+    A transformation that is not among Pullback's own declares its kind of rule, and its rules then stand beside the
+    operations, as the others do.
+
+    Args:
+      name: of the kind, which is also the attribute ``NAME_rule`` of a primitive that has such a rule.
+
+    >>> from pullback.primitives.elementwise import neg_p
+    >>> interval = RuleKind("interval")
+    >>> @interval(neg_p)
+    ... def _(x):
+    ...     return -x[1], -x[0]
+    >>> interval.of(neg_p)((1.0, 2.0))
+    (-2.0, -1.0)
+    """
+
+    __slots__ = ("_attribute", "name")
+
+    def __init__(self, name: str) -> None:
+        if not (isinstance(name, str) and name.isidentifier()):
+            raise ArgumentError(f"a kind of rules needs a name that is an identifier, got {name!r}")
+        self.name = name
+        self._attribute = f"{name}_rule"
+
+    def __call__(self, primitive: Any) -> Callable[[F], F]:
+        """A decorator that registers the rule of an operation."""
+
+        def register(rule: F) -> F:
+            setattr(primitive, self._attribute, rule)
+            return rule
+
+        return register
+
+    def of(self, primitive: Any) -> Rule | None:
+        """The rule of an operation, or None if it has none."""
+        return getattr(primitive, self._attribute, None)
+
+    def needed(self, primitive: Any, transformation: str) -> Rule:
+        """The rule of an operation, for a transformation that cannot do without it.
+
+        Raises:
+          MissingRuleError: the operation has none; the message names both (a NotImplementedError).
+        """
+        rule = self.of(primitive)
+        if rule is None:
+            raise MissingRuleError(
+                f"the primitive {primitive.name!r} has no {self.name} rule, which {transformation} needs; register one "
+                f"with the RuleKind {self.name!r}: @kind(primitive)"
+            )
+        return rule
+
+    def __repr__(self) -> str:
+        return f"RuleKind({self.name!r})"

@@ -1,0 +1,135 @@
+"""What ``jax.extend.core`` has: programs as data, primitives, and interpreters of users' own."""
+
+import importlib
+from collections.abc import Iterator, Set
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core import AbstractValue as AbstractValue
+from pullback.core import ClosedJaxpr as ClosedJaxpr
+from pullback.core import DropVar as DropVar
+from pullback.core import Jaxpr as Jaxpr
+from pullback.core import JaxprEqn as JaxprEqn
+from pullback.core import Literal as Literal
+from pullback.core import Primitive as Primitive
+from pullback.core import Var as Var
+from pullback.core import check_jaxpr as check_jaxpr
+from pullback.core import dtypes as _dtypes
+from pullback.core import inspection as _inspection
+from pullback.core import jaxpr_as_fun as jaxpr_as_fun
+from pullback.core.errors import JaxprError as JaxprTypeError
+from pullback.core.inspection import Effect as Effect
+from pullback.core.inspection import TraceTag as TraceTag
+from pullback.core.inspection import concrete_or_error as concrete_or_error
+from pullback.core.inspection import find_top_trace as find_top_trace
+from pullback.core.inspection import gensym as gensym
+from pullback.core.inspection import get_opaque_trace_state as get_opaque_trace_state
+from pullback.core.inspection import mapped_aval as mapped_aval
+from pullback.core.inspection import new_jaxpr_eqn as new_jaxpr_eqn
+from pullback.core.inspection import set_current_trace as set_current_trace
+from pullback.core.inspection import take_current_trace as take_current_trace
+from pullback.core.inspection import unmapped_aval as unmapped_aval
+from pullback.core.inspection import valid_jaxtype as valid_jaxtype
+from pullback.core.jaxpr import DebugInfo as DebugInfo
+from pullback.transforms.interpreters.batch import BatchTrace as _BatchTrace
+from pullback.transforms.interpreters.stage import StageTrace as _StageTrace
+
+if TYPE_CHECKING:
+    from pullback.extend.core import primitives as primitives
+
+Effects = Set[Effect]
+no_effects: frozenset[Effect] = frozenset()
+array_types = {np.ndarray, *(np.dtype(code).type for code in "?bhilBHILefdFD")}
+"""The classes of NumPy's values that are taken for arrays."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "primitives":  # which imports every family of operations
+        return importlib.import_module("pullback.extend.core.primitives")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """The programs among the parameters of an equation.
+
+    Args:
+      params: the parameters.
+
+    >>> from pullback import jit, make_jaxpr
+    >>> (eqn,) = make_jaxpr(jit(lambda x: -x))(1.0).eqns
+    >>> list(jaxprs_in_params(eqn.params))
+    [{ lambda ; a:f32[]. let b:f32[] = neg a in (b,) }]
+    """
+    return _inspection.jaxprs_in_params(params)
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """The programs in the equations of a program.
+
+    Args:
+      jaxpr: the program.
+
+    >>> from pullback import jit, make_jaxpr
+    >>> list(subjaxprs(make_jaxpr(jit(lambda x: -x))(1.0).jaxpr))
+    [{ lambda ; a:f32[]. let b:f32[] = neg a in (b,) }]
+    """
+    return _inspection.subjaxprs_of(jaxpr)
+
+
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+    """The dtype of the tangents of values of a dtype: itself, or ``float0`` for integers and booleans.
+
+    Args:
+      primal_dtype: the dtype.
+
+    >>> primal_dtype_to_tangent_dtype("float32")
+    dtype('float32')
+    """
+    return _dtypes.tangent_dtype(np.dtype(primal_dtype))
+
+
+def nonempty_axis_env_DO_NOT_USE() -> bool:
+    """Whether a named axis is in scope; the name is JAX's.
+
+    >>> nonempty_axis_env_DO_NOT_USE()
+    False
+    """
+    return bool(_inspection.named_axes())
+
+
+def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
+    """The names of the axes in scope; the name is JAX's.
+
+    >>> unsafe_get_axis_names_DO_NOT_USE()
+    []
+    """
+    return _inspection.named_axes()
+
+
+def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
+    """Whether a program is being staged; the name is JAX's.
+
+    >>> unsafe_am_i_under_a_jit_DO_NOT_USE()
+    False
+    """
+    return _inspection.within(_StageTrace)
+
+
+def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
+    """Whether a function is being mapped; the name is JAX's.
+
+    >>> unsafe_am_i_under_a_vmap_DO_NOT_USE()
+    False
+    """
+    return _inspection.within(_BatchTrace)
+
+
+__all__ = [
+    "AbstractValue", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Effects", "Jaxpr", "JaxprEqn", "JaxprTypeError",
+    "Literal", "Primitive", "TraceTag", "Var", "array_types", "check_jaxpr", "concrete_or_error", "find_top_trace",
+    "gensym", "get_opaque_trace_state", "jaxpr_as_fun", "jaxprs_in_params", "mapped_aval", "new_jaxpr_eqn",
+    "no_effects", "nonempty_axis_env_DO_NOT_USE", "primal_dtype_to_tangent_dtype", "primitives", "set_current_trace",
+    "subjaxprs", "take_current_trace", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
+]  # fmt: skip

@@ -1,0 +1,143 @@
+"""Tracing with some inputs unknown, in JAX's older spelling: ``jax.interpreters.partial_eval``.
+
+Flax finds by it which variables depend on inputs of which only the types are known.
+
+>>> import pullback.numpy as pnp
+>>> from pullback import core
+>>> inputs = [PartialVal.known(pnp.float32(2)), PartialVal.unknown(core.get_aval(1.0))]
+>>> jaxpr, results, consts = trace_to_jaxpr_nounits(lambda x, y: [x * x, x + y], inputs)
+>>> results[0].get_known(), results[1].get_known(), results[1].get_aval()
+(Array(4., dtype=float32), None, ShapedArray(f32[]))
+>>> jaxpr
+{ lambda ; a:f32[]. let b:f32[] = add 2.0:f32[] a in (b,) }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core.array import typeof
+from pullback.core.errors import ArgumentError
+from pullback.core.jaxpr import Jaxpr
+from pullback.core.types import AbstractValue, ShapedArray
+from pullback.transforms.interpreters.dce import dce_jaxpr as dce_jaxpr
+from pullback.transforms.interpreters.dce import flags
+from pullback.transforms.interpreters.stage import StageTracer as DynamicJaxprTracer
+from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.interpreters.unknowns import trace_unknown
+
+JaxprTracer = DynamicJaxprTracer
+"""The tracers of both kinds of tracing are of one class here."""
+
+
+class PartialVal(tuple[Any, Any]):
+    """A value that is known, ``(None, value)``, or of which the type is known, ``(type, None)``."""
+
+    __slots__ = ()
+
+    def __new__(cls, pair: tuple[AbstractValue | None, Any]) -> PartialVal:
+        """A pair of a type and a value, one of which is None."""
+        aval, _ = pair
+        if aval is not None and not isinstance(aval, AbstractValue):
+            raise ArgumentError(f"PartialVal takes a type and a value, one of which is None, got {pair!r}")
+        return super().__new__(cls, pair)
+
+    @classmethod
+    def known(cls, value: Any) -> PartialVal:
+        """A known value."""
+        return cls((None, value))
+
+    @classmethod
+    def unknown(cls, aval: ShapedArray) -> PartialVal:
+        """An unknown value of a type."""
+        return cls((aval, None))
+
+    def is_known(self) -> bool:
+        """Whether the value is known."""
+        return self[0] is None
+
+    def get_known(self) -> Any:
+        """The value, None if it is unknown."""
+        return self[1] if self[0] is None else None
+
+    def get_aval(self) -> ShapedArray:
+        """The type."""
+        return typeof(self[1]) if self[0] is None else self[0]  # type: ignore[no-any-return]
+
+
+def _flat(fun: Any) -> Callable[..., Sequence[Any]]:
+    """A flat function, from one or from JAX's class of wrapped functions."""
+    run = getattr(fun, "call_wrapped", fun)
+    if not callable(run):
+        raise ArgumentError(f"expected a function of arrays that returns a list, got {fun!r}")
+    return run  # type: ignore[no-any-return]
+
+
+def trace_to_jaxpr_nounits(
+    fun: Any, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[PartialVal], tuple[Any, ...]]:
+    """Run a function of which some inputs are unknown: what the others determine is computed at once.
+
+    Args:
+      fun: a flat function, or a ``linear_util.WrappedFun``; takes arrays and returns a list of arrays.
+      pvals: the inputs.
+      instantiate: which results count as unknown in any case; one flag for all, or one for each.
+
+    Returns:
+      The program from the unknown inputs to the unknown results; all results; the values of the program's constants.
+
+    Raises:
+      ArgumentError: ``fun`` is not a function (a TypeError).
+
+    >>> from pullback import core
+    >>> trace_to_jaxpr_nounits(lambda x: [x + x], [PartialVal.unknown(core.get_aval(1.0))])[0]
+    { lambda ; a:f32[]. let b:f32[] = add a a in (b,) }
+    """
+    run = _flat(fun)
+    forced: list[bool] = []
+
+    def flagged(*args: Any) -> Sequence[Any]:
+        outs = run(*args)
+        forced[:] = flags(instantiate if isinstance(instantiate, bool) else list(instantiate), len(outs), "results")
+        return outs
+
+    inputs = [value if aval is None else aval for aval, value in pvals]
+    found = trace_unknown(fun, flagged, inputs, forced)
+    results = [PartialVal.unknown(x) if isinstance(x, ShapedArray) else PartialVal.known(x) for x in found.results]
+    return found.jaxpr, results, tuple(found.consts)
+
+
+def trace_to_jaxpr_dynamic(
+    fun: Any, in_avals: Sequence[ShapedArray], *, keep_inputs: Sequence[bool] | None = None, lower: bool = False,
+    auto_dce: bool = False,
+) -> tuple[Jaxpr, list[ShapedArray], list[Any]]:  # fmt: skip
+    """The program of a flat function at some types.
+
+    Args:
+      fun: a flat function, or a ``linear_util.WrappedFun``; takes arrays and returns a list of arrays.
+      in_avals: the types of its inputs.
+      keep_inputs: for each input whether the program has it, which must not need the others; None keeps all.
+      lower: is taken for JAX's sake.
+      auto_dce: whether equations that no result needs are dropped.
+
+    Returns:
+      The program, the types of its results, and the values of its constants.
+
+    Raises:
+      ArgumentError: ``fun`` is not a function (a TypeError); the program needs an input that is not kept.
+
+    >>> from pullback import core
+    >>> trace_to_jaxpr_dynamic(lambda x: [x + x], [core.get_aval(1.0)])
+    ({ lambda ; a:f32[]. let b:f32[] = add a a in (b,) }, [ShapedArray(f32[], weak_type=True)], [])
+    """
+    closed = stage_flat(fun, _flat(fun), in_avals, "trace_to_jaxpr_dynamic")
+    jaxpr, consts = closed.jaxpr, closed.consts
+    if auto_dce or keep_inputs is not None:
+        kept = [True] * len(in_avals) if keep_inputs is None else list(keep_inputs)
+        smaller, used = dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars), kept)
+        if used != kept:
+            raise ArgumentError(f"the program needs the inputs {used}, and is to keep {kept}: {jaxpr}")
+        values = dict(zip(jaxpr.constvars, consts, strict=True))
+        jaxpr, consts = smaller, [values[v] for v in smaller.constvars]
+    return jaxpr, jaxpr.out_avals, consts

@@ -1,0 +1,48 @@
+"""The primitives ``call`` and ``closed_call``: a program within a program, which is the same as its equations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
+from pullback.core.trace import Primitive
+from pullback.core.types import MappedAxis, ShapedArray
+from pullback.transforms.interpreters.batch import batch_flat
+from pullback.transforms.interpreters.forward import jvp_flat
+
+
+def _as_its_equations(name: str) -> Primitive:
+    """An operation that holds a program, ``call_jaxpr``, and does what that does."""
+    p = Primitive(name, multiple_results=True, keeps_weak_type=False)
+
+    @p.abstract_eval
+    def types(*avals: ShapedArray, call_jaxpr: Jaxpr | ClosedJaxpr, **params: Any) -> list[ShapedArray]:
+        return call_jaxpr.out_avals
+
+    @p.decomposition
+    def equations(*args: Any, call_jaxpr: Jaxpr | ClosedJaxpr, **params: Any) -> list[Any]:
+        if isinstance(call_jaxpr, ClosedJaxpr):
+            return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+        return eval_jaxpr(call_jaxpr, [], *args)
+
+    @p.jvp
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        return jvp_flat(p, partial(equations, **params), primals, tangents)
+
+    @p.batch
+    def batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        return batch_flat(p, partial(equations, **params), axis, args, dims)
+
+    @p.lowering
+    def lowering(hlo: Any, *operands: Any, call_jaxpr: Jaxpr | ClosedJaxpr, **params: Any) -> list[Any]:
+        from pullback.backends.emit import emit_jaxpr
+
+        closed = call_jaxpr if isinstance(call_jaxpr, ClosedJaxpr) else ClosedJaxpr(call_jaxpr)
+        return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
+
+    return p
+
+
+call_p, closed_call_p = _as_its_equations("call"), _as_its_equations("closed_call")
