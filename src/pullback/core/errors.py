@@ -51,6 +51,7 @@ PullbackError
 │   └── ProcessMismatchError (AssertionError, ValueError)   processes that do different things where all do one together
 ├── DeletedArrayError (RuntimeError)         an array whose memory was given away (donated) or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
+├── StoreException                           a Store of linear_util that is full, or empty
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
 ├── MissingLibraryError (ImportError)        an option that needs a library which is not installed
 ├── RendererError (RuntimeError)             a drawing without a renderer, or one that fails
@@ -315,6 +316,10 @@ class IndexRangeError(PullbackError, OverflowError, ValueError):
 
 class StaticArgumentError(PullbackError, TypeError, ValueError):
     """A static argument of a compiled function that is not hashable."""
+
+
+class StoreException(PullbackError):
+    """A store of ``extend.linear_util`` was filled twice, or read before it was filled."""
 
 
 class DonationWarning(UserWarning):
