@@ -52,6 +52,7 @@ PullbackError
 ├── DeletedArrayError (RuntimeError)         an array whose memory was given away (donated) or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
 ├── StoreException                           a Store of linear_util that is full, or empty
+├── ListenerError (AssertionError)           a function of monitoring that is taken away and was never registered
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
 ├── MissingLibraryError (ImportError)        an option that needs a library which is not installed
 ├── RendererError (RuntimeError)             a drawing without a renderer, or one that fails
@@ -320,6 +321,10 @@ class StaticArgumentError(PullbackError, TypeError, ValueError):
 
 class StoreException(PullbackError):
     """A store of ``extend.linear_util`` was filled twice, or read before it was filled."""
+
+
+class ListenerError(PullbackError, AssertionError):
+    """A listener of ``pullback.monitoring`` was to be taken away, but is none."""
 
 
 class DonationWarning(UserWarning):
