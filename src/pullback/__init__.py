@@ -139,6 +139,7 @@ if TYPE_CHECKING:
 
 _MODULES = frozenset(
     (
+        *("api_util", "example_libraries", "ffi", "monitoring"),
         *("ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes"),
         *("errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "ops", "profiler"),
         *("random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from pullback import (
     grad,
     jit,
     jvp,
+    lax,
     linearize,
     make_jaxpr,
     pure_callback,
@@ -268,12 +270,17 @@ def test_an_exception_reaches_the_caller_with_its_own_traceback(way: Way, kind: 
 
     with pytest.raises(kind, match="from the host") as info:
         way(lambda x: call(host, x))(1.0)
-    assert type(info.value) is kind
-    assert info.value.__cause__ is cause
-    frames = [frame.name for frame in traceback.extract_tb(info.value.__traceback__)]
+    raised = info.value
+    outer = [frame.name for frame in traceback.extract_tb(raised.__traceback__)]
+    if way is jit and issubclass(kind, Exception):  # what a program raises is an error of the runtime as well
+        assert isinstance(raised, errors.JaxRuntimeError)
+        raised = raised.__cause__
+    assert type(raised) is kind
+    assert raised.__cause__ is cause
+    frames = [frame.name for frame in traceback.extract_tb(raised.__traceback__)]
     if kind is not errors.ShapeError:
         assert frames[-1] == "host"
-    assert frames[0] == "test_an_exception_reaches_the_caller_with_its_own_traceback"
+    assert outer[0] == "test_an_exception_reaches_the_caller_with_its_own_traceback"
     assert float(way(lambda x: x + 1)(1.0)) == 2.0
 
 
@@ -297,7 +304,88 @@ def test_exceptions_of_programs_in_several_threads() -> None:
     for thread in threads:
         thread.join()
     assert len(found) == 80
-    assert all(text == f"number {i}" for i, text in found)
+    assert all(text.endswith(f"raised an error: ValueError: number {i}") for i, text in found)
+
+
+class Coded(Exception):
+    """Its ``__init__`` takes more than a message."""
+
+    def __init__(self, code: int, *, reason: str) -> None:
+        super().__init__(code, reason)
+        self.code = code
+        self.reason = reason
+
+
+@pytest.mark.parametrize(
+    ("cause", "attributes"),
+    [
+        (ValueError("plain"), {}),
+        (KeyError("key"), {}),
+        (Coded(3, reason="tired"), {"code": 3, "reason": "tired"}),
+        (FileNotFoundError(2, "no such file"), {}),
+        (StopIteration(1), {}),
+        (UnicodeDecodeError("utf-8", b"x", 0, 1, "why"), {}),
+        (FloatingPointError("nan"), {}),
+        (errors.CallbackError("ours"), {}),
+        (MemoryError("much"), {}),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [jit, lambda f: jit(vmap(f)), lambda f: jit(lambda x: lax.map(f, x))])
+def test_an_error_in_a_program_is_the_runtimes_and_also_of_its_own_class(
+    cause: Exception, attributes: dict[str, Any], wrapped: Way
+) -> None:
+    def host(x: Any) -> Any:
+        raise cause
+
+    with pytest.raises(errors.JaxRuntimeError) as info:
+        wrapped(lambda x: pure_callback(host, like(x), x, vmap_method="sequential"))(jnp.ones(2))
+    raised: Any = info.value
+    assert isinstance(raised, RuntimeError)
+    assert isinstance(raised, type(cause))
+    assert raised.__cause__ is cause
+    assert raised.args == (str(raised),)
+    assert f"pure_callback of host raised an error: {traceback.format_exception_only(cause)[0]}".strip() == str(raised)
+    assert {name: getattr(raised, name) for name in attributes} == attributes
+    copy = pickle.loads(pickle.dumps(raised)) if type(cause) is not Coded else raised
+    assert type(copy) is type(raised)
+    assert str(copy) == str(raised)
+
+
+def test_an_error_whose_class_cannot_be_extended_is_still_the_cause() -> None:
+    group = ExceptionGroup("two", [ValueError("a"), KeyError("b")])
+
+    def host(x: Any) -> Any:
+        raise group
+
+    with pytest.raises(errors.JaxRuntimeError, match="two") as info:
+        jit(lambda x: pure_callback(host, SCALAR, x))(1.0)
+    assert info.value.__cause__ is group
+
+
+def test_an_error_within_a_program_that_a_callback_runs_is_not_wrapped_twice() -> None:
+    def host(x: Any) -> Any:
+        raise ValueError("inside")
+
+    inner = jit(lambda x: pure_callback(host, SCALAR, x))
+    with pytest.raises(errors.JaxRuntimeError) as info:
+        jit(lambda x: pure_callback(lambda x: np.asarray(inner(x)), SCALAR, x))(1.0)
+    assert type(info.value.__cause__) is ValueError
+    assert str(info.value).count("raised an error") == 1
+
+
+def test_eager_callbacks_raise_what_the_function_raised() -> None:
+    def host(x: Any) -> Any:
+        raise ValueError("eager")
+
+    with pytest.raises(ValueError, match=r"^eager$") as info:
+        pure_callback(host, SCALAR, 1.0)
+    assert type(info.value) is ValueError
+
+
+@pytest.mark.parametrize("name", ["CompilationError", "ExecutionError", "AllocationError", "TransferGuardError"])
+def test_errors_of_the_compiler_and_its_runtime_have_one_class(name: str) -> None:
+    assert issubclass(getattr(errors, name), errors.JaxRuntimeError)
+    assert issubclass(errors.JaxRuntimeError, RuntimeError)
 
 
 def test_the_first_of_several_programs_fails_where_it_is_called() -> None:

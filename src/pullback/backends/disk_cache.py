@@ -33,6 +33,7 @@ from typing import Any
 
 from pullback.backends.backend import backend
 from pullback.backends.devices import Device
+from pullback.core import monitoring
 from pullback.core.config import config
 from pullback.core.errors import CompilationCacheWarning
 from pullback.core.source import warn
@@ -124,18 +125,22 @@ def load_or_compile(
     directory = cache_directory()
     if directory is None or not _accepted(directory):
         return compile(), "compiled"
+    monitoring.record_event("/jax/compilation_cache/compile_requests_use_cache")
     key = _key(text, device, overrides)
     path = os.path.join(directory, key.hex())
     try:
         payload = _read(path, key)
         if payload is not None:
-            return backend().deserialize(payload, device), "loaded"
+            loaded = backend().deserialize(payload, device)
+            monitoring.record_event("/jax/compilation_cache/cache_hits")
+            return loaded, "loaded"
     except Exception as error:  # of whatever kind: the compiler's reader has many
         _warn(
             "damaged",
             f"a program in the cache is damaged, and is compiled anew: {path}: {error}. Nothing need be done; "
             "others in this process are replaced without a warning.",
         )
+    monitoring.record_event("/jax/compilation_cache/cache_misses")
     loaded = compile()
     _keep(directory, path, key, loaded, device)
     return loaded, "compiled"

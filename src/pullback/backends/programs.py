@@ -20,6 +20,7 @@ from pullback.backends.emit import emit_module
 from pullback.backends.hlo import _NONE, Aliases, captured_shardings
 from pullback.backends.hlo_module import Module
 from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, divides, sharding_of_tiles
+from pullback.core import monitoring
 from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature, signature_of
 from pullback.core.config import config
 from pullback.core.errors import CompilationError
@@ -83,7 +84,8 @@ class Lowered:
         self.out_shardings = _shardings(out_places)
         asked = device if asked_for else None
         shardings = self.in_shardings, self.out_shardings
-        module, main = emit_module(closed, name, device.platform, aliases, asked, *shardings, mesh)
+        with monitoring.timed(monitoring.LOWER, fun_name=_called(name)):
+            module, main = emit_module(closed, name, device.platform, aliases, asked, *shardings, mesh)
         self.device: Any = module.devices or device
         self.asked_for = module.devices is not None
         self.module: Module = module
@@ -92,8 +94,8 @@ class Lowered:
     def compile(self, overrides: Sequence[tuple[str, Any]] = ()) -> Program:
         """The program, ready to run; compiled unless an equal one is at hand, in memory or on disk."""
         if isinstance(self.device, Device):
-            return Program(self, _executable(self, overrides))
-        executable = _executable(self, overrides)
+            return Program(self, self._executable(overrides))
+        executable = self._executable(overrides)
         if None in (*executable.in_shardings, *executable.out_shardings):  # the compiler has divided an axis of a mesh
             whole = NamedSharding(next(iter(self.module.meshes)), PartitionSpec())
             again = Lowered(
@@ -101,8 +103,17 @@ class Lowered:
                 in_places=[s or whole for s in executable.in_shardings[: len(self.closed.in_avals)]],
                 out_places=[s or whole for s in executable.out_shardings],
             )  # fmt: skip
-            return Program(again, _executable(again, overrides))
+            return Program(again, again._executable(overrides))
         return Program(self, executable)
+
+    def _executable(self, overrides: Sequence[tuple[str, Any]]) -> Executable:
+        with monitoring.timed(monitoring.COMPILE, fun_name=_called(self.name)):
+            return _executable(self, overrides)
+
+
+def _called(name: str) -> str:
+    """What listeners are told that a program is called, as JAX says it."""
+    return f"jit({name.removeprefix('jit_')})"
 
 
 def _shardings(places: Sequence[Any]) -> list[NamedSharding | None]:

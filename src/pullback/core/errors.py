@@ -39,20 +39,24 @@ PullbackError
 ├── ShardMapError (TypeError, ValueError)    parts of arrays that do not fit together in shard_map
 ├── ShardingError (TypeError, ValueError)    a sharding that does not fit its mesh or its array
 │   └── IndivisibleError                     an axis of an array that a mesh does not divide evenly
-├── CompilationError (RuntimeError)          a program that the compiler refuses
-├── ExecutionError (RuntimeError)            a compiled program that failed while it ran
+├── JaxRuntimeError (RuntimeError)           what the compiler or its runtime refuses or fails to do
+│   ├── CompilationError                     a program that the compiler refuses
+│   ├── ExecutionError                       a compiled program that failed while it ran
+│   ├── HostFunctionError                    a Python function that raised an error within pure_callback or io_callback
+│   ├── AllocationError (MemoryError)        an array too large for memory, or a program that runs out of it
+│   └── TransferGuardError                   an array moved between host and device where transfer_guard refuses it
 ├── DistributedError (RuntimeError)          processes that cannot compute together
-│   ├── DistributedTimeoutError (TimeoutError)   others did not come, or did not do their part, in time
-│   ├── ProcessLostError                     a process that takes part is gone
+│   ├── DistributedTimeoutError (TimeoutError, JaxRuntimeError)   others did not come, or did not do their part, in time
+│   ├── ProcessLostError (JaxRuntimeError)   a process that takes part is gone
 │   └── ProcessMismatchError (AssertionError, ValueError)   processes that do different things where all do one together
-├── TransferGuardError (RuntimeError)        an array moved between host and device where transfer_guard refuses it
 ├── DeletedArrayError (RuntimeError)         an array whose memory was given away (donated) or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
+├── StoreException                           a Store of linear_util that is full, or empty
+├── ListenerError (AssertionError)           a function of monitoring that is taken away and was never registered
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
 ├── MissingLibraryError (ImportError)        an option that needs a library which is not installed
 ├── RendererError (RuntimeError)             a drawing without a renderer, or one that fails
 ├── IndexRangeError (OverflowError, ValueError)     positions that do not fit the dtype of indices
-├── AllocationError (MemoryError, RuntimeError)   an array too large for memory, or a program that runs out of it
 ├── CallbackError (ValueError, NotImplementedError)   a call of a Python function that cannot be done so
 ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where debug_nans or debug_infs asks for it
 ├── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
@@ -64,6 +68,9 @@ PullbackError
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -230,15 +237,74 @@ class IndivisibleError(ShardingError):
     """An axis of an array that the axes of a mesh do not divide evenly."""
 
 
-class CompilationError(PullbackError, RuntimeError):
+class JaxRuntimeError(PullbackError, RuntimeError):
+    """The compiler or its runtime refused or failed to do something."""
+
+
+class CompilationError(JaxRuntimeError):
     """A program that the compiler refuses."""
 
 
-class ExecutionError(PullbackError, RuntimeError):
+class ExecutionError(JaxRuntimeError):
     """A compiled program failed while it ran; the message is the runtime's."""
 
 
-class TransferGuardError(PullbackError, RuntimeError):
+class HostFunctionError(JaxRuntimeError):
+    """A Python function that a program calls raised an error, which is the cause of this one.
+
+    What is raised is of this class and also of the class of the cause, with its attributes, so that ``except`` may name
+    either.
+    """
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (str(self), self.__cause__)
+
+
+@functools.cache
+def _also(kind: Any) -> type[HostFunctionError]:
+    """The class of errors of host functions that are also of a kind."""
+    try:
+        return type(f"HostFunctionError[{kind.__name__}]", (HostFunctionError, kind), {"__module__": __name__})
+    except TypeError:  # their layouts differ
+        return HostFunctionError
+
+
+def _made(cause: Exception, message: str) -> HostFunctionError:
+    """An error of a host function without its message: ``__init__`` of the cause's class may want anything."""
+    own: Any = type(cause)
+    kind = _also(own)
+    for base in (own, HostFunctionError):  # whose layout is the right one depends on the class
+        with contextlib.suppress(Exception):
+            return base.__new__(kind, message)
+    return HostFunctionError(message)
+
+
+def _again(message: str, cause: Exception | None) -> HostFunctionError:
+    if cause is None:
+        return HostFunctionError(message)
+    error = _made(cause, message)
+    error.args = (message,)
+    error.__dict__.update({name: value for name, value in vars(cause).items() if name != "__notes__"})
+    error.__cause__ = cause
+    return error
+
+
+def of_host_function(who: str, name: str, cause: Exception) -> HostFunctionError:
+    """The error for what a Python function raised within a callback.
+
+    Args:
+      who: the function that called it, such as ``pure_callback``.
+      name: the name of the Python function.
+      cause: what it raised.
+    """
+    raised = "".join(traceback.format_exception_only(cause)).rstrip("\n")
+    return _again(f"{who} of {name} raised an error: {raised}", cause)
+
+
+class TransferGuardError(JaxRuntimeError):
     """An array was to move between host and device, or between devices, where ``transfer_guard`` refuses it."""
 
 
@@ -252,6 +318,14 @@ class IndexRangeError(PullbackError, OverflowError, ValueError):
 
 class StaticArgumentError(PullbackError, TypeError, ValueError):
     """A static argument of a compiled function that is not hashable."""
+
+
+class StoreException(PullbackError):
+    """A store of ``extend.linear_util`` was filled twice, or read before it was filled."""
+
+
+class ListenerError(PullbackError, AssertionError):
+    """A listener of ``pullback.monitoring`` was to be taken away, but is none."""
 
 
 class DonationWarning(UserWarning):
@@ -270,7 +344,7 @@ class JaxprError(PullbackError, AssertionError):
     """A jaxpr that breaks a typing rule."""
 
 
-class AllocationError(PullbackError, MemoryError, RuntimeError):
+class AllocationError(JaxRuntimeError, MemoryError):
     """An array is too large for memory, or a compiled program ran out of it."""
 
 
@@ -328,11 +402,11 @@ class DistributedError(PullbackError, RuntimeError):
     """Processes that cannot compute together: one is refused, or initialized twice, or at the wrong time."""
 
 
-class DistributedTimeoutError(DistributedError, TimeoutError):
+class DistributedTimeoutError(DistributedError, JaxRuntimeError, TimeoutError):
     """Other processes did not come, or did not do their part, in time."""
 
 
-class ProcessLostError(DistributedError):
+class ProcessLostError(DistributedError, JaxRuntimeError):
     """A process that takes part is gone: it crashed, was killed, cannot be reached, or ended.
 
     Attributes:

@@ -49,6 +49,7 @@ from pullback.core.types import MappedAxis as MappedAxis
 from pullback.core.types import ShapedArray as ShapedArray
 from pullback.core.zeros import instantiate as instantiate
 from pullback.extend import core as core
+from pullback.extend import linear_util as linear_util
 from pullback.primitives import shapes
 
 
@@ -75,5 +76,5 @@ def to_front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
 
 __all__ = [
     "ZERO", "Builder", "LinearVar", "MappedAxis", "Primitive", "RuleKind", "ShapedArray", "Value", "core",
-    "instantiate", "is_linear", "to_front",
+    "instantiate", "is_linear", "linear_util", "to_front",
 ]  # fmt: skip

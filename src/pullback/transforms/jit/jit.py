@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback.backends import forks, trees
 from pullback.backends.buffers import buffers_of, from_buffer
-from pullback.core import source, tree
+from pullback.core import monitoring, source, tree
 from pullback.core.array import signature_of, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, TracingForbiddenError
@@ -235,7 +235,8 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
         count = len(call.args) + len(call.static) - len(flat.kwargs)
         flat.args = [call.static.get(i) for i in range(count)]
         flat.where = [i for i in range(count) if i not in call.static]
-    closed, captured = hoisted(stage_flat(fun, flat, avals, "jit", call.arg_name))
+    with monitoring.timed(monitoring.TRACE, fun_name=getattr(fun, "__name__", type(fun).__name__)):
+        closed, captured = hoisted(stage_flat(fun, flat, avals, "jit", call.arg_name))
     return Traced(closed, flat.out_structure, captured)
 
 

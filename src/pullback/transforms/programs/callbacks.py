@@ -24,8 +24,10 @@ from pullback.core.errors import (
     ArgumentError,
     CallbackError,
     ConcretizationTypeError,
+    HostFunctionError,
     OperandError,
     UnsupportedArgumentError,
+    of_host_function,
 )
 from pullback.core.lists import merge_lists, partition_list
 from pullback.core.trace import Primitive, state
@@ -196,26 +198,37 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
     return [ArrayImpl(value[()] if value.ndim == 0 else value) for value in outs]
 
 
-def _compiled_call(call: Any, kinds: Sequence[np.dtype[Any]], in_order: bool, *operands: Any) -> tuple[Any, ...]:
-    """What a compiled program calls: its operands look into memory that is another's once this returns."""
+def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any]], *operands: Any) -> tuple[Any, ...]:
+    """What a compiled program calls: its operands look into memory that is another's once this returns.
+
+    Raises:
+      HostFunctionError: the function raised an exception; one that is no ``Exception`` is raised as it is.
+    """
+    in_order = primitive.effect
     if in_order:
         first, *operands = operands  # type: ignore[assignment]
     arrays = []
     for x, dtype in zip(operands, kinds, strict=True):
         copy = np.array(x)
         arrays.append(_given(copy if copy.dtype == dtype else copy.view(dtype)))
-    outs = [x.view(stored_dtype(x.dtype)) if dtypes.is_key(x.dtype) else x for x in call(*arrays)]
+    try:
+        results = call(*arrays)
+    except HostFunctionError:  # of a program that the function ran
+        raise
+    except Exception as error:
+        raise of_host_function(primitive.name, call.__name__, error) from error
+    outs = [x.view(stored_dtype(x.dtype)) if dtypes.is_key(x.dtype) else x for x in results]
     return (np.array(first), *outs) if in_order else tuple(outs)
 
 
-def _lowering(in_order: bool, hlo: Any, *operands: Any, call: Any, **params: Any) -> Any:
+def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **params: Any) -> Any:
     from pullback.backends.host_calls import TARGET
 
     calls = hlo.module.callbacks
     index = f"index = {len(calls)} : ui64"
-    calls.append(partial(_compiled_call, call, [x.dtype for x in operands], in_order))
+    calls.append(partial(_compiled_call, primitive, call, [x.dtype for x in operands]))
     results = [(a.shape, a.dtype) for a in call.avals]
-    if not in_order:
+    if not primitive.effect:
         return hlo.custom_call(TARGET, operands, results, index, hlo.module.on_one_device(len(results)))
     # The compiler keeps the order of calls of which each takes what the one before returned. So it is kept for those
     # that are not ordered too, which costs nothing: they run one at a time anyway.
@@ -230,7 +243,7 @@ _BOOL = np.dtype(bool)
 
 for _primitive in (debug_callback_p, pure_callback_p, io_callback_p):
     _primitive.abstract_eval(lambda *avals, call, **params: call.avals)
-    _primitive.lowering(partial(_lowering, _primitive.effect))
+    _primitive.lowering(partial(_lowering, _primitive))
     _primitive.impl(_evaluate_once if _primitive.effect else _evaluate)
 
 
@@ -351,6 +364,8 @@ def pure_callback(
     Raises:
       CallbackError: the results are of other types than declared; the call was differentiated; it was mapped and
         ``vmap_method`` is None (a ValueError and NotImplementedError).
+      HostFunctionError: the callback raised an error in a compiled function. What is raised is a JaxRuntimeError and
+        of the class of that error, which is its cause.
       ArgumentError: no such ``vmap_method`` (a ValueError).
       UnsupportedArgumentError: ``sharding`` is of several devices (a NotImplementedError).
 
@@ -396,6 +411,8 @@ def io_callback(
     Raises:
       CallbackError: the results are of other types than declared; the call was differentiated; it is ordered and was
         mapped (a ValueError and NotImplementedError).
+      HostFunctionError: the callback raised an error in a compiled function. What is raised is a JaxRuntimeError and
+        of the class of that error, which is its cause.
 
     >>> from pullback import ShapeDtypeStruct, jit
     >>> rows = iter([10, 20])

@@ -1,0 +1,221 @@
+"""Events, durations and numbers that are recorded while programs are traced and compiled, for whoever listens.
+
+Each kind of record has its listeners, which are functions that are called at once, in the thread that records. Pullback
+itself records, under the names that JAX documents:
+
+* ``/jax/core/compile/jaxpr_trace_duration``, ``/jax/core/compile/jaxpr_to_mlir_module_duration`` and
+  ``/jax/core/compile/backend_compile_duration``: each as a number (the time when it began), as a duration in seconds,
+  and as a span of time; with ``fun_name``.
+* ``/jax/compilation_cache/compile_requests_use_cache``, ``cache_hits`` and ``cache_misses``: events, where programs are
+  kept on disk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from pullback.core.errors import ArgumentError, ListenerError
+
+Listener = Callable[..., None]
+TRACE = "/jax/core/compile/jaxpr_trace_duration"
+LOWER = "/jax/core/compile/jaxpr_to_mlir_module_duration"
+COMPILE = "/jax/core/compile/backend_compile_duration"
+
+_events: list[Listener] = []
+_durations: list[Listener] = []
+_spans: list[Listener] = []
+_scalars: list[Listener] = []
+
+
+def record_event(event: str, **kwargs: str | int) -> None:
+    """Tell the listeners for events that something happened.
+
+    Args:
+      event: the name of the event, such as ``"/my_library/start"``.
+      kwargs: more about it.
+
+    >>> register_event_listener(lambda event, **more: print(event, more))
+    >>> record_event("/example", step=3)
+    /example {'step': 3}
+    >>> clear_event_listeners()
+    """
+    for listener in list(_events):
+        listener(event, **kwargs)
+
+
+def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
+    """Tell the listeners for durations how long something took.
+
+    Args:
+      event: the name of the event.
+      duration: in seconds.
+      kwargs: more about it.
+    """
+    for listener in list(_durations):
+        listener(event, duration, **kwargs)
+
+
+def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
+    """Tell the listeners for spans of time when something began and ended.
+
+    Args:
+      event: the name of the event.
+      start_time, end_time: in seconds since the epoch.
+      kwargs: more about it.
+    """
+    for listener in list(_spans):
+        listener(event, start_time, end_time, **kwargs)
+
+
+def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
+    """Tell the listeners for numbers a number.
+
+    Args:
+      event: the name of the number.
+      value: its value.
+      kwargs: more about it.
+    """
+    for listener in list(_scalars):
+        listener(event, value, **kwargs)
+
+
+def _register(listeners: list[Listener], callback: Listener) -> None:
+    if not callable(callback):
+        raise ArgumentError(f"a listener is a function, got {callback!r} of type {type(callback).__name__}")
+    listeners.append(callback)
+
+
+def _unregister(listeners: list[Listener], callback: Listener) -> None:
+    if callback not in listeners:
+        raise ListenerError(f"{callback!r} is not registered as a listener of this kind")
+    listeners.remove(callback)
+
+
+def register_event_listener(callback: Listener) -> None:
+    """Have a function called for each event.
+
+    Args:
+      callback: takes the name of the event, and more by keyword.
+
+    Raises:
+      ArgumentError: it is no function (a TypeError).
+    """
+    _register(_events, callback)
+
+
+def register_event_duration_secs_listener(callback: Listener) -> None:
+    """Have a function called for each duration.
+
+    Args:
+      callback: takes the name of the event, the seconds that it took, and more by keyword.
+
+    Raises:
+      ArgumentError: it is no function (a TypeError).
+
+    >>> import pullback
+    >>> seen = []
+    >>> register_event_duration_secs_listener(lambda event, seconds, **more: seen.append(event.split("/")[-1]))
+    >>> lowered = pullback.jit(lambda x: x + 1).lower(1.0)
+    >>> seen
+    ['jaxpr_trace_duration', 'jaxpr_to_mlir_module_duration']
+    >>> clear_event_listeners()
+    """
+    _register(_durations, callback)
+
+
+def register_event_time_span_listener(callback: Listener) -> None:
+    """Have a function called for each span of time.
+
+    Args:
+      callback: takes the name of the event, the times when it began and ended, and more by keyword.
+
+    Raises:
+      ArgumentError: it is no function (a TypeError).
+    """
+    _register(_spans, callback)
+
+
+def register_scalar_listener(callback: Listener) -> None:
+    """Have a function called for each number.
+
+    Args:
+      callback: takes the name of the number, its value, and more by keyword.
+
+    Raises:
+      ArgumentError: it is no function (a TypeError).
+    """
+    _register(_scalars, callback)
+
+
+def unregister_event_listener(callback: Listener) -> None:
+    """Call a function no more for events.
+
+    Args:
+      callback: a listener that was registered for them.
+
+    Raises:
+      ListenerError: it was not (an AssertionError).
+    """
+    _unregister(_events, callback)
+
+
+def unregister_event_duration_listener(callback: Listener) -> None:
+    """Call a function no more for durations.
+
+    Args:
+      callback: a listener that was registered for them.
+
+    Raises:
+      ListenerError: it was not (an AssertionError).
+    """
+    _unregister(_durations, callback)
+
+
+def unregister_event_time_span_listener(callback: Listener) -> None:
+    """Call a function no more for spans of time.
+
+    Args:
+      callback: a listener that was registered for them.
+
+    Raises:
+      ListenerError: it was not (an AssertionError).
+    """
+    _unregister(_spans, callback)
+
+
+def unregister_scalar_listener(callback: Listener) -> None:
+    """Call a function no more for numbers.
+
+    Args:
+      callback: a listener that was registered for them.
+
+    Raises:
+      ListenerError: it was not (an AssertionError).
+    """
+    _unregister(_scalars, callback)
+
+
+def clear_event_listeners() -> None:
+    """Call no listener of any kind any more."""
+    for listeners in (_events, _durations, _spans, _scalars):
+        listeners.clear()
+
+
+_NOTHING = nullcontext()
+
+
+def timed(event: str, **kwargs: str | int) -> AbstractContextManager[None]:
+    """A block whose time is recorded if somebody listens: when it begins, how long it takes, and both."""
+    return _timed(event, kwargs) if _scalars or _durations or _spans else _NOTHING
+
+
+@contextmanager
+def _timed(event: str, kwargs: dict[str, str | int]) -> Iterator[None]:
+    start = time.time()
+    record_scalar(event, start, **kwargs)
+    yield
+    end = time.time()
+    record_event_duration_secs(event, end - start, **kwargs)
+    record_event_time_span(event, start, end, **kwargs)

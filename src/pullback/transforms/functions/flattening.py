@@ -1,0 +1,358 @@
+"""Functions of trees as functions of leaves, and what libraries ask about arguments: what ``api_util`` has."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pullback.core import tree
+from pullback.core.errors import ArgumentError, StaticArgumentError
+from pullback.core.types import ShapedArray
+from pullback.transforms.functions.arguments import abstractify, name_of
+from pullback.transforms.functions.linear_util import (
+    Store,
+    WrappedFun,
+    transformation2,
+    transformation_with_aux2,
+)
+
+Argnums = int | Sequence[int]
+
+
+@transformation_with_aux2
+def flatten_fun(f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any) -> list[Any]:
+    """A function of trees, by position and by keyword, as one of leaves that returns a list of leaves.
+
+    Called as ``flatten_fun(fun, in_tree)``, where ``fun`` is a ``WrappedFun``, and ``in_tree`` the tree of a pair of
+    positional arguments and arguments given by keyword. It returns the flat function and a function without arguments,
+    which returns the tree of the results once the flat function has run.
+
+    >>> from pullback import tree
+    >>> from pullback.extend.linear_util import wrap_init
+    >>> leaves, in_tree = tree.flatten((((1, 2),), {"k": 3}))
+    >>> flat, out_tree = flatten_fun(wrap_init(lambda pair, k: {"sum": sum(pair) + k}), in_tree)
+    >>> flat.call_wrapped(*leaves), tree.unflatten(out_tree(), ["*"])
+    ([6], {'sum': '*'})
+    """
+    args, kwargs = tree.unflatten(in_tree, leaves)
+    out, out_tree = tree.flatten(f(*args, **kwargs))
+    store.store(out_tree)
+    return out
+
+
+@transformation_with_aux2
+def flatten_fun_nokwargs(f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any) -> list[Any]:
+    """The same for a function that is called by position alone: ``in_tree`` is the tree of its arguments.
+
+    >>> from pullback import tree
+    >>> from pullback.extend.linear_util import wrap_init
+    >>> leaves, in_tree = tree.flatten(((1, 2),))
+    >>> flat, out_tree = flatten_fun_nokwargs(wrap_init(sum), in_tree)
+    >>> flat.call_wrapped(*leaves)
+    [3]
+    """
+    out, out_tree = tree.flatten(f(*tree.unflatten(in_tree, leaves)))
+    store.store(out_tree)
+    return out
+
+
+class _Fixed:
+    """A static argument that is not hashable: it is equal to nothing but itself."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@transformation2
+def _with_fixed(
+    f: Callable[..., Any], where: tuple[int, ...], fixed: tuple[Any, ...], *args: Any, **kwargs: Any
+) -> Any:
+    full = [x.value if isinstance(x, _Fixed) else x for x in fixed]
+    for i, x in zip(where, args, strict=True):
+        full[i] = x
+    return f(*full, **kwargs)
+
+
+def argnums_partial(
+    f: WrappedFun, dyn_argnums: Argnums, args: Sequence[Any], require_static_args_hashable: bool = True
+) -> tuple[WrappedFun, tuple[Any, ...]]:
+    """A function of some of its positional arguments, the others being fixed.
+
+    Args:
+      f: the function.
+      dyn_argnums: the positions of the arguments that are not fixed; a negative one counts from the end.
+      args: all arguments.
+      require_static_args_hashable: whether fixed arguments must be hashable. Those that are not make the function
+        unequal to any other.
+
+    Returns:
+      The function, and the arguments that are not fixed, in the order of ``dyn_argnums``.
+
+    Raises:
+      ArgumentError: there is no argument at a position (a ValueError).
+      StaticArgumentError: a fixed argument is not hashable (a ValueError).
+
+    >>> from pullback.extend.linear_util import wrap_init
+    >>> fun, args = argnums_partial(wrap_init(pow), 1, (2, 3))
+    >>> args, fun.call_wrapped(5)
+    ((3,), 32)
+    """
+    given = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
+    for i in given:
+        if not -len(args) <= i < len(args):
+            raise ArgumentError(f"there is no argument at position {i}: {name_of(f.f)} is called with {len(args)}")
+    where = tuple(operator.index(i) % len(args) for i in given)
+    fixed: list[Any] = []
+    for i, x in enumerate(args):
+        if i in where:
+            x = None
+        elif not _hashable(x):
+            if require_static_args_hashable:
+                raise StaticArgumentError(
+                    f"the static argument {x!r} of type {type(x).__name__}, at position {i} of {name_of(f.f)}, is not "
+                    "hashable"
+                )
+            x = _Fixed(x)
+        fixed.append(x)
+    return _with_fixed(f, where, tuple(fixed)), tuple(args[i] for i in where)
+
+
+def _hashable(x: Any) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
+
+
+def donation_vector(
+    donate_argnums: Sequence[int], donate_argnames: Sequence[str], in_tree: Any, kws: bool = True
+) -> tuple[bool, ...]:
+    """Which leaves of the arguments are donated.
+
+    Args:
+      donate_argnums: positions of arguments.
+      donate_argnames: names of arguments that are given by keyword.
+      in_tree: the tree of a pair of positional arguments and arguments given by keyword; of positional ones alone
+        without ``kws``.
+      kws: whether there are arguments given by keyword.
+
+    Returns:
+      A flag for each leaf; with ``kws=False`` there is one more, False, as in JAX.
+
+    >>> from pullback import tree
+    >>> donation_vector((0,), ("b",), tree.structure((((1, 2), 3), {"a": 4, "b": 5})))
+    (True, True, False, False, True)
+    """
+    children = tree.treedef_children(in_tree)
+    positional = tree.treedef_children(children[0]) if kws else children
+    flags: list[bool] = []
+    for i, argument in enumerate(positional):
+        flags += [i in donate_argnums] * argument.num_leaves
+    if not kws:
+        return (*flags, False)
+    keywords = tree.unflatten(children[1], range(children[1].num_leaves))
+    for name, argument in zip(sorted(keywords), tree.treedef_children(children[1]), strict=True):
+        flags += [name in donate_argnames] * argument.num_leaves
+    return tuple(flags)
+
+
+def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequence[int]) -> tuple[int, ...]:
+    """The positions of donated arguments among those that are not static.
+
+    Args:
+      donate_argnums: positions among all arguments.
+      static_argnums: positions of the static ones.
+
+    Raises:
+      ArgumentError: an argument is both (a ValueError).
+
+    >>> rebase_donate_argnums((0, 3), (1, 2))
+    (0, 1)
+    """
+    both = sorted(set(donate_argnums) & set(static_argnums))
+    if both:
+        raise ArgumentError(f"arguments cannot be static and donated, but those at positions {both} are both")
+    return tuple(sorted(i - sum(s < i for s in static_argnums) for i in donate_argnums))
+
+
+def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False) -> list[Any]:
+    """The leaves of a prefix of a tree, None being one, each repeated for the leaves of the tree below it.
+
+    Args:
+      name: what the prefix is called in messages, such as ``"in_axes"``.
+      treedef: the tree.
+      axis_tree: the prefix.
+      kws: whether the tree is of a pair of positional arguments, which the prefix is for, and of arguments given by
+        keyword, which have 0.
+      tupled_args: whether the tree is of a tuple of arguments, which the message then says.
+
+    Returns:
+      A list with an entry for each leaf.
+
+    Raises:
+      ArgumentError: it is no prefix (a ValueError).
+
+    >>> from pullback import tree
+    >>> flatten_axes("in_axes", tree.structure((1, (2, 3))), (None, 0))
+    [None, 0, 0]
+    """
+    prefix = (axis_tree, 0) if kws else axis_tree
+    whole = tree.unflatten(treedef, range(treedef.num_leaves))
+    try:
+        return tree.broadcast_prefix(prefix, whole, is_leaf=lambda x: x is None)
+    except ValueError as error:
+        hint = " It belongs in a tuple, with one entry for each argument." if tupled_args else ""
+        raise ArgumentError(f"{name}={axis_tree!r} must be a prefix of the tree of the values: {error}{hint}") from None
+
+
+def shaped_abstractify(x: Any) -> ShapedArray:
+    """The type of an array, a number, or anything with a shape and a dtype.
+
+    Args:
+      x: the value.
+
+    Raises:
+      OperandError: it is none of these (a TypeError).
+
+    >>> shaped_abstractify(1.0)
+    ShapedArray(f32[], weak_type=True)
+    """
+    return abstractify(x)
+
+
+def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
+    """The results of a function of one element of each sequence; a list.
+
+    Args:
+      f: the function.
+      args: at least one sequence; all of one length.
+
+    Raises:
+      ArgumentError: they are of different lengths, or there is none (a ValueError and TypeError).
+
+    >>> safe_map(max, [1, 5], [3, 4])
+    [3, 5]
+    """
+    lists = list(map(list, args))
+    if not lists:
+        raise ArgumentError("safe_map takes a function and at least one sequence")
+    if len({len(xs) for xs in lists}) > 1:
+        raise ArgumentError(f"safe_map takes sequences of one length, got lengths {[len(xs) for xs in lists]}")
+    return [f(*xs) for xs in zip(*lists)]
+
+
+@dataclass(frozen=True)
+class DebugInfo:
+    """What is known about a function that is traced, for messages.
+
+    Attributes:
+      traced_for: the transformation that traces it, such as ``"jit"``.
+      func_src_info: its name, file and line, as one text.
+      arg_names: a name for each leaf of its arguments that is not static, such as ``x['w']``.
+      result_paths: the paths of its results, or what returns them; None if nobody knows.
+    """
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...]
+    result_paths: Any = None
+
+    @cached_property
+    def func_name(self) -> str:
+        """The name of the function."""
+        return self.func_src_info.split(" at ")[0]
+
+    @cached_property
+    def func_filename(self) -> str | None:
+        """The file that it is in; None if that is not known."""
+        _, at, place = self.func_src_info.partition(" at ")
+        return place.rpartition(":")[0] if at else None
+
+    @cached_property
+    def func_lineno(self) -> int | None:
+        """Its line; None if that is not known."""
+        line = self.func_src_info.rpartition(":")[2]
+        return int(line) if line.isdigit() else None
+
+
+def fun_signature(fun: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of a function; None if it has none that Python knows."""
+    try:
+        return inspect.signature(fun)
+    except (ValueError, TypeError):
+        return None
+
+
+def fun_sourceinfo(fun: Callable[..., Any]) -> str:
+    """The name, file and line of a function, as ``name at file:line``; the name alone of what has no code."""
+    while hasattr(fun, "func"):
+        fun = fun.func
+    code = getattr(inspect.unwrap(fun), "__code__", None)
+    name = getattr(fun, "__name__", type(fun).__name__)
+    return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
+
+
+def debug_info(
+    traced_for: str,
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    *,
+    static_argnums: Sequence[int] = (),
+    static_argnames: Sequence[str] = (),
+    result_paths_thunk: Any = None,
+    sourceinfo: str | None = None,
+    signature: inspect.Signature | None = None,
+) -> DebugInfo:
+    """What is known about a function and its arguments, for messages.
+
+    Args:
+      traced_for: the transformation that traces it.
+      fun: the function.
+      args, kwargs: its arguments.
+      static_argnums, static_argnames: those that are static.
+      result_paths_thunk: what returns the paths of its results.
+      sourceinfo: where it stands, if it is not to be asked.
+      signature: its signature, if it is not to be asked.
+
+    Returns:
+      A :class:`DebugInfo`.
+
+    >>> info = debug_info("jit", lambda x, y: x, ({"w": 1}, 2), {})
+    >>> info.arg_names, info.func_name
+    (("x['w']", 'y'), '<lambda>')
+    """
+    if sourceinfo is None:
+        sourceinfo = fun_sourceinfo(fun)
+    named = _bound(signature or fun_signature(fun), args, kwargs)
+    statics = {i % len(args) for i in static_argnums if -len(args) <= i < len(args)}
+    names: list[str] = []
+    for i, x in enumerate(args):
+        if i not in statics and named[i] not in static_argnames:
+            names += _leaf_names(named[i], x)
+    for key, x in sorted(kwargs.items()):
+        if key not in static_argnames:
+            names += _leaf_names(key, x)
+    return DebugInfo(traced_for, sourceinfo, tuple(names), result_paths_thunk)
+
+
+def _bound(signature: inspect.Signature | None, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+    """A name for each positional argument."""
+    names: list[str] = []
+    for p in () if signature is None else signature.parameters.values():
+        if p.kind is p.VAR_POSITIONAL:
+            names += [f"{p.name}[{i}]" for i in range(len(args) - len(names))]
+        elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            names.append(p.name)
+    return names[: len(args)] + [f"args[{i}]" for i in range(len(names), len(args))]
+
+
+def _leaf_names(name: str, x: Any) -> list[str]:
+    return [name + tree.keystr(path) for path, _ in tree.flatten_with_path(x)[0]]

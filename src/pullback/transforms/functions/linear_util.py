@@ -1,0 +1,369 @@
+"""Functions with transformations around them, as values that can be compared: a kit for libraries.
+
+A :class:`WrappedFun` is a function and a stack of transformations, each of which changes arguments and results. Two are
+equal if their functions and transformations are, so that :func:`cache` can keep what was made of one. What a
+transformation finds out while the function runs, the tree of its results for example, it leaves in a :class:`Store`.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from pullback.core.config import config
+from pullback.core.errors import StoreException
+
+_EMPTY: Any = object()
+Getter = Callable[[], Any]
+
+
+class Store:
+    """A place for one value, which is filled while a function runs.
+
+    >>> store = Store()
+    >>> store.store(3)
+    >>> store.val, bool(store)
+    (3, True)
+    """
+
+    def __init__(self) -> None:
+        self._val: Any = _EMPTY
+
+    def store(self, val: Any) -> None:
+        """Fill the store.
+
+        Args:
+          val: the value.
+
+        Raises:
+          StoreException: it is full.
+        """
+        if self:
+            raise StoreException("this Store holds a value already: a function with auxiliary results runs only once")
+        self._val = val
+
+    def reset(self) -> None:
+        """Empty the store."""
+        self._val = _EMPTY
+
+    @property
+    def val(self) -> Any:
+        """The value; a :class:`StoreException` if there is none yet."""
+        if not self:
+            raise StoreException("this Store is empty: the function that fills it has not run")
+        return self._val
+
+    def __bool__(self) -> bool:
+        return self._val is not _EMPTY
+
+
+class WrappedFun:
+    """A function within transformations; see :func:`wrap_init`.
+
+    Attributes:
+      f: the function.
+      f_transformed: the function with all transformations.
+      transforms: pairs of a transformation and its static arguments, the outermost first.
+      stores: for each transformation its store, or None.
+      params: pairs of a name and a value, the arguments that are always given to the function by keyword.
+      in_type: the types of the arguments, where somebody annotated them.
+      debug_info: what is known about the function, or None.
+    """
+
+    __slots__ = ("__weakref__", "debug_info", "f", "f_transformed", "in_type", "params", "stores", "transforms")
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        f_transformed: Callable[..., Any],
+        transforms: tuple[tuple[Callable[..., Any], tuple[Hashable, ...]], ...],
+        stores: tuple[Store | None, ...],
+        params: tuple[tuple[str, Hashable], ...],
+        in_type: Any,
+        debug_info: Any,
+    ) -> None:
+        self.f = f
+        self.f_transformed = f_transformed
+        self.transforms = transforms
+        self.stores = stores
+        self.params = params
+        self.in_type = in_type
+        self.debug_info = debug_info
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.f, "__name__", f"a {type(self.f).__name__} without a name")
+
+    def wrap(
+        self, gen: Callable[..., Any], gen_static_args: tuple[Hashable, ...], out_store: Store | None
+    ) -> WrappedFun:
+        """The function within one more transformation.
+
+        Args:
+          gen: the transformation: takes the function, the store if there is one, the static arguments, and the
+            arguments of the call.
+          gen_static_args: the static arguments, hashable ones.
+          out_store: what it fills, or None.
+        """
+        between = () if out_store is None else (out_store,)
+        outer = functools.partial(gen, self.f_transformed, *between, *gen_static_args)
+        transforms = ((gen, gen_static_args), *self.transforms)
+        stores = (out_store, *self.stores)
+        return WrappedFun(self.f, outer, transforms, stores, self.params, None, self.debug_info)
+
+    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
+        """The result of the function with all its transformations."""
+        return self.f_transformed(*args, **kwargs)
+
+    def populate_stores(self, stores: tuple[Store | None, ...]) -> None:
+        """Fill the stores with the values of those of an equal function that has run."""
+        for mine, other in zip(self.stores, stores):
+            if mine is not None and other is not None:
+                mine.store(other.val)
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.f, self.transforms, self.params, self.in_type
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WrappedFun) and self._key() == other._key()
+
+    def __repr__(self) -> str:
+        names = [getattr(gen, "__name__", repr(gen)) + repr(args) for gen, args in self.transforms]
+        return f"WrappedFun({' of '.join([*names, self.__name__])})"
+
+
+def wrap_init(f: Callable[..., Any], params: dict[str, Any] | None = None, *, debug_info: Any = None) -> WrappedFun:
+    """A function as the innermost part of a stack of transformations.
+
+    Args:
+      f: the function.
+      params: arguments that it is always given, by keyword.
+      debug_info: what ``api_util.debug_info`` says about it, or None.
+
+    Returns:
+      A :class:`WrappedFun`.
+
+    >>> wrap_init(pow, {"mod": 5}).call_wrapped(2, 3)
+    3
+    """
+    if not params:
+        return WrappedFun(f, f, (), (), (), None, debug_info)
+    return WrappedFun(f, functools.partial(f, **params), (), (), tuple(sorted(params.items())), None, debug_info)
+
+
+def _by_generator(f: Callable[..., Any], gen: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    running = gen(*args, **kwargs)
+    inner_args, inner_kwargs = next(running)
+    out = running.send(f(*inner_args, **inner_kwargs))
+    running.close()
+    return out
+
+
+def _by_generator_with_aux(f: Callable[..., Any], store: Store, gen: Any, *args: Any, **kwargs: Any) -> Any:
+    out, aux = _by_generator(f, gen, *args, **kwargs)
+    store.store(aux)
+    return out
+
+
+def transformation2(gen: Callable[..., Any], fun: Any = _EMPTY, *gen_static_args: Hashable) -> Any:
+    """A transformation of functions, from a function that calls another.
+
+    Args:
+      gen: takes the function to call, the static arguments and the arguments of the call; returns the result.
+      fun: the :class:`WrappedFun` to transform. Left out, as where this is a decorator, the result takes it.
+      gen_static_args: hashable arguments of the transformation.
+
+    Returns:
+      A :class:`WrappedFun`, or the transformation.
+
+    >>> @transformation2
+    ... def shifted(f, by, x):
+    ...     return f(x + by)
+    >>> shifted(wrap_init(abs), 1).call_wrapped(-3)
+    2
+    """
+    if fun is _EMPTY:
+        return functools.partial(transformation2, gen)
+    return fun.wrap(gen, gen_static_args, None)
+
+
+def transformation_with_aux2(
+    gen: Callable[..., Any],
+    fun: Any = _EMPTY,
+    *gen_static_args: Hashable,
+    use_eq_store: bool = False,
+    unk_names: bool = False,
+) -> Any:
+    """A transformation of functions that also finds something out, from a function that calls another.
+
+    Args:
+      gen: takes the function to call, a :class:`Store`, the static arguments and the arguments of the call; fills the
+        store and returns the result.
+      fun: the :class:`WrappedFun` to transform. Left out, as where this is a decorator, the result takes it.
+      gen_static_args: hashable arguments of the transformation.
+      use_eq_store: whether the store may be filled more than once, with equal values.
+      unk_names: as in JAX, for its messages; without effect.
+
+    Returns:
+      A pair: a :class:`WrappedFun`, and a function without arguments that returns what the store holds; or the
+      transformation.
+
+    >>> @transformation_with_aux2
+    ... def counted(f, store, *args):
+    ...     store.store(len(args))
+    ...     return f(*args)
+    >>> fun, count = counted(wrap_init(max))
+    >>> fun.call_wrapped(3, 1), count()
+    (3, 2)
+    """
+    if fun is _EMPTY:
+        return functools.partial(transformation_with_aux2, gen, use_eq_store=use_eq_store, unk_names=unk_names)
+    store = _EqualStore() if use_eq_store else Store()
+    return fun.wrap(gen, gen_static_args, store), lambda: store.val
+
+
+class _EqualStore(Store):
+    """A store that may be filled again with an equal value."""
+
+    def store(self, val: Any) -> None:
+        if self and self.val != val:
+            raise StoreException(f"this Store holds {self.val!r}, and was to hold {val!r} too")
+        self._val = val
+
+
+def transformation(gen: Callable[..., Any], fun: Any = _EMPTY, *gen_static_args: Hashable) -> Any:
+    """A transformation of functions, from a generator.
+
+    Args:
+      gen: takes the static arguments and the arguments of the call. It yields the arguments for the function, as a pair
+        of a tuple and a dictionary, is sent what the function returns, and yields the result.
+      fun: the :class:`WrappedFun` to transform. Left out, as where this is a decorator, the result takes it.
+      gen_static_args: hashable arguments of the transformation.
+
+    Returns:
+      A :class:`WrappedFun`, or the transformation.
+
+    >>> @transformation
+    ... def shifted(by, x):
+    ...     out = yield (x + by,), {}
+    ...     yield [out]
+    >>> shifted(wrap_init(abs), 1).call_wrapped(-3)
+    [2]
+    """
+    if fun is _EMPTY:
+        return functools.partial(transformation, gen)
+    return fun.wrap(_by_generator, (gen, *gen_static_args), None)
+
+
+def transformation_with_aux(
+    gen: Callable[..., Any], fun: Any = _EMPTY, *gen_static_args: Hashable, use_eq_store: bool = False
+) -> Any:
+    """A transformation of functions that also finds something out, from a generator.
+
+    Args:
+      gen: as that of :func:`transformation`, but at the end it yields a pair of the result and what it found out.
+      fun: the :class:`WrappedFun` to transform. Left out, as where this is a decorator, the result takes it.
+      gen_static_args: hashable arguments of the transformation.
+      use_eq_store: whether the function may run more than once, if it finds out the same each time.
+
+    Returns:
+      A pair: a :class:`WrappedFun`, and a function without arguments that returns what was found out; or the
+      transformation.
+
+    >>> @transformation_with_aux
+    ... def counted(*args):
+    ...     out = yield args, {}
+    ...     yield out, len(args)
+    >>> fun, count = counted(wrap_init(max))
+    >>> fun.call_wrapped(3, 1), count()
+    (3, 2)
+    """
+    if fun is _EMPTY:
+        return functools.partial(transformation_with_aux, gen, use_eq_store=use_eq_store)
+    store = _EqualStore() if use_eq_store else Store()
+    return fun.wrap(_by_generator_with_aux, (gen, *gen_static_args), store), lambda: store.val
+
+
+def merge_linear_aux(aux1: Getter, aux2: Getter) -> tuple[bool, Any]:
+    """What the one of two stores holds that is full.
+
+    Args:
+      aux1, aux2: functions without arguments that return what a store holds.
+
+    Returns:
+      A pair: whether it is the first, and the value.
+
+    Raises:
+      StoreException: both are full, or none is.
+    """
+    found = []
+    for is_first, getter in ((True, aux1), (False, aux2)):
+        try:
+            found.append((is_first, getter()))
+        except StoreException:
+            continue
+    if len(found) != 1:
+        raise StoreException(f"one of two stores must be full, but {'both are' if found else 'neither is'}")
+    return found[0]
+
+
+def annotate(f: WrappedFun, in_type: Any) -> WrappedFun:
+    """A function with the types of its arguments, which count where functions are compared.
+
+    Args:
+      f: the function.
+      in_type: hashable; None for no annotation.
+    """
+    if in_type is None:
+        return f
+    return WrappedFun(f.f, f.f_transformed, f.transforms, f.stores, f.params, in_type, f.debug_info)
+
+
+def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any]:
+    """A function of a :class:`WrappedFun` and hashable arguments, with a memory of what it returned.
+
+    What it returned for one function is returned for an equal one, whose stores are filled as those of the first were.
+    It is kept as long as the function within lives, and apart for different settings of the configuration.
+
+    Args:
+      call: takes a :class:`WrappedFun` and other arguments.
+      explain: None, or a function that is told of each call that was not known: with the function, whether nothing was
+        known of it, what was known, the key and the time, which is 0.
+
+    Returns:
+      The function with a memory, with the methods ``cache_clear()`` and ``evict_function(f)``.
+
+    >>> runs = []
+    >>> run = cache(lambda fun, x: runs.append(x) or fun.call_wrapped(x))
+    >>> run(wrap_init(abs), -3), run(wrap_init(abs), -3), runs
+    (3, 3, [-3])
+    """
+    known: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
+
+    @functools.wraps(call)
+    def with_memory(fun: WrappedFun, *args: Any) -> Any:
+        entries = known.setdefault(fun.f, {})
+        key = (fun.transforms, fun.params, fun.in_type, args, config.trace_context)
+        if key in entries:
+            out, stores = entries[key]
+            fun.populate_stores(stores)
+            return out
+        new = not entries
+        out = call(fun, *args)
+        if explain is not None:
+            explain(fun, new, entries, key, 0.0)
+        entries[key] = out, fun.stores
+        return out
+
+    def evict_function(f: Callable[..., Any]) -> None:
+        known.pop(f, None)
+
+    memory: Any = with_memory
+    memory.cache_clear = known.clear
+    memory.evict_function = evict_function
+    return memory  # type: ignore[no-any-return]
