@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import ArrayImpl, host_value
+from pullback.core.array import ArrayImpl, host_value, typeof
 from pullback.core.check_rules import Failure, checked_program, checks
 from pullback.core.errors import CheckError, FailedCheckError, MissingRuleError, NanCheckError
-from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun, subjaxprs
 from pullback.core.linear import LinearTracer
 from pullback.core.trace import Primitive, Trace, Tracer, is_at_work, recorders, state
-from pullback.core.types import MappedAxis
+from pullback.core.types import MappedAxis, ShapedArray
+from pullback.primitives.collectives import vary
 from pullback.primitives.discrete import eq_p, ne_p, or_p
 from pullback.primitives.elementwise import convert_element_type, where
 from pullback.primitives.operands import stop_gradient
@@ -37,9 +39,10 @@ from pullback.transforms.checks.report import (
     first_of_all,
     joined,
 )
+from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.interpreters.batch import batch_flat
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.interpreters.stage import hoisted, stage_flat
 
 Errors = frozenset[type[CheckError]]
 USER: Errors = frozenset({FailedCheckError})
@@ -176,6 +179,30 @@ class CheckTrace(Trace):
 
     # Programs
 
+    def linear(self, p: Primitive, args: Sequence[Any], linear_map: LinearMap, apply: Callable[..., Any]) -> list[Any]:
+        """The results of a linear map, a Python function, in which the user may have checks.
+
+        In eager code these hand on their failures when it runs. Else the failures are those of the map run once more,
+        and the operation does without its checks.
+        """
+        if self.parent.eager:
+            results = p.bind(*args, linear_map=_CollectingMap(linear_map, self))
+        elif any(type(x) is LinearTracer for x in args):
+            results = p.bind(*args, linear_map=linear_map)
+        else:
+            closed, captured = hoisted(
+                stage_flat(linear_map.function, partial(apply, linear_map=linear_map), [typeof(x) for x in args])
+            )
+            if has_checks(closed):
+                program = checked_jaxpr(closed, self.errors & USER, self.enclosed)
+                outs = jaxpr_as_fun(program.jaxpr)(*map(stop_gradient, args), *captured)
+                self.taken(program.layout, outs)
+                linear_map = _SilentMap(linear_map, self)
+            results = p.bind(*args, linear_map=linear_map)
+        if self.errors != USER and not self.failed:
+            self._look(p, args, {"linear_map": linear_map}, results)
+        return results  # type: ignore[no-any-return]
+
     def checked(self, closed: ClosedJaxpr) -> Checked:
         """A program that returns its failures."""
         return checked_jaxpr(closed, self.errors, self.enclosed)
@@ -227,6 +254,13 @@ def has_checks(closed: ClosedJaxpr) -> bool:
     return check_p.name in closed.jaxpr.effects
 
 
+def may_check(jaxpr: Jaxpr) -> bool:
+    """Whether a program has checks of the user's, or linear maps, Python functions that may have some."""
+    if check_p.name in jaxpr.effects:
+        return True
+    return any("linear_map" in eqn.params or any(map(may_check, subjaxprs(eqn))) for eqn in jaxpr.eqns)
+
+
 def is_checking(trace: Trace) -> bool:
     """Whether checks reach a ``checkify``."""
     while not isinstance(trace, CheckTrace):
@@ -267,7 +301,7 @@ def checked_jaxpr(closed: ClosedJaxpr, errors: Errors, enclosed: bool) -> Checke
       errors: the kinds of failures.
       enclosed: whether checks of other kinds stay in the program; else they are dropped.
     """
-    if errors == USER and not has_checks(closed):
+    if errors == USER and not may_check(closed.jaxpr):
         return Checked(closed, Layout((), ()))
     layout = Layout((), ())
 
@@ -305,6 +339,11 @@ def merged(together: Layout, carried: Sequence[Any], new: Sequence[Any]) -> list
     return flat(earlier(first, second))
 
 
+def no_failure(layout: Layout, avals: Sequence[ShapedArray]) -> list[Any]:
+    """What a loop carries before its first step, where ``avals`` begin with the types of its failures."""
+    return [vary(x, a.varying) if a.varying else x for x, a in zip(flat(layout.none()), avals, strict=False)]
+
+
 def batch_checked(
     p: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], params: dict[str, Any]
 ) -> tuple[list[Any], list[int | None]]:
@@ -326,10 +365,18 @@ def batch_checked(
 
 
 @contextmanager
-def collecting(trace: CheckTrace) -> Iterator[None]:
-    """Within it checks are collected for a trace, also where its parent, or what is below it, is current."""
+def collecting(trace: CheckTrace, found: list[Failures] | None = None) -> Iterator[None]:
+    """Within it checks are collected for a trace, while that is at work, also where what is below it is current.
+
+    Args:
+      trace: which collects.
+      found: where the failures go; by default they are the trace's.
+    """
+    if found is None and not trace.live:
+        yield
+        return
     inner = CheckTrace(state.trace, trace.function, trace.errors, trace.enclosed)
-    inner.found = trace.found
+    inner.found = trace.found if found is None else found
     outer = state.trace
     try:
         recorders.append(inner)
@@ -340,4 +387,30 @@ def collecting(trace: CheckTrace) -> Iterator[None]:
         inner.live = False
         if inner in recorders:
             recorders.remove(inner)
-        trace.failed = trace.failed or inner.failed
+        trace.failed = trace.failed or (found is None and inner.failed)
+
+
+class _CollectingMap(LinearMap):
+    """A linear map that hands the failures of its checks to a trace, while that is at work."""
+
+    def __init__(self, linear_map: LinearMap, trace: CheckTrace) -> None:
+        self.linear_map, self.trace = linear_map, trace
+        self.function, self.count, self.out_avals = linear_map.function, linear_map.count, linear_map.out_avals
+
+    def _collecting(self) -> Any:
+        return collecting(self.trace)
+
+    def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        with self._collecting():
+            return self.linear_map.apply(residuals, tangents)
+
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        with self._collecting():
+            return self.linear_map.transpose(residuals, cts)
+
+
+class _SilentMap(_CollectingMap):
+    """A linear map without its checks."""
+
+    def _collecting(self) -> Any:
+        return collecting(self.trace, [])
