@@ -32,6 +32,7 @@ from pullback.control.common import (
 from pullback.control.guard import guard
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, as_array, host_value, typeof
+from pullback.core.check_rules import checked_program
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
@@ -43,6 +44,8 @@ from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import clamp_p, convert_element_type, convert_element_type_p, eq_p, ne_p, select_n
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
+from pullback.transforms.checks.report import joined
+from pullback.transforms.checks.trace import CheckTrace, batch_checked, embedded, has_checks
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
@@ -392,6 +395,8 @@ def _batch(
     index, *operands = args
     index_dim, *operand_dims = dims
     if index_dim is not None:
+        if any(map(has_checks, branches)):
+            return batch_checked(cond_p, axis, args, dims, {"branches": branches})
         return _select(axis, index, operands, operand_dims, branches)
     found = [batch_jaxpr(b, axis.size, operand_dims, axis.name)[1] for b in branches]
     mapped = tuple(any(d is not None for d in column) for column in zip(*found, strict=True))
@@ -413,3 +418,15 @@ def _select(
     rows = zip(*columns, strict=True)
     outs = [select_n(front_aligned(index, 0, len(cases[0].shape) - 1), *cases) for cases in rows]
     return outs, [0] * len(outs)
+
+
+# Checks
+
+
+@checked_program(cond_p)
+def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Each branch returns its failures as one of all branches'; a branch that is not taken has none."""
+    found = [trace.checked(b) for b in params["branches"]]
+    layouts = tuple([program.layout for program in found])
+    branches = [embedded(program.jaxpr, program.layout, layouts, i) for i, program in enumerate(found)]
+    return trace.taken(joined(layouts).layout, cond_p.bind(*args, branches=tuple(branches)))

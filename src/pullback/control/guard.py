@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.check_rules import checked_program
 from pullback.core.jaxpr import Eqn
 from pullback.core.linear import is_linear
 from pullback.core.lists import select
@@ -24,6 +25,7 @@ from pullback.primitives.elementwise import where
 from pullback.primitives.indexing import dynamic_slice
 from pullback.primitives.reductions import argmax, reduce_or
 from pullback.primitives.shapes import front_aligned
+from pullback.transforms.checks.trace import USER, CheckTrace
 from pullback.transforms.interpreters.batch import batch_flat
 from pullback.transforms.interpreters.division import record_in_parts
 from pullback.transforms.programs.program_primitive import if_needed
@@ -103,3 +105,19 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
 
 
 guard_p.record(partial(record_in_parts, guard_p))
+
+
+@checked_program(guard_p)
+def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Operations look at all examples: those that do not need the function have what one has that does."""
+    if trace.errors == USER:
+        return guard_p.bind(*args, **params)  # type: ignore[no-any-return]
+    needed, *operands = args
+    first = argmax(needed, 0, _int32)
+    outs = []
+    for x, m in zip(operands, params["mapped"], strict=True):
+        if m:
+            other = dynamic_slice(x, [first, *[0] * (len(x.shape) - 1)], (1, *x.shape[1:]))
+            x = where(_beside(needed, x), x, other)
+        outs.append(x)
+    return guard_p.bind(needed, *outs, **params)  # type: ignore[no-any-return]

@@ -34,16 +34,30 @@ from pullback.control.guard import guard
 from pullback.control.scan_primitive import Dims, Flags, jvp_body, smaller_body
 from pullback.core import dtypes, tree
 from pullback.core.array import as_array, host_value, is_at_home, typeof
+from pullback.core.check_rules import checked_program
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.lists import fixpoint, merge_lists, partition_list, select, split_list, spread
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import where
 from pullback.primitives.reductions import reduce_or
 from pullback.primitives.shapes import front_aligned
 from pullback.primitives.slicing import front
+from pullback.transforms.checks.report import Layout, joined
+from pullback.transforms.checks.trace import (
+    CheckTrace,
+    Errors,
+    batch_checked,
+    checked_jaxpr,
+    embedded,
+    has_checks,
+    merged,
+    no_failure,
+    width,
+)
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of
@@ -299,6 +313,8 @@ def _dce(used: list[bool], eqn: Eqn) -> Eqn:
 @while_p.batch
 def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[list[Any], list[int | None]]:
     loop = While(**params)
+    if has_checks(loop.cond_jaxpr) or has_checks(loop.body_jaxpr):
+        return batch_checked(while_p, axis, args, dims, params)
     fronted = [x if d is None else front(x, d, axis) for x, d in zip(args, dims, strict=True)]
     cond_consts, body_consts, init = loop.split(fronted)
     cond_flags, body_flags, flags = map(tuple, loop.split([d is not None for d in dims]))
@@ -381,3 +397,64 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
 
     begin = [*test(list(init)), *init]
     return emission.write_while(hlo, begin, lambda carry: carry[:1], step_and_test, effect)[1:]
+
+
+# Checks
+
+
+@cached_by_jaxpr
+def _checked_loop(
+    body: ClosedJaxpr, condition: ClosedJaxpr, errors: Errors, enclosed: bool, cond_nconsts: int, body_nconsts: int
+) -> tuple[ClosedJaxpr, ClosedJaxpr, ClosedJaxpr, Layout]:
+    """A loop that carries its first failure before the rest; if its condition can fail, also what it returned.
+
+    Returns:
+      The condition of the first step, which also returns its failure, the condition of the loop, and the step, which
+      takes the constants of the condition too; and the layout of the failures.
+    """
+    parts = checked_jaxpr(condition, errors, enclosed), checked_jaxpr(body, errors, enclosed)
+    layouts = tuple([part.layout for part in parts])
+    layout = joined(layouts).layout
+    count, tested = width(layout), bool(layouts[0].checks)
+    test, step = (embedded(part.jaxpr, part.layout, layouts, i) for i, part in enumerate(parts))
+    cond_consts, carry = split_list(condition.in_avals, cond_nconsts)
+    body_consts = body.in_avals[:body_nconsts]
+    carried = [*test.out_avals[count:], *step.out_avals[:count]] if tested else step.out_avals[:count]
+
+    def goes_on(*values: Any) -> list[Any]:
+        consts, before, rest = split_list(values, cond_nconsts, len(carried))
+        return [before[0]] if tested else jaxpr_as_fun(test)(*consts, *rest)[count:]
+
+    def run(*values: Any) -> list[Any]:
+        for_test, for_step, before, old = split_list(values, cond_nconsts, body_nconsts, len(carried))
+        outs = jaxpr_as_fun(step)(*for_step, *old)
+        failure, new = merged(layout, before[tested:], outs[:count]), outs[count:]
+        if not tested:
+            return [*failure, *new]
+        after = jaxpr_as_fun(test)(*for_test, *new)
+        return [*after[count:], *merged(layout, failure, after[:count]), *new]
+
+    conditions = stage_flat(condition, goes_on, [*cond_consts, *carried, *carry])
+    return test, conditions, stage_flat(body, run, [*cond_consts, *body_consts, *carried, *carry]), layout
+
+
+@checked_program(while_p)
+def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    loop = While(**params)
+    cond_consts, body_consts, init = loop.split(args)
+    programs = trace.checked(loop.cond_jaxpr), trace.checked(loop.body_jaxpr)
+    if not any(program.layout.checks for program in programs):
+        test, step = programs[0].jaxpr, programs[1].jaxpr
+        return bind(test, step, cond_consts, body_consts, init, loop.checkpoints)
+    test, condition, step, layout = _checked_loop(
+        loop.body_jaxpr, loop.cond_jaxpr, trace.errors, trace.enclosed, loop.cond_nconsts, loop.body_nconsts
+    )
+    tested, count = bool(programs[0].layout.checks), width(layout)
+    carried = step.in_avals[len(cond_consts) + len(body_consts) :]
+    if tested:
+        first = jaxpr_as_fun(test)(*cond_consts, *init)
+        before = [vary(x, a.varying) for x, a in zip([*first[count:], *first[:count]], carried, strict=False)]
+    else:
+        before = no_failure(layout, carried)
+    outs = bind(condition, step, cond_consts, [*cond_consts, *body_consts], [*before, *init], loop.checkpoints)
+    return trace.taken(layout, outs[tested:])

@@ -59,6 +59,12 @@ PullbackError
 ├── IndexRangeError (OverflowError, ValueError)     positions that do not fit the dtype of indices
 ├── CallbackError (ValueError, NotImplementedError)   a call of a Python function that cannot be done so
 ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where debug_nans or debug_infs asks for it
+├── CheckError (ValueError)                  a check of checkify that failed
+│   ├── FailedCheckError                     a check of the user's
+│   ├── NanCheckError                        an operation that returned a NaN
+│   ├── DivisionCheckError                   a division by zero
+│   └── IndexCheckError                      an index out of bounds
+├── UnhandledCheckError (ValueError)         a check in a traced function that checkify does not see
 ├── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
 ├── CompatError (ImportError)                programs written for JAX where the real JAX is imported already
 ├── SparseEfficiencyError (ValueError)       a layout of a sparse array that would hold mostly zeros
@@ -366,6 +372,30 @@ class NonFiniteError(PullbackError, FloatingPointError):
 
 class TracingForbiddenError(PullbackError, RuntimeError):
     """A function would have been traced for ``jit`` where ``no_tracing`` forbids it."""
+
+
+class CheckError(PullbackError, ValueError):
+    """A check that failed, in a function that ``checkify`` transformed, or a ``check`` in eager code."""
+
+
+class FailedCheckError(CheckError):
+    """A check of the user's failed."""
+
+
+class NanCheckError(CheckError):
+    """An operation returned a NaN."""
+
+
+class DivisionCheckError(CheckError):
+    """An operation divided by zero."""
+
+
+class IndexCheckError(CheckError):
+    """An operation was given an index that is out of bounds."""
+
+
+class UnhandledCheckError(PullbackError, ValueError):
+    """A check is part of a program that cannot raise errors, and ``checkify`` does not make it a result."""
 
 
 class ProfilerError(PullbackError, RuntimeError):

@@ -376,7 +376,8 @@ def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
         if positions.dtype.kind == "i" and wrap:
             positions = positions.astype(np.int64, copy=False)
             positions = np.where(positions < 0, positions + size, positions)
-        return np.asarray(np.clip(positions, -1, size))
+        far = (-(2**31), max(size, 2**31 - 1)) if positions.dtype == np.int64 else (-1, size)
+        return np.asarray(np.clip(positions, *far))  # what is out of range stays what it is, for messages
     kind, width = positions.dtype.kind, positions.dtype.itemsize
     if width < 4 or kind == "u":
         positions = ops.convert_element_type(positions, _INT64 if width == 8 else _INT32)
@@ -417,7 +418,7 @@ def read(
     Args:
       x: an array.
       index: as NumPy has it.
-      mode: of ``GatherScatterMode``; None clips.
+      mode: of ``GatherScatterMode``; None clips too, but ``checkify`` reports what is out of range.
       fill_value: for ``FILL_OR_DROP``.
       sorted_: a promise that the index vectors are in order.
       unique: a promise that nothing is selected twice.
@@ -429,7 +430,7 @@ def read(
             return _read_parts(x, positions, sorted_, unique)
     entries, sizes = parse(index, x.shape)
     x = shapes.reshape(x, sizes)
-    if is_basic(entries) and (mode is None or in_range(entries, sizes)) and (wrap or not any(map(_negative, entries))):
+    if is_basic(entries) and in_range(entries, sizes) and (wrap or not any(map(_negative, entries))):
         return read_basic(x, entries)
     block = [e if type(e) is range else range(n) for e, n in zip(_of_axes(entries), sizes, strict=True)]
     x = read_basic(x, block)
@@ -446,7 +447,7 @@ def read(
         low.indices,
         low.numbers,
         low.sizes,
-        mode=GatherScatterMode.CLIP if mode is None else mode,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else mode,
         fill_value=fill_value,
         indices_are_sorted=sorted_ or low.unique,
         unique_indices=unique or low.unique,
@@ -468,7 +469,7 @@ def _read_parts(x: Any, positions: Any, sorted_: bool, unique: bool) -> Any:
         indices,
         GatherDimensionNumbers(tuple(range(rank, rank + len(others))), (0,), (0,)),
         (1, *others),
-        mode=GatherScatterMode.CLIP,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
         indices_are_sorted=sorted_,
         unique_indices=unique,
     )

@@ -88,7 +88,7 @@ def getitem(x: Any, index: Any) -> Any:
             return out
     elif kind is int:
         shape = x.shape
-        if shape:
+        if shape and -shape[0] <= index < shape[0]:
             i = position(index, shape[0])
             rest = shape[1:]
             zeros = (0,) * len(rest)

@@ -19,7 +19,9 @@ import numpy as np
 
 from pullback.backends import host, host_narrow
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, shape_of, typeof
+from pullback.core.array import SCALARS, as_array, shape_of, typeof
+from pullback.core.check_rules import Failure, checks
+from pullback.core.errors import DivisionCheckError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive, Rule
 from pullback.core.types import ZERO, ShapedArray
@@ -109,6 +111,11 @@ def _div_xla(hlo: Any, x: Any, y: Any) -> Any:
     if dtypes.is_complex(x.dtype):
         return COMPLEX_RULES["div"](hlo, hlo.spread(x, shape), hlo.spread(y, shape))
     return hlo.divide(x, y, shape)
+
+
+@checks(div_p)
+def _div_checks(ans: Any, x: Any, y: Any) -> list[Failure]:
+    return [Failure(DivisionCheckError, eq_p.bind(as_array(y), 0), "division by zero")]
 
 
 @add_p.tangent

@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.backends import host_indexing
 from pullback.core import dtypes
+from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import ShapeError
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
@@ -25,6 +26,7 @@ from pullback.primitives.windows import (
     check_numbers,
     check_windows,
     host_indices,
+    out_of_bounds,
 )
 
 
@@ -177,3 +179,14 @@ def batch(
         params["indices_are_sorted"] = False
         params["unique_indices"] = params["unique_indices"] and dx is not None
     return gather_p.bind(x, indices, dimension_numbers=numbers, slice_sizes=slice_sizes, **params), 0
+
+
+@checks(gather_p)
+def _gather_checks(
+    ans: Any, x: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
+    mode: GatherScatterMode, **params: Any,
+) -> list[Failure]:  # fmt: skip
+    if mode is GatherScatterMode.CLIP:
+        return []
+    axes = dimension_numbers.start_index_map
+    return out_of_bounds(x.shape, indices, axes, [slice_sizes[a] for a in axes])

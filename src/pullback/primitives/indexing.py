@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, ArrayImpl
+from pullback.core.array import SCALARS, ArrayImpl, as_array
+from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
@@ -25,7 +26,7 @@ from pullback.primitives.gather import gather as gather
 from pullback.primitives.gather import gather_p as gather_p
 from pullback.primitives.windows import GatherDimensionNumbers as GatherDimensionNumbers
 from pullback.primitives.windows import GatherScatterMode as GatherScatterMode
-from pullback.primitives.windows import ScatterDimensionNumbers, check_indices
+from pullback.primitives.windows import ScatterDimensionNumbers, check_indices, out_of_bounds
 from pullback.primitives.windows import zeros as zeros
 
 
@@ -191,3 +192,17 @@ def _dynamic_update_slice_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
         scatter.scatter_p, axis, (x, vectors, update), (dx, 0, du), dimension_numbers=numbers,
         indices_are_sorted=True, unique_indices=True, mode=GatherScatterMode.CLIP,
     )  # fmt: skip
+
+
+# Checks ------------------------------------------------------------------------------------------------------------
+
+
+def _block_checks(shape: Shape, sizes: Sequence[int], starts: Sequence[Any]) -> list[Failure]:
+    if not starts:
+        return []
+    vector = index_vector(list(map(as_array, starts)), [None] * len(starts), 1)
+    return out_of_bounds(shape, vector, range(len(shape)), sizes)
+
+
+checks(dynamic_slice_p)(lambda ans, x, *starts, slice_sizes: _block_checks(x.shape, slice_sizes, starts))
+checks(dynamic_update_slice_p)(lambda ans, x, update, *starts: _block_checks(x.shape, update.shape, starts))

@@ -11,9 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.backends import host
+from pullback.core.array import as_array
+from pullback.core.check_rules import Failure, checks
+from pullback.core.errors import DivisionCheckError
 from pullback.primitives.checks import FLOAT
 from pullback.primitives.declare import COMPOSED, elementwise, spread
-from pullback.primitives.elementwise import abs, and_p, div, floor_p, lt, mul, ne_p, neg, rem_p, sign, sub, where
+from pullback.primitives.elementwise import abs, and_p, div, eq_p, floor_p, lt, mul, ne_p, neg, rem_p, sign, sub, where
 
 
 def is_above(rest: Any, y: Any) -> Any:
@@ -33,3 +36,8 @@ floor_rem_p = elementwise(
     "floor_rem", of=FLOAT, arity=2, host=host.floor_rem, hlo=COMPOSED,
     jvp=(lambda t, x, y, ans: spread(t, x, ans), lambda t, x, y, ans: mul(t, _slope(x, y))),
 )  # fmt: skip
+
+
+@checks(floor_div_p)
+def _floor_div_checks(ans: Any, x: Any, y: Any) -> list[Failure]:
+    return [Failure(DivisionCheckError, eq_p.bind(as_array(y), 0), "division by zero")]

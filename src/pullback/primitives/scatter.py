@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.backends import host_indexing
 from pullback.core import dtypes
+from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
@@ -32,6 +33,7 @@ from pullback.primitives.windows import (
     check_windows,
     counting,
     host_indices,
+    out_of_bounds,
     zeros,
 )
 
@@ -95,6 +97,16 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None) -> Primitive:
             sorted_=indices_are_sorted,
             unique=unique_indices,
         )
+
+    @checks(p)
+    def fails(
+        ans: Any, x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
+        mode: GatherScatterMode, **params: Any,
+    ) -> list[Failure]:  # fmt: skip
+        if mode is GatherScatterMode.CLIP:
+            return []
+        axes, sizes = dimension_numbers.scatter_dims_to_operand_dims, _sizes(x.shape, updates.shape, dimension_numbers)
+        return out_of_bounds(x.shape, indices, axes, [sizes[a] for a in axes])
 
     p.batch_rule = partial(batch, p)
     return p

@@ -14,10 +14,12 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl
-from pullback.core.errors import ArgumentError, DtypeError, ShapeError
+from pullback.core.check_rules import Failure
+from pullback.core.errors import ArgumentError, DtypeError, IndexCheckError, ShapeError
 from pullback.core.trace import state
 from pullback.core.types import Shape
 from pullback.primitives import shapes
+from pullback.primitives.discrete import gt_p, lt_p, or_p
 
 # Modes and dimension numbers ---------------------------------------------------------------------------------------
 
@@ -157,6 +159,32 @@ def check_indices(name: str, indices: Any) -> None:
     if not dtypes.is_integer(indices.dtype):
         got = f"{dtypes.short_name(indices.dtype)}[{','.join(map(str, indices.shape))}]"
         raise DtypeError(f"{name} takes integers as indices, got {got}")
+
+
+def out_of_bounds(shape: Shape, indices: Any, axes: Sequence[int], sizes: Sequence[int]) -> list[Failure]:
+    """What checks find of windows: where the first is that is not inside an array.
+
+    Args:
+      shape: that of the array.
+      indices: index vectors along the last axis.
+      axes: the axis of the array that each component indexes.
+      sizes: the size of the window along each of these.
+    """
+    if not axes:
+        return []
+    largest = int(dtypes.iinfo(indices.dtype).max)
+    limits = [min(max(shape[a] - size, 0), largest) for a, size in zip(axes, sizes, strict=True)]
+    vectors = indices.shape
+
+    def of_vectors(values: Sequence[int], dtype: Any) -> Any:
+        return shapes.broadcast_in_dim(ArrayImpl(np.array(values, dtype)), vectors, (len(vectors) - 1,))
+
+    failed = or_p.bind(lt_p.bind(indices, 0), gt_p.bind(indices, of_vectors(limits, indices.dtype)))
+    message = (
+        f"out-of-bounds indexing for array of shape {shape}: index {{}} is out of bounds for axis {{}} with size {{}}."
+    )
+    numbers = of_vectors(axes, np.int32), of_vectors([min(shape[a], 2**31 - 1) for a in axes], np.int32)
+    return [Failure(IndexCheckError, failed, message, (indices, *numbers))]
 
 
 def host_indices(name: str, indices: Any) -> Any:

@@ -16,14 +16,17 @@ from typing import Any
 from pullback.backends.meshes import Mesh
 from pullback.backends.shardings import NamedSharding, PartitionSpec, names_in
 from pullback.core.axes import new_axis
+from pullback.core.check_rules import checked_program
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, select, spread
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
-from pullback.primitives.collectives import psum
+from pullback.primitives.collectives import psum, vary
 from pullback.primitives.elementwise import mul
+from pullback.transforms.checks.report import first_along_axes
+from pullback.transforms.checks.trace import CheckTrace, width
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
@@ -255,6 +258,41 @@ def _with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
     if dim is None or dim >= len(spec):
         return spec
     return PartitionSpec(*spec.partitions[:dim], None, *spec.partitions[dim:])
+
+
+# Checks --------------------------------------------------------------------------------------------------------------
+
+
+@checked_program(shard_map_p)
+def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Each device returns its failures with a new first axis, along which the first is looked for."""
+    mesh, manual = params["mesh"], params["manual"]
+    with _scope(params):
+        program = trace.checked(params["jaxpr"])
+        count = width(program.layout)
+        jaxpr = _with_stacked(program.jaxpr, count)
+    spec = PartitionSpec(tuple([name for name in mesh.axis_names if name in manual]))
+    out_specs = (*[spec] * count, *params["out_specs"])
+    outs = shard_map_p.bind(*args, **{**params, "jaxpr": jaxpr, "out_specs": out_specs})
+    if count:
+        found = first_along_axes(outs[0], outs[1:count])
+        assert found is not None
+        outs[:count] = [found[0], *found[1]]
+    return trace.taken(program.layout, outs)
+
+
+@cached_by_jaxpr
+def _with_stacked(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
+    """A program whose first results have a new first axis, and vary along all axes of the mesh."""
+    if not count:
+        return closed
+    keys = frozenset([a.key for a in state.axes.values()])
+
+    def run(*values: Any) -> list[Any]:
+        outs = eval_jaxpr(closed.jaxpr, closed.consts, *values)
+        return [*[shapes.expand_dims(vary(x, keys), (0,)) for x in outs[:count]], *outs[count:]]
+
+    return stage_flat(closed, run, closed.in_avals)
 
 
 # Compilation ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.check_rules import checked_program
 from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, UnexpectedTracerError
 from pullback.core.linear import LinearVar
 from pullback.core.lists import select, spread
@@ -257,6 +258,7 @@ def linear_operation(name: str, linear_in: Any = None) -> Primitive:
         p.jvp(partial(_jvp, p))
         p.transpose(_transpose, linear_in)
         p.lowering(_lowering)
+        checked_program(p)(partial(_checked, p))
 
     @called.stage
     def stage(trace: StageTrace, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -314,6 +316,11 @@ def _transpose(cts: Sequence[Any], *args: Any, linear_map: LinearMap) -> list[An
         )
     results = run_rule(linear_map.function, linear_map.transpose, args[:count], cts)
     return [None] * count + [ct if type(x) is LinearVar else None for x, ct in zip(args[count:], results, strict=True)]
+
+
+def _checked(p: Primitive, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """``checkify`` looks at the results, and into the map for checks of the user's."""
+    return trace.linear(p, args, params["linear_map"], _apply)  # type: ignore[no-any-return]
 
 
 def _lowering(hlo: Any, *operands: Any, linear_map: LinearMap) -> list[Any]:

@@ -1,0 +1,33 @@
+"""What operations tell ``checkify``: how an operation can fail, and how a program within it is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pullback.core.errors import CheckError
+from pullback.core.trace import RuleKind
+
+
+class Failure(NamedTuple):
+    """One way in which an operation can fail.
+
+    Attributes:
+      category: the kind of the failure.
+      failed: booleans of any shape: where it failed.
+      message: a template for ``str.format``, which takes ``payload``.
+      payload: values that say more, each of the shape of ``failed`` or of no axes.
+    """
+
+    category: type[CheckError]
+    failed: Any
+    message: str
+    payload: Sequence[Any] = ()
+
+
+checks = RuleKind("checks")
+"""``rule(result, *operands, **params) -> failures``: the ways in which an operation can fail, as :class:`Failure`."""
+
+checked_program = RuleKind("checked_program")
+"""``rule(trace, operands, params) -> results``, for an operation that holds programs: it checks these, and hands their
+failures to the trace. It runs with the parent of the trace current."""

@@ -1,0 +1,56 @@
+"""Checks within transformed functions, whose failures are values that the functions return.
+
+>>> import pullback.numpy as pnp
+>>> from pullback import jit
+>>> from pullback.experimental import checkify
+>>> def f(x, i):
+...     checkify.check(i >= 0, "the index must not be negative, got {i}", i=i)
+...     return pnp.sin(x[i])
+>>> errors = checkify.user_checks | checkify.index_checks | checkify.nan_checks
+>>> err, out = jit(checkify.checkify(f, errors=errors))(pnp.ones(3), 5)
+>>> print(err.get().splitlines()[0])
+out-of-bounds indexing for array of shape (3,): index 5 is out of bounds for axis 0 with size 3.
+"""
+
+from pullback.core.errors import CheckError as JaxException
+from pullback.core.errors import CheckError as JaxRuntimeError
+from pullback.core.errors import DivisionCheckError, FailedCheckError, IndexCheckError, NanCheckError
+from pullback.transforms.checks.check import (
+    Error,
+    ErrorCategory,
+    all_checks,
+    automatic_checks,
+    check,
+    check_error,
+    checkify,
+    debug_check,
+    div_checks,
+    float_checks,
+    index_checks,
+    init_error,
+    nan_checks,
+    user_checks,
+)
+
+__all__ = [
+    "DivisionCheckError",
+    "Error",
+    "ErrorCategory",
+    "FailedCheckError",
+    "IndexCheckError",
+    "JaxException",
+    "JaxRuntimeError",
+    "NanCheckError",
+    "all_checks",
+    "automatic_checks",
+    "check",
+    "check_error",
+    "checkify",
+    "debug_check",
+    "div_checks",
+    "float_checks",
+    "index_checks",
+    "init_error",
+    "nan_checks",
+    "user_checks",
+]

@@ -1,0 +1,1 @@
+"""``checkify``: checks within transformed functions, whose failures are results."""

@@ -1,0 +1,174 @@
+"""How ``checkify`` looks into programs within programs, and into functions with rules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes, tree
+from pullback.core.array import ArrayImpl, typeof
+from pullback.core.check_rules import checked_program
+from pullback.core.errors import FailedCheckError
+from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from pullback.core.trace import Primitive, state
+from pullback.core.types import ZERO
+from pullback.primitives.discrete import eq_p
+from pullback.primitives.elementwise import where
+from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
+from pullback.transforms.checks.report import Check, Failures, Layout, earlier, joined
+from pullback.transforms.checks.trace import CheckTrace, Errors, collecting, embedded, flat, width
+from pullback.transforms.custom.custom_calls import CustomCall, DerivativeCall, call_p
+from pullback.transforms.custom.custom_rules import custom_jvp_call_p, custom_vjp_call_p
+from pullback.transforms.custom.custom_vmap import VmapCall, custom_vmap_call_p
+from pullback.transforms.custom.linear_map import LinearMap
+from pullback.transforms.functions.arguments import name_of
+from pullback.transforms.interpreters.jaxprs import staged_zeros
+from pullback.transforms.interpreters.stage import hoisted, stage_flat
+from pullback.transforms.programs.jit_primitive import jit_p
+
+
+def _program(p: Primitive) -> None:
+    """The rule of an operation that holds one program, ``jaxpr``, and runs it once."""
+
+    @checked_program(p)
+    def rule(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        program = trace.checked(params["jaxpr"])
+        return trace.taken(program.layout, p.bind(*args, **{**params, "jaxpr": program.jaxpr}))
+
+
+for _p in (jit_p, checkpoint_p):
+    _program(_p)
+
+
+# Functions with rules ------------------------------------------------------------------------------------------------
+
+
+@checked_program(call_p)
+def _call(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """In eager code the functions stay Python, and hand their failures on when they run; else they are staged."""
+    call: CustomCall = params["call"]
+    if state.trace.eager:
+        return call_p.bind(*args, call=_collecting(trace, call))  # type: ignore[no-any-return]
+    closed, captured = hoisted(stage_flat(call.function, call.run, [typeof(x) for x in args]))
+    rules = call.like(run=jaxpr_as_fun(closed), captured=call.captured + len(captured), recorded=True)
+    return _equation(call.equation, trace, (*args, *captured), {"call_jaxpr": closed, "rules": rules})
+
+
+def _collecting(trace: CheckTrace, call: CustomCall) -> CustomCall:
+    """A call of which each function collects its failures."""
+
+    def collected(function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            with collecting(trace):
+                return function(*args)
+
+        return run
+
+    names = "run", "jvp", "forward", "rule"
+    given = {name: getattr(call, name, None) for name in names}
+    return call.like(rules=None, **{name: collected(function) for name, function in given.items() if function})
+
+
+def _equation(p: Primitive, trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """A call in a program: the function and each rule return their failures, all in the layout of the function's."""
+    closed: ClosedJaxpr = params["call_jaxpr"]
+    rules: CustomCall = params["rules"]
+    program = trace.checked(closed)
+    if program.layout.checks:
+        layouts = program.layout, _elsewhere(rules)
+        layout = joined(layouts).layout
+        jaxpr = embedded(program.jaxpr, program.layout, layouts, 0)
+        rules = _returning(rules, layout, trace.errors, trace.enclosed)
+    else:
+        jaxpr, layout = program.jaxpr, program.layout
+    if jaxpr is not closed:
+        rules = rules.like(run=jaxpr_as_fun(jaxpr), rules=None)
+    return trace.taken(layout, p.bind(*args, call_jaxpr=jaxpr, rules=rules))
+
+
+for _p in (custom_jvp_call_p, custom_vjp_call_p, custom_vmap_call_p):
+    checked_program(_p)(partial(_equation, _p))
+
+
+def _elsewhere(rules: CustomCall) -> Layout:
+    """The check that stands for those of a rule that the function itself has not."""
+    message = f"a check failed in a rule of {name_of(rules.function)}".replace("{", "{{").replace("}", "}}")
+    return Layout((Check(FailedCheckError, message, tree.structure(((), {})), (), None),), ())
+
+
+def _returning(rules: CustomCall, layout: Layout, errors: Errors, enclosed: bool) -> CustomCall:
+    """A call whose rules return their failures first, in the layout of the function's."""
+    count = width(layout)
+
+    def checked(function: Callable[..., Any], *args: Any) -> tuple[list[Any], Any]:
+        trace = CheckTrace(state.trace, rules.function, errors, enclosed)
+        found = trace.run(function, *args)
+        return flat(_as_of(layout, trace.total())), found
+
+    if isinstance(rules, VmapCall):
+        vmap_rule = rules.rule
+
+        def rule(size: int, mapped: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+            failures, (outs, flags) = checked(vmap_rule, size, mapped, values)
+            return [*failures, *outs], [*[False] * count, *flags]
+
+        return rules.like(rule=rule)
+    assert isinstance(rules, DerivativeCall)
+    own_jvp, own_forward = rules.jvp, rules.forward
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        failures, (outs, out_tangents) = checked(own_jvp, primals, tangents)  # type: ignore[arg-type]
+        return [*failures, *outs], [*[ZERO] * count, *out_tangents]
+
+    def forward(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], LinearMap]:
+        failures, (outs, residuals, backward) = checked(own_forward, primals, perturbed)  # type: ignore[arg-type]
+        return [*failures, *outs], residuals, _Behind(backward, layout)
+
+    return rules.like(jvp=own_jvp and jvp, forward=own_forward and forward)
+
+
+class _Behind(LinearMap):
+    """A linear map whose results come after zeros, the tangents of what the message of a failure shows."""
+
+    def __init__(self, linear_map: LinearMap, layout: Layout) -> None:
+        self.linear_map = linear_map
+        self.function = linear_map.function
+        self.count = linear_map.count
+        self.before = [a for a in layout.slots if dtypes.is_inexact(a.dtype)]
+        self.out_avals = [*self.before, *linear_map.out_avals]
+
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        return self.linear_map.transpose(residuals, cts[len(self.before) :])
+
+    def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        return [*map(staged_zeros, self.before), *self.linear_map.apply(residuals, tangents)]
+
+
+def _as_of(layout: Layout, failures: Failures | None) -> Failures:
+    """The failures of a rule in the layout of the function's, where the last check stands for all that it has not."""
+    none = layout.none()
+    if failures is None:
+        return none
+    parts = []
+    for i, check in enumerate(failures.checks, 1):
+        fails = eq_p.bind(failures.code, i)
+        number, places = _same(layout, check, failures.layout)
+        payload = list(none.payload)
+        for k, place in zip(check.slots, places, strict=False):
+            payload[place] = failures.payload[k]
+        parts.append(Failures(where(fails, ArrayImpl(np.int32(number)), 0), payload, layout.checks))
+    return reduce(earlier, parts, none)
+
+
+def _same(layout: Layout, check: Check, own: Layout) -> tuple[int, Sequence[int]]:
+    """The number of a check in another layout, and its slots there."""
+    for number, other in enumerate(layout.checks, 1):
+        types = [(a.shape, a.dtype) for a in (layout.slots[k] for k in other.slots)]
+        if other._replace(slots=()) == check._replace(slots=()) and types == [
+            (own.slots[k].shape, own.slots[k].dtype) for k in check.slots
+        ]:
+            return number, other.slots
+    return len(layout.checks), ()

@@ -1,0 +1,416 @@
+"""The interpreter of ``checkify``: it hands each operation on, and looks whether it failed.
+
+It needs no tracers. What it finds are arrays, values of the trace below: a number that is 0 or says which check
+failed, and what the message shows (``report``). Where these are known, as in eager code, nothing that holds is kept.
+Of an operation that holds programs the trace makes another, whose programs return their failures
+(:func:`checked_jaxpr`); so loops carry them, and of branches those of the one that is taken come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import dtypes, source, tree
+from pullback.core.array import ArrayImpl, host_value, typeof
+from pullback.core.check_rules import Failure, checked_program, checks
+from pullback.core.errors import CheckError, FailedCheckError, MissingRuleError, NanCheckError
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun, subjaxprs
+from pullback.core.linear import LinearTracer
+from pullback.core.trace import Primitive, Trace, Tracer, is_at_work, recorders, state
+from pullback.core.types import MappedAxis, ShapedArray
+from pullback.primitives.collectives import vary
+from pullback.primitives.discrete import eq_p, ne_p, or_p
+from pullback.primitives.elementwise import convert_element_type, where
+from pullback.primitives.operands import stop_gradient
+from pullback.primitives.reductions import reduce_or
+from pullback.primitives.shapes import broadcast_in_dim
+from pullback.transforms.checks.report import (
+    INT32,
+    Check,
+    Failures,
+    Layout,
+    earlier,
+    first_along_axes,
+    first_of_all,
+    joined,
+)
+from pullback.transforms.custom.linear_map import LinearMap
+from pullback.transforms.interpreters.batch import batch_flat
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
+from pullback.transforms.interpreters.stage import hoisted, stage_flat
+
+Errors = frozenset[type[CheckError]]
+USER: Errors = frozenset({FailedCheckError})
+
+check_p = Primitive("check", multiple_results=True, effect=True)
+"""Fails where its first operand, the number of a check, is not 0; its others are what the messages show.
+
+The parameter ``checks`` has the checks of these numbers. The first operand may have axes, of batches; the others have
+these in front of their own.
+"""
+
+PASSES_NAN = frozenset({
+    "neg", "abs", "max", "min", "conj", "real", "imag", "complex", "copy", "once", "stop_gradient", "select_n", "clamp",
+    "reduce_max", "reduce_min", "argmax", "argmin", "sort", "broadcast_in_dim", "reshape", "transpose", "slice", "pad",
+    "concatenate", "stack", "unstack", "rev", "squeeze", "expand_dims", "gather", "scatter", "dynamic_slice",
+    "dynamic_update_slice", "convert_element_type", "bitcast_convert_type", "reduce_precision", "optimization_barrier",
+    "name", "guard", "device_put", "sharding_constraint", "sign", "floor", "ceil", "round", "real_if_close",
+    "ppermute", "all_gather", "all_to_all", "pbroadcast", "pvary", "top_k", "cummax", "cummin", "io_callback",
+    "pure_callback", "random_use", "take_chosen", "put_chosen", "pmax", "pmin",
+})  # fmt: skip
+"""Operations that return a NaN only where an operand is one, or where they are asked to: they generate none."""
+
+
+class CheckTrace(Trace):
+    """Hands operations on, and collects what failed.
+
+    Attributes:
+      errors: the kinds of failures that it collects.
+      enclosed: whether another such trace is below, which takes the failures of the user's checks that this one leaves.
+      found: the failures so far, in order, each as far as it is not known to be none.
+      failed: whether the last of these is known to be one, so that what comes later does not matter.
+    """
+
+    __slots__ = ("enclosed", "errors", "failed", "found")
+    transformation = "checkify"
+
+    def __init__(self, parent: Trace, function: Any, errors: Errors, enclosed: bool) -> None:
+        super().__init__(parent, function)
+        self.quick = False
+        self.errors = errors
+        self.enclosed = enclosed
+        self.found: list[Failures] = []
+        self.failed = False
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        outer, state.trace = state.trace, self.parent
+        try:
+            if primitive is check_p:
+                self._take(args, params)
+                return []
+            rule = checked_program.of(primitive)
+            if rule is not None:
+                return rule(self, args, params)
+            _refuse_hidden(primitive, params)
+            results = self.parent.process(primitive, args, params)
+            if self.errors != USER and not self.failed:
+                self._look(primitive, args, params, results)
+            return results
+        finally:
+            state.trace = outer
+
+    def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What a function returns that runs with this trace current, after which the trace has ended."""
+        outer = state.trace
+        try:
+            recorders.append(self)
+            state.trace = self
+            return function(*args, **kwargs)
+        finally:
+            state.trace = outer
+            self.live = False
+            if self in recorders:
+                recorders.remove(self)
+
+    # Failures
+
+    def add(self, failures: Failures) -> None:
+        """Take what a program, or an operation, returned as its failure."""
+        if self.failed:
+            return
+        code = _known(failures.code)
+        if code is not None and not code:
+            return
+        self.found.append(failures._replace(payload=[stop_gradient(x) for x in failures.payload]))
+        self.failed = code is not None
+
+    def total(self) -> Failures | None:
+        """The first failure of all, under the current trace; None if there are no checks."""
+        return first_of_all(self.found)
+
+    def _take(self, args: Sequence[Any], params: dict[str, Any]) -> None:
+        """The failures of the user's checks, and those that were found by others and are checked by the user."""
+        code, *payload = args
+        table: tuple[Check, ...] = params["checks"]
+        mine = [c.category in self.errors for c in table]
+        if not all(mine) and self.enclosed:
+            check_p.bind(_only(code, [not m for m in mine]), *payload, **params)
+        if any(mine):
+            found = first_along_axes(_only(code, mine), payload)
+            if found is not None:
+                self.add(Failures(found[0], found[1], table))
+
+    def _look(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], results: Any) -> None:
+        """Look whether an operation failed."""
+        rule = checks.of(primitive)
+        if rule is not None:
+            for failure in rule(results, *args, **params):
+                if failure.category in self.errors:
+                    self._fail(failure)
+        if NanCheckError not in self.errors or primitive.name in PASSES_NAN:
+            return
+        for x in results if primitive.multiple_results else (results,):
+            if dtypes.is_inexact(x.dtype) and type(x) is not LinearTracer:
+                self._fail(Failure(NanCheckError, ne_p.bind(x, x), f"nan generated by primitive: {primitive.name}."))
+
+    def _fail(self, failure: Failure) -> None:
+        failed = failure.failed
+        shape = failed.shape
+        value = _known(failed)
+        if value is not None and not value.any():
+            return
+        location = state.source_loc or source.here()
+        structure = tree.structure((tuple(failure.payload), {}))
+        slots = tuple(range(len(failure.payload)))
+        check = Check(failure.category, failure.message + _place(location), structure, slots, location)
+        if not failure.payload:
+            code = convert_element_type(reduce_or(failed, range(len(shape))), INT32)
+            self.add(Failures(code, [], (check,)))
+            return
+        payload = [x if x.shape == shape else broadcast_in_dim(x, shape, ()) for x in failure.payload]
+        found = first_along_axes(convert_element_type(failed, INT32), payload)
+        if found is not None:
+            self.add(Failures(*found, (check,)))
+
+    # Programs
+
+    def linear(self, p: Primitive, args: Sequence[Any], linear_map: LinearMap, apply: Callable[..., Any]) -> list[Any]:
+        """The results of a linear map, a Python function, in which the user may have checks.
+
+        In eager code these hand on their failures when it runs. Else the failures are those of the map run once more,
+        and the operation does without its checks.
+        """
+        if self.parent.eager:
+            results = p.bind(*args, linear_map=_CollectingMap(linear_map, self))
+        elif any(type(x) is LinearTracer for x in args):
+            results = p.bind(*args, linear_map=linear_map)
+        else:
+            closed, captured = hoisted(
+                stage_flat(linear_map.function, partial(apply, linear_map=linear_map), [typeof(x) for x in args])
+            )
+            if has_checks(closed):
+                program = checked_jaxpr(closed, self.errors & USER, self.enclosed)
+                outs = jaxpr_as_fun(program.jaxpr)(*map(stop_gradient, args), *captured)
+                self.taken(program.layout, outs)
+                linear_map = _SilentMap(linear_map, self)
+            results = p.bind(*args, linear_map=linear_map)
+        if self.errors != USER and not self.failed:
+            self._look(p, args, {"linear_map": linear_map}, results)
+        return results  # type: ignore[no-any-return]
+
+    def checked(self, closed: ClosedJaxpr) -> Checked:
+        """A program that returns its failures."""
+        return checked_jaxpr(closed, self.errors, self.enclosed)
+
+    def taken(self, layout: Layout, results: Sequence[Any]) -> list[Any]:
+        """The results of an operation without those that are the failures of its programs, which the trace takes."""
+        count = width(layout)
+        if count:
+            self.add(Failures(results[0], list(results[1:count]), layout.checks))
+        return list(results[count:])
+
+
+def _place(location: source.Location | None) -> str:
+    """Where an operation is that failed, as a part of a template."""
+    return f"\n{source.describe(location)}".replace("{", "{{").replace("}", "}}") if location else ""
+
+
+def _only(code: Any, mine: Sequence[bool]) -> Any:
+    """The numbers of some of the checks, and 0 for the others."""
+    if all(mine):
+        return code
+    keep = ArrayImpl(np.zeros((), bool))
+    for i, m in enumerate(mine, 1):
+        if m:
+            keep = or_p.bind(keep, eq_p.bind(code, i))
+    return where(keep, code, 0)
+
+
+def _known(x: Any) -> Any:
+    """The value of an array, where Python may look at it."""
+    if isinstance(x, Tracer):
+        x = x.concrete() if is_at_work(x._trace) else None
+    return None if x is None else host_value(x)
+
+
+def _refuse_hidden(primitive: Primitive, params: dict[str, Any]) -> None:
+    """Refuse an operation of unknown kind that holds a program with checks of the user's."""
+    for value in params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, ClosedJaxpr) and has_checks(item):
+                raise MissingRuleError(
+                    f"the primitive {primitive.name!r} holds a program with a check, and has no checked_program rule, "
+                    "by which checkify would hand on its failure. Take the check out of the function that it is given."
+                )
+
+
+def has_checks(closed: ClosedJaxpr) -> bool:
+    """Whether a program has checks of the user's."""
+    return check_p.name in closed.jaxpr.effects
+
+
+def may_check(jaxpr: Jaxpr) -> bool:
+    """Whether a program has checks of the user's, or linear maps, Python functions that may have some."""
+    if check_p.name in jaxpr.effects:
+        return True
+    return any("linear_map" in eqn.params or any(map(may_check, subjaxprs(eqn))) for eqn in jaxpr.eqns)
+
+
+def is_checking(trace: Trace) -> bool:
+    """Whether checks reach a ``checkify``."""
+    while not isinstance(trace, CheckTrace):
+        if trace is trace.parent:
+            return False
+        trace = trace.parent
+    return True
+
+
+class Checked(NamedTuple):
+    """A program that returns its failures before its results.
+
+    Attributes:
+      jaxpr: if it has no checks, it returns just its results.
+      layout: of the failures.
+    """
+
+    jaxpr: ClosedJaxpr
+    layout: Layout
+
+
+def width(layout: Layout) -> int:
+    """How many results failures are: none if there are no checks."""
+    return 1 + len(layout.slots) if layout.checks else 0
+
+
+def flat(failures: Failures) -> list[Any]:
+    """Failures as results."""
+    return [failures.code, *failures.payload] if failures.checks else []
+
+
+@cached_by_jaxpr
+def checked_jaxpr(closed: ClosedJaxpr, errors: Errors, enclosed: bool) -> Checked:
+    """The program that also returns its failures.
+
+    Args:
+      closed: the program.
+      errors: the kinds of failures.
+      enclosed: whether checks of other kinds stay in the program; else they are dropped.
+    """
+    if errors == USER and not may_check(closed.jaxpr):
+        return Checked(closed, Layout((), ()))
+    layout = Layout((), ())
+
+    def run(*args: Any) -> list[Any]:
+        nonlocal layout
+        trace = CheckTrace(state.trace, closed, errors, enclosed)
+        outs = trace.run(jaxpr_as_fun(closed), *args)
+        total = trace.total()
+        if total is None:
+            return outs  # type: ignore[no-any-return]
+        layout = total.layout
+        return [*flat(total), *outs]
+
+    program = stage_flat(closed, run, closed.in_avals)
+    return Checked(program if layout.checks or has_checks(closed) else closed, layout)
+
+
+@cached_by_jaxpr
+def embedded(closed: ClosedJaxpr, own: Layout, others: tuple[Layout, ...], i: int) -> ClosedJaxpr:
+    """A checked program that returns failures as one of several programs, of which it is number ``i``."""
+    together = joined(others)
+    count = width(own)
+
+    def run(*args: Any) -> list[Any]:
+        outs = jaxpr_as_fun(closed)(*args)
+        failures = Failures(outs[0], outs[1:count], own.checks) if count else Layout((), ()).none()
+        return [*flat(together.embed(i, failures)), *outs[count:]]
+
+    return stage_flat(closed, run, closed.in_avals)
+
+
+def merged(together: Layout, carried: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    """The earlier of two failures of one layout, each as results."""
+    first, second = (Failures(xs[0], list(xs[1:]), together.checks) for xs in (carried, new))
+    return flat(earlier(first, second))
+
+
+def no_failure(layout: Layout, avals: Sequence[ShapedArray]) -> list[Any]:
+    """What a loop carries before its first step, where ``avals`` begin with the types of its failures."""
+    return [vary(x, a.varying) if a.varying else x for x, a in zip(flat(layout.none()), avals, strict=False)]
+
+
+def batch_checked(
+    p: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], params: dict[str, Any]
+) -> tuple[list[Any], list[int | None]]:
+    """The batching rule of an operation whose programs have checks of the user's, and run only for some examples.
+
+    The failures of each example are found first, and then mapped with the results; so none is of an example that does
+    not take a branch, or has left a loop.
+    """
+
+    def run(*values: Any) -> list[Any]:
+        trace = CheckTrace(state.trace, p, USER, False)
+        outs = trace.run(p.bind, *values, **params)
+        total = trace.total()
+        if total is not None:
+            check_p.bind(total.code, *total.payload, checks=total.checks, debug=False)
+        return outs  # type: ignore[no-any-return]
+
+    return batch_flat(p, run, axis, args, dims)
+
+
+@contextmanager
+def collecting(trace: CheckTrace, found: list[Failures] | None = None) -> Iterator[None]:
+    """Within it checks are collected for a trace, while that is at work, also where what is below it is current.
+
+    Args:
+      trace: which collects.
+      found: where the failures go; by default they are the trace's.
+    """
+    if found is None and not trace.live:
+        yield
+        return
+    inner = CheckTrace(state.trace, trace.function, trace.errors, trace.enclosed)
+    inner.found = trace.found if found is None else found
+    outer = state.trace
+    try:
+        recorders.append(inner)
+        state.trace = inner
+        yield
+    finally:
+        state.trace = outer
+        inner.live = False
+        if inner in recorders:
+            recorders.remove(inner)
+        trace.failed = trace.failed or (found is None and inner.failed)
+
+
+class _CollectingMap(LinearMap):
+    """A linear map that hands the failures of its checks to a trace, while that is at work."""
+
+    def __init__(self, linear_map: LinearMap, trace: CheckTrace) -> None:
+        self.linear_map, self.trace = linear_map, trace
+        self.function, self.count, self.out_avals = linear_map.function, linear_map.count, linear_map.out_avals
+
+    def _collecting(self) -> Any:
+        return collecting(self.trace)
+
+    def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        with self._collecting():
+            return self.linear_map.apply(residuals, tangents)
+
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        with self._collecting():
+            return self.linear_map.transpose(residuals, cts)
+
+
+class _SilentMap(_CollectingMap):
+    """A linear map without its checks."""
+
+    def _collecting(self) -> Any:
+        return collecting(self.trace, [])
