@@ -40,6 +40,9 @@ PullbackError
 ├── ShardingError (TypeError, ValueError)    a sharding that does not fit its mesh or its array
 │   └── IndivisibleError                     an axis of an array that a mesh does not divide evenly
 ├── CompilationError (RuntimeError)          a program that the compiler refuses
+├── ExportError (TypeError, ValueError)      a function that cannot be exported, or bytes that are no exported function
+│   └── UnsupportedExportError (NotImplementedError)   it has what only this process has, such as Python functions
+├── InconclusiveDimensionOperation (TypeError, ValueError)   a question that a symbolic size does not answer
 ├── ExecutionError (RuntimeError)            a compiled program that failed while it ran
 ├── DistributedError (RuntimeError)          processes that cannot compute together
 │   ├── DistributedTimeoutError (TimeoutError)   others did not come, or did not do their part, in time
@@ -231,6 +234,18 @@ class IndivisibleError(ShardingError):
 
 class CompilationError(PullbackError, RuntimeError):
     """A program that the compiler refuses."""
+
+
+class ExportError(PullbackError, TypeError, ValueError):
+    """A function that cannot be exported, or called as it was exported; or bytes that are no exported function."""
+
+
+class UnsupportedExportError(ExportError, NotImplementedError):
+    """A function that cannot be exported, since it has what only this process has, such as Python functions."""
+
+
+class InconclusiveDimensionOperation(PullbackError, TypeError, ValueError):
+    """A question about a symbolic size, such as a comparison, whose answer is not the same for all its values."""
 
 
 class ExecutionError(PullbackError, RuntimeError):
