@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from pullback import dtypes as dtypes
     from pullback import errors as errors
     from pullback import experimental as experimental
+    from pullback import export as export
     from pullback import extend as extend
     from pullback import flatten_util as flatten_util
     from pullback import image as image
@@ -141,8 +142,8 @@ _MODULES = frozenset(
     (
         *("api_util", "example_libraries", "ffi", "monitoring"),
         *("ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes"),
-        *("errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "ops", "profiler"),
-        *("random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
+        *("errors", "experimental", "export", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "ops"),
+        *("profiler", "random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
     )
 )  # imported when they are first used, for a short start
 

@@ -227,6 +227,20 @@ class Backend(Protocol):
         """A registry of nodes of trees, with ``register_node(class, flatten, unflatten)`` and ``flatten(tree)``, which
         returns the leaves and an object with ``unflatten(leaves)``."""
 
+    # Programs for other processes
+
+    def to_portable(self, text: str) -> bytes:
+        """StableHLO text as bytes that other releases of the compiler read; CompilationError if it cannot be."""
+
+    def from_portable(self, data: bytes) -> Any:
+        """An object whose ``str`` is StableHLO text, from such bytes; CompilationError if they are none."""
+
+    def functions_of(
+        self, data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
+    ) -> tuple[str, list[list[str]]]:
+        """From such bytes the function ``entry`` for operands of some types, and the others that it needs, with names
+        that ``unique`` made: its name, and the lines of each."""
+
     # Processes
 
     def serve(self, processes: int, seconds: float) -> Service:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import io
 import math
 import os
 import socket
@@ -947,6 +948,101 @@ def _parsed(text: str) -> Any:
         return ir.Module.parse(text, mlir_context())
     except ir.MLIRError as error:
         raise CompilationError(str(error)) from None
+
+
+def to_portable(text: str) -> bytes:
+    """StableHLO text as bytes that later releases of the compiler read too, and those of the last twelve weeks.
+
+    Raises:
+      CompilationError: the text is not a program, or has operations that cannot be kept (a RuntimeError).
+    """
+    dialect = mlir("dialects.stablehlo")
+    target = dialect.get_version_from_compatibility_requirement(dialect.StablehloCompatibilityRequirement.WEEK_12)
+    module = _parsed(text)
+    try:
+        return library().jax.mlir.serialize_portable_artifact(module, target)  # type: ignore[no-any-return]
+    except library().jax.JaxRuntimeError as error:
+        raise CompilationError(str(error).partition("-:1:1: note")[0]) from None
+
+
+def from_portable(data: bytes) -> Any:
+    """The module of MLIR's, whose ``str`` is StableHLO text, from bytes that :func:`to_portable` returned.
+
+    Raises:
+      CompilationError: the bytes are no program, or one of a newer release (a RuntimeError).
+    """
+    try:
+        return library().jax.mlir.deserialize_portable_artifact(data, mlir_context())
+    except (library().jax.JaxRuntimeError, mlir("ir").MLIRError, ValueError) as error:
+        raise CompilationError(str(error)) from None
+
+
+def functions_of(
+    data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
+) -> tuple[str, list[list[str]]]:
+    """The functions of a portable program that one of them needs, for another program to hold.
+
+    Sizes that depend on those of the operands are computed and written as numbers (StableHLO's shape refinement), as
+    far as the operands have sizes.
+
+    Args:
+      data: what :func:`to_portable` returned.
+      entry: the function.
+      operands: the types that it is given.
+      results: the types that it declares to return.
+      unique: makes a name that the other program does not have.
+
+    Returns:
+      The name of the function there, and the lines of each function.
+
+    Raises:
+      CompilationError: the bytes are no program, or not one for such operands (a RuntimeError).
+    """
+    ir = mlir("ir")
+    module = from_portable(data)
+    table = ir.SymbolTable(module.operation)
+    declared = [str(kind) for kind in ir.FunctionType(table[entry].type).inputs]
+    if "main" in table:
+        table["main"].erase()
+    args = [f"%a{i}: {kind}" for i, kind in enumerate(operands)]
+    lines = [
+        f"%c{i} = stablehlo.convert %a{i} : ({given}) -> {taken}"
+        for i, (given, taken) in enumerate(zip(operands, declared, strict=True))
+    ]
+    names, kinds = ", ".join(f"%c{i}" for i in range(len(operands))), ", ".join(results)
+    call = f"call @{entry}({names}) : ({', '.join(declared)}) -> ({kinds})"
+    returned = ", ".join(f"%r#{i}" if len(results) > 1 else "%r" for i in range(len(results)))
+    lines.append(f"%r{f':{len(results)}' if len(results) > 1 else ''} = {call}" if results else call)
+    lines.append(f"return {returned} : {kinds}" if results else "return")
+    main = f"func.func public @main({', '.join(args)}) -> ({kinds}) {{\n" + "\n".join(lines) + "\n}\n"
+    whole = str(module).rstrip().removesuffix("}") + main + "}\n"
+    known = not any("?" in kind for kind in operands)
+    try:
+        parsed = ir.Module.parse(whole, mlir_context())
+        file = io.BytesIO()
+        parsed.operation.write_bytecode(file)
+        module = ir.Module.parse(
+            library().jax.mlir.refine_polymorphic_shapes(file.getvalue(), True, known), mlir_context()
+        )
+    except (ir.MLIRError, library().jax.JaxRuntimeError, ValueError) as error:
+        raise CompilationError(str(error)) from None
+    return _taken_over(module, entry, unique)
+
+
+def _taken_over(module: Any, entry: str, unique: Callable[[str], str]) -> tuple[str, list[list[str]]]:
+    """The functions of a module of MLIR's with new names: that of ``main``, and the lines of each."""
+    ir, symbols = mlir("ir"), mlir("ir").SymbolTable
+    found = ""
+    functions = list(module.body.operations)
+    for function in functions:
+        old = ir.StringAttr(function.attributes["sym_name"]).value
+        new = unique(entry if old == "main" else old)
+        if new != old:
+            symbols.replace_all_symbol_uses(old, new, module.operation)
+            symbols.set_symbol_name(function, new)
+        found = new if old == "main" else found
+        symbols.set_visibility(function, "private")
+    return found, [function.get_asm().splitlines() for function in functions]
 
 
 @functools.cache

@@ -368,13 +368,13 @@ class Builder:
         if found is None:
             found = self.constants[key] = Value(self.fresh(), x.shape, x.dtype)
             self.elements[found] = x
-            self.head.append(f"{found.name} = stablehlo.constant dense<{_nested(x)}> : {found.type}")
+            self.head.append(f"{found.name} = stablehlo.constant dense<{_elements(x)}> : {found.type}")
         return found
 
     def captured(self, x: ArrayImpl) -> Value:
         """An array that the program captured: written if it is small, an argument of the function if not."""
         placed = isinstance(x, PlacedArray)
-        if x.size <= LARGEST_WRITTEN and not placed:
+        if (x.size <= LARGEST_WRITTEN and not placed) or self.module.portable:
             return self.array(np.asarray(x._value))
         known = self.hoisted.get(id(x))
         if known is None:
@@ -675,6 +675,15 @@ def captured_shardings(arrays: Sequence[ArrayImpl], mesh: Mesh) -> list[NamedSha
 
 LARGEST_WRITTEN = 64
 """Captured arrays of at most so many elements are written into the program; larger ones are arguments."""
+
+
+def _elements(x: np.ndarray[Any, Any]) -> str:
+    """The elements of a constant; of a large one the bytes, which are quicker to write and to read."""
+    stored = x.view(stored_dtype(x.dtype)) if dtypes.is_key(x.dtype) else x
+    if x.size <= LARGEST_WRITTEN or stored.dtype.isbuiltin != 1 or dtypes.is_bool(stored.dtype):
+        return _nested(x)
+    little = np.ascontiguousarray(stored).astype(stored.dtype.newbyteorder("<"), copy=False)
+    return f'"0x{little.tobytes().hex().upper()}"'
 
 
 def _nested(x: np.ndarray[Any, Any]) -> str:

@@ -53,6 +53,7 @@ class Module:
       callbacks: functions of Python that the program calls by their position here.
       platform: of the devices that it is for.
       shared: functions that were made from a jaxpr, by the jaxpr.
+      portable: whether it is for other processes: arrays that it captures are written into it, however large.
       devices: where the program has to run, as far as somebody asked; None if nobody did.
       meshes: the meshes whose axes it names, with their names in the program.
       manual: the mesh on whose devices the function runs that is being written, each on its part; None elsewhere.
@@ -63,7 +64,7 @@ class Module:
 
     __slots__ = (
         "callbacks", "channels", "devices", "functions", "inline", "inspections", "manual", "manual_axes", "meshes",
-        "name", "names", "places", "platform", "shared",
+        "name", "names", "places", "platform", "portable", "shared",
     )  # fmt: skip
 
     def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
@@ -79,6 +80,7 @@ class Module:
         self.channels = itertools.count(1)
         self.inspections: list[tuple[int, Callable[[Any], None]]] = []
         self.shared: dict[Any, Any] = {}
+        self.portable = False
         self.names: set[str] = {"main"}
         self.places: dict[tuple[int, int, str], tuple[int, Location]] = {}
 

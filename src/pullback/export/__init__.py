@@ -1,0 +1,38 @@
+"""Functions exported: compiled programs as bytes, for other processes and later releases.
+
+>>> import numpy as np
+>>> import pullback.numpy as jnp
+>>> from pullback import export, jit
+>>> exported = export.export(jit(jnp.sin))(np.zeros(3, "float32"))
+>>> data = exported.serialize()
+>>> print(export.deserialize(data).call(np.array([0.0, 1.0, 2.0], "float32")))
+[0.         0.84147096 0.9092974 ]
+"""
+
+from __future__ import annotations
+
+from pullback.export.checks import DisabledSafetyCheck as DisabledSafetyCheck
+from pullback.export.exported import Exported as Exported
+from pullback.export.exported import default_export_platform as default_export_platform
+from pullback.export.exported import deserialize as deserialize
+from pullback.export.exported import export as export
+from pullback.export.exported import (
+    maximum_supported_calling_convention_version as maximum_supported_calling_convention_version,
+)
+from pullback.export.exported import (
+    minimum_supported_calling_convention_version as minimum_supported_calling_convention_version,
+)
+from pullback.export.structures import register_namedtuple_serialization as register_namedtuple_serialization
+from pullback.export.structures import register_pytree_node_serialization as register_pytree_node_serialization
+
+__all__ = [
+    "DisabledSafetyCheck",
+    "Exported",
+    "default_export_platform",
+    "deserialize",
+    "export",
+    "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version",
+    "register_namedtuple_serialization",
+    "register_pytree_node_serialization",
+]

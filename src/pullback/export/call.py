@@ -1,0 +1,88 @@
+"""The operation that calls an exported function: its program becomes part of the one that calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.portable import call_portable
+from pullback.control.scan import map as map_examples
+from pullback.core import dtypes
+from pullback.core.errors import ExportError
+from pullback.core.lists import merge_lists, partition_list
+from pullback.core.trace import Primitive
+from pullback.core.types import MappedAxis, ShapedArray
+from pullback.export.checks import DisabledSafetyCheck
+from pullback.primitives.shapes import moveaxis
+from pullback.transforms.custom.custom_rules import custom_vjp
+
+Exported = Any
+"""A :class:`pullback.export.exported.Exported`, whose method ``call`` is made of what is here."""
+
+call_exported_p = Primitive("call_exported", multiple_results=True, keeps_weak_type=False)
+
+
+@call_exported_p.abstract_eval
+def _abstract_eval(*avals: ShapedArray, exported: Exported) -> list[ShapedArray]:
+    for i, (expected, given) in enumerate(zip(exported.in_avals, avals, strict=True)):
+        if expected.shape != given.shape or expected.dtype != given.dtype:
+            raise ExportError(
+                f"the exported {exported.fun_name}: {exported._place(i)} must be {expected}, but is {given}"
+            )
+    return list(exported.out_avals)
+
+
+@call_exported_p.lowering
+def _lowering(hlo: Any, *operands: Any, exported: Exported) -> list[Any]:
+    platform = hlo.module.platform
+    if platform in exported.platforms:
+        entry = exported.entries[exported.platforms.index(platform)]
+    elif DisabledSafetyCheck.platform() in exported.disabled_safety_checks:
+        entry = exported.entries[0]
+    else:
+        raise ExportError(
+            f"the exported {exported.fun_name} was exported for {', '.join(exported.platforms)}, but it is called on "
+            f"{platform}: export it with platforms=[..., {platform!r}]"
+        )
+    kept = [operands[i] for i in exported.module_kept_var_idx]
+    return call_portable(hlo, exported.mlir_module_serialized, entry, kept, hlo.results, exported.out_avals)
+
+
+@call_exported_p.batch
+def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, exported: Exported) -> Any:
+    """One example after the other: the program is what it is."""
+    mapped = [d is not None for d in dims]
+    rows = [moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
+    fixed = partition_list(args, mapped)[0]
+    outs = map_examples(lambda row: call_exported_p.bind(*merge_lists(mapped, fixed, row), exported=exported), rows)
+    return outs, [0] * len(outs)
+
+
+def differentiable(exported: Exported) -> Any:
+    """The function of arrays that calls an exported function, whose derivatives are the exported ones."""
+    found = exported.__dict__.get("_differentiable")
+    if found is None:
+        found = exported.__dict__["_differentiable"] = _with_rule(exported)
+    return found
+
+
+def _with_rule(exported: Exported) -> Any:
+    def flat(*arrays: Any) -> list[Any]:
+        return call_exported_p.bind(*arrays, exported=exported)  # type: ignore[no-any-return]
+
+    def forward(*arrays: Any) -> tuple[Any, Any]:
+        return function(*arrays), arrays  # by its rule again, for higher derivatives
+
+    def backward(arrays: Any, cts: list[Any]) -> tuple[Any, ...]:
+        full = [
+            ct if dtypes.is_inexact(a.dtype) else np.zeros(a.shape, dtypes.float0)
+            for ct, a in zip(cts, exported.out_avals, strict=True)
+        ]
+        return exported.vjp().call(*arrays, *full)  # type: ignore[no-any-return]
+
+    flat.__name__ = exported.fun_name
+    function = custom_vjp(flat)
+    function.defvjp(forward, backward)
+    return function

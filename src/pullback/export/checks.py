@@ -1,0 +1,99 @@
+"""What is checked when a function is exported and called, and can be left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pullback.core.errors import ArgumentError, UnsupportedExportError
+
+_KEPT = re.compile(r"lapack_\w+_ffi|cu(blas|solver)_\w+_ffi|hip(blas|solver)_\w+_ffi|shape_assertion")
+"""Functions of the runtime whose names and meanings stay."""
+
+
+class DisabledSafetyCheck:
+    """A check that is left out.
+
+    >>> DisabledSafetyCheck.custom_call("my_kernel")
+    custom_call:my_kernel
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        kind, _, target = text.partition(":")
+        if text != "platform" and not (kind == "custom_call" and target):
+            raise ArgumentError(
+                f"DisabledSafetyCheck: make one by DisabledSafetyCheck.platform() or .custom_call(name), got {text!r}"
+            )
+        self._text = text
+
+    @classmethod
+    def platform(cls) -> DisabledSafetyCheck:
+        """The check that a function is called on a platform for which it was exported.
+
+        >>> DisabledSafetyCheck.platform()
+        platform
+        """
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
+        """The check that the runtime has a function of a name in later releases too.
+
+        Args:
+          target_name: the name of the function.
+
+        >>> DisabledSafetyCheck.custom_call("my_kernel").is_custom_call()
+        'my_kernel'
+        """
+        return cls(f"custom_call:{target_name}")
+
+    def is_custom_call(self) -> str | None:
+        """The name of the function of the runtime; None for another check.
+
+        >>> DisabledSafetyCheck.platform().is_custom_call() is None
+        True
+        """
+        kind, _, target = self._text.partition(":")
+        return target if kind == "custom_call" else None
+
+    def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DisabledSafetyCheck) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+def disabled(checks: object) -> tuple[DisabledSafetyCheck, ...]:
+    """The checks that a user disabled, as a tuple.
+
+    Raises:
+      ArgumentError: something else than a sequence of them (a TypeError and ValueError).
+    """
+    found = tuple(checks) if isinstance(checks, Iterable) else (checks,)
+    for check in found:
+        if not isinstance(check, DisabledSafetyCheck):
+            raise ArgumentError(f"export: disabled_checks must be a list of DisabledSafetyCheck, got {check!r}")
+    return found
+
+
+def check_calls(names: Sequence[str], checks: Sequence[DisabledSafetyCheck], fun_name: str) -> None:
+    """Refuse functions of the runtime that another release may not have.
+
+    Raises:
+      UnsupportedExportError: the program calls one (a ValueError and NotImplementedError).
+    """
+    allowed = {check.is_custom_call() for check in checks}
+    unknown = [name for name in names if name not in allowed and not _KEPT.fullmatch(name)]
+    if unknown:
+        listed = ", ".join(f"DisabledSafetyCheck.custom_call({name!r})" for name in unknown)
+        raise UnsupportedExportError(
+            f"export of {fun_name}: the program calls functions of the runtime that other releases may not have: "
+            f"{', '.join(unknown)}. To export it all the same, pass disabled_checks=[{listed}]."
+        )

@@ -1,0 +1,129 @@
+"""The bytes of an exported function: a mark, the version, a checksum, what describes it in JSON, and its program.
+
+::
+
+    b"PULLBACK.EXPORT" | version: 1 byte | length of the rest: 8 bytes | SHA-256 of the rest
+    rest: length of the description: 8 bytes | description in JSON | programs, one after the other
+
+The description has one entry for the function and each of its derivatives, with the length of its program. Numbers are
+little-endian. The programs are StableHLO's portable artifacts, which have a version of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ExportError
+from pullback.core.types import ShapedArray
+from pullback.export.checks import DisabledSafetyCheck
+from pullback.export.structures import structure_from_data, structure_to_data
+
+Exported = Any
+"""A :class:`pullback.export.exported.Exported`, which is made of what is here."""
+_MARK = b"PULLBACK.EXPORT"
+VERSION = 1
+_HEAD = len(_MARK) + 1 + 8 + 32
+
+
+def pack(chain: list[Exported]) -> bytearray:
+    """The bytes of a function and its derivatives, each of the one before."""
+    description = json.dumps([_describe(exported) for exported in chain]).encode()
+    programs = b"".join(exported.mlir_module_serialized for exported in chain)
+    rest = len(description).to_bytes(8, "little") + description + programs
+    head = _MARK + bytes([VERSION]) + len(rest).to_bytes(8, "little") + hashlib.sha256(rest).digest()
+    return bytearray(head + rest)
+
+
+def _describe(exported: Exported) -> dict[str, Any]:
+    return {
+        "name": exported.fun_name,
+        "in_tree": structure_to_data(exported.in_tree),
+        "out_tree": structure_to_data(exported.out_tree),
+        "in_avals": list(map(_aval_to_data, exported.in_avals)),
+        "out_avals": list(map(_aval_to_data, exported.out_avals)),
+        "platforms": exported.platforms,
+        "entries": exported.entries,
+        "kept": exported.module_kept_var_idx,
+        "calling_convention": exported.calling_convention_version,
+        "disabled_checks": list(map(str, exported.disabled_safety_checks)),
+        "length": len(exported.mlir_module_serialized),
+    }
+
+
+def _aval_to_data(aval: ShapedArray) -> list[Any]:
+    return [dtypes.dtype_name(aval.dtype), list(aval.shape), aval.weak_type]
+
+
+def _aval_from_data(data: list[Any]) -> ShapedArray:
+    name, shape, weak_type = data
+    return ShapedArray(tuple(shape), _dtype(name), weak_type)
+
+
+def _dtype(name: str) -> Any:
+    for special in (dtypes.float0, *dtypes.KEY_DTYPES.values()):
+        if dtypes.dtype_name(special) == name:
+            return special
+    try:
+        return np.dtype(name if name in np.sctypeDict else getattr(dtypes, name))
+    except (AttributeError, TypeError) as error:
+        raise ExportError(f"deserialize: the dtype {name!r} is unknown to this release") from error
+
+
+def unpack(blob: bytes | bytearray) -> list[dict[str, Any]]:
+    """The attributes of a function and of its derivatives, each of the one before, from bytes.
+
+    Raises:
+      ExportError: the bytes are none that :func:`pack` returned, or of a newer release (a ValueError).
+    """
+    rest = _checked(blob)
+    length = int.from_bytes(rest[:8], "little")
+    at = 8 + length
+    chain = []
+    for entry in json.loads(rest[8:at]):
+        chain.append(
+            {
+                "fun_name": entry["name"],
+                "in_tree": structure_from_data(entry["in_tree"]),
+                "in_avals": tuple(map(_aval_from_data, entry["in_avals"])),
+                "out_tree": structure_from_data(entry["out_tree"]),
+                "out_avals": tuple(map(_aval_from_data, entry["out_avals"])),
+                "platforms": tuple(entry["platforms"]),
+                "entries": tuple(entry["entries"]),
+                "module_kept_var_idx": tuple(entry["kept"]),
+                "calling_convention_version": entry["calling_convention"],
+                "disabled_safety_checks": tuple(map(DisabledSafetyCheck, entry["disabled_checks"])),
+                "mlir_module_serialized": rest[at : at + entry["length"]],
+            }
+        )
+        at += entry["length"]
+    return chain
+
+
+def _checked(blob: Any) -> bytes:
+    """What follows the head, if the head is right and the checksum fits."""
+    if not isinstance(blob, (bytes, bytearray, memoryview)):
+        raise ExportError(f"deserialize: expected bytes, got {type(blob).__name__}")
+    data = bytes(blob)
+    if not data.startswith(_MARK):
+        raise ExportError(
+            f"deserialize: the bytes are no function that was exported by Pullback: they begin with {data[:16]!r}"
+        )
+    version = data[len(_MARK)] if len(data) > len(_MARK) else VERSION
+    if version > VERSION:
+        raise ExportError(
+            f"deserialize: the bytes have version {version} of the format, but this release reads those up to "
+            f"{VERSION}: install a newer release"
+        )
+    at = len(_MARK) + 1
+    length = int.from_bytes(data[at : at + 8], "little")
+    if len(data) < _HEAD or len(data) < _HEAD + length:
+        raise ExportError(f"deserialize: the bytes are cut off: there are only {len(data)}")
+    rest = data[_HEAD : _HEAD + length]
+    if len(data) > _HEAD + length or hashlib.sha256(rest).digest() != data[at + 8 : _HEAD]:
+        raise ExportError("deserialize: the bytes are damaged: the checksum does not fit")
+    return rest

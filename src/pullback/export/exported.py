@@ -1,0 +1,367 @@
+"""``export``: a compiled function as an object that can be written as bytes, and called wherever they are read."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any
+
+from pullback.backends import portable
+from pullback.backends.backend import backend
+from pullback.backends.devices import default_backend
+from pullback.core import dtypes, source, tree
+from pullback.core.array import as_array
+from pullback.core.errors import ArgumentError, ExportError, OperandError, UnsupportedExportError
+from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from pullback.core.types import ShapedArray
+from pullback.export import call
+from pullback.export.checks import DisabledSafetyCheck, check_calls, disabled
+from pullback.export.container import pack, unpack
+from pullback.transforms.derivatives.grad import vjp
+from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
+from pullback.transforms.functions.arguments import name_of
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr
+from pullback.transforms.jit.jit import JitFunction, jit
+from pullback.transforms.jit.stages import Traced
+
+minimum_supported_calling_convention_version = 9
+"""The oldest way of calling ``main`` of an exported program that this release reads."""
+maximum_supported_calling_convention_version = 10
+"""The newest, which is the one that it writes."""
+
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+
+
+class Exported:
+    """A function that was exported: its program, the types of its arguments and results, and its derivatives.
+
+    :func:`export` and :func:`deserialize` make it. The function ``main`` of the program takes the leaves of the
+    arguments that it needs; before them, if there are several platforms, the position of the one on which it runs.
+
+    Attributes:
+      fun_name: the name of the function.
+      in_tree: the structure of the arguments, ``(args, kwargs)``, without static ones.
+      in_avals: the types of their leaves.
+      out_tree: the structure of the results.
+      out_avals: the types of their leaves.
+      platforms: the platforms for which it was written.
+      entries: for each platform the function of the program that runs there.
+      module_kept_var_idx: which leaves of the arguments the program takes.
+      mlir_module_serialized: the program, StableHLO's portable artifact.
+      calling_convention_version: how ``main`` is called.
+      disabled_safety_checks: the checks that were left out.
+      nr_devices: 1: functions over several devices cannot be exported.
+      in_shardings_hlo, out_shardings_hlo: None for each leaf, which is on one device.
+      ordered_effects, unordered_effects: empty: functions with effects cannot be exported.
+    """
+
+    nr_devices = 1
+    ordered_effects: tuple[Any, ...] = ()
+    unordered_effects: tuple[Any, ...] = ()
+
+    def __init__(
+        self,
+        *,
+        fun_name: str,
+        in_tree: Any,
+        in_avals: tuple[ShapedArray, ...],
+        out_tree: Any,
+        out_avals: tuple[ShapedArray, ...],
+        platforms: tuple[str, ...],
+        entries: tuple[str, ...],
+        module_kept_var_idx: tuple[int, ...],
+        mlir_module_serialized: bytes,
+        calling_convention_version: int,
+        disabled_safety_checks: tuple[DisabledSafetyCheck, ...],
+        make_vjp: Callable[[], Exported] | None,
+    ) -> None:
+        self.fun_name = fun_name
+        self.in_tree, self.in_avals = in_tree, in_avals
+        self.out_tree, self.out_avals = out_tree, out_avals
+        self.platforms, self.entries = platforms, entries
+        self.module_kept_var_idx = module_kept_var_idx
+        self.mlir_module_serialized = mlir_module_serialized
+        self.calling_convention_version = calling_convention_version
+        self.disabled_safety_checks = disabled_safety_checks
+        self._make_vjp = make_vjp
+
+    @property
+    def in_shardings_hlo(self) -> tuple[None, ...]:
+        return (None,) * len(self.in_avals)
+
+    @property
+    def out_shardings_hlo(self) -> tuple[None, ...]:
+        return (None,) * len(self.out_avals)
+
+    @property
+    def uses_global_constants(self) -> bool:
+        """Whether the program depends on the platform: there are several."""
+        return len(self.platforms) > 1
+
+    def mlir_module(self) -> str:
+        """The program as StableHLO text."""
+        return str(backend().from_portable(self.mlir_module_serialized))
+
+    def in_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
+        """How the leaves of the arguments are spread over a mesh: None for each, since they are not."""
+        return self.in_shardings_hlo
+
+    def out_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
+        """How the leaves of the results are spread over a mesh: None for each, since they are not."""
+        return self.out_shardings_hlo
+
+    def serialize(self, vjp_order: int = 0) -> bytearray:
+        """The function as bytes, which :func:`deserialize` reads.
+
+        Args:
+          vjp_order: how many derivatives in reverse mode to write along, each of the one before.
+
+        Raises:
+          ExportError: it has no derivatives of that order, or takes or returns nodes of trees that are not registered
+            for that (a ValueError).
+
+        >>> import pullback.numpy as jnp
+        >>> from pullback import jit
+        >>> len(export(jit(jnp.sin))(1.0).serialize(vjp_order=1)) > 500
+        True
+        """
+        if isinstance(vjp_order, bool) or not isinstance(vjp_order, int) or vjp_order < 0:
+            raise ArgumentError(f"serialize: vjp_order must be an int that is not negative, got {vjp_order!r}")
+        chain = [self]
+        for _ in range(vjp_order):
+            chain.append(chain[-1].vjp())
+        return pack(chain)
+
+    def has_vjp(self) -> bool:
+        """Whether it can be differentiated in reverse mode: always, unless it was read from bytes without."""
+        return self._make_vjp is not None
+
+    def vjp(self) -> Exported:
+        """Its derivative in reverse mode.
+
+        Returns:
+          A function of the leaves of the arguments, and after them a cotangent for each leaf of the results. It returns
+          a tuple of cotangents of the arguments' leaves. Those of integers have dtype ``float0``.
+
+        Raises:
+          ExportError: it was read from bytes without that (a ValueError).
+
+        >>> import pullback.numpy as jnp
+        >>> from pullback import jit
+        >>> print(export(jit(jnp.square))(3.0).vjp().call(3.0, 1.0))
+        (Array(6., dtype=float32, weak_type=True),)
+        """
+        return self._vjp
+
+    @functools.cached_property
+    def _vjp(self) -> Exported:
+        if self._make_vjp is None:
+            raise ExportError(
+                f"the exported {self.fun_name} has no derivative: No VJP is available. Write it along: "
+                "serialize(vjp_order=1), or 2 for second derivatives."
+            )
+        return self._make_vjp()
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The results for some arguments, eagerly or within other transformations.
+
+        Args:
+          args, kwargs: trees of arrays, of the types for which the function was exported.
+
+        Returns:
+          What the function returned when it was exported, of these arguments.
+
+        Raises:
+          ExportError: arguments of other types, or another platform than those for which it was exported; or it is
+            differentiated, but has no derivative (a ValueError and TypeError).
+
+        >>> import pullback.numpy as jnp
+        >>> from pullback import grad, jit
+        >>> f = export(jit(jnp.square))(3.0).call
+        >>> print(f(4.0), grad(f)(4.0))
+        16.0 8.0
+        """
+        try:
+            leaves, treedef = tree.flatten((args, kwargs))
+            if treedef != self.in_tree:
+                raise ExportError(
+                    f"the exported {self.fun_name} takes arguments of the structure {self.in_tree}, but they have the "
+                    f"structure {treedef}"
+                )
+            arrays = []
+            for i, x in enumerate(leaves):
+                try:
+                    arrays.append(as_array(x))
+                except OperandError as error:
+                    raise type(error)(f"the exported {self.fun_name}, {self._place(i)}: {error}") from None
+            return tree.unflatten(self.out_tree, call.differentiable(self)(*arrays))
+        except Exception as error:
+            source.hide_internal_frames(error)
+            raise
+
+    def _place(self, i: int) -> str:
+        """Where leaf ``i`` of the arguments is."""
+        given = tree.unflatten(self.in_tree, range(len(self.in_avals)))
+        path = next(path for path, leaf in tree.leaves_with_path(given) if leaf == i)
+        return f"{'kwargs' if path[0].idx else 'args'}{tree.keystr(path[1:])}"
+
+    def __repr__(self) -> str:
+        takes, returns = (", ".join(map(str, avals)) for avals in (self.in_avals, self.out_avals))
+        return f"Exported({self.fun_name}: ({takes}) -> ({returns}) for {', '.join(self.platforms)})"
+
+    __str__ = __repr__
+
+
+def default_export_platform() -> str:
+    """The platform for which functions are exported unless others are named: that of the default device.
+
+    >>> default_export_platform()
+    'cpu'
+    """
+    return default_backend()
+
+
+def export(
+    fun_jit: Callable[..., Any],
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+) -> Callable[..., Exported]:
+    """Export a compiled function: its program can be written as bytes, and called in other processes.
+
+    Args:
+      fun_jit: what ``jit`` returned. Static arguments are bound.
+      platforms: those on which it is to run, of ``"cpu"``, ``"cuda"``, ``"rocm"`` and ``"tpu"``; they need not be here.
+        By default the one of the default device.
+      disabled_checks: checks to leave out.
+
+    Returns:
+      A function of arguments, or of what has their shapes and dtypes, that returns an :class:`Exported`.
+
+    Raises:
+      ExportError: ``fun_jit`` does not come from ``jit``, or a platform is unknown (a ValueError).
+      UnsupportedExportError: it calls Python functions or runs on several devices (a ValueError, NotImplementedError).
+
+    >>> import numpy as np
+    >>> from pullback import ShapeDtypeStruct, jit
+    >>> exported = export(jit(lambda x: {"twice": 2 * x}))(ShapeDtypeStruct((3,), "float32"))
+    >>> exported.in_avals, exported.out_avals
+    ((ShapedArray(f32[3]),), (ShapedArray(f32[3]),))
+    >>> print(exported.call(np.ones(3, "float32"))["twice"])
+    [2. 2. 2.]
+    """
+    trace = _tracer(fun_jit)
+    chosen = _platforms(platforms)
+    checks = disabled(disabled_checks)
+
+    def exported(*args: Any, **kwargs: Any) -> Exported:
+        try:
+            return _exported(trace(*args, **kwargs), chosen or (default_export_platform(),), checks)
+        except Exception as error:
+            source.hide_internal_frames(error)
+            raise
+
+    return exported
+
+
+def _tracer(fun: Any) -> Callable[..., Traced]:
+    """What traces a compiled function, or a method that is one."""
+    if isinstance(fun, MethodType) and isinstance(fun.__func__, JitFunction):
+        return functools.partial(fun.__func__.trace, fun.__self__)
+    if not isinstance(fun, JitFunction):
+        raise ExportError(f"export takes a function that jit returned, got {name_of(fun)}: write export(jit(f))")
+    return fun.trace
+
+
+def _platforms(given: Any) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    found = tuple(given) if not isinstance(given, str) else (given,)
+    unknown = [p for p in found if p not in PLATFORMS]
+    if unknown or len(set(found)) < len(found):
+        raise ExportError(
+            f"export: platforms must be different names among {', '.join(map(repr, PLATFORMS))}, got {given!r}"
+        )
+    return found
+
+
+def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]) -> Exported:
+    options = traced.call.options
+    if options.in_places is not None or options.out_places is not None:
+        raise UnsupportedExportError(
+            f"export of {traced.fun_name}: functions with in_shardings or out_shardings cannot be exported: export the "
+            "function for one device"
+        )
+    closed = traced.jaxpr
+    smaller, used = dce_closed_jaxpr(closed, (True,) * len(closed.out_avals), instantiate=options.keep_unused)
+    text, entries = portable.portable_text(smaller, f"jit_{traced.fun_name}", platforms)
+    check_calls(portable.foreign_calls(text), checks, traced.fun_name)
+    return Exported(
+        fun_name=traced.fun_name,
+        in_tree=traced.call.in_tree,
+        in_avals=tuple(closed.in_avals),
+        out_tree=traced.out_tree,
+        out_avals=tuple(closed.out_avals),
+        platforms=platforms,
+        entries=tuple(entries),
+        module_kept_var_idx=tuple(i for i, u in enumerate(used) if u),
+        mlir_module_serialized=backend().to_portable(text),
+        calling_convention_version=maximum_supported_calling_convention_version,
+        disabled_safety_checks=checks,
+        make_vjp=functools.partial(_export_vjp, closed, traced.fun_name, platforms, checks),
+    )
+
+
+def _export_vjp(
+    closed: ClosedJaxpr, name: str, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
+) -> Exported:
+    """The derivative of a program in reverse mode, exported."""
+    count = len(closed.in_avals)
+
+    def fun_vjp(*args: Any) -> tuple[Any, ...]:
+        def flat(*primals: Any) -> list[Any]:
+            return eval_jaxpr(closed.jaxpr, closed.consts, *primals)
+
+        pull = vjp(flat, *args[:count])[1]
+        return tuple(pull(list(args[count:])))
+
+    fun_vjp.__name__ = f"{name}_vjp"
+    cotangents = [a.update(dtype=dtypes.tangent_dtype(a.dtype)) for a in closed.out_avals]
+    structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in (*closed.in_avals, *cotangents)]
+    return _exported(jit(fun_vjp).trace(*structs), platforms, checks)
+
+
+def deserialize(blob: bytes | bytearray) -> Exported:
+    """The exported function that ``Exported.serialize`` wrote.
+
+    Args:
+      blob: the bytes. Nothing of them is run or unpickled before the function is called.
+
+    Returns:
+      The function; its derivatives are those that were written too.
+
+    Raises:
+      ExportError: the bytes are no exported function, are damaged or cut off, are of a newer release, or name
+        classes of nodes that are not registered (a ValueError).
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import export, jit
+    >>> data = export.export(jit(jnp.square))(3.0).serialize()
+    >>> print(deserialize(data).call(4.0))
+    16.0
+    """
+    found: Exported | None = None
+    try:
+        for attributes in reversed(unpack(blob)):
+            found = Exported(**attributes, make_vjp=None if found is None else functools.partial(_same, found))
+    except Exception as error:
+        source.hide_internal_frames(error)
+        raise
+    if found is None:
+        raise ExportError("deserialize: the bytes hold no function")
+    return found
+
+
+def _same(exported: Exported) -> Exported:
+    return exported

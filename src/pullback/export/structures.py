@@ -1,0 +1,200 @@
+"""Structures of trees as data that JSON has, and back: what classes of nodes are called in other processes."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from pullback.core import tree, tree_nodes
+from pullback.core.errors import ArgumentError, ExportError
+from pullback.core.locks import renewed
+
+_Class = TypeVar("_Class", bound=type)
+
+
+class _Registered(NamedTuple):
+    """How the nodes of a class are written and read."""
+
+    kind: type
+    name: str
+    write: Callable[[Any], bytes]
+    read: Callable[[bytes], Any]
+    build: Callable[[Any, Sequence[Any]], Any]
+
+
+_by_class: dict[type, _Registered] = {}
+_by_name: dict[str, _Registered] = {}
+_lock = threading.Lock()
+renewed(globals(), "_lock", threading.Lock)
+
+
+def register_pytree_node_serialization(
+    nodetype: _Class,
+    *,
+    serialized_name: str,
+    serialize_auxdata: Callable[[Any], bytes],
+    deserialize_auxdata: Callable[[bytes], Any],
+    from_children: Callable[[Any, Sequence[Any]], Any] | None = None,
+) -> _Class:
+    """Say how nodes of a class are written, so that exported functions may take and return them.
+
+    Args:
+      nodetype: a class that ``tree_util.register_pytree_node`` or one of its relatives knows.
+      serialized_name: what the class is called in the bytes; processes that read them register a class of that name.
+      serialize_auxdata: takes the auxiliary data of a node, and returns bytes.
+      deserialize_auxdata: takes such bytes, and returns the auxiliary data.
+      from_children: takes the auxiliary data and the children, and returns a node; by default the function by which the
+        class was registered. It is called to know the structure only.
+
+    Returns:
+      ``nodetype``, so that this may be a decorator.
+
+    Raises:
+      ArgumentError: the class or the name is registered already, or the class is no node (a ValueError).
+
+    >>> from pullback import tree_util
+    >>> class Point:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> _ = tree_util.register_pytree_node(Point, lambda p: ((p.x, p.y), "plane"), lambda _, xy: Point(*xy))
+    >>> register_pytree_node_serialization(
+    ...     Point, serialized_name="Point", serialize_auxdata=str.encode, deserialize_auxdata=bytes.decode
+    ... ).__name__
+    'Point'
+    """
+    if from_children is None:
+        if nodetype not in tree_nodes._nodes:
+            raise ArgumentError(
+                f"register_pytree_node_serialization: {nodetype!r} is not registered as a node of trees; call "
+                "tree_util.register_pytree_node first, or give from_children"
+            )
+        from_children = tree_nodes._nodes[nodetype].unflatten
+    _register(_Registered(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children))
+    return nodetype
+
+
+def register_namedtuple_serialization(nodetype: _Class, *, serialized_name: str) -> _Class:
+    """Say what a class of named tuples is called, so that exported functions may take and return them.
+
+    Args:
+      nodetype: the class.
+      serialized_name: what it is called in the bytes; processes that read them register a class of that name, with
+        the same fields.
+
+    Returns:
+      ``nodetype``, so that this may be a decorator.
+
+    Raises:
+      ArgumentError: the class or the name is registered already, or it is no named tuple (a ValueError).
+
+    >>> from collections import namedtuple
+    >>> register_namedtuple_serialization(namedtuple("Pair", "a b"), serialized_name="Pair").__name__
+    'Pair'
+    """
+    if not _is_namedtuple(nodetype):
+        raise ArgumentError(f"register_namedtuple_serialization: {nodetype!r} is no class of named tuples")
+    fields = ",".join(nodetype._fields)  # type: ignore[attr-defined]
+
+    def check(data: bytes) -> None:
+        if data.decode() != fields:
+            raise ExportError(
+                f"deserialize: the named tuple {serialized_name!r} had the fields ({data.decode()}) when it was "
+                f"exported, but {nodetype.__name__} has ({fields})"
+            )
+
+    _register(
+        _Registered(nodetype, serialized_name, lambda _: fields.encode(), check, lambda _, given: nodetype(*given))
+    )
+    return nodetype
+
+
+def _is_namedtuple(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _register(new: _Registered) -> None:
+    if not isinstance(new.name, str) or not new.name:
+        raise ArgumentError(f"serialized_name must be a string that is not empty, got {new.name!r}")
+    with _lock:
+        if new.kind in _by_class:
+            raise ArgumentError(f"{new.kind!r} is registered for export already, as {_by_class[new.kind].name!r}")
+        if new.name in _by_name:
+            raise ArgumentError(f"{new.name!r} is the name of a class already, for export: {_by_name[new.name].kind!r}")
+        _by_class[new.kind] = _by_name[new.name] = new
+
+
+def structure_to_data(treedef: Any) -> Any:
+    """A structure as lists and strings.
+
+    Raises:
+      ExportError: it has nodes of a class that is not registered for that, or keys that are no strings (a ValueError
+        and TypeError).
+    """
+    return _write(tree.unflatten(treedef, range(treedef.num_leaves)))
+
+
+def _write(node: Any) -> Any:
+    kind = type(node)
+    if node is None:
+        return ["none"]
+    if tree_nodes.is_leaf(node):
+        return ["leaf"]
+    if kind in _by_class:
+        children, aux = tree.flatten_one_level(node)
+        found = _by_class[kind]
+        data = found.write(aux)
+        if not isinstance(data, (bytes, bytearray)):
+            raise ExportError(f"serialize_auxdata of {kind!r} must return bytes, but returned {data!r}")
+        return ["node", found.name, base64.b64encode(data).decode(), list(map(_write, children))]
+    if kind in (tuple, list):
+        return [kind.__name__, list(map(_write, node))]
+    if kind in (dict, OrderedDict):
+        for key in node:
+            if type(key) is not str:
+                raise ExportError(
+                    f"serialize: dictionaries must have strings for keys, but one has {key!r} of type "
+                    f"{type(key).__name__}"
+                )
+        keys = sorted(node) if kind is dict else list(node)
+        return ["dict" if kind is dict else "ordered", keys, [_write(node[key]) for key in keys]]
+    raise ExportError(
+        f"serialize: the arguments or results of the function have nodes of the class {kind!r}, which is not "
+        "registered for that. Call export.register_pytree_node_serialization or register_namedtuple_serialization."
+    )
+
+
+def structure_from_data(data: Any) -> Any:
+    """The structure that :func:`structure_to_data` wrote.
+
+    Raises:
+      ExportError: it has nodes of a name that is not registered in this process (a ValueError).
+    """
+    return tree.structure(_read(data))
+
+
+def _read(data: Any) -> Any:
+    kind, *rest = data
+    if kind == "none":
+        return None
+    if kind == "leaf":
+        return 0
+    if kind == "node":
+        name, aux, children = rest
+        if name not in _by_name:
+            raise ExportError(
+                f"deserialize: the exported function takes or returns nodes that are called {name!r}, but no class is "
+                "registered by that name. Call export.register_pytree_node_serialization, or "
+                "export.register_namedtuple_serialization, in this process too."
+            )
+        found = _by_name[name]
+        return found.build(found.read(base64.b64decode(aux)), [_read(child) for child in children])
+    if kind in ("tuple", "list"):
+        children = [_read(child) for child in rest[0]]
+        return tuple(children) if kind == "tuple" else children
+    if kind in ("dict", "ordered"):
+        pairs = zip(rest[0], map(_read, rest[1]), strict=True)
+        return dict(pairs) if kind == "dict" else OrderedDict(pairs)
+    raise ExportError(f"deserialize: a node of the kind {kind!r} is unknown to this release")
