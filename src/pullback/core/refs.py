@@ -79,6 +79,14 @@ class AbstractRef:
         return f"Ref{{{self.inner_aval}}}"
 
 
+def take_refs(leaves: list[Any]) -> dict[int, Any] | None:
+    """The references among some leaves, by their numbers, and numbers in their place; None if there are none."""
+    found = {i: x for i, x in enumerate(leaves) if isinstance(x, RefCell)}
+    for i in found:
+        leaves[i] = 0
+    return found or None
+
+
 class RunsAgain(BaseException):
     """A function that is to be run again in the backward pass used a reference of its surroundings.
 

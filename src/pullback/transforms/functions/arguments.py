@@ -22,7 +22,14 @@ from pullback.core.array import (
     signature,
     typeof,
 )
-from pullback.core.errors import ArgumentError, DtypeError, NotDifferentiableError, OperandError, RefError, TangentMismatchError
+from pullback.core.errors import (
+    ArgumentError,
+    DtypeError,
+    NotDifferentiableError,
+    OperandError,
+    RefError,
+    TangentMismatchError,
+)
 from pullback.core.refs import RefCell
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of

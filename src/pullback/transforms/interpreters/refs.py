@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from pullback.core import dtypes, source, tree
 from pullback.core.array import Array, as_array, typeof
 from pullback.core.errors import IndexingError, OperandError, RefError, RefIndexError, UnexpectedTracerError
@@ -181,7 +183,9 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     >>> print(empty_ref(pullback.ShapeDtypeStruct((2,), "float32"))[...])
     [0. 0.]
     """
-    return new_ref(zeros_of(ShapedArray(tuple(ty.shape), dtypes.canonicalize_dtype(ty.dtype))), memory_space=memory_space)
+    return new_ref(
+        zeros_of(ShapedArray(tuple(ty.shape), dtypes.canonicalize_dtype(ty.dtype))), memory_space=memory_space
+    )
 
 
 # Where the content is -------------------------------------------------------------------------------------------------
@@ -347,10 +351,28 @@ def _at(ref: Ref, content: Any, idx: Any) -> Any:
     """The elements at an index."""
     if isinstance(idx, Ref) or (isinstance(idx, tuple) and any(isinstance(i, Ref) for i in idx)):
         raise OperandError(f"a reference is no index; ref[...] reads its content: {idx!r}")
+    _check_range(ref, idx if isinstance(idx, tuple) else (idx,))
     try:
         return content[idx]
     except IndexingError as error:
         raise RefIndexError(f"{error} (of {ref.described()})") from None
+
+
+def _check_range(ref: Ref, indices: tuple[Any, ...]) -> None:
+    """Refuse numbers known in Python that are out of range, which of an array would be clipped."""
+    axes = [
+        getattr(i, "ndim", 0) if dtypes.is_bool(getattr(i, "dtype", np.dtype(int))) else i is not None for i in indices
+    ]
+    axis = 0
+    for position, i in enumerate(indices):
+        if i is Ellipsis:
+            axis = ref.ndim - sum(axes[position + 1 :])
+            continue
+        if isinstance(i, (int, np.integer)) and not isinstance(i, bool) and 0 <= axis < ref.ndim:
+            size = ref.shape[axis]
+            if not -size <= i < size:
+                raise RefIndexError(f"index {i} is out of range for axis {axis} of size {size} of {ref.described()}")
+        axis += axes[position]
 
 
 def get(ref: Ref, idx: Any = None) -> Any:
@@ -465,7 +487,9 @@ def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
             f"{what}: the value must have the shape {shape} of the elements that the index selects, but it is "
             f"{typeof(x)}. The value does not broadcast (jnp.full and jnp.broadcast_to do). It is written to {ref.described()}"
         )
-    if x.dtype != ref.dtype and not (x.weak_type and dtypes.result_type(x, ref.inner.update(weak_type=False)) == ref.dtype):
+    if x.dtype != ref.dtype and not (
+        x.weak_type and dtypes.result_type(x, ref.inner.update(weak_type=False)) == ref.dtype
+    ):
         raise RefError(
             f"{what}: the value must have the dtype {dtypes.dtype_name(ref.dtype)} of the reference, but it is "
             f"{typeof(x)}; x.astype(ref.dtype) converts it. It is written to {ref.described()}"
@@ -549,6 +573,13 @@ def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefC
             )
 
 
+def lent(content: Any) -> Ref:
+    """A reference under the current trace that stands for one of the caller's, and holds this at first."""
+    ref = _made(content)
+    ref.lent = True
+    return ref
+
+
 class WithRefs:
     """A flat function whose leaves stand in part for the contents of references: these are its last results.
 
@@ -565,8 +596,7 @@ class WithRefs:
         given = list(leaves)
         own = []
         for i in self.where:
-            given[i] = ref = _made(leaves[i])
-            ref.lent = True
+            given[i] = ref = lent(leaves[i])
             own.append(ref)
         outs = self.run(*given)
         return [*outs, *(ref.content for ref in own)]

@@ -67,7 +67,19 @@ class Call:
       refs: the leaves that are references, by their numbers; known once the leaves were asked for as arrays or types.
     """
 
-    __slots__ = ("args", "count", "fun", "in_tree", "kwargs", "leaves", "nested", "options", "refs", "static", "treedef")
+    __slots__ = (
+        "args",
+        "count",
+        "fun",
+        "in_tree",
+        "kwargs",
+        "leaves",
+        "nested",
+        "options",
+        "refs",
+        "static",
+        "treedef",
+    )
 
     def __init__(
         self, fun: Callable[..., Any], options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
