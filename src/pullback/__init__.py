@@ -76,6 +76,11 @@ from pullback.transforms.derivatives.tracing import ShapeDtypeStruct as ShapeDty
 from pullback.transforms.derivatives.tracing import eval_shape as eval_shape
 from pullback.transforms.derivatives.tracing import make_jaxpr as make_jaxpr
 from pullback.transforms.derivatives.vmap import vmap as vmap
+from pullback.transforms.interpreters.refs import Ref as Ref
+from pullback.transforms.interpreters.refs import empty_ref as empty_ref
+from pullback.transforms.interpreters.refs import free_ref as free_ref
+from pullback.transforms.interpreters.refs import freeze as freeze
+from pullback.transforms.interpreters.refs import new_ref as new_ref
 from pullback.transforms.jit.jit import clear_caches as clear_caches
 from pullback.transforms.jit.jit import jit as jit
 from pullback.transforms.programs.callbacks import effects_barrier as effects_barrier
@@ -117,6 +122,7 @@ if TYPE_CHECKING:
     from pullback import ops as ops
     from pullback import profiler as profiler
     from pullback import random as random
+    from pullback import ref as ref
     from pullback import scipy as scipy
     from pullback import sharding as sharding
     from pullback import stages as stages
@@ -144,6 +150,8 @@ _MODULES = frozenset(
         *("ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes"),
         *("errors", "experimental", "export", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "ops"),
         *("profiler", "random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
+        *("errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "ops", "profiler"),
+        *("random", "ref", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
     )
 )  # imported when they are first used, for a short start
 

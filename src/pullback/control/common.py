@@ -17,9 +17,10 @@ import numpy as np
 
 from pullback.core import dtypes, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, typeof
-from pullback.core.errors import ControlFlowError, OperandError
+from pullback.core.errors import ControlFlowError, OperandError, RefError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, jaxpr_as_fun, subjaxprs
 from pullback.core.locks import renewed
+from pullback.core.refs import RefCell
 from pullback.core.trace import Tracer, is_at_work, leaked, state
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
@@ -30,6 +31,7 @@ from pullback.transforms.functions.arguments import as_weak, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.derived import cached_by_jaxpr, caches
 from pullback.transforms.interpreters.jaxprs import staged_zeros
+from pullback.transforms.interpreters.refs import Ref, Scope, check_aliases, contents
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import jit_p
 
@@ -43,6 +45,7 @@ def leaves_of(value: Any, what: str, name: str) -> tuple[list[Array], Any]:
       OperandError: a leaf is not an array; the message names it, and says what it was given to (a TypeError).
     """
     leaves, treedef = tree.flatten(value)
+    check_no_refs(leaves, what, name)
     arrays: list[Array] = []
     for i, x in enumerate(leaves):
         try:
@@ -145,14 +148,28 @@ class Body(NamedTuple):
     """A function as a program.
 
     Attributes:
-      jaxpr: without constants; its first inputs are what the function captured, the others its arguments.
-      captured: the arrays and tracers that it captured.
+      jaxpr: without constants; its first inputs are what the function captured, the others its arguments, and then what
+        references hold. After its results are those of the references at the end.
+      captured: the arrays and tracers that it captured, and what the references hold that it reads and does not write.
       out_tree: the structure of its result.
+      refs: the references that it writes, or was told to carry.
     """
 
     jaxpr: ClosedJaxpr
     captured: list[Any]
     out_tree: Any
+    refs: Sequence[Ref] = ()
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of the results, without those of references."""
+        avals = self.jaxpr.out_avals
+        return avals[: len(avals) - len(self.refs)]
+
+    def writes(self) -> bool:
+        """Whether what a reference holds at the end is something else than at the beginning."""
+        jaxpr, count = self.jaxpr.jaxpr, len(self.refs)
+        return count > 0 and jaxpr.outvars[-count:] != jaxpr.invars[-count:]
 
 
 def stage(
@@ -161,6 +178,8 @@ def stage(
     call: Callable[..., Any],
     avals: Sequence[ShapedArray],
     names: Callable[[], list[str]],
+    carried: Sequence[Ref] = (),
+    varying: dict[Ref, frozenset[Any]] | None = None,
 ) -> Body:
     """A function as a program.
 
@@ -170,12 +189,18 @@ def stage(
       call: takes flat arguments, and returns a tree.
       avals: the types of the arguments.
       names: returns the names of the arguments, for error messages.
+      carried: references that are among its inputs and results in any case, before others that it writes.
+      varying: named axes along which what some references hold is made to vary.
     """
     flat = FlatFunction(call, described=function)
-    closed = stage_flat(function, flat, avals, what, lambda i: names()[i])
+    scope = Scope(carried, varying)
+    closed = stage_flat(function, flat, avals, what, lambda i: names()[i], outside=scope)
     jaxpr = closed.jaxpr
-    hoisted = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)
-    return Body(ClosedJaxpr(hoisted), closed.consts, flat.out_structure)
+    read, count = scope.read, len(avals)
+    own, more = jaxpr.invars[:count], jaxpr.invars[count:]
+    inputs = [*jaxpr.constvars, *more[: len(read)], *own, *more[len(read) :]]
+    hoisted = Jaxpr([], inputs, jaxpr.eqns, jaxpr.outvars)
+    return Body(ClosedJaxpr(hoisted), [*closed.consts, *contents(read)], flat.out_structure, scope.written)
 
 
 def diverging(body: Body, axes: frozenset[Any]) -> Body:
@@ -185,7 +210,9 @@ def diverging(body: Body, axes: frozenset[Any]) -> Body:
     """
     closed = body.jaxpr
     avals = [a.update(varying=a.varying | axes) for a in closed.in_avals]
-    return Body(stage_flat(closed, jaxpr_as_fun(closed), avals), [vary(x, axes) for x in body.captured], body.out_tree)
+    return body._replace(
+        jaxpr=stage_flat(closed, jaxpr_as_fun(closed), avals), captured=[vary(x, axes) for x in body.captured]
+    )
 
 
 class Carry(NamedTuple):
@@ -270,10 +297,57 @@ def stage_step(
     """
     count = len(carry.leaves)
     body = stage(carry.what, carry.function, call, [*carry.avals, *others], names)
-    while carry.promoted(tree.treedef_children(body.out_tree)[0], body.jaxpr.out_avals[:count]):
-        body = stage(carry.what, carry.function, call, [*carry.avals, *others], names)
+    varying: dict[Ref, frozenset[Any]] = {}
+    while True:
+        changed = carry.promoted(tree.treedef_children(body.out_tree)[0], body.jaxpr.out_avals[:count])
+        if not (_spread(body, varying) or changed):
+            break
+        body = stage(carry.what, carry.function, call, [*carry.avals, *others], names, body.refs, varying)
     carry.check(body.jaxpr.out_avals[:count])
     return body
+
+
+def _spread(body: Body, varying: dict[Ref, frozenset[Any]]) -> bool:
+    """Note the named axes along which references vary after a step, and not before it; whether there are any."""
+    changed = False
+    count = len(body.refs)
+    pairs = zip(body.jaxpr.in_avals[-count:], body.jaxpr.out_avals[-count:], strict=True) if count else ()
+    for ref, (before, after) in zip(body.refs, pairs, strict=True):
+        if not after.varying <= before.varying:
+            varying[ref] = before.varying | after.varying
+            changed = True
+    return changed
+
+
+def varied_contents(body: Body) -> list[Any]:
+    """What the references hold now that a program writes, of the types that it takes."""
+    count = len(body.refs)
+    avals = body.jaxpr.in_avals[-count:] if count else []
+    return [vary(x, a.varying) for x, a in zip(contents(body.refs), avals, strict=True)]
+
+
+def without_refs(value: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """A tree with numbers in the place of references, and what puts these back into a tree like it."""
+    leaves, treedef = tree.flatten(value)
+    refs = {i: x for i, x in enumerate(leaves) if isinstance(x, RefCell)}
+    if not refs:
+        return value, lambda found: found
+    check_aliases(list(refs.values()), "a branch")
+
+    def back(found: Any) -> Any:
+        return tree.unflatten(treedef, [refs.get(i, x) for i, x in enumerate(tree.leaves(found))])
+
+    return tree.unflatten(treedef, [0 if i in refs else x for i, x in enumerate(leaves)]), back
+
+
+def check_no_refs(leaves: Sequence[Any], what: str, name: str) -> None:
+    """Refuse references where values go from step to step."""
+    for x in leaves:
+        if isinstance(x, RefCell):
+            raise RefError(
+                f"{what}: {name} holds {x.described()}. A reference is no part of what is carried: the body closes over "
+                "it, and reads and writes it there."
+            )
 
 
 # Equal programs ------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from pullback.control.common import (
     run_interpreted,
     stage,
     tree_difference,
+    without_refs,
 )
 from pullback.control.guard import guard
 from pullback.core import dtypes, tree
@@ -54,6 +55,7 @@ from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, staged_zeros
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
+from pullback.transforms.interpreters.refs import Ref, contents, write_all
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete, run_compiled
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
@@ -176,12 +178,13 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
     value = known(index)
     if value is not None and (config.disable_jit or state.trace.eager):
         return _called(functions[int(value)], what, operands)
+    operands, with_refs = without_refs(operands)
     leaves, in_tree = leaves_of(operands, what, "operands")
     avals = [x.aval for x in leaves]
 
     def staged(function: Callable[..., Any]) -> Body:
         return stage(
-            what, function, lambda *xs: function(*tree.unflatten(in_tree, xs)), avals,
+            what, function, lambda *xs: function(*with_refs(tree.unflatten(in_tree, xs))), avals,
             lambda: leaf_names("operands", in_tree),
         )  # fmt: skip
 
@@ -191,17 +194,40 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
         bodies, leaves = [diverging(body, axes) for body in bodies], [vary(x, axes) for x in leaves]
     names = ["false_fun", "true_fun"] if what == "cond" else [f"branches[{i}]" for i in range(len(functions))]
     wanted = _common_types(what, [f"{n} ({name_of(f)})" for n, f in zip(names, functions, strict=True)], bodies)
-    captured: dict[int, Any] = {id(x): x for body in bodies for x in body.captured}
+    refs = list(dict.fromkeys(ref for body in bodies for ref in body.refs))
+    held = contents(refs)
+    if refs:
+        bodies, wanted = [_with_refs(body, refs, held) for body in bodies], [*wanted, *map(typeof, held)]
+    captured: dict[Any, Any] = {}
+    for body in bodies:
+        captured.update(zip(_keys(body.captured), body.captured, strict=True))
     branches = tuple(interned(_branch(body, captured, wanted)) for body in bodies)
-    outs = cond_p.bind(index, *captured.values(), *leaves, branches=branches)
-    return tree.unflatten(bodies[0].out_tree, outs)
+    outs = cond_p.bind(index, *captured.values(), *leaves, *held, branches=branches)
+    if refs:
+        write_all(refs, outs[len(outs) - len(refs) :])
+    return tree.unflatten(bodies[0].out_tree, outs[: len(outs) - len(refs)])
+
+
+def _with_refs(body: Body, refs: Sequence[Ref], held: Sequence[Any]) -> Body:
+    """A branch that takes what these references hold, and returns what they hold at the end, written or not."""
+    jaxpr = body.jaxpr.jaxpr
+    inputs, results = len(jaxpr.invars) - len(body.refs), len(jaxpr.outvars) - len(body.refs)
+    before = dict(zip(body.refs, jaxpr.invars[inputs:], strict=True))
+    after = dict(zip(body.refs, jaxpr.outvars[results:], strict=True))
+    for ref, x in zip(refs, held, strict=True):
+        if ref not in before:
+            before[ref] = after[ref] = Var(typeof(x))
+    invars = [*jaxpr.invars[:inputs], *[before[r] for r in refs]]
+    outvars = [*jaxpr.outvars[:results], *[after[r] for r in refs]]
+    return body._replace(jaxpr=ClosedJaxpr(Jaxpr([], invars, jaxpr.eqns, outvars)), refs=refs)
 
 
 def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) -> Any:
     """The result of a branch that is run as ordinary Python: it takes and returns arrays, as a traced one does."""
     if not all(isinstance(x, Array) for x in operands):
+        operands, with_refs = without_refs(operands)
         leaves, in_tree = leaves_of(operands, what, "operands")
-        operands = tree.unflatten(in_tree, leaves)
+        operands = with_refs(tree.unflatten(in_tree, leaves))
     out = function(*operands)
     return out if isinstance(out, Array) else tree.tree_map(lambda x: out_leaf(x, function), out)
 
@@ -217,7 +243,7 @@ def _common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> li
                 f"{tree_difference('the result', first.out_tree, body.out_tree, where)}. Return the same containers "
                 "and keys."
             )
-    columns = list(zip(*(body.jaxpr.out_avals for body in bodies), strict=True))
+    columns = list(zip(*(body.out_avals for body in bodies), strict=True))
     wanted = []
     for i, avals in enumerate(columns):
         strong = next((a for a in avals if not a.weak_type), avals[0])
@@ -235,10 +261,20 @@ def _common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> li
     return wanted
 
 
-def _branch(body: Body, captured: dict[int, Any], wanted: Sequence[ShapedArray]) -> ClosedJaxpr:
+def _keys(captured: Sequence[Any]) -> list[tuple[int, int]]:
+    """What values are known by: a value that is there twice, as itself and as what a reference holds, has two keys."""
+    counts: Counter[int] = Counter()
+    keys = []
+    for x in captured:
+        keys.append((id(x), counts[id(x)]))
+        counts[id(x)] += 1
+    return keys
+
+
+def _branch(body: Body, captured: dict[Any, Any], wanted: Sequence[ShapedArray]) -> ClosedJaxpr:
     """A branch that takes what all branches captured, and whose results have the types that are wanted."""
     jaxpr = body.jaxpr.jaxpr
-    own = {id(x): v for x, v in zip(body.captured, jaxpr.invars, strict=False)}
+    own = dict(zip(_keys(body.captured), jaxpr.invars, strict=False))
     inputs = [own[key] if key in own else Var(x.aval) for key, x in captured.items()]
     eqns, outvars = list(jaxpr.eqns), list(jaxpr.outvars)
     for i, (atom, aval) in enumerate(zip(jaxpr.outvars, wanted, strict=True)):

@@ -27,6 +27,7 @@ from pullback.control.common import (
     stage,
     stage_step,
     typed,
+    varied_contents,
     without_effects,
     zero_tangent,
 )
@@ -36,7 +37,7 @@ from pullback.core import dtypes, tree
 from pullback.core.array import as_array, host_value, is_at_home, typeof
 from pullback.core.check_rules import checked_program
 from pullback.core.config import config
-from pullback.core.errors import ControlFlowError, OperandError
+from pullback.core.errors import ControlFlowError, OperandError, RefError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.lists import fixpoint, merge_lists, partition_list, select, split_list, spread
 from pullback.core.trace import Primitive
@@ -65,6 +66,7 @@ from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
+from pullback.transforms.interpreters.refs import write_all
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types
@@ -155,16 +157,24 @@ def run_while(
       checkpoints: how many states are kept for reverse mode.
     """
     body = stage_step(carry, step, [], carry.names)
-    condition = stage(carry.what, test_function, test, carry.avals, carry.names)
+    refs = body.refs
+    known_axes = {r: a.varying for r, a in zip(refs, body.jaxpr.in_avals[-len(refs) :], strict=True)} if refs else None
+    condition = stage(carry.what, test_function, test, carry.avals, carry.names, refs, known_axes)
+    if condition.writes():
+        raise RefError(
+            f"while_loop: the condition {name_of(test_function)} writes to a reference, but it may only read: whether "
+            "there is another step is asked once more than steps are taken. Write in the body."
+        )
+    init = [*carry.leaves, *varied_contents(body)]
     axes = condition.jaxpr.out_avals[0].varying
     if axes:
-        carry.vary([axes] * len(carry.leaves))
+        init = [vary(x, axes) for x in init]
         body, condition = diverging(body, axes), diverging(condition, axes)
     # What no step changes is no part of the carry, but a constant.
     inputs = body.jaxpr.jaxpr.invars[len(body.captured) :]
     fixed = [a is v for a, v in zip(body.jaxpr.jaxpr.outvars, inputs, strict=False)]
     results, _ = partition_list(range(len(fixed)), fixed)
-    moving, constants = partition_list(carry.leaves, fixed)
+    moving, constants = partition_list(init, fixed)
 
     def with_constants(part: Body, results: Sequence[int]) -> ClosedJaxpr:
         count = len(part.captured)
@@ -173,7 +183,9 @@ def run_while(
 
     program, predicate = with_constants(body, results), with_constants(condition, [0])
     operands = [*condition.captured, *constants], [*body.captured, *constants], moving
-    return merge_lists(fixed, bind(predicate, program, *operands, checkpoints), constants)
+    outs = merge_lists(fixed, bind(predicate, program, *operands, checkpoints), constants)
+    write_all(refs, outs[len(carry.leaves) :])
+    return outs[: len(carry.leaves)]
 
 
 # The primitive -------------------------------------------------------------------------------------------------------

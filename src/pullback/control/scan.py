@@ -9,21 +9,26 @@ from typing import Any
 import numpy as np
 
 from pullback.control.common import (
+    Body,
     Carry,
     check_checkpoints,
     interned,
     leaf_names,
     leaves_of,
+    reordered,
     stage_step,
     tree_difference,
+    varied_contents,
 )
 from pullback.control.progress import Bar, check_progress
 from pullback.control.scan_primitive import Loop, hoist_loop_invariants
 from pullback.core import tree
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.config import config
-from pullback.core.errors import ControlFlowError
-from pullback.core.lists import merge_lists, partition_list
+from pullback.core.errors import ControlFlowError, RefError
+from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.lists import merge_lists, partition_list, split_list
+from pullback.core.refs import RefCell
 from pullback.primitives.elementwise import add
 from pullback.primitives.shapes import reshape
 from pullback.primitives.slicing import concatenate, slice_in_dim, stack
@@ -31,6 +36,7 @@ from pullback.transforms.custom.custom_vmap import custom_vmap
 from pullback.transforms.derivatives.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
+from pullback.transforms.interpreters.refs import Ref, check_aliases, content_of, contents, lent, write_all
 
 
 @api_boundary
@@ -80,6 +86,13 @@ def scan(
     check_checkpoints("scan", checkpoints)
     check_progress("scan", progress)
     leaves, treedef = leaves_of(init, "scan", "init")
+    if any(isinstance(x, RefCell) for x in tree.leaves(xs)):
+        f, xs, refs = _with_rows_of_refs(f, xs)
+        carry, (ys, rows) = scan(
+            f, init, xs, length, reverse, unroll, _split_transpose, checkpoints=checkpoints, progress=progress
+        )
+        write_all(refs, rows)
+        return carry, ys
     elements, xs_tree = leaves_of(xs, "scan", "xs")
     count = step_count("scan", elements, xs_tree, length)
     if progress:
@@ -133,6 +146,34 @@ def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str
     return step, (ArrayImpl(np.int32(0)), init)
 
 
+def _with_rows_of_refs(f: Callable[..., Any], xs: Any) -> tuple[Callable[..., Any], Any, list[Ref]]:
+    """A step to which rows of references are given as references: it returns also what these hold at the end.
+
+    Returns:
+      The step; what it goes over, with what the references hold in their place; and the references.
+    """
+    leaves, treedef = tree.flatten(xs)
+    where = [i for i, x in enumerate(leaves) if isinstance(x, RefCell)]
+    refs = [leaves[i] for i in where]
+    check_aliases(refs, f"scan of {name_of(f)}")
+
+    @wraps(f)
+    def step(carry: Any, x: Any) -> Any:
+        row = tree.leaves(x)
+        own = [lent(row[i]) for i in where]
+        for i, ref in zip(where, own, strict=True):
+            row[i] = ref
+        before = contents(refs)
+        carry, y = _pair(f(carry, tree.unflatten(treedef, row)), f)
+        if any(a is not b for a, b in zip(contents(refs), before, strict=True)):
+            raise RefError(
+                f"scan of {name_of(f)}: the body writes to a reference that is also in xs; use the row of it"
+            )
+        return carry, (y, contents(own))
+
+    return step, tree.unflatten(treedef, [content_of(x) if i in where else x for i, x in enumerate(leaves)]), refs
+
+
 def run_scan(
     carry: Carry, call: Callable[..., Any], xs: Sequence[Any], xs_tree: Any, loop: Loop, checkpoints: int | None
 ) -> tuple[list[Any], list[Any], Any]:
@@ -148,13 +189,34 @@ def run_scan(
     """
     rows = [x.aval.update(shape=x.shape[1:]) for x in xs]
     body = stage_step(carry, call, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
+    program, init = body.jaxpr, carry.leaves
+    if body.refs:  # what they hold is carried too, behind the rest
+        program, init = _carrying_refs(body, len(init)), [*init, *varied_contents(body)]
     if checkpoints is None or not loop.length:
-        outs, ys = hoist_loop_invariants(interned(body.jaxpr), loop, body.captured, carry.leaves, xs)
+        outs, ys = hoist_loop_invariants(interned(program), loop, body.captured, init, xs)
     else:
         from pullback.control.checkpointed_scan import checkpointed
 
-        outs, ys = checkpointed(body.jaxpr, loop, body.captured, carry.leaves, xs, checkpoints, carry.function)
+        outs, ys = checkpointed(program, loop, body.captured, init, xs, checkpoints, carry.function)
+    if body.refs:
+        outs, held = split_list(outs, len(carry.leaves))
+        write_all(body.refs, held)
     return outs, ys, tree.treedef_children(body.out_tree)[1]
+
+
+def _carrying_refs(body: Body, carried: int) -> ClosedJaxpr:
+    """The program of a step, with what references hold next to the carry.
+
+    ``captured, carry, x, refs -> carry, y, refs`` becomes ``captured, carry, refs, x -> carry, refs, y``.
+    """
+    inputs, results = range(len(body.jaxpr.in_avals)), range(len(body.jaxpr.out_avals))
+    count = len(body.refs)
+
+    def moved(numbers: Sequence[int], position: int) -> list[int]:
+        end = len(numbers) - count
+        return [*numbers[:position], *numbers[end:], *numbers[position:end]]
+
+    return reordered(body.jaxpr, moved(inputs, len(body.captured) + carried), moved(results, carried))
 
 
 def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int:

@@ -29,6 +29,7 @@ from pullback.core.errors import (
 )
 from pullback.core.locks import renewed
 from pullback.core.naming import quoted
+from pullback.core.refs import RefCell
 from pullback.core.types import ShapedArray
 
 SCALARS: frozenset[type] = frozenset((float, int, complex, bool))
@@ -458,6 +459,7 @@ def as_array(x: Any) -> Array:
     if not isinstance(x, type) and _has_memory(x):
         return from_numpy(np.asarray(x))
     hint = " Convert it with pullback.numpy.asarray first." if isinstance(x, (list, tuple)) else ""
+    hint = " ref[...] reads what a reference holds." if isinstance(x, RefCell) else hint
     raise OperandError(f"expected an array or a number, got {quoted(x)} of type {type(x).__name__}.{hint}")
 
 

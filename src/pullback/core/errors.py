@@ -22,6 +22,8 @@ PullbackError
 ├── BatchSizeError (ValueError)              vmap over sizes that disagree, or over nothing
 ├── BatchAxisError (TypeError, ValueError)   in_axes or out_axes that do not fit
 ├── IndexingError (IndexError)               an index out of range, or more indices than axes
+│   └── RefIndexError (RefError)             the same of a reference
+├── RefError (ValueError)                    a reference that is read or written where or as it cannot be
 ├── DtypeError (TypeError)                   operands of a dtype that an operation does not take
 │   └── DtypeValueError (ValueError)         the same, where JAX raises a ValueError
 ├── OperandError (TypeError)                 operands that are no arrays: strings, None, lists
@@ -178,6 +180,14 @@ class BatchAxisError(PullbackError, TypeError, ValueError):
 
 class IndexingError(PullbackError, IndexError):
     """An index where an array has no element, or more indices than it has axes."""
+
+
+class RefError(PullbackError, ValueError):
+    """A reference is used where it cannot be, or is to hold what it cannot."""
+
+
+class RefIndexError(RefError, IndexingError):
+    """An index where a reference has no element, or more indices than it has axes."""
 
 
 class DtypeError(PullbackError, TypeError):

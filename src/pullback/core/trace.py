@@ -276,11 +276,13 @@ class Trace:
         it and nothing looks at it, here and in all parents.
       live: whether the transformation that made the trace is still running.
       is_bottom: whether it evaluates, and hands nothing on.
+      runs_again: whether what runs under it is run again in the backward pass, so that it must not have effects.
     """
 
     __slots__ = ("__weakref__", "eager", "function", "live", "parent", "quick")
     transformation = "a transformation"
     is_bottom = False
+    runs_again = False
 
     parent: Trace
     eager: bool

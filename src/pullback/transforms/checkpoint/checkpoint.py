@@ -14,6 +14,7 @@ from typing import Any
 from pullback.core import tree
 from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, StaticArgumentError, UnsupportedArgumentError
+from pullback.core.refs import RunsAgain, take_refs
 from pullback.core.trace import Tracer, state
 from pullback.transforms.checkpoint.checkpoint_policies import (
     Policy,
@@ -27,6 +28,7 @@ from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import argument_name, check_argnums, check_callable, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.interpreters.refs import Scope, contents, write_all
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 from pullback.transforms.jit.jit_arguments import numbers_and_names
 
@@ -117,9 +119,11 @@ def _results(
     if static != ((), ()):
         _check_static(fun, {**fixed, **by_name})
     leaves, in_tree = tree.flatten(([args[i] for i in where], kwargs))
+    refs = take_refs(leaves)
     arrays = to_arrays(leaves, "checkpoint", fun, args, where, kwargs)
     static_args = [x if i in fixed else None for i, x in enumerate(args)]  # nothing that is traced
     call = FlatFunction(fun, in_tree, static_args, where if fixed else None, by_name, keywords=True)
+    call.opaque = refs
     name_input = functools.partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
     return call.result(_outs(call, options, arrays, name_input))
 
@@ -130,26 +134,36 @@ def _outs(
     """The results of a call, flat: by running the function again, or by a program."""
     policy = options["policy"]
     keeps_nothing = policy is None or policy is nothing_saveable
+    uses_refs = False
     if not is_traced_ahead(state.trace):
-        if keeps_nothing:
-            return eager_remat(call.fun, call, arrays)
-        if policy is everything_saveable or not keeps(state.trace):
-            return call(*arrays)
+        try:
+            if keeps_nothing:
+                return eager_remat(call.fun, call, arrays)
+            if policy is everything_saveable or not keeps(state.trace):
+                return call(*arrays)
+        except RunsAgain:  # it uses references, which must not change once more in the backward pass
+            uses_refs = True
+    scope = Scope()
     try:
-        closed, captured = hoisted(stage_flat(call.fun, call, [typeof(x) for x in arrays], _STAGING, name_input))
+        avals = [typeof(x) for x in arrays]
+        closed, captured = hoisted(stage_flat(call.fun, call, avals, _STAGING, name_input, outside=scope))
     except ConcretizationTypeError as error:
         trace: Any = error.trace
         if getattr(trace, "transformation", None) != _STAGING or trace.function is not call.fun:
             raise
-        if not (keeps_nothing and state.trace.eager):
+        if uses_refs or not (keeps_nothing and state.trace.eager):
             better = type(error)(
-                f"{error}\nThe arguments of a checkpointed function are traced where it is compiled or mapped, or has "
-                "a policy, even if they have values outside of it; static_argnums passes an argument on as it is."
+                f"{error}\nThe arguments of a checkpointed function are traced where it is compiled or mapped, has a "
+                "policy, or uses references of its surroundings, even if they have values outside of it; static_argnums passes an argument on as it is."
             )
             better.trace = error.trace
             raise better from None
         return eager_remat(call.fun, call, arrays)  # under vmap the values that are not mapped are known
-    return checkpoint_p.bind(*arrays, *captured, jaxpr=closed, **options)  # type: ignore[no-any-return]
+    operands = [*arrays, *contents(scope.read), *contents(scope.written), *captured]
+    outs: list[Any] = checkpoint_p.bind(*operands, jaxpr=closed, **options)
+    count = len(outs) - len(scope.written)
+    write_all(scope.written, outs[count:])
+    return outs[:count]
 
 
 _STAGING = "checkpoint"

@@ -70,6 +70,7 @@ class _StandInTrace(Trace):
     """
 
     __slots__ = ("_stand_in", "replaced")
+    runs_again = True
 
     def __init__(self, parent: Trace, replaced: Trace, stand_in: Callable[[JVPTracer], Any]) -> None:
         super().__init__(parent, replaced.function)

@@ -15,6 +15,7 @@ from pullback.core import source, tree
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, ClosedOverError, CustomRuleError, MissingCustomRuleError
+from pullback.core.refs import take_refs
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import Primitive, Tracer, state
 from pullback.primitives.operands import stop_gradient
@@ -211,8 +212,10 @@ class CustomFunction(HasRules, FunctionWithRules):
                 nondiff = tuple((i, self._check_nondiff(i, args[i])) for i in sorted(chosen))
                 given = tuple([x for i, x in enumerate(args) if i not in chosen])
             leaves, in_tree = tree.flatten(given)
+            refs = take_refs(leaves)
             arrays = to_arrays(leaves, self._transformation, self.fun, given)
             application = RuleAdapter(self, nondiff, in_tree)
+            application.opaque = refs
             if config.check_custom_rules and checker is not None:
                 checker(self, args)
             if state.trace.is_bottom:
@@ -224,7 +227,7 @@ class CustomFunction(HasRules, FunctionWithRules):
                 forward = None if self.fwd is None else application.forward
                 call = DerivativeCall(self._equation, self.fun, application, jvp, forward)
                 call.by_itself = self in running.owners
-                call.rules = (self, nondiff, in_tree)
+                call.rules = None if refs else (self, nondiff, in_tree)
                 outs = explained(self.fun, call_p.bind, *arrays, call=call)
             return outs[0] if application.out_tree is None else tree.unflatten(application.out_tree, outs)
         except Exception as error:

@@ -140,9 +140,8 @@ class RuleAdapter(FlatFunction):
         assert rule is not None
         symbolic = self.owner.symbolic_zeros
         given = [zero_tangent(typeof(x), symbolic) if t is ZERO else t for x, t in zip(primals, tangents, strict=True)]
-        unflatten = tree.unflatten
         try:
-            pair = rule(*self.fixed, unflatten(self.in_tree, primals), unflatten(self.in_tree, given))
+            pair = rule(*self.fixed, self._given(primals), tree.unflatten(self.in_tree, given))
         except PullbackError as error:
             if isinstance(error.trace, Tape):
                 raise self._not_linear(rule, error) from None
@@ -173,6 +172,12 @@ class RuleAdapter(FlatFunction):
                 + "".join(wrong)
             )
         return outs, ts
+
+    def _given(self, primals: Sequence[Any]) -> Any:
+        """The arguments that are differentiated, with references among them."""
+        if self.opaque is not None:
+            primals = [self.opaque.get(i, x) for i, x in enumerate(primals)]
+        return tree.unflatten(self.in_tree, primals)
 
     def _named(self, what: str, rule: Any) -> str:
         """A rule in an error message."""

@@ -9,6 +9,7 @@ from typing import Any
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, typeof
 from pullback.core.errors import ArgumentError, TangentMismatchError
+from pullback.core.refs import RefCell
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import (
     argument_name,
@@ -21,6 +22,7 @@ from pullback.transforms.functions.arguments import (
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.batch import BatchTracer
 from pullback.transforms.interpreters.forward import Direction, jvp_flat
+from pullback.transforms.interpreters.refs import WithRefs, check_aliases, content_of, write_all
 
 
 @api_boundary
@@ -46,10 +48,13 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     0.0 1.0
     """
     check_callable(fun, "jvp")
-    arrays, ts, in_tree = _pairs(fun, primals, tangents)
+    arrays, ts, in_tree, refs = _pairs(fun, primals, tangents)
     flat = FlatFunction(fun, in_tree, has_aux=has_aux)
-    outs, out_ts = jvp_flat(fun, flat, arrays, ts, _direction(arrays, ts))
+    run = WithRefs(flat, list(refs)) if refs else flat
+    outs, out_ts = jvp_flat(fun, run, arrays, ts, _direction(arrays, ts))
     count = flat.count
+    if refs:
+        outs, out_ts = _settled(outs, out_ts, refs)
     dense_ts = [dense(t, x) for t, x in zip(out_ts[:count], outs[:count], strict=True)]
     return (flat.result(outs), flat.result(dense_ts), *((flat.aux(outs),) if has_aux else ()))
 
@@ -60,8 +65,21 @@ def _direction(primals: Sequence[Any], tangents: Sequence[Any]) -> Direction:
     return Direction.MANY if mapped else Direction.ONE
 
 
-def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
-    """The leaves of the arguments and of their tangents, checked; the tree is None if each argument is a leaf."""
+Refs = dict[int, tuple[Any, Any]]
+"""References among the leaves of the arguments, by their numbers, each with that of its tangent."""
+
+
+def _settled(outs: list[Any], out_ts: list[Any], refs: Refs) -> tuple[list[Any], list[Any]]:
+    """The results and their tangents without those that are the contents of references, which are written to these."""
+    count = len(outs) - len(refs)
+    write_all([x for x, _ in refs.values()], outs[count:])
+    write_all([t for _, t in refs.values()], list(map(dense, out_ts[count:], outs[count:])))
+    return outs[:count], out_ts[:count]
+
+
+def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any, Refs]:
+    """The leaves of the arguments and of their tangents, checked, and the references among them; the tree is None if
+    each argument is a leaf."""
     for what, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, (tuple, list)):
             raise ArgumentError(
@@ -75,11 +93,11 @@ def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any],
             break
     else:
         if len(primals) == len(tangents):
-            return list(primals), list(tangents), None
+            return list(primals), list(tangents), None, {}
     return _flat_pairs(fun, primals, tangents)
 
 
-def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
+def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any, Refs]:
     leaves, in_tree = tree.flatten(tuple(primals))
     t_leaves, t_tree = tree.flatten(tuple(tangents))
     if in_tree != t_tree:
@@ -87,6 +105,10 @@ def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[
             f"jvp of {name_of(fun)}: primals and tangents must be of one tree, got primals {in_tree} and "
             f"tangents {t_tree}"
         )
+    refs = {i: (x, t) for i, (x, t) in enumerate(zip(leaves, t_leaves, strict=True)) if _are_refs(fun, x, t)}
+    check_aliases([ref for pair in refs.values() for ref in pair], f"jvp of {name_of(fun)}")
+    for i, (x, t) in refs.items():
+        leaves[i], t_leaves[i] = content_of(x), content_of(t)
     arrays = to_arrays(leaves, "jvp", fun, primals)
 
     def place(index: int) -> str:
@@ -94,4 +116,14 @@ def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[
 
     pairs = enumerate(zip(arrays, t_leaves, strict=True))
     ts = [to_tangent(t, typeof(x), "tangent", partial(place, i)) for i, (x, t) in pairs]
-    return arrays, ts, in_tree
+    return arrays, ts, in_tree, refs
+
+
+def _are_refs(fun: Any, x: Any, t: Any) -> bool:
+    """Whether an argument and its tangent are references: both, or none."""
+    if isinstance(x, RefCell) is not isinstance(t, RefCell):
+        raise TangentMismatchError(
+            f"jvp of {name_of(fun)}: the tangent of a reference is a reference, and that of an array is an array, but "
+            f"the argument is {x!r} and its tangent {t!r}"
+        )
+    return isinstance(x, RefCell)

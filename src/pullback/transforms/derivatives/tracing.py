@@ -11,6 +11,7 @@ from pullback.core import dtypes, tree
 from pullback.core.axes import new_axis
 from pullback.core.errors import ArgumentError, OperandError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.refs import RefCell
 from pullback.core.trace import state
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
@@ -22,6 +23,7 @@ from pullback.transforms.functions.arguments import (
     name_of,
 )
 from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.interpreters.refs import Scope, WithRefs, check_aliases
 from pullback.transforms.interpreters.stage import stage_flat
 
 
@@ -135,7 +137,9 @@ def make_jaxpr(
 
     Returns:
       A function of the same arguments (arrays, numbers, or anything with ``shape`` and ``dtype``) that returns a
-      ``ClosedJaxpr``, or with ``return_shape`` a pair of it and a tree of ``ShapeDtypeStruct``.
+      ``ClosedJaxpr``, or with ``return_shape`` a pair of it and a tree of ``ShapeDtypeStruct``. A program holds no
+      references: what those that ``fun`` closes over hold at first is among its last inputs, and what those hold at the
+      end that ``fun`` is given, or writes, among its last results.
 
     Raises:
       ArgumentError: ``static_argnums`` does not fit the arguments (a TypeError).
@@ -167,7 +171,7 @@ def make_jaxpr(
             state.axes = outer
         if not return_shape:
             return closed
-        return closed, tree.unflatten(out_tree, map(ShapeDtypeStruct.like, closed.out_avals))
+        return closed, _structs(out_tree, closed)
 
     return Transformed(fun, jaxpr_of, make_jaxpr, static_argnums, return_shape)
 
@@ -204,7 +208,12 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     check_callable(fun, "eval_shape")
     closed, out_tree = stage_tree(fun, "eval_shape", args, kwargs)
-    return tree.unflatten(out_tree, map(ShapeDtypeStruct.like, closed.out_avals))
+    return _structs(out_tree, closed)
+
+
+def _structs(out_tree: Any, closed: ClosedJaxpr) -> Any:
+    """The types of the first results of a program: what references hold comes after them."""
+    return tree.unflatten(out_tree, map(ShapeDtypeStruct.like, closed.out_avals[: out_tree.num_leaves]))
 
 
 def stage_tree(
@@ -223,5 +232,8 @@ def stage_tree(
             raise type(error)(f"{transformation} of {name_of(fun)}, {name}: {error}{hint}") from None
     flat = FlatFunction(fun, in_tree, args, where, keywords=True)
     name_input = partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
-    closed = stage_flat(fun, flat, avals, name_input=name_input)
+    refs = [i for i, x in enumerate(leaves) if isinstance(x, RefCell)]
+    check_aliases([leaves[i] for i in refs], f"{transformation} of {name_of(fun)}")
+    run = WithRefs(flat, refs) if refs else flat
+    closed = stage_flat(fun, run, avals, name_input=name_input, outside=Scope())
     return closed, flat.out_structure

@@ -11,6 +11,7 @@ from pullback.core import tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array
 from pullback.core.axes import CHUNKS, new_axis
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError, OperandError
+from pullback.core.refs import RefCell
 from pullback.primitives import shapes
 from pullback.primitives.slicing import concatenate, slice_in_dim
 from pullback.primitives.sums import reduce_sum
@@ -24,6 +25,7 @@ from pullback.transforms.functions.arguments import (
 )
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.batch import Uniform, batch_flat
+from pullback.transforms.interpreters.refs import WithRefs, check_aliases, content_of, write_all
 
 
 # long: half of it is its documentation
@@ -71,15 +73,17 @@ def vmap(
     check_chunk_size(chunk_size, "vmap")
 
     def mapped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        flat, arrays, dims = _arguments(fun, in_axes, args, kwargs)
+        flat, arrays, dims, refs = _arguments(fun, in_axes, args, kwargs)
+        run = WithRefs(flat, list(refs)) if refs else flat
         size = _size(fun, arrays, dims, axis_size, args, kwargs)
         summed: list[bool] = []
 
         def rows(part: Sequence[Any], count: int) -> tuple[list[Any], list[int | None]]:
             mapped_by = CHUNKS if count < size else "vmap"
             axis = new_axis(axis_name, count, mapped_by, spmd_name=spmd_axis_name)
-            outs, out_dims = batch_flat(fun, flat, axis, part, dims)
-            ends = _out_dims(flat, out_axes, outs)
+            outs, out_dims = batch_flat(fun, run, axis, part, dims)
+            ends = _out_dims(flat, out_axes, outs[: len(outs) - len(refs)])
+            ends += [dims[i] for i in refs]
             if sum_match:
                 summed[:] = [e is None and d is not None for d, e in zip(out_dims, ends, strict=True)]
                 ends = [0 if added else e for added, e in zip(summed, ends, strict=True)]
@@ -88,6 +92,10 @@ def vmap(
         results = _in_chunks(rows, arrays, dims, size, chunk_size)
         if any(summed):
             results = [reduce_sum(x, (0,)) if added else x for x, added in zip(results, summed, strict=True)]
+        if refs:
+            count = len(results) - len(refs)
+            write_all(list(refs.values()), results[count:])
+            results = results[:count]
         return flat.result(results)
 
     return Transformed(
@@ -145,8 +153,9 @@ def _is_axis(x: Any) -> bool:
 
 def _arguments(
     fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[FlatFunction, list[Any], list[int | None]]:
-    """The function as one of flat arrays, the leaves of the arguments as arrays, and the mapped axis of each.
+) -> tuple[FlatFunction, list[Any], list[int | None], dict[int, RefCell]]:
+    """The function as one of flat arrays, the leaves of the arguments as arrays, and the mapped axis of each; and the
+    references among these that are mapped, by their numbers.
 
     Leaves that are not mapped may be anything, functions for example: numbers stand for these among the arrays.
     """
@@ -154,13 +163,20 @@ def _arguments(
     axes = _in_axes(fun, in_axes, args, kwargs, len(leaves))
     flat = FlatFunction(fun, in_tree, keywords=True)
     opaque: dict[int, Any] = {}
+    refs: dict[int, RefCell] = {}
     for i, axis in enumerate(axes):
         if axis is None and type(leaves[i]) is not ArrayImpl and _is_opaque(leaves[i]):
             opaque[i] = leaves[i]
             leaves[i] = 0
+        elif isinstance(leaves[i], RefCell):
+            refs[i] = leaves[i]
+            leaves[i] = content_of(leaves[i])
+    if refs:
+        given = [*refs.values(), *[x for x in opaque.values() if isinstance(x, RefCell)]]
+        check_aliases(given, f"vmap of {name_of(fun)}")
     flat.opaque = opaque or None
     arrays = to_arrays(leaves, "vmap", fun, args, None, kwargs)
-    return flat, arrays, _in_dims(fun, in_axes, axes, args, kwargs, arrays)
+    return flat, arrays, _in_dims(fun, in_axes, axes, args, kwargs, arrays), refs
 
 
 def _is_opaque(x: Any) -> bool:

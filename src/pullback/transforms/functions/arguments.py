@@ -22,7 +22,15 @@ from pullback.core.array import (
     signature,
     typeof,
 )
-from pullback.core.errors import ArgumentError, DtypeError, NotDifferentiableError, OperandError, TangentMismatchError
+from pullback.core.errors import (
+    ArgumentError,
+    DtypeError,
+    NotDifferentiableError,
+    OperandError,
+    RefError,
+    TangentMismatchError,
+)
+from pullback.core.refs import RefCell
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
@@ -174,6 +182,11 @@ def out_leaf(x: Any, fun: Any) -> Any:
     """A leaf of a result as an array."""
     if isinstance(x, Array):
         return x
+    if isinstance(x, RefCell):
+        raise RefError(
+            f"{name_of(fun)} returned {x.described()}. A transformed function cannot return a reference: return what it "
+            "holds, ref[...]; or make the reference outside, and pass it as an argument."
+        )
     try:
         return as_array(x)
     except OperandError as error:

@@ -55,6 +55,24 @@ class StageTracer(Tracer):
         return f"It depends on {' and '.join(names)}.\n" if names else ""
 
 
+class Outside:
+    """What a program under construction uses of its surroundings beside values; see ``refs.Scope``."""
+
+    def begin(self, trace: StageTrace) -> None:
+        """Prepare for a program."""
+
+    def inputs(self) -> list[Var]:
+        """The inputs that the program has for it, after the others."""
+        return []
+
+    def results(self) -> list[Any]:
+        """The results that the program has for it, after the others."""
+        return []
+
+
+_NOTHING = Outside()
+
+
 class StageTrace(Trace):
     """Records every operation as an equation.
 
@@ -62,9 +80,10 @@ class StageTrace(Trace):
       invars: the variables of the inputs.
       name_input: names an input by its position, for error messages; None where nobody knows.
       literals: whether captured scalars are written into the program, as numbers.
+      outside: what it uses of its surroundings beside values: references.
     """
 
-    __slots__ = ("consts", "constvars", "eqns", "invars", "literals", "name_input", "transformation")
+    __slots__ = ("consts", "constvars", "eqns", "invars", "literals", "name_input", "outside", "transformation")
 
     def __init__(self, parent: Trace, function: Any, transformation: str) -> None:
         super().__init__(parent, function)
@@ -72,6 +91,7 @@ class StageTrace(Trace):
         self.invars: list[Var] = []
         self.name_input: Callable[[int], str] | None = None
         self.literals = True
+        self.outside = _NOTHING
         self.eager = self.quick = False
         self.eqns: list[Eqn] = []
         self.consts: list[Any] = []
@@ -150,6 +170,7 @@ def stage_flat(
     transformation: str = "staging (make_jaxpr, eval_shape)",
     name_input: Callable[[int], str] | None = None,
     literals: bool = True,
+    outside: Outside = _NOTHING,
 ) -> ClosedJaxpr:
     """The jaxpr of ``run`` at some abstract inputs.
 
@@ -160,6 +181,8 @@ def stage_flat(
       transformation: what asks for it, for error messages.
       name_input: names an input by its position, for error messages.
       literals: whether captured scalars are written into the program, as numbers, or are constants of it.
+      outside: notes the references that the function uses, for each of which there are inputs and results after the
+        others; without it, none may be used that was made elsewhere.
     """
     trace = StageTrace(state.trace, function, transformation)
     invars, tracers = trace.invars, []
@@ -169,20 +192,24 @@ def stage_flat(
         tracers.append(StageTracer(trace, var, None))
     trace.name_input = name_input
     trace.literals = literals
+    trace.outside = outside
     source_loc, scope = state.source_loc, state.scope
     try:  # an interrupt may come after any call
         state.source_loc = state.scope = None
         state.trace = trace
         recorders.append(trace)
+        outside.begin(trace)
         results = run(*tracers)
         outvars = [trace.atom(x) for x in results]
+        if outside is not _NOTHING:
+            outvars += [trace.atom(x) for x in outside.results()]
     finally:
         state.source_loc, state.scope = source_loc, scope
         state.trace = trace.parent
         trace.live = False
         if trace in recorders:
             recorders.remove(trace)
-    jaxpr = Jaxpr(list(trace.constvars.values()), invars, trace.eqns, outvars)
+    jaxpr = Jaxpr(list(trace.constvars.values()), [*invars, *outside.inputs()], trace.eqns, outvars)
     if config.enable_checks:
         check_jaxpr(jaxpr, anew=False)
     return ClosedJaxpr(jaxpr, trace.consts)

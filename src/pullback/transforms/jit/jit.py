@@ -16,14 +16,17 @@ from pullback.core.array import signature_of, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, TracingForbiddenError
 from pullback.core.jaxpr import aval_of, eval_jaxpr
+from pullback.core.refs import AbstractRef
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, Tracer, state
 from pullback.transforms.functions.api_boundary import qualified_name, watching
 from pullback.transforms.functions.arguments import check_callable, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.interpreters.refs import Scope, WithRefs
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.jit_arguments import Call, Options, numbers_and_names
+from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import Places
 from pullback.transforms.jit.stages import Compiled, Lowered, Traced, in_places, out_places
 from pullback.transforms.programs.jit_primitive import jit_p
@@ -104,12 +107,14 @@ class JitFunction(OwnsPrograms):
             entry = self._compiled.get(key)
             if entry is None:
                 traced = self._trace(call, list(map(aval_of, kinds)))
+                if traced.refs is not None:
+                    kinds += map(signature_of, traced.refs.contents())
                 entry = Compiled(Lowered(traced, call, kinds), self._options.compiler_options)
                 self._compiled.keep(key, entry)
             if config.debug_key_reuse:
                 closed = self._trace(call, list(map(aval_of, kinds))).jaxpr
                 return state.bottom.run_program(closed, leaves, lambda: entry.run(leaves))
-            return entry.run(leaves)
+            return entry.run(leaves, list(call.refs.values())) if call.refs else entry.run(leaves)
         if self._options.compiler_options:
             raise ArgumentError(
                 f"jit of {name_of(self._fun)}: compiler_options={dict(self._options.compiler_options)} are for a "
@@ -120,17 +125,22 @@ class JitFunction(OwnsPrograms):
         if self._options.in_places is not None:
             places = in_places(call, traced)
             leaves = [constrained(x, p, "jit") for x, p in zip(leaves, places, strict=True)]
-        operands = [*leaves, *traced.captured]
+        refs = traced.refs
+        operands = [*leaves, *(() if refs is None else refs.contents()), *traced.captured]
         if self._options.inline:
             outs = eval_jaxpr(traced.jaxpr.jaxpr, traced.jaxpr.consts, *operands)
         else:
             outs = jit_p.bind(*operands, jaxpr=traced.jaxpr, name=call.fun_name)
+        if refs is not None:
+            outs = refs.settle(outs, list(call.refs.values()))
         if self._options.out_places is not None:
             outs = [constrained(x, p, "jit") for x, p in zip(outs, out_places(call, traced), strict=True)]
         return tree.unflatten(traced.out_tree, outs)
 
     def _key(self, call: Call, kinds: Sequence[Any]) -> tuple[Any, ...]:
         """The key of a compiled entry, which the quick way builds too."""
+        if call.refs:  # for which there is no quick way
+            return (config.trace_context, call.treedef, tuple(call.refs), *kinds)
         if not self._plain:
             return (config.trace_context, call.treedef, *kinds)
         if not (call.nested or call.kwargs):
@@ -147,7 +157,7 @@ class JitFunction(OwnsPrograms):
 
     def _trace(self, call: Call, avals: Sequence[Any]) -> Traced:
         """The program for some arguments: the one that was traced before, or a new one."""
-        key = (config.trace_context, call.treedef, tuple(avals), tuple(state.axes.items()))
+        key = (config.trace_context, call.treedef, _marked(avals, call.refs), tuple(state.axes.items()))
         found: Traced | None = self._traced.get(key)
         if found is not None:
             return found
@@ -161,7 +171,7 @@ class JitFunction(OwnsPrograms):
 
             explain(self, call, key, list(self._traced))
         traced = _trace(self._fun, call, avals)
-        if not traced.captured:
+        if not traced.captured and (traced.refs is None or traced.refs.are_lasting()):
             self._traced.keep(key, traced)
         return traced
 
@@ -182,7 +192,7 @@ class JitFunction(OwnsPrograms):
                     f"jit of {name_of(self._fun)}: it captured a value that another transformation traces, "
                     f"{traced.captured[0]!r}, so it cannot be compiled by itself. Pass the value as an argument."
                 )
-            return Traced(traced.jaxpr, traced.out_tree, [], call)
+            return Traced(traced.jaxpr, traced.out_tree, [], call, traced.refs)
         except Exception as error:
             source.hide_internal_frames(error)
             raise
@@ -238,6 +248,21 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
     with monitoring.timed(monitoring.TRACE, fun_name=getattr(fun, "__name__", type(fun).__name__)):
         closed, captured = hoisted(stage_flat(fun, flat, avals, "jit", call.arg_name))
     return Traced(closed, flat.out_structure, captured)
+    scope = Scope()
+    run = WithRefs(flat, list(call.refs)) if call.refs else flat
+    closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.arg_name, outside=scope))
+    refs = None
+    if call.refs or scope.touched:
+        refs = UsedRefs(fun, scope, len(avals), flat.out_structure.num_leaves)
+        refs.check(list(call.refs.values()))
+    return Traced(closed, flat.out_structure, captured, refs=refs)
+
+
+def _marked(avals: Sequence[Any], refs: Mapping[int, Any]) -> tuple[Any, ...]:
+    """The types of some leaves, as part of a key: those of references are others than those of arrays."""
+    if not refs:
+        return tuple(avals)
+    return tuple([AbstractRef(a) if i in refs else a for i, a in enumerate(avals)])
 
 
 def clear_caches() -> None:

@@ -16,8 +16,10 @@ from pullback.core.array import Array, as_array
 from pullback.core.config import config
 from pullback.core.dtypes import canonicalize_dtype
 from pullback.core.errors import ArgumentError, OperandError, StaticArgumentError
+from pullback.core.refs import RefCell
 from pullback.core.trace import state
 from pullback.transforms.functions.arguments import abstractify, argument_name, name_of
+from pullback.transforms.interpreters.refs import check_aliases, content_of
 
 
 class Options:
@@ -62,9 +64,22 @@ class Call:
       count: how many positional arguments there are, static ones too.
       treedef: the tree of the traced arguments, with the static ones: hashable.
       nested: whether the positional arguments are trees, not arrays.
+      refs: the leaves that are references, by their numbers; known once the leaves were asked for as arrays or types.
     """
 
-    __slots__ = ("args", "count", "fun", "in_tree", "kwargs", "leaves", "nested", "options", "static", "treedef")
+    __slots__ = (
+        "args",
+        "count",
+        "fun",
+        "in_tree",
+        "kwargs",
+        "leaves",
+        "nested",
+        "options",
+        "refs",
+        "static",
+        "treedef",
+    )
 
     def __init__(
         self, fun: Callable[..., Any], options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -73,6 +88,7 @@ class Call:
         self.options = options
         self.args, self.kwargs, self.count = args, kwargs, len(args)
         self.static: dict[Any, Any] = {}
+        self.refs: dict[int, RefCell] = {}
         if options.static_nums or options.static_names:
             self._split(options)
         self.leaves, self.in_tree = tree.flatten((self.args, self.kwargs))
@@ -106,6 +122,10 @@ class Call:
         return [x if isinstance(x, Array) else self._array(i, x) for i, x in enumerate(self.leaves)]
 
     def _array(self, i: int, x: Any) -> Array:
+        if isinstance(x, RefCell):
+            self.refs[i] = x
+            check_aliases(list(self.refs.values()), f"jit of {name_of(self.fun)}, {self.arg_name(i)}")
+            return content_of(x)  # type: ignore[no-any-return]
         if config.transfer_guard_host_to_device is not None and state.trace.is_bottom:
             transfers.check("host_to_device", as_array(x).aval)
         try:
@@ -125,6 +145,8 @@ class Call:
         """The types of the leaves, which may be anything that has a shape and a dtype."""
         out = []
         for i, x in enumerate(self.leaves):
+            if isinstance(x, RefCell):
+                self.refs[i] = x
             try:
                 out.append(abstractify(x))
             except OperandError as error:
@@ -161,6 +183,8 @@ class Call:
             flags += [k in wanted] * len(tree.leaves(x))
         for name in sorted(self.kwargs):
             flags += [name in options.donated_names] * len(tree.leaves(self.kwargs[name]))
+        for i in self.refs:  # somebody may have read what they hold
+            flags[i] = False
         return flags
 
 

@@ -28,14 +28,17 @@ from pullback.core.array import (
 )
 from pullback.core.errors import ArgumentError, DonationWarning
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from pullback.core.refs import RefCell
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.debugging.debug_nans import checked_run, checking
 from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
+from pullback.transforms.interpreters.refs import contents
 from pullback.transforms.jit.caches import all_caches
 from pullback.transforms.jit.jit_arguments import Call
+from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import check_fits, place_of
 from pullback.transforms.programs.jit_primitive import places_of
 
@@ -51,11 +54,16 @@ class Traced:
       out_tree: the tree of its results.
       captured: those arrays.
       call: the arguments, if the user asked for this step: what is kept for later calls holds none.
+      refs: the references that it uses, if there are any.
     """
 
-    __slots__ = ("__weakref__", "call", "captured", "jaxpr", "out_tree")
+    __slots__ = ("__weakref__", "call", "captured", "jaxpr", "out_tree", "refs")
 
-    def __init__(self, jaxpr: ClosedJaxpr, out_tree: Any, captured: list[Any], call: Call | None = None) -> None:
+    def __init__(
+        self, jaxpr: ClosedJaxpr, out_tree: Any, captured: list[Any], call: Call | None = None,
+        refs: UsedRefs | None = None,
+    ) -> None:  # fmt: skip
+        self.refs = refs
         self.jaxpr = jaxpr
         self.out_tree = out_tree
         self.captured = captured
@@ -69,21 +77,33 @@ class Traced:
     @property
     def out_info(self) -> Any:
         """The types of the results, a tree of ``ShapeDtypeStruct``."""
-        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self.jaxpr.out_avals]
+        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self.out_avals]
         return tree.unflatten(self.out_tree, structs)
 
     @property
     def in_avals(self) -> list[ShapedArray]:
         """The types of the arguments' leaves."""
-        return self.jaxpr.in_avals
+        avals = self.jaxpr.in_avals
+        return avals if self.refs is None else avals[: self.refs.inputs]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of the results' leaves."""
+        avals = self.jaxpr.out_avals
+        return avals if self.refs is None else avals[: self.refs.results]
 
     def lower(self) -> Lowered:
         """The program as text for the compiler, for the device on which the arguments are."""
-        return Lowered(self, self.call, list(map(_kind, self.call.leaves, self.in_avals)))
+        kinds = list(map(_kind, self.call.leaves, self.in_avals))
+        if self.refs is not None:
+            kinds += map(signature_of, self.refs.contents())
+        return Lowered(self, self.call, kinds)
 
 
 def _kind(leaf: Any, aval: ShapedArray) -> Signature:
     """The signature of a leaf of the arguments, an array or what stands for one."""
+    if isinstance(leaf, RefCell):
+        leaf = leaf.content
     if isinstance(leaf, ArrayImpl):
         return signature_of(leaf)
     place = place_of(getattr(leaf, "sharding", None), "lower")
@@ -113,9 +133,12 @@ class Lowered:
         name = call.fun_name
         wanted = in_places(call, traced)
         results = out_places(call, traced)
+        if results:
+            results += [None] * (len(traced.jaxpr.out_avals) - len(results))
         places = [k.place for k in kinds]
         if wanted:
-            places = [have if ask is None else ask for have, ask in zip(places, wanted, strict=True)]
+            asked = [*wanted, *[None] * (len(places) - len(wanted))]
+            places = [have if ask is None else ask for have, ask in zip(places, asked, strict=True)]
         device, asked_for = _device(call, places, results, traced.jaxpr.consts)
         self.out_index, jaxpr = _without_forwarded(traced.jaxpr, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
@@ -203,8 +226,8 @@ class Compiled:
     """
 
     __slots__ = (
-        "__weakref__", "collect", "execute", "handlers", "kinds", "lowered", "placed", "program", "simple", "start",
-        "unflatten",
+        "__weakref__", "collect", "execute", "handlers", "kinds", "lowered", "placed", "program", "refs", "simple",
+        "start", "unflatten",
     )  # fmt: skip
 
     def __init__(self, lowered: Lowered, options: Sequence[tuple[str, Any]]) -> None:
@@ -219,9 +242,10 @@ class Compiled:
         self.kinds: list[Signature] = self.program.signatures() if lowered.asked_for else self.program.out_signatures
         out_tree = lowered.traced.out_tree
         self.unflatten: Any = None if out_tree.is_leaf() else trees.unflattener(out_tree)
+        self.refs = lowered.traced.refs
         self.placed = self.program.in_shardings is not None and self.program.in_shardings == lowered.given_places
         self.simple = not (
-            lowered.kept is not None or lowered.donated or self.program.captured or lowered.out_index is not None
+            self.refs is not None or lowered.kept is not None or lowered.donated or self.program.captured or lowered.out_index is not None
             or (devices.several_in_use and not self.placed) or lowered.program.module.callbacks or checked
             or (self.program.in_shardings is not None and not self.placed)
         )  # fmt: skip
@@ -230,8 +254,12 @@ class Compiled:
     out_tree = property(lambda self: self.lowered.out_tree, doc="The tree of the results.")
     out_info = property(lambda self: self.lowered.out_info, doc="The types of the results.")
 
-    def run(self, leaves: Sequence[Any]) -> Any:
-        """The results for the leaves of some arguments."""
+    def run(self, leaves: Sequence[Any], own: Sequence[RefCell] = ()) -> Any:
+        """The results for the leaves of some arguments, of which some are the contents of ``own`` references."""
+        refs = self.refs
+        if refs is not None:
+            refs.check(own)
+            leaves = [*leaves, *refs.contents()]
         lowered, program, given = self.lowered, self.program, leaves
         kept, donated, out_index = lowered.kept, lowered.donated, lowered.out_index
         if kept is not None:
@@ -251,6 +279,8 @@ class Compiled:
             outs = [outs[i] if i >= 0 else fresh(given[~i]) for i in out_index]
         for i in donated:
             delete(given[i])
+        if refs is not None:
+            outs = refs.settle(outs, own)
         unflatten = self.unflatten
         return outs[0] if unflatten is None else unflatten(outs)
 
@@ -259,14 +289,18 @@ class Compiled:
             name = self.lowered.traced.fun_name
             forks.check(f"running the compiled {name}")
             leaves, treedef = tree.flatten((args, kwargs))
-            arrays = [x if isinstance(x, Array) else as_array(x) for x in leaves]
+            own = [x for x in leaves if isinstance(x, RefCell)]
+            arrays = [x if isinstance(x, Array) else as_array(contents([x])[0] if x in own else x) for x in leaves]
             self._check(name, arrays, treedef)
+            expected = [isinstance(x, RefCell) for x in self.lowered.traced.call.leaves]
+            if expected != [isinstance(x, RefCell) for x in leaves]:
+                raise ArgumentError(f"the compiled {name} takes references where it was traced with references only")
             if any(isinstance(x, Tracer) for x in arrays):
                 raise ArgumentError(
                     f"the compiled {name} was called within a transformation ({state.trace.describe()}), but a "
                     "compiled program cannot be transformed any more: use jit(f) itself"
                 )
-            return self.run(arrays)
+            return self.run(arrays, own)
         except Exception as error:
             source.hide_internal_frames(error)
             raise
@@ -373,7 +407,7 @@ def out_places(call: Call, traced: Traced) -> list[Any]:
     if asked is None:
         return []
     who = f"jit of {name_of(call.fun)}, out_shardings"
-    avals = traced.jaxpr.out_avals
+    avals = traced.out_avals
     places: list[Any] = asked.of(tree.unflatten(traced.out_tree, avals), who, "the results")
     for i, (place, aval) in enumerate(zip(places, avals, strict=True)):
         check_fits(place, aval.shape, f"{who}, result {i}")
@@ -425,7 +459,7 @@ def _aliases(
     if not (call.options.donated_nums or call.options.donated_names):
         return (), {}
     flags = call.donated_leaves()
-    inputs = range(len(flags)) if kept is None else kept
+    inputs = range(len(flags)) if kept is None else [i for i in kept if i < len(flags)]  # without those of references
     forwarded = {~i for i in out_index or () if i < 0}
     free: dict[Any, deque[int]] = {}
     for k, a in enumerate(closed.out_avals):
