@@ -146,12 +146,10 @@ if TYPE_CHECKING:
 
 _MODULES = frozenset(
     (
-        *("api_util", "example_libraries", "ffi", "monitoring"),
-        *("ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes"),
-        *("errors", "experimental", "export", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "ops"),
-        *("profiler", "random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
-        *("errors", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "ops", "profiler"),
-        *("random", "ref", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing"),
+        *("ad_checkpoint", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack"),
+        *("dtypes", "errors", "example_libraries", "experimental", "export", "extend", "ffi", "flatten_util", "image"),
+        *("interpreters", "lax", "monitoring", "nn", "ops", "profiler", "random", "ref", "scipy", "sharding", "stages"),
+        *("test_util", "tree", "tree_util", "typing"),
     )
 )  # imported when they are first used, for a short start
 

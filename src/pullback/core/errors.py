@@ -47,11 +47,9 @@ PullbackError
 │   ├── HostFunctionError                    a Python function that raised an error within pure_callback or io_callback
 │   ├── AllocationError (MemoryError)        an array too large for memory, or a program that runs out of it
 │   └── TransferGuardError                   an array moved between host and device where transfer_guard refuses it
-├── CompilationError (RuntimeError)          a program that the compiler refuses
 ├── ExportError (TypeError, ValueError)      a function that cannot be exported, or bytes that are no exported function
 │   └── UnsupportedExportError (NotImplementedError)   it has what only this process has, such as Python functions
 ├── InconclusiveDimensionOperation (TypeError, ValueError)   a question that a symbolic size does not answer
-├── ExecutionError (RuntimeError)            a compiled program that failed while it ran
 ├── DistributedError (RuntimeError)          processes that cannot compute together
 │   ├── DistributedTimeoutError (TimeoutError, JaxRuntimeError)   others did not come, or did not do their part, in time
 │   ├── ProcessLostError (JaxRuntimeError)   a process that takes part is gone
@@ -266,7 +264,6 @@ class CompilationError(JaxRuntimeError):
     """A program that the compiler refuses."""
 
 
-class ExecutionError(JaxRuntimeError):
 class ExportError(PullbackError, TypeError, ValueError):
     """A function that cannot be exported, or called as it was exported; or bytes that are no exported function."""
 
@@ -279,7 +276,7 @@ class InconclusiveDimensionOperation(PullbackError, TypeError, ValueError):
     """A question about a symbolic size, such as a comparison, whose answer is not the same for all its values."""
 
 
-class ExecutionError(PullbackError, RuntimeError):
+class ExecutionError(JaxRuntimeError):
     """A compiled program failed while it ran; the message is the runtime's."""
 
 
