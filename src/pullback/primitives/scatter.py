@@ -98,18 +98,19 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None) -> Primitive:
             unique=unique_indices,
         )
 
-    @checks(p)
-    def fails(
-        ans: Any, x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
-        mode: GatherScatterMode, **params: Any,
-    ) -> list[Failure]:  # fmt: skip
-        if mode is GatherScatterMode.CLIP:
-            return []
-        axes, sizes = dimension_numbers.scatter_dims_to_operand_dims, _sizes(x.shape, updates.shape, dimension_numbers)
-        return out_of_bounds(x.shape, indices, axes, [sizes[a] for a in axes])
-
+    checks(p)(_checks)
     p.batch_rule = partial(batch, p)
     return p
+
+
+def _checks(
+    ans: Any, x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
+    mode: GatherScatterMode, **params: Any,
+) -> list[Failure]:  # fmt: skip
+    if mode is GatherScatterMode.CLIP:
+        return []
+    axes, sizes = dimension_numbers.scatter_dims_to_operand_dims, _sizes(x.shape, updates.shape, dimension_numbers)
+    return out_of_bounds(x.shape, indices, axes, [sizes[a] for a in axes])
 
 
 @functools.lru_cache(maxsize=4096)
