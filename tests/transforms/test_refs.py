@@ -577,7 +577,7 @@ def pure(x):
 @pytest.mark.parametrize("wrap", [lambda f: f, jit, checkpoint, lambda f: checkpoint(jit(f))])
 def test_derivatives_through_references(loop, wrap):
     f, x = wrap(with_refs(loop)), pnp.float32(1.3)
-    close = dict(rtol=1e-4)
+    close = {"rtol": 1e-4}
     for run in (grad, lambda f: jit(grad(f)), lambda f: lambda x: jvp(f, (x,), (1.0,))[1], hessian):
         np.testing.assert_allclose(run(f)(x), run(pure)(x), **close)
     y, pull = vjp(f, x)
