@@ -17,6 +17,7 @@ MODULES = (
     "pullback.gradient_helpers", "pullback.interpreters.ad", "pullback.interpreters.batching",
     "pullback.interpreters.mlir", "pullback.lax", "pullback.lax.linalg", "pullback.nn", "pullback.nn.initializers",
     "pullback.numpy", "pullback.numpy.fft", "pullback.numpy.linalg", "pullback.profiler", "pullback.random",
+    "pullback.ref",
     "pullback.scipy.cluster.vq", "pullback.scipy.fft", "pullback.scipy.integrate", "pullback.scipy.interpolate",
     "pullback.scipy.linalg", "pullback.scipy.ndimage", "pullback.scipy.optimize", "pullback.scipy.signal",
     "pullback.scipy.sparse.linalg",

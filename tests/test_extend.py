@@ -47,7 +47,9 @@ def blocks(page: Path) -> Iterator[tuple[int, str]]:
         yield text.count("\n", 0, found.start(1)), found[1]
 
 
-@pytest.mark.parametrize("page", [PAGE, PAGE.with_name("named_axes.md")], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [PAGE, PAGE.with_name("named_axes.md"), PAGE.with_name("references.md")], ids=lambda page: page.stem
+)
 def test_every_program_of_a_page_prints_what_it_says(page: Path) -> None:
     namespace: dict[str, Any] = {}
     count = 0

@@ -241,6 +241,26 @@ def test_references_within_compiled_functions():
     assert "ref" not in str(make_jaxpr(f)(3.0)).lower()
 
 
+def test_a_compiled_function_that_uses_a_reference_of_its_caller():
+    holder = []
+    inner = jit(lambda x: store(holder[0], holder[0][...] * x))
+
+    def outer(x):
+        holder[:] = [new_ref(x)]
+        inner(3.0)
+        return holder[0][...]
+
+    assert [float(f(2.0)) for f in (jit(outer), jit(lambda x: outer(x)), grad(outer))] == [6, 6, 3]
+
+
+def test_traced_numbers_out_of_range_are_clipped():
+    ref = new_ref(pnp.arange(3.0))
+    assert float(jit(lambda i: ref[i])(7)) == 2
+    jit(lambda i: ref.__setitem__(i, 5.0))(7)
+    jit(lambda i: pullback.ref.addupdate(ref, i, 1.0))(7)
+    assert held(ref) == [0, 1, 6]
+
+
 def test_the_steps_of_compilation():
     ref, outside = ref_of([1, 2]), ref_of(5)
 
@@ -338,6 +358,11 @@ def test_after_an_error_a_reference_holds_an_array(make):
 
 
 # Loops and branches ---------------------------------------------------------------------------------------------------
+
+
+def in_python(f, n):
+    for i in range(n):
+        f(i)
 
 
 def by_scan(f, n):
@@ -541,6 +566,19 @@ def test_named_axes():
     assert vmap(f, axis_name="i")(pnp.arange(3.0)).tolist() == [6, 8, 10]
 
 
+@pytest.mark.parametrize("loop", [by_fori, by_scan, by_while])
+def test_gradients_summed_over_named_axes(loop):
+    def f(w, x, run):
+        ref = new_ref(pnp.float32(1))
+        run(lambda i: store(ref, ref[...] * w + x), 2)
+        return ref[...]
+
+    def gradients(run):
+        return vmap(grad(lambda w, x: f(w, x, run), reduce_axes=("i",)), (None, 0), axis_name="i")(2.0, pnp.arange(3.0))
+
+    np.testing.assert_allclose(gradients(loop), gradients(in_python))
+
+
 # Derivatives ----------------------------------------------------------------------------------------------------------
 
 
@@ -560,11 +598,6 @@ def with_refs(loop):
     return f
 
 
-def in_python(f, n):
-    for i in range(n):
-        f(i)
-
-
 def pure(x):
     value, total = x, 0.0
     for _ in range(3):
@@ -577,7 +610,7 @@ def pure(x):
 @pytest.mark.parametrize("wrap", [lambda f: f, jit, checkpoint, lambda f: checkpoint(jit(f))])
 def test_derivatives_through_references(loop, wrap):
     f, x = wrap(with_refs(loop)), pnp.float32(1.3)
-    close = dict(rtol=1e-4)
+    close = {"rtol": 1e-4}
     for run in (grad, lambda f: jit(grad(f)), lambda f: lambda x: jvp(f, (x,), (1.0,))[1], hessian):
         np.testing.assert_allclose(run(f)(x), run(pure)(x), **close)
     y, pull = vjp(f, x)

@@ -345,8 +345,8 @@ def check_no_refs(leaves: Sequence[Any], what: str, name: str) -> None:
     for x in leaves:
         if isinstance(x, RefCell):
             raise RefError(
-                f"{what}: {name} holds {x.described()}. A reference is no part of what is carried: the body closes over "
-                "it, and reads and writes it there."
+                f"{what}: {name} holds {x.described()}. A reference is no part of what is carried: the body closes "
+                "over it, and reads and writes it there."
             )
 
 

@@ -88,9 +88,7 @@ def scan(
     leaves, treedef = leaves_of(init, "scan", "init")
     if any(isinstance(x, RefCell) for x in tree.leaves(xs)):
         f, xs, refs = _with_rows_of_refs(f, xs)
-        carry, (ys, rows) = scan(
-            f, init, xs, length, reverse, unroll, _split_transpose, checkpoints=checkpoints, progress=progress
-        )
+        carry, (ys, rows) = scan(f, init, xs, length, reverse, unroll, checkpoints=checkpoints, progress=progress)
         write_all(refs, rows)
         return carry, ys
     elements, xs_tree = leaves_of(xs, "scan", "xs")
@@ -166,9 +164,7 @@ def _with_rows_of_refs(f: Callable[..., Any], xs: Any) -> tuple[Callable[..., An
         before = contents(refs)
         carry, y = _pair(f(carry, tree.unflatten(treedef, row)), f)
         if any(a is not b for a, b in zip(contents(refs), before, strict=True)):
-            raise RefError(
-                f"scan of {name_of(f)}: the body writes to a reference that is also in xs; use the row of it"
-            )
+            raise RefError(f"scan of {name_of(f)}: the body writes to a reference in xs; write to its row")
         return carry, (y, contents(own))
 
     return step, tree.unflatten(treedef, [content_of(x) if i in where else x for i, x in enumerate(leaves)]), refs

@@ -275,8 +275,7 @@ class Trace:
       quick: whether the result of an operation on concrete arrays may be had without asking the trace: nothing records
         it and nothing looks at it, here and in all parents.
       live: whether the transformation that made the trace is still running.
-      is_bottom: whether it evaluates, and hands nothing on.
-      runs_again: whether what runs under it is run again in the backward pass, so that it must not have effects.
+      is_bottom, runs_again: whether it hands nothing on; whether what runs under it runs again in the backward pass.
     """
 
     __slots__ = ("__weakref__", "eager", "function", "live", "parent", "quick")

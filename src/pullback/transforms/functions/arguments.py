@@ -184,8 +184,8 @@ def out_leaf(x: Any, fun: Any) -> Any:
         return x
     if isinstance(x, RefCell):
         raise RefError(
-            f"{name_of(fun)} returned {x.described()}. A transformed function cannot return a reference: return what it "
-            "holds, ref[...]; or make the reference outside, and pass it as an argument."
+            f"{name_of(fun)} returned {x.described()}. A transformed function cannot return a reference: return what "
+            "it holds, ref[...]; or make the reference outside, and pass it as an argument."
         )
     try:
         return as_array(x)

@@ -207,8 +207,8 @@ def _place(ref: RefCell, trace: Trace) -> StageTrace | None:
             when = "outside of" if ref.home.live else "after the end of"
             error = UnexpectedTracerError(
                 f"{ref.described()} was used {when} the transformation under which it was made, "
-                f"{ref.home.describe()}: it leaked, through a global, a closure, an attribute or a list, or it is used in "
-                "a derivative rule, which runs outside. Make it outside, and pass it as an argument; or return its "
+                f"{ref.home.describe()}: it leaked, through a global, a closure, an attribute or a list, or it is used "
+                "in a derivative rule, which runs outside. Make it outside, and pass it as an argument; or return its "
                 "content, ref[...]."
             )
             error.trace = ref.home
@@ -485,7 +485,7 @@ def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
     if x.shape != shape:
         raise RefError(
             f"{what}: the value must have the shape {shape} of the elements that the index selects, but it is "
-            f"{typeof(x)}. The value does not broadcast (jnp.full and jnp.broadcast_to do). It is written to {ref.described()}"
+            f"{typeof(x)}: it does not broadcast (jnp.full and jnp.broadcast_to do). It is written to {ref.described()}"
         )
     if x.dtype != ref.dtype and not (
         x.weak_type and dtypes.result_type(x, ref.inner.update(weak_type=False)) == ref.dtype
@@ -561,15 +561,15 @@ def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefC
     for ref in refs:
         if id(ref) in seen:
             raise RefError(
-                f"{name}: {ref.described()} was passed twice. A reference may be one argument only, since each argument "
-                "changes by itself."
+                f"{name}: {ref.described()} was passed twice. A reference may be one argument only, since each "
+                "argument changes by itself."
             )
         seen[id(ref)] = ref
     for ref in closed_over:
         if id(ref) in seen:
             raise RefError(
-                f"{name}: {ref.described()} was passed as an argument, and the function closes over it as well. Use the "
-                "argument, or do not pass it."
+                f"{name}: {ref.described()} was passed as an argument, and the function closes over it as well. Use "
+                "the argument, or do not pass it."
             )
 
 

@@ -1,4 +1,4 @@
-"""The references that a compiled function uses: its program takes what they hold, and returns what they hold at the end."""
+"""The references that a compiled function uses: its program takes what they hold, and returns what they are to hold."""
 
 from __future__ import annotations
 

@@ -245,7 +245,8 @@ class Compiled:
         self.refs = lowered.traced.refs
         self.placed = self.program.in_shardings is not None and self.program.in_shardings == lowered.given_places
         self.simple = not (
-            self.refs is not None or lowered.kept is not None or lowered.donated or self.program.captured or lowered.out_index is not None
+            self.refs is not None or lowered.kept is not None or lowered.donated or self.program.captured
+            or lowered.out_index is not None
             or (devices.several_in_use and not self.placed) or lowered.program.module.callbacks or checked
             or (self.program.in_shardings is not None and not self.placed)
         )  # fmt: skip
