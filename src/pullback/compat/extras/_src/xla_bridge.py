@@ -11,6 +11,9 @@ from pullback import process_count as process_count
 from pullback import process_index as process_index
 from pullback.backends import client as _client
 
+_backends = _client._clients
+"""The runtimes that have started, by the names of their platforms, as it is at any time."""
+
 
 def backends_are_initialized() -> bool:
     """Whether the runtime of a platform has started.
@@ -46,9 +49,3 @@ def get_backend(platform: str | None = None) -> Any:
     """
     name = platform or _default_backend()
     return _client.client({"gpu": "cuda"}.get(name, name))
-
-
-def __getattr__(name: str) -> Any:
-    if name == "_backends":
-        return dict(_client._clients)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
