@@ -349,6 +349,14 @@ def test_the_implementation_of_a_primitive_can_be_called() -> None:
     assert p.impl(2) == 4
 
 
+def test_an_implementation_updates_arrays() -> None:
+    p = core.Primitive("put")
+    p.def_impl(lambda x: x.at[1].set(7.0).astype("int32") / jnp.zeros(()))
+    np.testing.assert_array_equal(p.bind(jnp.float32([0, 1, -2])), [np.nan, np.inf, -np.inf])
+    with jax.debug_nans(False):
+        assert (jnp.float32(0) / jnp.float32(1)) == 0
+
+
 def test_an_operation_with_effects() -> None:
     p = core.Primitive("effectful")
     effect = type("Prints", (extend.core.Effect,), {})()

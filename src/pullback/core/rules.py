@@ -20,7 +20,7 @@ from pullback.core.errors import CustomRuleError, MissingRuleError, OperandError
 from pullback.core.jaxpr import infer
 from pullback.core.linear import LinearTracer, LinearVar
 from pullback.core.naming import quoted
-from pullback.core.trace import Rule, Tracer, leaked
+from pullback.core.trace import Rule, Tracer, leaked, state
 from pullback.core.types import ZERO, ShapedArray
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -139,6 +139,11 @@ def _tell_types(primals: Sequence[Any], tangents: Sequence[Any]) -> None:
 # The checks -----------------------------------------------------------------------------------------------------------
 
 
+def _directly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What calls NumPy within a rule, which is in the context without warnings already: it cannot be entered again."""
+    return function(*args, **kwargs)
+
+
 def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False) -> Rule:
     """A host rule whose results are values of NumPy's, of dtypes that are in use.
 
@@ -161,7 +166,11 @@ def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False
     def checked(*values: Any, **params: Any) -> Any:
         if on_arrays:
             arrays = [ArrayImpl(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in values]
-            out = rule(*settled(arrays), **params)
+            outer, state.silently = state.silently, _directly
+            try:
+                out = rule(*settled(arrays), **params)
+            finally:
+                state.silently = outer
         else:
             out = rule(*(read_only(x) if isinstance(x, np.ndarray) else x for x in values), **params)
         if primitive.multiple_results:

@@ -353,6 +353,7 @@ class _State(threading.local):
     bottom: EvalTrace
     axes: dict[Any, MappedAxis]
     switched: SwitchedThread
+    silently: Callable[..., Any]
     source_loc: source.Location | None = None
     scope: source.Scope | None = None
 

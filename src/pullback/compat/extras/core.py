@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pullback import ensure_compile_time_eval as ensure_compile_time_eval
 from pullback.core.trace import state
+from pullback.transforms.debugging.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 
 ParamDict = dict[str, Any]
 Value = Any

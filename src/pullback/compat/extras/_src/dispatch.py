@@ -1,6 +1,6 @@
 """``jax._src.dispatch``: Equinox waits for what programs do beside computing before the process ends."""
 
-from pullback import effects_barrier
+from pullback.transforms.programs.callbacks import effects_barrier
 
 
 def wait_for_tokens() -> None:

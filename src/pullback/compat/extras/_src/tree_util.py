@@ -20,7 +20,8 @@ class _Registry(Mapping[type, Any]):
         return tree_nodes._nodes.get(cls)
 
     def __iter__(self) -> Iterator[type]:
-        yield from list(tree_nodes._BUILTIN_NODES)
+        builtin: list[type] = list(tree_nodes._BUILTIN_NODES)  # type: ignore[arg-type]
+        yield from builtin
         yield from tree_nodes._nodes
 
     def __len__(self) -> int:

@@ -2,14 +2,17 @@
 
 from typing import Any
 
-from pullback import default_backend as _default_backend
-from pullback import device_count as device_count
-from pullback import devices as devices
-from pullback import local_device_count as local_device_count
-from pullback import local_devices as local_devices
-from pullback import process_count as process_count
-from pullback import process_index as process_index
 from pullback.backends import client as _client
+from pullback.backends.devices import default_backend as _default_backend
+from pullback.backends.devices import device_count as device_count
+from pullback.backends.devices import devices as devices
+from pullback.backends.devices import local_device_count as local_device_count
+from pullback.backends.devices import local_devices as local_devices
+from pullback.backends.devices import process_count as process_count
+from pullback.backends.devices import process_index as process_index
+
+_backends = _client._clients
+"""The runtimes that have started, by the names of their platforms, as it is at any time."""
 
 
 def backends_are_initialized() -> bool:
@@ -46,9 +49,3 @@ def get_backend(platform: str | None = None) -> Any:
     """
     name = platform or _default_backend()
     return _client.client({"gpu": "cuda"}.get(name, name))
-
-
-def __getattr__(name: str) -> Any:
-    if name == "_backends":
-        return dict(_client._clients)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,11 +9,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import pullback
-from pullback.backends.devices import Device
+from pullback.backends.devices import Device, local_devices, process_index
+from pullback.backends.meshes import Mesh
 from pullback.core import tree
 from pullback.core.errors import ArgumentError, TracerArrayConversionError
 from pullback.core.trace import Tracer
+from pullback.transforms.programs.transfer import device_put
 
 C = TypeVar("C", bound=type)
 
@@ -30,19 +31,20 @@ def colocated_cpu_devices(devices: Any) -> Any:
     Raises:
       ArgumentError: they are devices of several processes, or more than there are processors (a ValueError).
 
+    >>> import pullback
     >>> colocated_cpu_devices(pullback.devices("cpu")[:1])
     [CpuDevice(id=0)]
     """
-    if isinstance(devices, pullback.sharding.Mesh):
+    if isinstance(devices, Mesh):
         found = colocated_cpu_devices(list(devices.devices.flat))
         grid = devices.devices.copy()
         for i, device in enumerate(found):
             grid.flat[i] = device
-        return pullback.sharding.Mesh(grid, devices.axis_names)
-    processors = pullback.local_devices(backend="cpu")
+        return Mesh(grid, devices.axis_names)
+    processors = local_devices(backend="cpu")
     found = []
     for i, device in enumerate(devices):
-        if device.process_index != pullback.process_index():
+        if device.process_index != process_index():
             raise ArgumentError(f"colocated_cpu_devices: {device} belongs to process {device.process_index}")
         if device.platform != "cpu" and i >= len(processors):
             raise ArgumentError(
@@ -82,7 +84,7 @@ class _Colocated:
                     "Call it outside of the transformed function, or by pure_callback or io_callback.",
                 )
         out = self._fun(*args, **kwargs)
-        return out if self._devices is None else pullback.device_put(out, self._devices[0])
+        return out if self._devices is None else device_put(out, self._devices[0])
 
 
 def colocated_python(fun: Callable[..., Any]) -> Any:

@@ -1,0 +1,408 @@
+"""The private names of JAX that libraries reach into."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import core, errors, random
+from pullback.backends import programs
+from pullback.compat.extras import __version_info__, version
+from pullback.compat.extras import core as served_core
+from pullback.compat.extras._src import (
+    ad_util,
+    api_util,
+    compiler,
+    dispatch,
+    distributed,
+    dtypes,
+    earray,
+    flatten_util,
+    literals,
+    source_info_util,
+    traceback_util,
+    tree_util,
+    xla_bridge,
+)
+from pullback.compat.extras._src import core as private_core
+from pullback.compat.extras._src.state import types as state_types
+from pullback.compat.extras.experimental import colocated_python, hijax
+from pullback.core import source
+from pullback.extend import source_info_util as public_source_info
+
+
+def test_versions() -> None:
+    assert version.__version_info__ == __version_info__
+    assert ".".join(map(str, __version_info__)) == version.__version__
+
+
+def test_core() -> None:
+    keys = random.split(random.key(0), (2, 3))
+    assert private_core.physical_aval(keys.aval).str_short() == "uint32[2,3,2]"
+    assert private_core.physical_aval(core.get_aval(1.0)) == core.get_aval(1.0)
+    assert private_core.trace_state_clean()
+    assert not jax.jit(lambda x: x * private_core.trace_state_clean())(1)
+    assert private_core.ShapedArray is core.ShapedArray
+    assert private_core.mapped_aval is jax.extend.core.mapped_aval
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        private_core.nothing  # noqa: B018
+    assert (served_core.max_dim(2, 3), served_core.min_dim(2, 3)) == (3, 2)
+
+
+def test_constants_within_programs() -> None:
+    def f(x: Any) -> Any:
+        with served_core.eval_context():
+            size = int(jnp.ones(4).sum())
+        return x[:size]
+
+    assert jax.jit(f)(jnp.arange(9)).shape == (4,)
+    with pytest.raises(RuntimeError), served_core.eval_context():
+        raise RuntimeError
+    assert jax.jit(lambda x: x + 1)(1) == 2
+
+
+# Trees ---------------------------------------------------------------------------------------------------------------
+
+
+class Node:
+    pass
+
+
+def test_the_table_of_nodes() -> None:
+    registry = tree_util._registry
+    assert all(kind in registry for kind in (dict, list, tuple, type(None)))
+    assert Node not in registry
+    assert 3 not in registry
+    size = len(registry)
+    jax.tree_util.register_pytree_node(Node, lambda x: ((), None), lambda aux, children: Node())
+    assert Node in registry
+    assert (len(registry), len(list(registry))) == (size + 1, size + 1)
+    assert registry[Node].flatten(Node()) == ((), None)
+    with pytest.raises(KeyError):
+        registry[int]
+    assert tree_util.flatten_one_level({"b": 1, "a": 2})[0] == [2, 1]
+    with pytest.raises(ValueError, match="got a leaf"):
+        tree_util.flatten_one_level(1)
+    assert tree_util.tree_map is jax.tree_util.tree_map
+    assert flatten_util.ravel_pytree([1.0, 2.0])[0].shape == (2,)
+
+
+# Lines of libraries --------------------------------------------------------------------------------------------------
+
+
+def library(path: str) -> Any:
+    """A function of a library at a path, that calls what it is given."""
+    names: dict[str, Any] = {}
+    exec(compile("def call(f, x):\n    return f(x)\n", path, "exec"), names)
+    return names["call"]
+
+
+def files(error: BaseException) -> list[str]:
+    return [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+
+
+def test_lines_of_libraries_are_left_out_of_tracebacks() -> None:
+    call = library("/opt/layers/dense.py")
+
+    def fail(x: Any) -> Any:
+        raise ValueError("of the user's")
+
+    def trace() -> list[str]:
+        with pytest.raises(ValueError, match="of the user's") as caught:
+            jax.jit(lambda x: call(fail, x))(1.0)
+        return files(caught.value)
+
+    assert "/opt/layers/dense.py" in trace()
+    traceback_util.register_exclusion("/opt/layers")
+    traceback_util.register_exclusion("/opt/layers")
+    try:
+        shown = trace()
+        assert "/opt/layers/dense.py" not in shown
+        assert shown[-1] == __file__
+        frame = call(lambda x: inspect.currentframe().f_back, 1)  # type: ignore[union-attr]
+        assert not traceback_util.include_frame(frame)
+        assert traceback_util.include_frame(inspect.currentframe())  # type: ignore[arg-type]
+    finally:
+        traceback_util._exclude_paths.remove("/opt/layers")
+    assert "/opt/layers/dense.py" in trace()
+    assert not traceback_util.include_frame(SimpleFrame(source.__file__))  # type: ignore[arg-type]
+
+
+class SimpleFrame:
+    def __init__(self, file: str) -> None:
+        self.f_code = self
+        self.co_filename = file
+
+
+def test_errors_leave_a_boundary_without_lines_of_ours() -> None:
+    @traceback_util.api_boundary
+    def f(x: Any) -> Any:
+        return jnp.reshape(x, (2,))
+
+    with pytest.raises(errors.ShapeError) as caught:
+        f(jnp.ones(3))
+    assert all(file == __file__ for file in files(caught.value))
+    assert f(jnp.ones(2)).shape == (2,)
+
+
+def test_operations_are_written_where_the_user_calls_a_library() -> None:
+    call = library("/opt/other/dense.py")
+    lines = lambda: jax.make_jaxpr(lambda x: call(jnp.sin, x))(1.0).eqns[0].source_info
+    assert lines().file_name == "/opt/other/dense.py"
+    public_source_info.register_exclusion("/opt/other/")
+    try:
+        info = lines()
+        assert info.file_name == __file__
+        assert source_info_util.summarize(info).startswith(f"{__file__}:{info.line} ")
+    finally:
+        source._excluded.remove("/opt/other/")
+        source._is_internal.clear()
+    with jax.named_scope("here"):
+        assert source_info_util.current().name_stack == "here"
+    assert source_info_util.current().file_name == __file__
+
+
+# Types and arrays ----------------------------------------------------------------------------------------------------
+
+
+def test_dtypes() -> None:
+    assert [dtypes.supports_inf(d) for d in ("float16", "bfloat16", "float8_e5m2", "complex64")] == [True] * 4
+    assert not any(dtypes.supports_inf(d) for d in ("float8_e4m3fn", "float8_e4m3fnuz", "int32", "bool"))
+    assert dtypes.short_dtype_name("float32") == "f32"
+    assert dtypes.dtype(jnp.int32(1)) == "int32"
+    assert dtypes.issubdtype(random.key(0).dtype, dtypes.extended)
+    assert isinstance(np.dtype("float32"), dtypes.DType)
+    assert dtypes.finfo("float32").bits == 32
+    with pytest.raises(dtypes.TypePromotionError), jax.numpy_dtype_promotion("strict"):
+        jnp.int32(1) + jnp.float32(1)
+
+    class Wrapper(dtypes.ExtendedDType):
+        type = dtypes.extended
+
+    with pytest.raises(TypeError):
+        jnp.zeros(3, Wrapper())
+
+
+def test_arrays_of_keys_from_their_words() -> None:
+    keys = random.split(random.key(3), 4)
+    made = earray.EArray(keys.aval, random.key_data(keys))
+    np.testing.assert_array_equal(random.key_data(made), random.key_data(keys))
+    assert not isinstance(jnp.ones(2), earray.EArray)
+    with pytest.raises(NotImplementedError, match="only arrays of random keys"):
+        earray.EArray(core.get_aval(1.0), 1.0)
+
+
+def test_arrays_that_know_whether_they_are_weak() -> None:
+    x = literals.TypedNdArray([1.0, 2.0], weak_type=True)
+    assert isinstance(x, np.ndarray)
+    assert (x.weak_type, x.aval.weak_type, (x * 2).weak_type, x.val.sum()) == (True, True, False, 3.0)
+    np.testing.assert_allclose(jax.jit(jnp.sin)(x), np.sin([1.0, 2.0]), rtol=1e-6)
+    assert literals.LiteralArray is literals.TypedNdArray
+
+
+def test_types_of_references() -> None:
+    aval = core.ShapedArray((3,), np.dtype("float32"))
+    ref = state_types.AbstractRef(aval)
+    assert isinstance(ref, core.AbstractValue)
+    assert (ref.shape, ref.dtype, ref.inner_aval) == ((3,), "float32", aval)
+    assert ref == state_types.AbstractRef(aval) != aval
+    assert len({ref, state_types.AbstractRef(aval)}) == 1
+    with pytest.raises(AttributeError, match="nothing"):
+        ref.nothing  # noqa: B018
+
+
+def test_zeros_and_arguments() -> None:
+    assert ad_util.stop_gradient_p is jax.lax.stop_gradient_p
+    assert ad_util.instantiate(ad_util.Zero(core.get_aval(1.0))) == 0
+    infer = api_util.infer_argnums_and_argnames
+    signature = inspect.signature(lambda x, y, *, z=1: x)
+    assert infer(signature, 1, None) == ((1,), ("y",))
+    assert infer(signature, None, "x") == ((0,), ("x",))
+    assert infer(signature, None, ("z",)) == ((), ("z",))
+    assert infer(signature, None, None) == ((), ())
+    assert infer(signature, 0, "y") == ((0,), ("y",))
+    with pytest.raises(errors.ArgumentError, match="not a position"):
+        infer(signature, 5, None)
+
+
+# The runtime ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_runtime() -> None:
+    found: list[Any] = []
+    jax.jit(lambda x: jax.debug.callback(lambda y: found.append(float(y)), x))(2.0)
+    dispatch.wait_for_tokens()
+    assert found == [2.0]
+    assert xla_bridge._backends.keys() == xla_bridge.backends().keys() >= {"cpu"}
+    assert xla_bridge.get_backend().platform == xla_bridge.get_backend("cpu").platform == "cpu"
+    assert xla_bridge.backends_are_initialized()
+    assert xla_bridge.process_index() == 0
+    with pytest.raises(RuntimeError):
+        xla_bridge.get_backend("quantum")
+    state = distributed.global_state
+    assert (state.client, state.process_id, state.num_processes, state.service) == (None, 0, 1, None)
+    assert state.preemption_sync_manager is None
+
+
+def test_compilation_can_be_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jax._src.compiler", compiler)
+    told: list[str] = []
+    monkeypatch.setattr(compiler, "backend_compile_and_load", lambda backend: told.append(backend.platform))
+    jax.jit(lambda x: x * 3.14159 + 41)(1.0)
+    assert told == ["cpu"]
+
+    def refuse(backend: Any) -> None:
+        raise RuntimeError(f"no programs for {backend.platform}")
+
+    monkeypatch.setattr(compiler, "backend_compile_and_load", refuse)
+    with pytest.raises(RuntimeError, match="no programs for cpu"):
+        jax.jit(lambda x: x * 2.71828 + 43)(1.0)
+    assert len([f for f in programs.before_compiling if f is compiler._before_compiling]) == 1
+
+
+# Types of users' own -------------------------------------------------------------------------------------------------
+
+
+class Cell:
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def cur_qdd(self) -> Any:
+        return jax.typeof(self.x)
+
+
+class CellType(hijax.MutableHiType):
+    pass
+
+
+class Get(hijax.HiPrimitive):
+    def to_lojax(self, cell: Cell, *, times: int) -> Any:
+        return cell.x * times
+
+
+class Set(hijax.HiPrimitive):
+    multiple_results = True
+
+    def impl(self, cell: Cell, x: Any) -> list[Any]:  # type: ignore[override]
+        cell.x = x
+        return []
+
+
+get_p, set_p = Get("get"), Set("set")
+
+
+def test_operations_on_types_of_users_own() -> None:
+    hijax.register_hitype(Cell, lambda x: CellType())
+
+    def f(x: Any) -> Any:
+        cell = Cell(x)
+        assert set_p.bind(cell, jnp.sin(x)) == []
+        return get_p.bind(cell, times=3)
+
+    assert set_p.multiple_results
+    np.testing.assert_allclose(f(1.0), 3 * np.sin(1), rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.grad(f))(1.0), 3 * np.cos(1), rtol=1e-6)
+    np.testing.assert_allclose(jax.vmap(f)(jnp.arange(3.0)), 3 * np.sin(np.arange(3)), rtol=1e-6)
+    out = jax.lax.scan(lambda c, x: (c + f(x), None), 0.0, jnp.arange(3.0))[0]
+    np.testing.assert_allclose(out, 3 * np.sin(np.arange(3)).sum(), rtol=1e-6)
+    cell = Cell(jnp.ones(2))
+    assert isinstance(hijax.type_of(cell), CellType)
+    assert hijax.type_of(1.0) == core.get_aval(1.0)
+    assert hijax.cur_qdd(cell).shape == (2,)
+    with pytest.raises(errors.ArgumentError, match="cur_qdd takes"):
+        hijax.cur_qdd(1.0)
+    with pytest.raises(NotImplementedError, match="has no method to_lojax"):
+        hijax.HiPrimitive("nothing").bind(cell)
+    with pytest.raises(errors.ArgumentError, match="takes a class and a function"):
+        hijax.register_hitype(Cell, None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        jax.jit(f)(cell)
+
+
+def test_small_things_of_hijax() -> None:
+    effects = hijax.EffectTypeSet()
+    effects.add_type(int)
+    assert effects.filter_in([1, "x"]) == [1]
+    assert effects.filter_not_in([1, "x"]) == ["x"]
+    assert hijax.AvalQDD(1, 2).qdd == hijax.AvalMutableQDD(1, 2).mutable_qdd
+    assert hijax.aval_method(len).fun is hijax.aval_property(len).fget
+
+
+# Functions beside devices --------------------------------------------------------------------------------------------
+
+
+def test_functions_beside_devices() -> None:
+    @colocated_python.colocated_python
+    def f(x: Any, *, by: int = 1) -> Any:
+        return {"y": x + by}
+
+    assert f.__name__ == "f"
+    assert f(jnp.ones(2), by=2)["y"].sum() == 6
+    here = jax.devices()[0]
+    placed = f.specialize(devices=[here])(jnp.ones(2))
+    assert placed["y"].devices() == {here}
+    with pytest.raises(errors.TracerArrayConversionError, match="takes concrete arrays"):
+        jax.jit(lambda x: f(x))(1.0)
+    assert colocated_python.colocated_cpu_devices(jax.devices("cpu")) == jax.devices("cpu")
+    mesh = jax.make_mesh((1,), ("x",))
+    assert colocated_python.colocated_cpu_devices(mesh) == mesh
+
+
+# Under the hook ------------------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import pullback.compat
+pullback.compat.install()
+import jax, jax.core, jax.extend, jax.version, jax.lib
+import jax._src.traceback_util, jax._src.dispatch, jax._src.compiler
+from jax._src import core, dtypes, earray
+from jax._src.tree_util import _registry
+from jax._src.interpreters import pxla
+from jax._src.state.types import AbstractRef
+from jax.interpreters import ad, batching, mlir, partial_eval, pxla, xla
+from jax.extend import ifrt_programs, source_info_util
+from jax.extend.core.primitives import call_p, closed_call_p, jit_p
+from jax.experimental import colocated_python, hijax
+from jax.experimental.colocated_python import func, serialization
+from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel, splash_attention_mask
+from jax.extend.core import Effect, get_opaque_trace_state, mapped_aval, set_current_trace, take_current_trace
+assert isinstance(jax.core.ShapedArray((), "float32"), jax.core.AbstractValue)
+assert issubclass(hijax.MutableHiType, core.AbstractValue)
+assert jax.experimental.cur_qdd and jax.experimental.EArray is earray.EArray
+assert jax._src.xla_bridge._backends == {}, "nothing has been run"
+assert ifrt_programs.ifrt_programs.make_hlo_program
+serialization.DeviceList((jax.devices()[0],))
+
+inner = jax._src.compiler.backend_compile_and_load
+def refuse(backend, *args):
+    raise RuntimeError("refused for " + backend.platform)
+jax._src.compiler.backend_compile_and_load = refuse
+try:
+    jax.jit(lambda x: x * 3.5 + 17)(1.0)
+except RuntimeError as error:
+    print(error)
+jax._src.compiler.backend_compile_and_load = inner
+print(jax.jit(lambda x: x * 3.5 + 17)(1.0))
+assert jax._src.xla_bridge._backends.keys() == {"cpu"}
+try:
+    from jax._src.cudnn import fused_attention_stablehlo
+except ImportError as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.mark.slow
+def test_names_under_the_hook(tmp_path: Any) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["refused for cpu", "20.5", "ModuleNotFoundError"]
