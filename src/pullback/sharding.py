@@ -17,9 +17,11 @@ from pullback.backends.meshes import (
     use_mesh,
 )
 from pullback.backends.shardings import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from pullback.spmd.axis_modes import auto_axes, explicit_axes
 from pullback.transforms.programs.placement import with_sharding_constraint as reshard
 
 __all__ = [
     "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding",
-    "get_abstract_mesh", "get_mesh", "reshard", "set_mesh", "use_abstract_mesh", "use_mesh",
+    "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh", "reshard", "set_mesh",
+    "use_abstract_mesh", "use_mesh",
 ]  # fmt: skip

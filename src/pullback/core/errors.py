@@ -40,6 +40,7 @@ PullbackError
 ├── MeshContextError (RuntimeError, ValueError)   a specification without a mesh, where none was set
 ├── ShardMapError (TypeError, ValueError)    parts of arrays that do not fit together in shard_map
 ├── ShardingError (TypeError, ValueError)    a sharding that does not fit its mesh or its array
+│   ├── LayoutError (NotImplementedError)    an order of elements in memory that arrays do not have
 │   └── IndivisibleError                     an axis of an array that a mesh does not divide evenly
 ├── JaxRuntimeError (RuntimeError)           what the compiler or its runtime refuses or fails to do
 │   ├── CompilationError                     a program that the compiler refuses
@@ -246,6 +247,10 @@ class MeshContextError(PullbackError, RuntimeError, ValueError):
 
 class ShardingError(PullbackError, TypeError, ValueError):
     """A sharding that does not fit its mesh, or the array that it is for."""
+
+
+class LayoutError(ShardingError, NotImplementedError):
+    """A layout of arrays that is none, or none that arrays have here."""
 
 
 class ShardMapError(PullbackError, TypeError, ValueError):

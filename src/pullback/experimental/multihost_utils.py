@@ -31,6 +31,7 @@ __all__ = [
     "global_array_to_host_local_array",
     "host_local_array_to_global_array",
     "process_allgather",
+    "reached_preemption_sync_point",
     "sync_global_devices",
 ]
 
@@ -228,6 +229,27 @@ def _block(x: Any, place: NamedSharding, mesh: Mesh) -> Any:
 def _places(pspecs: Any, inputs: Any, mesh: Mesh) -> list[NamedSharding]:
     specs = tree.broadcast_prefix(pspecs, inputs, is_leaf=lambda x: isinstance(x, PartitionSpec))
     return [NamedSharding(mesh, spec) for spec in specs]
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether all processes are to save what they have now, since one of them was told that it is to be ended.
+
+    Args:
+      step_id: the number of the step.
+
+    Returns:
+      False: nobody tells processes. Where there are several, :func:`pullback.distributed.initialize` notices those that
+      are gone, and raises ``ProcessLostError`` in the others.
+
+    Raises:
+      ArgumentError: ``step_id`` is no integer (a TypeError).
+
+    >>> reached_preemption_sync_point(3)
+    False
+    """
+    if not isinstance(step_id, (int, np.integer)) or isinstance(step_id, bool):
+        raise ArgumentError(f"reached_preemption_sync_point: step_id must be an int, got {step_id!r}")
+    return False
 
 
 def _local_leaves(in_tree: Any) -> tuple[list[np.ndarray[Any, Any]], Any]:

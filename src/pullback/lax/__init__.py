@@ -42,6 +42,7 @@ from pullback.lax.convolution import (
     conv_transpose,
     conv_with_general_padding,
 )
+from pullback.lax.dtype import dtype
 from pullback.lax.elementwise import (
     FUNCTIONS,
     AccuracyMode,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import exchange
+from pullback.backends.layouts import Format, row_major
 from pullback.backends.shardings import Sharding
 from pullback.core import dtypes
 from pullback.core.array import (
@@ -288,6 +289,11 @@ class Methods:
     def sharding(self) -> Sharding:
         """How the elements are spread over devices."""
         return sharded_arrays.sharding_of(self)
+
+    @property
+    def format(self) -> Format:
+        """The sharding, and the order of the elements in memory: the last axis is the fastest."""
+        return row_major(len(self.shape), self.sharding)
 
     @property
     def committed(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.backends.devices import Device
+from pullback.backends.layouts import Format, without_layout
 from pullback.backends.meshes import needed_mesh
 from pullback.backends.shardings import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.core import tree
@@ -15,7 +16,7 @@ from pullback.core.naming import quoted
 
 def is_place(x: Any) -> bool:
     """Whether an entry of a tree of places is one, not a tree of such."""
-    return x is None or isinstance(x, (Sharding, PartitionSpec, Device))
+    return x is None or isinstance(x, (Sharding, PartitionSpec, Format, Device))
 
 
 class Places:
@@ -79,6 +80,7 @@ def place_of(given: Any, who: str) -> Any:
     Raises:
       MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
     """
+    given = without_layout(given, who)
     if isinstance(given, PartitionSpec):
         return NamedSharding(needed_mesh(who, repr(given)), given)
     if isinstance(given, SingleDeviceSharding):

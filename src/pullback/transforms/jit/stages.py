@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pullback.backends import devices, forks, trees
 from pullback.backends.backend import backend
 from pullback.backends.buffers import from_buffer
+from pullback.backends.layouts import row_major
 from pullback.backends.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from pullback.core import source, tree
 from pullback.core.array import (
@@ -339,6 +340,16 @@ class Compiled:
             found = [found[i] if i >= 0 else given[~i] for i in out_index]
         return tree.unflatten(self.out_tree, list(map(_as_sharding, found)))
 
+    @property
+    def input_formats(self) -> Any:
+        """The shardings and layouts of the arguments: ``(args, kwargs)`` as trees of ``Format``."""
+        return _formats(self.input_shardings, self.lowered.traced.in_avals)
+
+    @property
+    def output_formats(self) -> Any:
+        """The shardings and layouts of the results, a tree of ``Format``."""
+        return _formats(self.output_shardings, tree.leaves(self.out_info))
+
     def as_text(self) -> str:
         """The program as the compiler has optimised it."""
         return self.program.executable.text()
@@ -354,6 +365,11 @@ class Compiled:
     def runtime_executable(self) -> Any:
         """The executable of the runtime."""
         return self.program.executable.loaded
+
+
+def _formats(shardings: Any, types: Sequence[Any]) -> Any:
+    leaves, treedef = tree.flatten(shardings)
+    return tree.unflatten(treedef, [row_major(len(a.shape), s) for s, a in zip(leaves, types, strict=True)])
 
 
 def _as_sharding(place: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 from pullback.backends import transfers
 from pullback.backends.buffers import buffer_at, from_buffer
 from pullback.backends.devices import Device
+from pullback.backends.layouts import Format, without_layout
 from pullback.backends.meshes import Mesh, needed_mesh
 from pullback.backends.shardings import (
     UNCONSTRAINED,
@@ -119,6 +120,7 @@ def destination(given: Any, who: str) -> Any:
       BackendError: it is none, or there is no such device (a RuntimeError).
       MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
     """
+    given = without_layout(given, who)
     if isinstance(given, SingleDeviceSharding):
         return next(iter(given.device_set))
     if isinstance(given, PartitionSpec):
@@ -134,7 +136,7 @@ def destination(given: Any, who: str) -> Any:
 
 def is_place(x: Any) -> bool:
     """Whether users mean one place by it, not a tree of places."""
-    return x is None or isinstance(x, (Device, Sharding, PartitionSpec, str))
+    return x is None or isinstance(x, (Device, Sharding, PartitionSpec, Format, str))
 
 
 @api_boundary

@@ -69,9 +69,9 @@ def device_put(
 
     Args:
       x: a tree of arrays, numbers or NumPy arrays.
-      device: one of ``devices()``, a sharding, a ``PartitionSpec`` for the mesh that ``set_mesh`` has set, the name of
-        a platform, or a tree of such that is a prefix of ``x``; None for where the arrays are, or else the default
-        device, with no say in where programs run.
+      device: one of ``devices()``, a sharding, a ``Format``, a ``PartitionSpec`` for the mesh that
+        ``set_mesh`` has set, the name of a platform, or a tree of such that is a prefix of ``x``; None for where the
+        arrays are, or else the default device, with no say in where programs run.
       src: ignored; an array knows where it is.
       donate: whether the memory of ``x`` may be given up.
       may_alias: False for results that are other arrays than those of ``x``, which donating or deleting these leaves

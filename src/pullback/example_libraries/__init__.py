@@ -1,0 +1,1 @@
+"""Two small libraries that show how to write others: ``stax`` for layers, and ``optimizers``."""

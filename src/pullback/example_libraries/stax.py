@@ -1,0 +1,420 @@
+"""Layers of neural networks as pairs of functions.
+
+A layer is a pair ``(init_fun, apply_fun)``:
+
+* ``init_fun(rng, input_shape)`` returns the shape of the result, and parameters to begin with;
+* ``apply_fun(params, inputs, rng=None)`` returns the result.
+
+Axes of batches may have the size -1 in ``input_shape``. Functions such as :func:`serial` make layers of layers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pullback.numpy as pnp
+from pullback import lax, nn, random
+from pullback.core.errors import ArgumentError
+from pullback.core.types import ShapedArray
+from pullback.nn.initializers import glorot_normal, normal, ones, zeros
+from pullback.transforms.derivatives.tracing import eval_shape
+
+Layer = tuple[Callable[..., Any], Callable[..., Any]]
+randn = normal
+glorot = glorot_normal
+
+__all__ = [
+    "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu", "Exp", "FanInConcat",
+    "FanInSum", "FanOut", "Flatten", "Gelu", "GeneralConv", "GeneralConvTranspose", "Identity", "LeakyRelu",
+    "LogSoftmax", "MaxPool", "Relu", "Selu", "Sigmoid", "Softmax", "Softplus", "SumPool", "Tanh", "elementwise",
+    "glorot", "glorot_normal", "normal", "ones", "parallel", "randn", "serial", "shape_dependent", "zeros",
+]  # fmt: skip
+
+
+def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -> Layer:  # noqa: B008
+    """A layer that multiplies by a matrix and adds a vector.
+
+    Args:
+      out_dim: the size of the last axis of the result.
+      W_init, b_init: initializers of the matrix and of the vector.
+
+    >>> from pullback import random
+    >>> init_fun, apply_fun = Dense(3)
+    >>> shape, (W, b) = init_fun(random.key(0), (-1, 2))
+    >>> shape, W.shape, b.shape
+    ((-1, 3), (2, 3), (3,))
+    """
+
+    def init_fun(rng: Any, input_shape: Sequence[int]) -> Any:
+        for_W, for_b = random.split(rng)
+        params = W_init(for_W, (input_shape[-1], out_dim)), b_init(for_b, (out_dim,))
+        return (*input_shape[:-1], out_dim), params
+
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        W, b = params
+        return pnp.dot(inputs, W) + b
+
+    return init_fun, apply_fun
+
+
+def _shape_of(apply_fun: Callable[..., Any], params: Any, input_shape: Sequence[int], batch: int) -> tuple[int, ...]:
+    """The shape of the result of a layer; the size of the axis of the batch, which need not be known, goes through."""
+    known = [1 if i == batch else n for i, n in enumerate(input_shape)]
+    out = list(eval_shape(apply_fun, params, ShapedArray(tuple(known), pnp.dtype("float32"))).shape)
+    out[batch] = input_shape[batch]
+    return tuple(out)
+
+
+def _convolution(
+    apply: Callable[..., Any], dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int], strides: Any,
+    padding: Any, W_init: Any, b_init: Any,
+) -> Layer:  # fmt: skip
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    steps = tuple(strides or (1,) * len(filter_shape))
+    init_W = W_init or glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
+    bias_shape = tuple(out_chan if c == "C" else 1 for c in out_spec)
+
+    def init_fun(rng: Any, input_shape: Sequence[int]) -> Any:
+        sizes = iter(filter_shape)
+        special = {"O": out_chan, "I": input_shape[lhs_spec.index("C")]}
+        kernel_shape = tuple(special[c] if c in special else next(sizes) for c in rhs_spec)
+        for_W, for_b = random.split(rng)
+        params = init_W(for_W, kernel_shape), b_init(for_b, bias_shape)
+        return _shape_of(apply_fun, params, input_shape, lhs_spec.index("N")), params
+
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        W, b = params
+        return apply(inputs, W, steps, padding, dimension_numbers=dimension_numbers) + b
+
+    return init_fun, apply_fun
+
+
+def GeneralConv(
+    dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
+    padding: Any = "VALID", W_init: Any = None, b_init: Any = normal(1e-6),  # noqa: B008
+) -> Layer:  # fmt: skip
+    """A layer that convolves and adds a vector.
+
+    Args:
+      dimension_numbers: what the axes of inputs, kernel and results are, such as ``("NHWC", "HWIO", "NHWC")``.
+      out_chan: the number of features of the result.
+      filter_shape: the size of the kernel along each axis of space.
+      strides: the steps; 1 by default.
+      padding: ``"VALID"``, ``"SAME"``, or pairs of numbers.
+      W_init, b_init: initializers of the kernel and of the vector.
+    """
+    return _convolution(
+        lax.conv_general_dilated, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init
+    )
+
+
+def GeneralConvTranspose(
+    dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
+    padding: Any = "VALID", W_init: Any = None, b_init: Any = normal(1e-6),  # noqa: B008
+) -> Layer:  # fmt: skip
+    """A layer that applies the transpose of a convolution, and adds a vector.
+
+    Args:
+      dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init: as for :func:`GeneralConv`.
+    """
+    return _convolution(lax.conv_transpose, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
+
+
+def Conv(
+    out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
+    W_init: Any = None, b_init: Any = normal(1e-6),  # noqa: B008
+) -> Layer:  # fmt: skip
+    """A convolution of images with the features last; see :func:`GeneralConv`.
+
+    Args:
+      out_chan, filter_shape, strides, padding, W_init, b_init: as there.
+
+    >>> from pullback import random
+    >>> shape, params = Conv(4, (3, 3))[0](random.key(0), (-1, 8, 8, 1))
+    >>> shape
+    (-1, 6, 6, 4)
+    """
+    return GeneralConv(("NHWC", "HWIO", "NHWC"), out_chan, filter_shape, strides, padding, W_init, b_init)
+
+
+def ConvTranspose(
+    out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
+    W_init: Any = None, b_init: Any = normal(1e-6),  # noqa: B008
+) -> Layer:  # fmt: skip
+    """The transpose of a convolution of images with the features last; see :func:`GeneralConvTranspose`.
+
+    Args:
+      out_chan, filter_shape, strides, padding, W_init, b_init: as there.
+    """
+    return GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), out_chan, filter_shape, strides, padding, W_init, b_init)
+
+
+def Conv1DTranspose(
+    out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
+    W_init: Any = None, b_init: Any = normal(1e-6),  # noqa: B008
+) -> Layer:  # fmt: skip
+    """The transpose of a convolution of sequences with the features last; see :func:`GeneralConvTranspose`.
+
+    Args:
+      out_chan, filter_shape, strides, padding, W_init, b_init: as there.
+    """
+    return GeneralConvTranspose(("NHC", "HIO", "NHC"), out_chan, filter_shape, strides, padding, W_init, b_init)
+
+
+def BatchNorm(
+    axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True,
+    beta_init: Any = zeros, gamma_init: Any = ones,
+) -> Layer:  # fmt: skip
+    """A layer that subtracts the mean over some axes, divides by the standard deviation, scales and shifts.
+
+    Args:
+      axis: the axes.
+      epsilon: is added to the variance.
+      center, scale: whether there are a shift and a factor among the parameters.
+      beta_init, gamma_init: their initializers.
+    """
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+
+    def init_fun(rng: Any, input_shape: Sequence[int]) -> Any:
+        shape = tuple(n for i, n in enumerate(input_shape) if i not in axes)
+        for_beta, for_gamma = random.split(rng)
+        return tuple(input_shape), (
+            beta_init(for_beta, shape) if center else (),
+            gamma_init(for_gamma, shape) if scale else (),
+        )
+
+    def apply_fun(params: Any, x: Any, **kwargs: Any) -> Any:
+        beta, gamma = params
+        out = nn.standardize(x, axes, epsilon=epsilon)
+        rest = tuple(None if i in axes else slice(None) for i in range(pnp.ndim(x)))
+        if scale:
+            out = out * gamma[rest]
+        return out + beta[rest] if center else out
+
+    return init_fun, apply_fun
+
+
+def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
+    """A layer without parameters that applies a function.
+
+    Args:
+      fun: takes and returns an array of one shape.
+      fun_kwargs: more arguments of it.
+
+    >>> import pullback.numpy as pnp
+    >>> print(elementwise(pnp.clip, max=1.0)[1]((), pnp.arange(3.0)))
+    [0. 1. 1.]
+    """
+    return (lambda rng, input_shape: (input_shape, ()), lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs))
+
+
+Tanh = elementwise(pnp.tanh)
+Relu = elementwise(nn.relu)
+Exp = elementwise(pnp.exp)
+LogSoftmax = elementwise(nn.log_softmax, axis=-1)
+Softmax = elementwise(nn.softmax, axis=-1)
+Softplus = elementwise(nn.softplus)
+Sigmoid = elementwise(nn.sigmoid)
+Elu = elementwise(nn.elu)
+LeakyRelu = elementwise(nn.leaky_relu)
+Selu = elementwise(nn.selu)
+Gelu = elementwise(nn.gelu)
+Identity: Layer = (lambda rng, input_shape: (input_shape, ()), lambda params, inputs, **kwargs: inputs)
+
+
+def _pooling(
+    reducer: Any, initial: float, window_shape: Sequence[int], strides: Any, padding: Any, spec: str | None, mean: bool
+) -> Layer:
+    def geometry(ndim: int) -> tuple[list[int], list[int], int]:
+        batch, features = (0, ndim - 1) if spec is None else (spec.index("N"), spec.index("C"))
+        sizes, steps = list(window_shape), list(strides or (1,) * len(window_shape))
+        for i in sorted((batch, features)):
+            sizes.insert(i, 1)
+            steps.insert(i, 1)
+        return sizes, steps, batch
+
+    def init_fun(rng: Any, input_shape: Sequence[int]) -> Any:
+        return _shape_of(apply_fun, (), input_shape, geometry(len(input_shape))[2]), ()
+
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        sizes, steps, _ = geometry(inputs.ndim)
+        out = lax.reduce_window(inputs, initial, reducer, sizes, steps, padding)
+        if not mean:
+            return out
+        # The padding does not count.
+        return out / lax.reduce_window(pnp.ones_like(inputs), 0.0, lax.add, sizes, steps, padding)
+
+    return init_fun, apply_fun
+
+
+def MaxPool(
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+) -> Layer:
+    """A layer that takes the maximum of each window.
+
+    Args:
+      window_shape: the sizes of windows along the axes of space.
+      strides: the steps between windows; 1 by default.
+      padding: ``"VALID"`` or ``"SAME"``.
+      spec: what the axes are, such as ``"NHWC"``; by default the first is the batch, and the last the features.
+
+    >>> from pullback import random
+    >>> MaxPool((2, 2), (2, 2))[0](random.key(0), (-1, 8, 8, 3))
+    ((-1, 4, 4, 3), ())
+    """
+    return _pooling(lax.max, -math.inf, window_shape, strides, padding, spec, mean=False)
+
+
+def SumPool(
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+) -> Layer:
+    """A layer that takes the sum of each window.
+
+    Args:
+      window_shape, strides, padding, spec: as for :func:`MaxPool`.
+    """
+    return _pooling(lax.add, 0.0, window_shape, strides, padding, spec, mean=False)
+
+
+def AvgPool(
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+) -> Layer:
+    """A layer that takes the mean of each window; what is padded does not count.
+
+    Args:
+      window_shape, strides, padding, spec: as for :func:`MaxPool`.
+    """
+    return _pooling(lax.add, 0.0, window_shape, strides, padding, spec, mean=True)
+
+
+def _flatten() -> Layer:
+    def init_fun(rng: Any, input_shape: Sequence[int]) -> Any:
+        return (input_shape[0], math.prod(input_shape[1:])), ()
+
+    return init_fun, lambda params, inputs, **kwargs: pnp.reshape(inputs, (inputs.shape[0], -1))
+
+
+Flatten = _flatten()
+
+
+def FanOut(num: int) -> Layer:
+    """A layer that returns its input several times.
+
+    Args:
+      num: how often.
+    """
+    return (lambda rng, input_shape: ([input_shape] * num, ()), lambda params, inputs, **kwargs: [inputs] * num)
+
+
+FanInSum: Layer = (lambda rng, input_shapes: (input_shapes[0], ()), lambda params, inputs, **kwargs: sum(inputs))
+
+
+def FanInConcat(axis: int = -1) -> Layer:
+    """A layer that concatenates its inputs.
+
+    Args:
+      axis: along which axis.
+    """
+
+    def init_fun(rng: Any, input_shapes: Sequence[Sequence[int]]) -> Any:
+        shape = list(input_shapes[0])
+        shape[axis] = sum(s[axis] for s in input_shapes)
+        return tuple(shape), ()
+
+    return init_fun, lambda params, inputs, **kwargs: pnp.concatenate(inputs, axis)
+
+
+def Dropout(rate: float, mode: str = "train") -> Layer:
+    """A layer that keeps each element with a probability, divided by it, and puts 0 for the others.
+
+    Args:
+      rate: the probability that an element is kept.
+      mode: ``"train"``, or anything else for a layer that does nothing.
+
+    Returns:
+      A layer, which has to be called with a random key: ``apply_fun(params, inputs, rng=key)``; without one it raises
+      an ArgumentError (a ValueError).
+    """
+
+    def apply_fun(params: Any, inputs: Any, rng: Any = None, **kwargs: Any) -> Any:
+        if rng is None:
+            raise ArgumentError("stax.Dropout needs a random key: apply_fun(params, inputs, rng=random.key(0))")
+        if mode != "train":
+            return inputs
+        keep = random.bernoulli(rng, rate, inputs.shape)
+        return pnp.where(keep, inputs / rate, 0)
+
+    return (lambda rng, input_shape: (input_shape, ())), apply_fun
+
+
+def _keys(rng: Any, count: int) -> Any:
+    return [None] * count if rng is None else random.split(rng, count)
+
+
+def serial(*layers: Layer) -> Layer:
+    """A layer of layers, one after the other.
+
+    Args:
+      layers: the layers.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import random
+    >>> init_fun, apply_fun = serial(Dense(8), Relu, Dense(2), LogSoftmax)
+    >>> shape, params = init_fun(random.key(0), (-1, 3))
+    >>> shape, apply_fun(params, pnp.ones((5, 3))).shape
+    ((-1, 2), (5, 2))
+    """
+
+    def init_fun(rng: Any, input_shape: Any) -> Any:
+        params = []
+        for init, _ in layers:
+            rng, own = random.split(rng)
+            input_shape, found = init(own, input_shape)
+            params.append(found)
+        return input_shape, params
+
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        keys = _keys(kwargs.pop("rng", None), len(layers))
+        for (_, apply), own, key in zip(layers, params, keys, strict=True):
+            inputs = apply(own, inputs, rng=key, **kwargs)
+        return inputs
+
+    return init_fun, apply_fun
+
+
+def parallel(*layers: Layer) -> Layer:
+    """A layer of layers side by side, which takes a list of inputs, one for each, and returns a list of results.
+
+    Args:
+      layers: the layers.
+    """
+
+    def init_fun(rng: Any, input_shape: Any) -> Any:
+        keys = random.split(rng, len(layers))
+        both = [init(key, shape) for (init, _), key, shape in zip(layers, keys, input_shape, strict=True)]
+        return [shape for shape, _ in both], [params for _, params in both]
+
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        keys = _keys(kwargs.pop("rng", None), len(layers))
+        parts = zip(layers, params, inputs, keys, strict=True)
+        return [apply(own, x, rng=key, **kwargs) for (_, apply), own, x, key in parts]
+
+    return init_fun, apply_fun
+
+
+def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
+    """A layer that depends on the shape of its input.
+
+    Args:
+      make_layer: takes the shape, and returns the layer.
+    """
+
+    def init_fun(rng: Any, input_shape: Any) -> Any:
+        return make_layer(input_shape)[0](rng, input_shape)
+
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        return make_layer(inputs.shape)[1](params, inputs, **kwargs)
+
+    return init_fun, apply_fun

@@ -1,0 +1,37 @@
+"""Layouts of arrays: the order of their elements in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.backends.layouts import Format, Layout, check_layout
+from pullback.core import tree
+from pullback.core.errors import LayoutError
+
+__all__ = ["Format", "Layout", "with_layout_constraint"]
+
+
+def with_layout_constraint(x: Any, layouts: Any) -> Any:
+    """A tree of arrays in a layout.
+
+    Args:
+      x: a tree of arrays.
+      layouts: a :class:`Layout` that arrays have, with the last axis fastest, or a tree of such that is a prefix of
+        ``x``.
+
+    Returns:
+      The same arrays: they have no other layout.
+
+    Raises:
+      LayoutError: another layout, or one of another rank than its array (a ValueError and NotImplementedError).
+
+    >>> import pullback.numpy as pnp
+    >>> with_layout_constraint(pnp.ones((2, 1)), Layout((0, 1))).shape
+    (2, 1)
+    """
+    leaves, treedef = tree.flatten(x)
+    for leaf, layout in zip(leaves, tree.broadcast_prefix(layouts, x), strict=True):
+        check_layout(layout, "with_layout_constraint")
+        if isinstance(layout, Layout) and len(layout.major_to_minor) != leaf.ndim:
+            raise LayoutError(f"with_layout_constraint: {layout} is for other arrays than one of shape {leaf.shape}")
+    return tree.unflatten(treedef, leaves)

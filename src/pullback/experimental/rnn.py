@@ -1,0 +1,234 @@
+"""Long short-term memory: layers of recurrent networks, in one or both directions, over sequences of any lengths.
+
+The weights of all layers are one vector, in the order of NVIDIA's cuDNN: for each layer and direction ``W_ih`` and
+``W_hh``, and then for each ``b_ih`` and ``b_hh``. Rows are of the gates: input, forget, cell and output, in this order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.control.scan import scan
+from pullback.core.errors import ArgumentError, UnsupportedArgumentError
+from pullback.nn.activations import sigmoid
+from pullback.random.continuous import uniform
+
+__all__ = [
+    "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates", "unpack_lstm_weights",
+]  # fmt: skip
+
+Weights = tuple[dict[int, Any], dict[int, Any], dict[int, Any], dict[int, Any]]
+
+
+def _parts(
+    input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
+) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """For each part of the vector of weights its kind, 0 to 3, the number of layer and direction, and its shape."""
+    directions = 2 if bidirectional else 1
+    rows = 4 * hidden_size
+    for i in range(num_layers * directions):
+        yield 0, i, (rows, input_size if i < directions else directions * hidden_size)
+        yield 1, i, (rows, hidden_size)
+    for i in range(num_layers * directions):
+        yield 2, i, (rows,)
+        yield 3, i, (rows,)
+
+
+def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> int:
+    """The number of weights.
+
+    Args:
+      input_size: the size of each element of the sequence.
+      hidden_size: the size of the state.
+      num_layers: the number of layers.
+      bidirectional: whether each layer runs in both directions.
+
+    >>> get_num_params_in_lstm(3, 4, 1, False)
+    144
+    """
+    return sum(math.prod(shape) for _, _, shape in _parts(input_size, hidden_size, num_layers, bidirectional))
+
+
+def init_lstm_weight(rng: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Any:
+    """Weights to begin with, uniform between ±1/√hidden_size; a vector.
+
+    Args:
+      rng: a random key.
+      input_size, hidden_size, num_layers, bidirectional: as for :func:`get_num_params_in_lstm`.
+
+    >>> import pullback
+    >>> init_lstm_weight(pullback.random.key(0), 3, 4, 1, False).shape
+    (144,)
+    """
+    bound = 1 / math.sqrt(hidden_size)
+    count = get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional)
+    return uniform(rng, (count,), minval=-bound, maxval=bound)
+
+
+def unpack_lstm_weights(
+    weights: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
+) -> Weights:
+    """The matrices and vectors that a vector of weights consists of.
+
+    Args:
+      weights: the vector.
+      input_size, hidden_size, num_layers, bidirectional: as for :func:`get_num_params_in_lstm`.
+
+    Returns:
+      ``(W_ih, W_hh, b_ih, b_hh)``, dictionaries by the number of the layer and direction: twice the layer, plus one for
+      the direction from the end, if there are both directions; else the layer.
+
+    Raises:
+      ArgumentError: the vector has another length (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> W_ih, W_hh, b_ih, b_hh = unpack_lstm_weights(pnp.zeros(144), 3, 4, 1, False)
+    >>> W_ih[0].shape, W_hh[0].shape, b_ih[0].shape
+    ((16, 3), (16, 4), (16,))
+    """
+    count = get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional)
+    if pnp.shape(weights) != (count,):
+        raise ArgumentError(f"lstm: these sizes need weights of shape {(count,)}, got {pnp.shape(weights)}")
+    found: Weights = ({}, {}, {}, {})
+    start = 0
+    for kind, i, shape in _parts(input_size, hidden_size, num_layers, bidirectional):
+        end = start + math.prod(shape)
+        found[kind][i] = pnp.reshape(weights[start:end], shape)
+        start = end
+    return found
+
+
+def swap_lstm_gates(weights: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Any:
+    """The vector of weights with the rows of the cell and of the output gate exchanged, as AMD's MIOpen has them.
+
+    Args:
+      weights: the vector.
+      input_size, hidden_size, num_layers, bidirectional: as for :func:`get_num_params_in_lstm`.
+
+    >>> import pullback.numpy as pnp
+    >>> print(swap_lstm_gates(pnp.arange(16.0), 1, 1, 1, False)[:8])
+    [0. 1. 3. 2. 4. 5. 7. 6.]
+    """
+    kinds = unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectional)
+    pieces = []
+    for kind, i, _ in _parts(input_size, hidden_size, num_layers, bidirectional):
+        one, two, three, four = pnp.split(kinds[kind][i], 4)
+        pieces.append(pnp.ravel(pnp.concatenate([one, two, four, three])))
+    return pnp.concatenate(pieces)
+
+
+def lstm(
+    x: Any, h_0: Any, c_0: Any, weights: Any, seq_lengths: Any, input_size: int, hidden_size: int, num_layers: int,
+    dropout: float, bidirectional: bool, precision: Any = None,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Layers of long short-term memory over a batch of sequences.
+
+    Args:
+      x: the sequences, of shape ``[batch, length, input_size]``.
+      h_0, c_0: the hidden and the cell state at the beginning, of shape ``[layers * directions, batch, hidden_size]``.
+      weights: the vector of all weights, see :func:`init_lstm_weight`.
+      seq_lengths: the length of each sequence, of shape ``[batch]``; what comes after it does not matter.
+      input_size, hidden_size, num_layers, bidirectional: as for :func:`get_num_params_in_lstm`.
+      dropout: 0.
+      precision: as for products.
+
+    Returns:
+      The hidden states of the last layer, of shape ``[batch, length, directions * hidden_size]``, zeros after the end
+      of each sequence; and the hidden and the cell states at the end, shaped as ``h_0``.
+
+    Raises:
+      ArgumentError: the vector of weights has another length (a ValueError).
+      UnsupportedArgumentError: ``dropout`` is not 0 (a NotImplementedError).
+
+    Source: Hochreiter and Schmidhuber, *Long short-term memory*, Neural Computation 9 (1997).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> w = init_lstm_weight(pullback.random.key(0), 3, 4, 1, False)
+    >>> state = pnp.zeros((1, 2, 4))
+    >>> y, h, c = lstm(pnp.ones((2, 5, 3)), state, state, w, pnp.array([5, 2]), 3, 4, 1, 0.0, False)
+    >>> y.shape, h.shape, c.shape
+    ((2, 5, 4), (1, 2, 4), (1, 2, 4))
+    """
+    parts = unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectional)
+    return _run(x, h_0, c_0, parts, seq_lengths, num_layers, dropout, bidirectional, precision)
+
+
+def lstm_ref(
+    x: Any, h_0: Any, c_0: Any, W_ih: Any, W_hh: Any, b_ih: Any, b_hh: Any, seq_lengths: Any, input_size: int,
+    hidden_size: int, num_layers: int, dropout: float, bidirectional: bool,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """The same as :func:`lstm`, for weights that :func:`unpack_lstm_weights` returned.
+
+    Args:
+      x, h_0, c_0, seq_lengths: as for :func:`lstm`.
+      W_ih, W_hh, b_ih, b_hh: dictionaries of matrices and vectors.
+      input_size, hidden_size, num_layers, dropout, bidirectional: as for :func:`lstm`.
+
+    Raises:
+      UnsupportedArgumentError: ``dropout`` is not 0 (a NotImplementedError).
+    """
+    return _run(x, h_0, c_0, (W_ih, W_hh, b_ih, b_hh), seq_lengths, num_layers, dropout, bidirectional, None)
+
+
+def _run(
+    x: Any,
+    h_0: Any,
+    c_0: Any,
+    parts: Weights,
+    lengths: Any,
+    num_layers: int,
+    dropout: float,
+    both: bool,
+    precision: Any,
+) -> tuple[Any, Any, Any]:
+    if not isinstance(dropout, (int, float)) or dropout:
+        raise UnsupportedArgumentError(f"lstm: dropout must be 0, got {dropout!r}; apply it between calls of one layer")
+    directions = 2 if both else 1
+    steps = np.arange(x.shape[1])
+    within = steps[:, None] < pnp.asarray(lengths)  # [length, batch]
+    order = pnp.where(
+        within, pnp.asarray(lengths) - 1 - steps[:, None], steps[:, None]
+    )  # from the end of each sequence
+    layer: Any = pnp.swapaxes(x, 0, 1)
+    hidden, cell = [], []
+    for number in range(num_layers):
+        outs = []
+        for direction in range(directions):
+            i = directions * number + direction
+            seen = _reordered(layer, order) if direction else layer
+            out, h, c = _layer(seen, h_0[i], c_0[i], [kind[i] for kind in parts], within, precision)
+            outs.append(_reordered(out, order) if direction else out)
+            hidden.append(h)
+            cell.append(c)
+        layer = pnp.concatenate(outs, axis=-1)
+    return pnp.swapaxes(layer, 0, 1), pnp.stack(hidden), pnp.stack(cell)
+
+
+def _reordered(xs: Any, order: Any) -> Any:
+    return pnp.take_along_axis(xs, order[:, :, None], axis=0)
+
+
+def _layer(xs: Any, h: Any, c: Any, weights: list[Any], within: Any, precision: Any) -> tuple[Any, Any, Any]:
+    """One layer in one direction; sequences have their first axis as time."""
+    W_ih, W_hh, b_ih, b_hh = weights
+    inputs = pnp.matmul(xs, W_ih.T, precision=precision) + b_ih + b_hh  # of all steps at once
+
+    def step(carry: Any, given: Any) -> Any:
+        h, c = carry
+        from_input, alive = given
+        gates = from_input + pnp.matmul(h, W_hh.T, precision=precision)
+        i, f, g, o = pnp.split(gates, 4, axis=-1)
+        new_c = sigmoid(f) * c + sigmoid(i) * pnp.tanh(g)
+        new_h = sigmoid(o) * pnp.tanh(new_c)
+        alive = alive[:, None]
+        carry = pnp.where(alive, new_h, h), pnp.where(alive, new_c, c)
+        return carry, pnp.where(alive, new_h, pnp.zeros_like(new_h))
+
+    (h, c), out = scan(step, (h, c), (inputs, within))
+    return out, h, c

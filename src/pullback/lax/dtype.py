@@ -1,0 +1,33 @@
+"""The dtype of a value, or of what stands for a dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ArgumentError
+
+
+def dtype(x: Any) -> np.dtype[Any]:
+    """The dtype of an array or a number, or of what stands for one.
+
+    Args:
+      x: an array, a number, or a dtype: an object, a name or a type.
+
+    Returns:
+      The dtype that arrays of this kind have, of 32 bits unless 64 are enabled.
+
+    Raises:
+      ArgumentError: it is None (a ValueError).
+      OperandError: it is neither (a TypeError).
+
+    >>> dtype(1.0), dtype("int8")
+    (dtype('float32'), dtype('int8'))
+    """
+    if x is None:
+        raise ArgumentError("lax.dtype: expected an array, a number or a dtype, got None")
+    if isinstance(x, (str, type, np.dtype)):
+        return dtypes.canonicalize_dtype(x)
+    return dtypes.canonicalize_dtype(getattr(x, "dtype", None) or dtypes.dtype_of(x))

@@ -1,0 +1,102 @@
+"""Functions whose inputs or results are spread as asked, in JAX's words: ``auto_axes`` and ``explicit_axes``.
+
+In JAX they change the types of the axes of a mesh within a function. Here shardings are no part of types, so that the
+axes are the same within as outside; what is left is to spread what enters or leaves.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from pullback.backends.meshes import get_abstract_mesh
+from pullback.core.errors import ArgumentError, MeshContextError
+from pullback.transforms.programs.placement import with_sharding_constraint
+
+
+def _checked(who: str, axes: Any) -> None:
+    """Refuse axes that the mesh which was set does not have."""
+    mesh = get_abstract_mesh()
+    if mesh.empty:
+        raise MeshContextError(f"{who} needs a mesh: set one, with set_mesh(mesh): ...")
+    names = (axes,) if isinstance(axes, str) else tuple(axes or ())
+    unknown = [name for name in names if name not in mesh.axis_names]
+    if unknown:
+        raise ArgumentError(f"{who}: the mesh has the axes {mesh.axis_names}, but axes={axes!r} names {unknown[0]!r}")
+
+
+def auto_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: Any = None
+) -> Any:
+    """A function whose results are spread as asked, and in which the compiler decides how values are.
+
+    Args:
+      f: the function; left out, a decorator is returned.
+      axes: the axes of the mesh for which this holds; None for all. The compiler decides along the others too.
+      out_sharding: the sharding of the results, or a tree of such. If it is left out here, calls have to give it, by
+        keyword.
+
+    Returns:
+      The function, for use where a mesh is set.
+
+    Raises:
+      MeshContextError: no mesh is set (a RuntimeError and ValueError).
+      ArgumentError: the mesh lacks an axis, or nobody gave ``out_sharding`` (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> with pullback.set_mesh(pullback.make_mesh((1,), ("i",))):
+    ...     print(auto_axes(pnp.sin, out_sharding=pullback.P("i"))(pnp.zeros(2)))
+    [0. 0.]
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+
+    @functools.wraps(f)
+    def spread(*args: Any, **kwargs: Any) -> Any:
+        wanted = kwargs.pop("out_sharding", None) if out_sharding is None else out_sharding
+        if wanted is None:
+            raise ArgumentError("auto_axes: give out_sharding=, there or in the call, for the sharding of the results")
+        _checked("auto_axes", axes)
+        return with_sharding_constraint(f(*args, **kwargs), wanted)
+
+    return spread
+
+
+def explicit_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None
+) -> Any:
+    """A function whose arguments are spread as asked.
+
+    Args:
+      f: the function; left out, a decorator is returned.
+      axes: the axes of the mesh for which this holds; None for all.
+      in_sharding: the sharding of the positional arguments, or a tuple of such, one for each. If it is left out here,
+        calls have to give it, by keyword.
+
+    Returns:
+      The function, for use where a mesh is set.
+
+    Raises:
+      MeshContextError: no mesh is set (a RuntimeError and ValueError).
+      ArgumentError: the mesh lacks an axis, or nobody gave ``in_sharding`` (a TypeError and ValueError).
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> with pullback.set_mesh(pullback.make_mesh((1,), ("i",))):
+    ...     print(explicit_axes(pnp.sin, in_sharding=pullback.P("i"))(pnp.zeros(2)))
+    [0. 0.]
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+
+    @functools.wraps(f)
+    def spread(*args: Any, **kwargs: Any) -> Any:
+        wanted = kwargs.pop("in_sharding", None) if in_sharding is None else in_sharding
+        if wanted is None:
+            raise ArgumentError("explicit_axes: give in_sharding=, there or in the call, for those of the arguments")
+        _checked("explicit_axes", axes)
+        return f(*with_sharding_constraint(args, wanted), **kwargs)
+
+    return spread
