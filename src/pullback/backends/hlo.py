@@ -19,12 +19,14 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.hlo_module import Function, Module
+from pullback.backends.hlo_sizes import shape_value
 from pullback.backends.meshes import Mesh
 from pullback.backends.shardings import NamedSharding, PartitionSpec
 from pullback.backends.storage import stored_dtype
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, PlacedArray
-from pullback.core.errors import AllocationError, DtypeError
+from pullback.core.dims import Variable, any_symbolic
+from pullback.core.errors import AllocationError, DtypeError, UnsupportedExportError
 from pullback.core.types import Shape, ShapedArray
 
 DType = np.dtype[Any]
@@ -64,6 +66,8 @@ def tensor_type(shape: Shape, dtype: DType) -> str:
       AllocationError: the compiler, which counts bytes in 64 bits, would end the process (a MemoryError, RuntimeError).
     """
     element = element_type(dtype)
+    if any_symbolic(shape):
+        return f"tensor<{'x'.join('?' if any_symbolic([n]) else str(n) for n in shape)}x{element}>"
     if math.prod(shape) * max(1, dtype.itemsize) >= 2**63:
         raise AllocationError(
             f"no memory for an array of shape {shape} and dtype {dtypes.dtype_name(dtype)} in a compiled program: it "
@@ -148,7 +152,15 @@ def _has_reciprocal(number: Any, dtype: DType) -> bool:
 
 
 def integers(values: Sequence[int]) -> str:
-    """An attribute that is a list of integers."""
+    """An attribute that is a list of integers.
+
+    Raises:
+      UnsupportedExportError: one is symbolic (a ValueError and NotImplementedError).
+    """
+    if any_symbolic(values):
+        raise UnsupportedExportError(
+            f"export: an operation cannot be written for the symbolic sizes {tuple(values)}, which it needs as numbers"
+        )
     return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
 
 
@@ -171,6 +183,7 @@ class Builder:
       results: the abstract results of the equation that is being written.
       operands: its abstract operands, within ``shard_map``: values do not know along which axes they vary.
       source_loc: where in the user's program it was written, as the text that ends each line.
+      sizes: what the names of symbolic sizes stand for, numbers of 32 bits.
       order: what the last effect returned, on which the next one depends; None before the first.
     """
 
@@ -186,6 +199,7 @@ class Builder:
         "order",
         "results",
         "signature",
+        "sizes",
         "source_loc",
     )  # fmt: skip
 
@@ -199,7 +213,8 @@ class Builder:
         self.source_loc = ""
         self.order: Value | None = None
         self.constants: dict[Any, Value] = {}
-        self.hoisted: dict[int, tuple[ArrayImpl, Value]] = {}
+        self.hoisted: dict[int, tuple[Any, Value]] = {}
+        self.sizes: dict[Variable, Value] = {}
         self.elements: dict[Value, Any] = {}  # what each constant was written from
         self.count = 0
 
@@ -343,6 +358,8 @@ class Builder:
 
     def splat(self, number: Any, shape: Shape, dtype: DType) -> Value:
         """An array of one number."""
+        if any_symbolic(shape):
+            return self.broadcast_in_dim(self.splat(number, (), dtype), shape, [])
         text = number_text(number, dtype)
         key = (text, shape, dtype)
         found = self.constants.get(key)
@@ -371,8 +388,18 @@ class Builder:
             self.head.append(f"{found.name} = stablehlo.constant dense<{_elements(x)}> : {found.type}")
         return found
 
-    def captured(self, x: ArrayImpl) -> Value:
+    def variable_size(self, name: Variable) -> Value:
+        """What the name of a symbolic size stands for, an argument of the function unless its own arguments say it."""
+        found = self.sizes.get(name)
+        if found is None:
+            found = self.sizes[name] = Value(f"%const{len(self.hoisted)}", (), np.dtype(np.int32))
+            self.hoisted[id(name)] = (name, found)
+        return found
+
+    def captured(self, x: Any) -> Value:
         """An array that the program captured: written if it is small, an argument of the function if not."""
+        if type(x) is Variable:
+            return self.variable_size(x)
         placed = isinstance(x, PlacedArray)
         if (x.size <= LARGEST_WRITTEN and not placed) or self.module.portable:
             return self.array(np.asarray(x._value))
@@ -407,12 +434,20 @@ class Builder:
         return self.broadcast_in_dim(x, shape, [start + i for i in kept])
 
     def broadcast_in_dim(self, x: Value, shape: Shape, dims: Sequence[int]) -> Value:
+        if any_symbolic(shape):
+            attribute = f"broadcast_dimensions = {integers(dims)}"
+            operands = [x, shape_value(self, shape)]
+            return self.op("stablehlo.dynamic_broadcast_in_dim", operands, shape, x.dtype, attribute)
         return self.op(
             "stablehlo.broadcast_in_dim", [x], shape, x.dtype, f"broadcast_dimensions = {integers(dims)}"
         )  # fmt: skip
 
     def reshape(self, x: Value, shape: Shape) -> Value:
-        return x if x.shape == shape else self.op("stablehlo.reshape", [x], shape, x.dtype)
+        if x.shape == shape:
+            return x
+        if any_symbolic(shape) or any_symbolic(x.shape):
+            return self.op("stablehlo.dynamic_reshape", [x, shape_value(self, shape)], shape, x.dtype)
+        return self.op("stablehlo.reshape", [x], shape, x.dtype)
 
     def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
         shape = tuple(x.shape[i] for i in permutation)
@@ -464,12 +499,19 @@ class Builder:
         return self.op("stablehlo.select", [condition, yes, no], yes.shape, yes.dtype)
 
     def iota(self, shape: Shape, dimension: int, dtype: DType) -> Value:
+        if any_symbolic(shape):
+            attribute = f"iota_dimension = {dimension} : i64"
+            return self.op("stablehlo.dynamic_iota", [shape_value(self, shape)], shape, dtype, attribute)
         return self.op("stablehlo.iota", [], shape, dtype, f"iota_dimension = {dimension} : i64")
 
     def slice(
         self, x: Value, start: Sequence[int], limit: Sequence[int], strides: Sequence[int] | None = None
     ) -> Value:
         strides = [1] * x.ndim if strides is None else strides
+        if any(map(any_symbolic, (start, limit, strides, x.shape))):
+            shape = tuple(-(-(b - a) // s) for a, b, s in zip(start, limit, strides, strict=True))
+            operands = [x, *[shape_value(self, tuple(values)) for values in (start, limit, strides)]]
+            return self.op("stablehlo.real_dynamic_slice", operands, shape, x.dtype)
         shape = tuple(max(0, -(-(b - a) // s)) for a, b, s in zip(start, limit, strides, strict=True))
         attributes = (
             f"start_indices = {integers(start)}, limit_indices = {integers(limit)}, strides = {integers(strides)}"
@@ -533,6 +575,10 @@ class Builder:
           more: further attributes of the operation, such as layouts.
           side_effect: whether it does more than to return results.
         """
+        if any(any_symbolic(shape) for shape, _ in results):
+            raise UnsupportedExportError(
+                f"export: {target}, a function of the runtime, cannot be called for symbolic shapes: give them numbers"
+            )
         attributes = (
             f'call_target_name = "{target}", has_side_effect = {str(side_effect).lower()}, '
             f"api_version = 4 : i32, backend_config = {{{config}}}"

@@ -16,6 +16,8 @@ import numpy as np
 
 from pullback.backends.hlo import Builder, Value, dense, integers
 from pullback.core import dtypes
+from pullback.core.dims import any_symbolic
+from pullback.core.errors import UnsupportedExportError
 
 DType = np.dtype[Any]
 Operation = Callable[[Builder, Value, Value], Value]
@@ -56,6 +58,10 @@ def cumulate(
     if 0 in x.shape or x.shape[axis] == 1:
         return x
     carried = carried_dtype(x.dtype)
+    if any_symbolic(x.shape):
+        raise UnsupportedExportError(
+            f"export: cumulative operations cannot be exported for the symbolic shape {x.shape}; give it numbers"
+        )
     short = x.shape[axis] <= _SHORT and math.prod(x.shape) <= _SMALL and not dtypes.is_complex(x.dtype)
     if short or hlo.module.platform != "cpu":
         wide = hlo.convert(x, carried)

@@ -18,6 +18,7 @@ import numpy as np
 from pullback.backends import hlo_indexing
 from pullback.backends.hlo import Builder, Value
 from pullback.core import dtypes
+from pullback.core.dims import any_symbolic
 
 _INT8, _INT32, _INT64 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.int64)
 _FLOAT32 = np.dtype(np.float32)
@@ -38,13 +39,13 @@ def sort(hlo: Builder, operands: Sequence[Value], *, dimension: int, is_stable: 
     """
     key = operands[0]
     count = key.shape[dimension]
-    if count < 2 or 0 in key.shape:
+    if not any_symbolic(key.shape) and (count < 2 or 0 in key.shape):
         return list(operands)
     if len(operands) == 1 and not dtypes.is_inexact(key.dtype):
         return _sorted(hlo, operands, dimension, False, 1)
     keys = operands[:num_keys]
     many = _MANY.get(sum(_digit_count(x.dtype) for x in keys))
-    if many is None or math.prod(key.shape) < many or count >= 2**31:
+    if many is None or any_symbolic(key.shape) or math.prod(key.shape) < many or count >= 2**31:
         return _sorted(hlo, operands, dimension, is_stable, num_keys)
     digits = [digit for x in reversed(keys) for digit in _digits(hlo, x)]
     positions = _order(hlo, digits, dimension)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.backend import backend
-from pullback.backends.emit import inline, own_function
+from pullback.backends.emit import emit_jaxpr, inline
 from pullback.backends.hlo import Builder, Value
 from pullback.backends.hlo_module import Function, Module
-from pullback.core.errors import UnsupportedExportError
+from pullback.backends.hlo_sizes import sizes_of_arguments
+from pullback.core.errors import ExportError, UnsupportedExportError
 from pullback.core.jaxpr import ClosedJaxpr
 
 _INDEX = np.dtype(np.int32)
@@ -64,7 +65,17 @@ def _written(module: Module, closed: ClosedJaxpr, platforms: Sequence[str]) -> t
     for platform in platforms:
         module.platform = platform
         module.shared.clear()
-        functions.append(own_function(module, closed, "program"))
+        hlo = Builder(module)
+        args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]
+        unknown = sizes_of_arguments(hlo, args)
+        if unknown:
+            names = ", ".join(sorted(map(str, unknown)))
+            raise ExportError(
+                f"export of {module.name}: the sizes {names} do not follow from the shapes of the arguments: each name "
+                "has to occur in a size that is linear in it, such as 2*b + 1"
+            )
+        outs = emit_jaxpr(hlo, closed.jaxpr, closed.consts, args)
+        functions.append(hlo.finish(module.unique("program"), outs))
     return module, functions
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from pullback.backends.portable import call_portable
 from pullback.control.scan import map as map_examples
 from pullback.core import dtypes
+from pullback.core.dims import any_symbolic, evaluated_shape, solve
 from pullback.core.errors import ExportError
 from pullback.core.lists import merge_lists, partition_list
 from pullback.core.trace import Primitive
@@ -26,12 +27,19 @@ call_exported_p = Primitive("call_exported", multiple_results=True, keeps_weak_t
 
 @call_exported_p.abstract_eval
 def _abstract_eval(*avals: ShapedArray, exported: Exported) -> list[ShapedArray]:
-    for i, (expected, given) in enumerate(zip(exported.in_avals, avals, strict=True)):
-        if expected.shape != given.shape or expected.dtype != given.dtype:
-            raise ExportError(
-                f"the exported {exported.fun_name}: {exported._place(i)} must be {expected}, but is {given}"
-            )
-    return list(exported.out_avals)
+    who = f"the exported {exported.fun_name}"
+    sizes: list[tuple[str, Any]] = []
+    given: list[Any] = []
+    for i, (expected, aval) in enumerate(zip(exported.in_avals, avals, strict=True)):
+        symbolic = any_symbolic(expected.shape)
+        fits = expected.ndim == aval.ndim if symbolic else expected.shape == aval.shape
+        if not fits or expected.dtype != aval.dtype:
+            raise ExportError(f"{who}: {exported._place(i)} must be {expected}, but is {aval}")
+        if symbolic:
+            sizes += [(f"{exported._place(i)}.shape[{k}]", n) for k, n in enumerate(expected.shape)]
+            given += aval.shape
+    found = solve(sizes, given, who)
+    return [a.update(shape=evaluated_shape(a.shape, found)) for a in exported.out_avals]
 
 
 @call_exported_p.lowering
@@ -77,7 +85,7 @@ def _with_rule(exported: Exported) -> Any:
 
     def backward(arrays: Any, cts: list[Any]) -> tuple[Any, ...]:
         full = [
-            ct if dtypes.is_inexact(a.dtype) else np.zeros(a.shape, dtypes.float0)
+            ct if dtypes.is_inexact(a.dtype) else np.zeros(ct.shape, dtypes.float0)
             for ct, a in zip(cts, exported.out_avals, strict=True)
         ]
         return exported.vjp().call(*arrays, *full)  # type: ignore[no-any-return]

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.dims import SymbolicScope, is_symbolic, parse_size
 from pullback.core.errors import ExportError
 from pullback.core.types import ShapedArray
 from pullback.export.checks import DisabledSafetyCheck
@@ -46,6 +47,7 @@ def _describe(exported: Exported) -> dict[str, Any]:
         "out_tree": structure_to_data(exported.out_tree),
         "in_avals": list(map(_aval_to_data, exported.in_avals)),
         "out_avals": list(map(_aval_to_data, exported.out_avals)),
+        "constraints": next((n.scope.constraints for a in exported.in_avals for n in a.shape if is_symbolic(n)), ()),
         "platforms": exported.platforms,
         "entries": exported.entries,
         "kept": exported.module_kept_var_idx,
@@ -56,12 +58,15 @@ def _describe(exported: Exported) -> dict[str, Any]:
 
 
 def _aval_to_data(aval: ShapedArray) -> list[Any]:
-    return [dtypes.dtype_name(aval.dtype), list(aval.shape), aval.weak_type]
+    sizes = [str(n) if is_symbolic(n) else n for n in aval.shape]
+    return [dtypes.dtype_name(aval.dtype), sizes, aval.weak_type]
 
 
-def _aval_from_data(data: list[Any]) -> ShapedArray:
-    name, shape, weak_type = data
-    return ShapedArray(tuple(shape), _dtype(name), weak_type)
+def _avals_from_data(entries: list[list[Any]], scope: SymbolicScope) -> tuple[ShapedArray, ...]:
+    return tuple(
+        ShapedArray(tuple(parse_size(n, scope) if isinstance(n, str) else n for n in shape), _dtype(name), weak_type)
+        for name, shape, weak_type in entries
+    )
 
 
 def _dtype(name: str) -> Any:
@@ -85,13 +90,14 @@ def unpack(blob: bytes | bytearray) -> list[dict[str, Any]]:
     at = 8 + length
     chain = []
     for entry in json.loads(rest[8:at]):
+        scope = SymbolicScope(entry["constraints"])
         chain.append(
             {
                 "fun_name": entry["name"],
                 "in_tree": structure_from_data(entry["in_tree"]),
-                "in_avals": tuple(map(_aval_from_data, entry["in_avals"])),
+                "in_avals": _avals_from_data(entry["in_avals"], scope),
                 "out_tree": structure_from_data(entry["out_tree"]),
-                "out_avals": tuple(map(_aval_from_data, entry["out_avals"])),
+                "out_avals": _avals_from_data(entry["out_avals"], scope),
                 "platforms": tuple(entry["platforms"]),
                 "entries": tuple(entry["entries"]),
                 "module_kept_var_idx": tuple(entry["kept"]),

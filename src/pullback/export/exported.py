@@ -12,6 +12,7 @@ from pullback.backends.backend import backend
 from pullback.backends.devices import default_backend
 from pullback.core import dtypes, source, tree
 from pullback.core.array import as_array
+from pullback.core.dims import any_symbolic
 from pullback.core.errors import ArgumentError, ExportError, OperandError, UnsupportedExportError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.core.types import ShapedArray
@@ -96,8 +97,8 @@ class Exported:
 
     @property
     def uses_global_constants(self) -> bool:
-        """Whether the program depends on the platform: there are several."""
-        return len(self.platforms) > 1
+        """Whether the program depends on the platform, since there are several, or on symbolic sizes."""
+        return len(self.platforms) > 1 or any(any_symbolic(a.shape) for a in self.in_avals)
 
     def mlir_module(self) -> str:
         """The program as StableHLO text."""
@@ -294,7 +295,9 @@ def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[Disabled
             "function for one device"
         )
     closed = traced.jaxpr
-    smaller, used = dce_closed_jaxpr(closed, (True,) * len(closed.out_avals), instantiate=options.keep_unused)
+    symbolic = any(any_symbolic(a.shape) for a in closed.in_avals)  # whose sizes are asked of the arguments
+    keep = options.keep_unused or symbolic
+    smaller, used = dce_closed_jaxpr(closed, (True,) * len(closed.out_avals), instantiate=keep)
     text, entries = portable.portable_text(smaller, f"jit_{traced.fun_name}", platforms)
     check_calls(portable.foreign_calls(text), checks, traced.fun_name)
     return Exported(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
+from pullback.core.dims import as_size
 from pullback.core.errors import AxisError
 from pullback.core.types import Shape
 
 
 def ints(values: Any) -> Shape:
     """A sequence of ints as a tuple."""
-    return tuple(map(operator.index, values))
+    return tuple(map(as_size, values))
 
 
 def axis_position(name: str, axis: int, rank: int) -> int:

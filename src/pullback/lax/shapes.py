@@ -13,6 +13,7 @@ import numpy as np
 from pullback.backends.shardings import NamedSharding
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl, is_at_home
+from pullback.core.dims import as_size
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Tracer
@@ -530,8 +531,8 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     rank = len(x.shape)
     axis = axis_position("slice_in_dim", axis, rank)
     n = x.shape[axis]
-    start = 0 if start_index is None else operator.index(start_index)
-    limit = n if limit_index is None else operator.index(limit_index)
+    start = 0 if start_index is None else as_size(start_index)
+    limit = n if limit_index is None else as_size(limit_index)
     starts, limits, steps = [0] * rank, list(x.shape), [1] * rank
     starts[axis] = start + n if start < 0 else start
     limits[axis] = limit + n if limit < 0 else limit

@@ -13,6 +13,7 @@ import numpy as np
 from pullback.backends import exchange, host
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, from_numpy, is_at_home
+from pullback.core.dims import any_symbolic, as_size, is_symbolic, largest
 from pullback.core.errors import (
     AllocationError,
     ArgumentError,
@@ -371,6 +372,8 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
 def _filled(name: str, shape: Any, dtype: Any, value: Any) -> ArrayImpl:
     """A constant array, in memory of its own."""
     sizes = shape_tuple(shape, name)
+    if any_symbolic(sizes):
+        return shapes.full(sizes, value, dtype)  # type: ignore[no-any-return]
     try:
         if value == 0 if dtype.kind != "V" else dtype == dtypes.float0:
             return ArrayImpl(np.zeros(sizes, dtype))
@@ -467,7 +470,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     target = value.dtype if dtype is None else dtypes.canonicalize_dtype(dtype)
     value = convert_element_type(value, target, weak)
     sizes = shape_tuple(shape, "full")
-    if is_at_home(value) and value._value.shape == ():
+    if is_at_home(value) and value._value.shape == () and not any_symbolic(sizes):
         out = _filled("full", sizes, target, value._value)
         out.weak_type = weak
         return out
@@ -484,8 +487,12 @@ def _type_of(name: str, a: Any) -> Any:
 def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
     aval = _type_of(name, a)
     target = dtypes.canonicalize_dtype(aval.dtype if dtype is None else dtype)
-    out = _filled(name, aval.shape if shape is None else shape, target, value)
-    out.weak_type = dtype is None and bool(getattr(aval, "weak_type", False))
+    sizes = aval.shape if shape is None else shape
+    weak = dtype is None and bool(getattr(aval, "weak_type", False))
+    if isinstance(sizes, tuple) and any_symbolic(sizes):
+        return shapes.broadcast_to(convert_element_type_p.bind(value, new_dtype=target, weak_type=weak), sizes)
+    out = _filled(name, sizes, target, value)
+    out.weak_type = weak
     return out
 
 
@@ -673,6 +680,9 @@ def arange(
     target = dtypes.result_type(*bounds) if dtype is None else dtypes.canonicalize_dtype(dtype)
     if target.kind in "bc":
         raise DtypeError(f"arange takes real numbers, got {target}")
+    if any(map(is_symbolic, (start, stop, step))):
+        first, last = (0, start) if stop is None else (start, stop)
+        return _symbolic_range(first, last, 1 if step is None else step, target)
     first, last, stride = [_number(x) for x in (start, stop, step)]
     if stop is None:
         first, last = 0, first
@@ -686,6 +696,15 @@ def arange(
         return ArrayImpl(numpy_range(first, last, stride, target))
     except MemoryError as error:
         raise AllocationError(f"arange: no memory for the range from {first} to {last} by {stride}: {error}") from None
+
+
+def _symbolic_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> Any:
+    """The range of integers between bounds, of which one is symbolic."""
+    first, last, step = (as_size(x) for x in (0 if first is None else first, last, step))
+    count = largest(-(-(last - first) // step), 0)
+    positions = slicing.iota_p.bind(dtype=dtype, shape=(count,), dimension=0)
+    out = positions if not is_symbolic(step) and step == 1 else positions * step
+    return out if not is_symbolic(first) and first == 0 else (out + first).astype(dtype)
 
 
 def _number(x: Any) -> Any:

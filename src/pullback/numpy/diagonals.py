@@ -9,13 +9,14 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl
+from pullback.core.dims import any_symbolic
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import state
 from pullback.numpy.creation import listed
 from pullback.numpy.index_lowering import read, write
 from pullback.numpy.promotion import axis_index, known_int, operand, shape_tuple
 from pullback.primitives import elementwise as ops
-from pullback.primitives import indexing, shapes
+from pullback.primitives import indexing, shapes, slicing
 from pullback.primitives.scatter import scatter
 
 __all__ = [
@@ -145,6 +146,10 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
     if len(x.shape) < 2:
         raise ShapeError(f"{name} needs an array with at least two axes, got shape {x.shape}")
     k = known_int(name, "k", k)
+    if any_symbolic(x.shape[-2:]):
+        rows, columns = (slicing.iota_p.bind(dtype=np.dtype(np.int32), shape=x.shape[-2:], dimension=d) for d in (0, 1))
+        kept = ops.gt(ops.add(rows, k + 1), columns) if lower else ops.gt(columns, ops.add(rows, k - 1))
+        return ops.where(kept, x, shapes.full((), 0, x.dtype))
     mask = np.tri(x.shape[-2], x.shape[-1], k - (not lower), bool)
     zero = shapes.full((), 0, x.dtype)
     return ops.where(ArrayImpl(mask if lower else ~mask), x, zero)

@@ -14,6 +14,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
+from pullback.core.dims import any_symbolic
 from pullback.core.errors import (
     ArgumentError,
     ConcretizationTypeError,
@@ -26,6 +27,7 @@ from pullback.core.trace import Tracer, state
 from pullback.numpy.creation import listed
 from pullback.numpy.index_lowering import position, read, write
 from pullback.numpy.promotion import another, axis_index, named, operand, promote_all, sequence
+from pullback.numpy.symbolic_indexing import is_simple, read_simple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
@@ -82,6 +84,8 @@ def getitem(x: Any, index: Any) -> Any:
                     return ArrayImpl(value[index])
             except (IndexError, TypeError):
                 pass  # Out of range, or an error to explain.
+    elif any_symbolic(x.shape) and is_simple(index):
+        return read_simple(x, index)
     elif kind is slice:
         out = _slice_first(x, index)
         if out is not None:
@@ -235,7 +239,7 @@ def take(
         except IndexError:
             pass
     positions, gather_mode = _wrapped("take", positions, x.shape[where], mode)
-    index = (*(slice(None),) * where, positions)
+    index = (*(slice(None),) * where, positions) if where else positions
     return read(x, index, gather_mode, fill_value, indices_are_sorted, unique_indices)
 
 

@@ -15,8 +15,10 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, fresh, from_scalar
 from pullback.core.config import config
+from pullback.core.dims import as_size
 from pullback.core.errors import (
     AxisError,
+    InconclusiveDimensionOperation,
     OperandError,
     ShapeError,
     TracerIntegerConversionError,
@@ -198,6 +200,8 @@ def shape_tuple(shape: Any, name: str) -> tuple[int, ...]:
             if not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0
             else tuple(map(operator.index, shape))
         )
+    except InconclusiveDimensionOperation:
+        sizes = tuple(map(as_size, shape if isinstance(shape, (tuple, list)) else (shape,)))
     except TypeError as error:
         if isinstance(shape, Array) or (isinstance(shape, (tuple, list)) and any(isinstance(s, Array) for s in shape)):
             raise

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.array import Array, ArrayImpl, as_array
+from pullback.core.dims import is_symbolic
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.numpy.promotion import another, axes_tuple, axis_index, inexact_operand, operand, refuse_out, strong
@@ -40,6 +41,11 @@ def all_axes(axis: Any, rank: int, name: str) -> tuple[int, ...]:
 def count_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
     """The number of elements along some axes."""
     return math.prod([shape[a] for a in axes])
+
+
+def size_as(size: Any, dtype: np.dtype[Any]) -> Any:
+    """A size as an operand beside an array of a dtype: an int as it is, a symbolic one as an array."""
+    return convert_element_type(as_array(size), dtype) if is_symbolic(size) else size
 
 
 def _summed_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -366,7 +372,7 @@ def mean(
     x = inexact_operand("mean", a)
     axes = all_axes(axis, len(x.shape), "mean")
     if dtype is None and where is None and x.dtype.char in _FAST:
-        result = ops.div(prims.reduce_sum(x, axes), count_of(x.shape, axes))
+        result = ops.div(prims.reduce_sum(x, axes), size_as(count_of(x.shape, axes), x.dtype))
         if keepdims:
             result = shapes.expand_dims(result, axes)
         return strong(result)
@@ -383,7 +389,7 @@ def _computed(have: np.dtype[Any], wanted: np.dtype[Any]) -> np.dtype[Any]:
 
 def _mean(x: Any, axes: tuple[int, ...], where: Any, keepdims: bool) -> Any:
     if where is None:
-        result = ops.div(prims.reduce_sum(x, axes), count_of(x.shape, axes))
+        result = ops.div(prims.reduce_sum(x, axes), size_as(count_of(x.shape, axes), x.dtype))
     else:
         mask = _mask("mean", where, x.shape)
         result = ops.div(prims.reduce_sum(ops.where(mask, x, 0), axes), _counted(mask, x, axes))
@@ -448,7 +454,7 @@ def _var(
         squares = ops.square(off)
     if mask is None:
         freedom: Any = count_of(x.shape, axes) - ddof
-        freedom = freedom if freedom > 0 else math.nan
+        freedom = size_as(freedom, squares.dtype) if freedom > 0 else math.nan
     else:
         squares = ops.where(mask, squares, 0)
         freedom = ops.sub(_counted(mask, squares, axes), ddof)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.dims import is_symbolic
 from pullback.core.errors import DtypeError, IndexRangeError, ShapeError
 from pullback.core.types import Shape, ShapedArray
 
@@ -84,7 +85,7 @@ def check_positions(name: str, last: int, dtype: np.dtype[Any]) -> None:
     Raises:
       IndexRangeError: it cannot (an OverflowError and a ValueError).
     """
-    if last > int(dtypes.iinfo(dtype).max):
+    if not is_symbolic(last) and last > int(dtypes.iinfo(dtype).max):
         raise IndexRangeError(
             f"{name}: positions up to {last} do not fit {dtypes.short_name(dtype)}, the dtype of the "
             "indices; enable 64-bit types, or split the axis"

@@ -23,6 +23,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, is_at_home
 from pullback.core.config import config
+from pullback.core.dims import is_symbolic
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import MappedAxis, Shape, ShapedArray
@@ -440,7 +441,7 @@ def _block_bits(key: BlockKey, bit_width: int, shape: Shape) -> Any:
 
 def _words(key: tuple[Any, Any], count: int) -> Any:
     """The first words of a key in the original layout."""
-    if count <= 2 * _FEW and _is_known(*key):
+    if not is_symbolic(count) and count <= 2 * _FEW and _is_known(*key):
         return ArrayImpl(_few_words(int(key[0]._value), int(key[1]._value), count))
     words = slicing.concatenate(_halves(key, count), 0)
     return slicing.slice(words, (0,), (count,)) if count % 2 else words

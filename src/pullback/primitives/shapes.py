@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.array import SCALARS, ArrayImpl, shape_of
+from pullback.core.dims import any_symbolic
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
@@ -81,6 +82,8 @@ def _broadcast_xla(hlo: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shap
 
 def full(shape: Shape, value: Any, dtype: Any) -> ArrayImpl:
     """A constant array."""
+    if any_symbolic(shape):
+        return broadcast_to(full((), value, dtype), shape)  # type: ignore[no-any-return]
     if shape == ():
         return ArrayImpl(np.asarray(value).astype(dtype)[()])
     return ArrayImpl(np.broadcast_to(np.asarray(value).astype(dtype), shape))

@@ -71,7 +71,7 @@ def _slice_shape(x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, 
 def _slice_transpose(ct: Any, x: LinearVar, *, start_indices: Shape, limit_indices: Shape, strides: Shape) -> Any:
     config = []
     for n, size, start, step in zip(x.shape, ct.shape, start_indices, strides, strict=True):
-        reached = start + (1 + step * (size - 1) if size else 0)
+        reached = start + (size if step == 1 else 1 + step * (size - 1) if size else 0)
         config.append((start, n - reached, step - 1))
     return (pad(ct, 0, config),)
 
@@ -108,7 +108,9 @@ def pad(x: Any, value: Any, config: Sequence[tuple[int, int, int]]) -> Any:
 
 
 def _padded_shape(shape: Shape, config: PaddingConfig) -> Shape:
-    return tuple(lo + hi + n + max(n - 1, 0) * inner for n, (lo, hi, inner) in zip(shape, config, strict=True))
+    return tuple(
+        lo + hi + n + (max(n - 1, 0) * inner if inner else 0) for n, (lo, hi, inner) in zip(shape, config, strict=True)
+    )
 
 
 pad_p = Primitive("pad")

@@ -1,0 +1,148 @@
+"""Shapes with symbolic sizes, from text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core import tree
+from pullback.core.dims import Size, SymbolicScope, is_symbolic, parse_size
+from pullback.core.errors import ArgumentError
+from pullback.primitives import sizes as sizes  # which makes arrays of sizes
+from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
+from pullback.transforms.functions.arguments import abstractify
+
+
+def is_symbolic_dim(p: Any) -> bool:
+    """Whether a size is symbolic.
+
+    Args:
+      p: a size.
+
+    >>> is_symbolic_dim(symbolic_shape("b, 3")[0]), is_symbolic_dim(3)
+    (True, False)
+    """
+    return is_symbolic(p)
+
+
+def symbolic_shape(
+    shape_spec: str | None,
+    *,
+    constraints: Sequence[str] = (),
+    scope: SymbolicScope | None = None,
+    like: Sequence[int | None] | None = None,
+) -> tuple[Size, ...]:
+    """A shape with symbolic sizes.
+
+    Args:
+      shape_spec: sizes between commas. A size is a number, a name, or made of these by ``+``, ``-``, ``*``, ``^``,
+        ``floordiv``, ``mod``, ``max`` and ``min``; ``_`` stands for the size that ``like`` has there, and ``...`` at
+        the end for all that follow. None is the same as ``"..."``.
+      constraints: what holds of the names, such as ``"b >= 4"`` or ``"mod(b, 8) == 0"``. A name is at least 1.
+      scope: where the names are known, instead of ``constraints``; by default a new one.
+      like: a shape.
+
+    Returns:
+      A tuple of sizes, to be used in ``ShapeDtypeStruct`` and :func:`export`.
+
+    Raises:
+      ArgumentError: the text says no shape, or does not fit ``like`` (a TypeError and ValueError).
+
+    >>> symbolic_shape("a, 2*b + 1, _", like=(None, None, 5))
+    (a, 2*b + 1, 5)
+    """
+    if scope is not None and constraints:
+        raise ArgumentError("symbolic_shape: give constraints or a scope, which has constraints of its own; not both")
+    if scope is None:
+        scope = SymbolicScope(constraints)
+    text = "..." if shape_spec is None else shape_spec
+    if not isinstance(text, str):
+        raise ArgumentError(f"symbolic_shape: a shape must be a string such as 'b, 3' or None, got {shape_spec!r}")
+    out: list[Size] = []
+    parts = _parts(text)
+    for i, part in enumerate(parts):
+        if part == "...":
+            if i != len(parts) - 1:
+                raise ArgumentError(f"symbolic_shape: ... must come last in {text!r}")
+            out += [_placeholder(text, like, k) for k in range(i, len(like) if like is not None else i + 1)]
+        elif part == "_":
+            out.append(_placeholder(text, like, i))
+        else:
+            size = parse_size(part, scope)
+            known = None if like is None or i >= len(like) else like[i]
+            if known is not None and not is_symbolic(size) and size != known:
+                raise ArgumentError(f"symbolic_shape: size {i} of {text!r} is {size}, but {known} in like={like!r}")
+            out.append(size)
+    if like is not None and len(out) != len(like):
+        raise ArgumentError(f"symbolic_shape: {text!r} has {len(out)} sizes, but like={like!r} has {len(like)}")
+    return tuple(out)
+
+
+def _parts(text: str) -> list[str]:
+    """The sizes of a shape as text: what is between the commas that are in no parentheses."""
+    inner = text.strip()
+    if inner.startswith("(") and inner.endswith(")") and _closes(inner) == len(inner) - 1:
+        inner = inner[1:-1].strip()
+    parts, depth = [""], 0
+    for c in inner:
+        depth += (c == "(") - (c == ")")
+        if c == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += c
+    parts = [part.strip() for part in parts]
+    return parts[:-1] if not parts[-1] else parts
+
+
+def _closes(text: str) -> int:
+    """Where the first parenthesis is closed."""
+    depth = 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if not depth:
+            return i
+    return -1
+
+
+def _placeholder(text: str, like: Sequence[int | None] | None, i: int) -> Size:
+    if like is None:
+        raise ArgumentError(f"symbolic_shape: {text!r} leaves sizes open by _ or ..., which needs like=")
+    if i >= len(like) or like[i] is None:
+        raise ArgumentError(f"symbolic_shape: {text!r} leaves size {i} open, which like={like!r} does not have")
+    return like[i]
+
+
+def symbolic_args_specs(
+    args: Any, shapes_specs: Any, constraints: Sequence[str] = (), scope: SymbolicScope | None = None
+) -> Any:
+    """What stands for arguments with symbolic sizes, for :func:`export`.
+
+    Args:
+      args: a tree of arrays, or of what has their shapes and dtypes.
+      shapes_specs: a shape as :func:`symbolic_shape` takes it for each, a prefix of the tree; a string or None stands
+        for all below it.
+      constraints: what holds of the names, as for :func:`symbolic_shape`.
+      scope: where the names are known, instead of ``constraints``.
+
+    Returns:
+      A tree of ``ShapeDtypeStruct`` of the structure of ``args``.
+
+    Raises:
+      ArgumentError: a shape does not fit its array, or ``shapes_specs`` is no prefix (a TypeError and ValueError).
+
+    >>> import numpy as np
+    >>> symbolic_args_specs((np.ones((3, 4)), np.ones(4)), ("b, ...", None))
+    (ShapeDtypeStruct(shape=(b, 4), dtype=float32), ShapeDtypeStruct(shape=(4,), dtype=float32))
+    """
+    if scope is not None and constraints:
+        raise ArgumentError("symbolic_args_specs: give constraints or a scope, which has its own; not both")
+    if scope is None:
+        scope = SymbolicScope(constraints)
+    leaves, treedef = tree.flatten(args)
+    specs = tree.broadcast_prefix(shapes_specs, args, is_leaf=lambda x: x is None)
+    out = []
+    for leaf, spec in zip(leaves, specs, strict=True):
+        aval = abstractify(leaf)
+        shape = symbolic_shape(spec, like=aval.shape, scope=scope)
+        out.append(ShapeDtypeStruct(shape, aval.dtype, weak_type=aval.weak_type))
+    return tree.unflatten(treedef, out)

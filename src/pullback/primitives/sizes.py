@@ -1,0 +1,26 @@
+"""The value of a symbolic size, as an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.backends.hlo_sizes import size_value
+from pullback.core import dtypes
+from pullback.core.dims import Dim
+from pullback.core.errors import InconclusiveDimensionOperation
+from pullback.core.trace import Primitive
+from pullback.core.types import ShapedArray
+
+size_value_p = Primitive("size_value")
+size_value_p.abstract_eval(lambda *, size: ShapedArray((), dtypes.default_int(), True))
+size_value_p.lowering(lambda hlo, *, size: hlo.convert(size_value(hlo, size), hlo.result.dtype))
+
+
+@size_value_p.host
+def _no_value(*, size: Dim) -> Any:
+    raise InconclusiveDimensionOperation(
+        f"the symbolic size {size} has a value only in a function that is being exported, where shapes have it"
+    )
+
+
+Dim.value_of = staticmethod(lambda size: size_value_p.bind(size=size))

@@ -1,0 +1,328 @@
+"""Symbolic sizes: their algebra, and functions exported for shapes that have them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+from pullback import ShapeDtypeStruct, export, grad, jit, lax, nn, vmap
+from pullback.core.dims import SymbolicScope, evaluate, evaluated_shape, largest, parse_size, smallest
+from pullback.core.errors import (
+    ArgumentError,
+    ExportError,
+    InconclusiveDimensionOperation,
+    ShapeError,
+    UnsupportedExportError,
+)
+
+F = "float32"
+A, B = export.symbolic_shape("a, b")
+
+
+# Algebra --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "like", "expected"),
+    [
+        ("a, 2*b, _", (3, 4, 5), "(a, 2*b, 5)"),
+        ("b, ...", (3, 4, 5), "(b, 4, 5)"),
+        (None, (3, 4), "(3, 4)"),
+        ("(a,)", None, "(a,)"),
+        ("(a + 1)*b, (a)", None, "(a*b + b, a)"),
+        ("floordiv(a, 2), mod(a, 3), max(a, b), min(a, 3)", None, "(floordiv(a, 2), mod(a, 3), max(a, b), min(a, 3))"),
+        ("-a + b, a^2, a - 1 - a", None, "(- a + b, a^2, -1)"),
+        ("", None, "()"),
+    ],
+)
+def test_shapes_from_text(text: Any, like: Any, expected: str) -> None:
+    found = export.symbolic_shape(text, like=like)
+    assert str(found) == expected
+    again = export.symbolic_shape(str(found), scope=SymbolicScope())
+    assert str(again) == expected  # what is printed can be read
+
+
+@pytest.mark.parametrize(
+    ("text", "like", "message"),
+    [
+        ("a b", None, "expected an operator"),
+        ("2a", None, "expected an operator"),
+        ("a//2", None, "expected an operator"),
+        ("f(a)", None, "the functions are floordiv, mod, max and min, got 'f'"),
+        ("a +", None, "expected a number, a name, or a function, got 'the end'"),
+        ("max(a)", None, "expected ','"),
+        ("a^b", None, "a number for a power"),
+        ("a, 3", (2, 4), "size 1 of 'a, 3' is 3, but 4 in like"),
+        ("a, ..., ...", (2, 4), "must come last"),
+        ("a, _", None, "leaves sizes open"),
+        ("a", (2, 3), "has 1 sizes, but like"),
+        (3, None, "a shape must be a string"),
+    ],
+)
+def test_texts_that_are_no_shapes(text: Any, like: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message) as caught:
+        export.symbolic_shape(text, like=like)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_arithmetic_is_that_of_numbers() -> None:
+    rng = np.random.default_rng(0)
+    scope = SymbolicScope()
+    sizes: list[Any] = [
+        parse_size(t, scope) for t in ("a", "b", "2*a + 3", "a*b - b", "floordiv(a, 3)", "1 + mod(b, 4)")
+    ]
+    operations: list[Callable[[Any, Any], Any]] = [
+        lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x // y, lambda x, y: x % y,
+        lambda x, y: divmod(x, y)[0], largest, smallest, lambda x, y: x**2 - y,
+    ]  # fmt: skip
+    for _ in range(200):
+        env = {scope.variable("a"): int(rng.integers(1, 30)), scope.variable("b"): int(rng.integers(1, 30))}
+        x, y = (sizes[i] for i in rng.integers(0, len(sizes), 2))
+        y = int(rng.integers(1, 6)) if rng.random() < 0.4 else y
+        x, y = (y, x) if rng.random() < 0.3 else (x, y)
+        if evaluate(y, env) == 0:
+            continue
+        operation = operations[rng.integers(len(operations))]
+        exact = operation(*[evaluate(z, env) for z in (x, y)])
+        assert evaluate(operation(x, y), env) == exact
+        with suppress(InconclusiveDimensionOperation):  # what is decided is right
+            assert (x >= y) == (evaluate(x, env) >= evaluate(y, env))
+
+
+def test_what_is_decided_and_what_is_not() -> None:
+    decided = [
+        A >= 1, A + B >= 2, (2 * A) // 2 == A, (2 * A + 3) // 2 == A + 1, (4 * A) % 2 == 0, A - A == 0, A * B // A == B,
+        A % A == 0, 2 * (A // 2) <= A, A % 3 < 3, A % B < B, largest(A, B) >= B, smallest(1, A) == 1, A != A + 1,
+        (A + 1) // 2 >= 1, hash(A) == hash(A + 0), A != B, A != 3, not A < 0, bool(A), A < 2**31,
+        (A + B) * (A + B) // (A + B) == A + B, 3 * A > 2 * A,
+    ]  # fmt: skip
+    assert all(decided)
+    questions: list[Callable[[], Any]] = [
+        lambda: A >= 2, lambda: A > B, lambda: A // 2 >= 1, lambda: A <= 10, lambda: bool(A - 1), lambda: int(A),
+        lambda: range(A), lambda: [0][A],
+    ]  # fmt: skip
+    for question in questions:
+        with pytest.raises(InconclusiveDimensionOperation):
+            question()
+    with pytest.raises(InconclusiveDimensionOperation, match=r"a > b.*constraints=\['a >= b \+ 1'\]"):
+        assert A > B
+    assert issubclass(InconclusiveDimensionOperation, ValueError)
+    with pytest.raises(ZeroDivisionError):
+        A // 0
+
+
+def test_constraints_decide_more() -> None:
+    scope = SymbolicScope(["a >= 8", "b <= 16", "mod(a, 2) == 0", "a - b >= 0", "c == 3*b"])
+    a, b, c = export.symbolic_shape("a, b, c", scope=scope)
+    assert a >= 8
+    assert b <= 16
+    assert a >= b
+    assert not a < b
+    assert a % 2 == 0
+    assert (a // 2) * 2 == a
+    assert a // 2 >= 4
+    assert 2 * a >= b + 8
+    assert str(c) == "3*b"
+    with pytest.raises(InconclusiveDimensionOperation, match="It is known that a >= 8, b <= 16"):
+        assert a >= 9
+    with pytest.raises(ArgumentError, match="belong to different scopes"):
+        a + A
+    for bad, message in (("a", "must have one of"), ("3 >= 4", "never holds"), ("1 == 2", "never holds")):
+        with pytest.raises(ArgumentError, match=message):
+            SymbolicScope([bad])
+    with pytest.raises(ArgumentError, match="constraints or a scope"):
+        export.symbolic_shape("a", constraints=["a >= 2"], scope=scope)
+
+
+def test_specifications_of_arguments() -> None:
+    args = (np.ones((3, 4), F), {"k": np.ones(4, "int32")})
+    first, rest = export.symbolic_args_specs(args, ("b, ...", None))
+    assert str(first.shape) == "(b, 4)"
+    assert first.dtype == F
+    assert rest["k"].shape == (4,)
+    first, rest = export.symbolic_args_specs(args, "b, ...", constraints=["b >= 2"])
+    assert first.shape[0] == rest["k"].shape[0] >= 2
+    assert export.is_symbolic_dim(first.shape[0])
+    assert not export.is_symbolic_dim(first.shape[1])
+
+
+# Exported functions ---------------------------------------------------------------------------------------------------
+
+
+def exported(f: Any, *shapes: str, constraints: Any = (), vjp_order: int = 0, dtype: str = F) -> Any:
+    """A function that was exported for shapes, written and read."""
+    scope = SymbolicScope(constraints)
+    structs = [ShapeDtypeStruct(export.symbolic_shape(s, scope=scope), dtype) for s in shapes]
+    return export.deserialize(export.export(jit(f))(*structs).serialize(vjp_order))
+
+
+def arrays(found: Any, **sizes: int) -> list[Any]:
+    """Random arguments for some sizes of the names."""
+    rng = np.random.default_rng(1)
+    env = {}
+    for aval in found.in_avals:
+        for n in aval.shape:
+            if export.is_symbolic_dim(n):
+                env.update({v: sizes[v.name] for v in n.names()})
+    return [rng.normal(size=evaluated_shape(a.shape, env)).astype(a.dtype) for a in found.in_avals]
+
+
+def mean_of_squares(w: Any, x: Any) -> Any:
+    return jnp.mean(jnp.tanh(x @ w) ** 2)
+
+
+FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "elementwise": (lambda x: jnp.sin(x) + x * 2, "a, b"),
+    "broadcasting": (lambda x, y, z: x + y * z, "a, b", "b", "a, 1"),
+    "reductions": (lambda x: (x.sum(0), x.max(), x.argmax(1), (x > 0).any(0), jnp.prod(x, 1)), "a, b"),
+    "moments": (lambda x: (x.mean(), x.var(0), x.std()), "a, b"),
+    "sizes": (lambda x: (x.sum() / x.shape[0], x * x.size - x.shape[1] ** 2, jnp.asarray(x.shape[0] // 2)), "a, b"),
+    "floats": (lambda x: x * (1.5 * x.shape[0]) + 1 / x.shape[0] + x.shape[0] / 2, "a"),
+    "reshape": (lambda x: (x.reshape(-1), x.ravel(), x.reshape(-1, 2), x.reshape(x.shape[0], -1, 1)), "a, 4"),
+    "axes": (lambda x: (x.T, x[:, None], jnp.stack([x, x], 1), jnp.swapaxes(x, 0, 1)), "a, b"),
+    "products": (
+        lambda x, y: (x @ y, x @ x.T, jnp.einsum("ij,jk->ki", x, y), jnp.dot(y[:, 0], y[:, 0])),
+        "a, 4",
+        "4, b",
+    ),
+    "batched products": (lambda x, y: jnp.einsum("bqd,bkd->bqk", x, y), "a, b, 4", "a, c, 4"),
+    "concatenate": (lambda x, y: jnp.concatenate([x, y, jnp.ones((2, 4))]), "a, 4", "b, 4"),
+    "slices": (lambda x: (x[1:], x[:3], x[::2], x[:-1], x[::-1], x[:, 1], x[0], x[-1], x[..., :2]), "a, 4"),
+    "creation": (lambda x: (jnp.zeros((x.shape[0], 3)), jnp.ones_like(x), jnp.full(x.shape, 2.0)), "a, b"),
+    "ranges": (
+        lambda x: (jnp.arange(x.shape[0]) * x, jnp.arange(1, 2 * x.shape[0], 2), lax.iota("int32", x.size)),
+        "a",
+    ),
+    "softmax": (lambda x: (nn.softmax(x), nn.logsumexp(x, axis=0), nn.gelu(x), jnp.where(x > 0, x, 0.0)), "a, b"),
+    "triangles": (lambda x: (jnp.tril(x), jnp.triu(x, 1)), "a, b"),
+    "sort": (lambda x: (jnp.sort(x, 0), jnp.argsort(x, 1)), "a, b"),
+    "gradient": (grad(mean_of_squares), "4, 2", "b, 4"),
+    "gradient of a slice": (grad(lambda x: (x[1:] ** 2).sum() + x.max()), "a"),
+    "vmap": (lambda w, x: vmap(grad(lambda w, r: jnp.tanh(w @ r).sum()), (None, 0))(w, x), "3, 4", "b, 4"),
+    "scan": (lambda x: lax.scan(lambda c, _: (c * 1.5 + jnp.ones(c.shape), c.sum()), x, None, length=3), "a"),
+    "loops": (lambda x: lax.fori_loop(0, x.shape[0], lambda i, c: c + i, x), "a"),
+    "branches": (lambda x: lax.cond(x.sum() > 0, lambda x: x * 2, lambda x: jnp.zeros(x.shape), x), "a"),
+    "programs within": (lambda x: jit(lambda y: y * x.shape[0] + jnp.ones(x.shape[0]))(3.0), "a"),
+    "linear sizes": (lambda x, y: x.reshape(2, -1).sum(0) + y[:-1], "2*a", "a + 1"),
+    "pad": (lambda x: (jnp.pad(x, ((1, 2), (0, 0))), jnp.tile(x, (2, 1)), jnp.roll(x, 1, 0)), "a, 4"),
+    "convolution": (lambda x, w: lax.conv(x, w, (1, 1), "SAME"), "a, 1, 5, 5", "2, 1, 3, 3"),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_symbolic_shapes(name: str) -> None:
+    f, *shapes = FUNCTIONS[name]
+    found = exported(f, *shapes)
+    assert found.uses_global_constants
+    for a, b, c in ((3, 4, 2), (5, 1, 3)):
+        args = arrays(found, a=a, b=b, c=c)
+        expected = pullback.tree.leaves(jit(f)(*args))
+        outs = pullback.tree.leaves(found.call(*args))
+        for out, wanted in zip(outs, expected, strict=True):
+            assert out.dtype == wanted.dtype
+            assert out.shape == wanted.shape
+            np.testing.assert_allclose(out, wanted, rtol=3e-5, atol=1e-5)
+
+
+def test_a_program_has_the_sizes_of_its_arguments() -> None:
+    text = exported(lambda x: jnp.ones(x.shape) + x.reshape(-1, 1).sum(), "b, 4").mlir_module()
+    for part in ("tensor<?x4xf32>", "get_dimension_size", "dynamic_broadcast_in_dim", "dynamic_reshape"):
+        assert part in text
+
+
+def test_types_of_results() -> None:
+    found = exported(lambda x: (x.reshape(-1), x[1:], jnp.concatenate([x, x])), "a, 2*b")
+    assert [str(v) for v in found.out_avals] == ["f32[2*a*b]", "f32[a - 1,2*b]", "f32[2*a,2*b]"]
+
+
+def test_derivatives_and_other_transformations() -> None:
+    found = exported(mean_of_squares, "3, 2", "b, 3", vjp_order=2)
+    f = found.call
+    for size in (1, 4):
+        w, x = arrays(found, b=size)
+        np.testing.assert_allclose(jit(f)(w, x), mean_of_squares(w, x), rtol=1e-5)
+        np.testing.assert_allclose(grad(f)(w, x), grad(mean_of_squares)(w, x), rtol=1e-4, atol=1e-6)
+        both = [grad(lambda w, h=h, x=x: (grad(h)(w, x) ** 2).sum())(w) for h in (f, mean_of_squares)]
+        np.testing.assert_allclose(*both, rtol=1e-4, atol=1e-6)
+        rows = np.stack([x, 2 * x])
+        np.testing.assert_allclose(vmap(f, (None, 0))(w, rows), vmap(mean_of_squares, (None, 0))(w, rows), rtol=1e-5)
+
+
+def test_an_exported_function_within_another() -> None:
+    inner = exported(lambda x: x.sum() / x.shape[0] + x[::2], "b", constraints=["b >= 2"])
+    outer = exported(lambda x: inner.call(jnp.concatenate([x, x])), "c")
+    assert str(outer.out_avals[0]) == "f32[c]"
+    for size in (1, 5):
+        x = np.arange(size, dtype=F)
+        both = np.concatenate([x, x])
+        np.testing.assert_allclose(outer.call(x), both.mean() + both[::2], rtol=1e-6)
+    with pytest.raises(InconclusiveDimensionOperation, match=r"constraints=\['c >= 2'\]"):
+        exported(inner.call, "c")
+
+
+def test_sizes_are_checked_where_a_function_is_called() -> None:
+    found = exported(lambda x, y: (x.sum(), y), "2*b, b", "c, 3", constraints=["b >= 2", "mod(c, 2) == 0"])
+    good = np.ones((4, 2), F), np.ones((2, 3), F)
+    assert float(found.call(*good)[0]) == 8
+    cases = [
+        ((5, 2), (2, 3), r"args\[0\].shape\[0\] must be of the form 2\*b, got 5"),
+        ((6, 2), (2, 3), r"args\[0\].shape\[1\] must be b, which is 3 for b = 3; got 2"),
+        ((2, 1), (2, 3), r"the constraint b >= 2 does not hold: b is 1, and 2 is 2"),
+        ((0, 0), (2, 3), r"the size b must be at least 1, got 0"),
+        ((4, 2), (3, 3), r"the constraint mod\(c, 2\) == 0 does not hold"),
+        ((4, 2), (2, 4), r"args\[1\].shape\[1\] must be 3; got 4"),
+        ((4, 2), (6,), r"args\[1\] must be f32\[c,3\], but is f32\[6\]"),
+    ]
+    for first, second, message in cases:
+        for call in (found.call, jit(found.call)):
+            with pytest.raises(ValueError, match=message):
+                call(np.ones(first, F), np.ones(second, F))
+
+
+def test_what_symbolic_shapes_do_not_allow() -> None:
+    with pytest.raises(ExportError, match="the sizes b do not follow from the shapes of the arguments"):
+        exported(lambda x: x, "b*b")
+    with pytest.raises(ShapeError, match="incompatible shapes for broadcasting"):
+        exported(lambda x, y: x + y, "a", "b")
+    with pytest.raises(InconclusiveDimensionOperation, match=r"constraints=\['a >= 4'\]"):
+        exported(lambda x: x if x.shape[0] > 3 else -x, "a")
+    with pytest.raises(UnsupportedExportError, match="cumulative operations cannot be exported"):
+        exported(lambda x: jnp.cumsum(x), "a")
+    with pytest.raises(UnsupportedExportError, match="lapack_spotrf_ffi, a function of the runtime"):
+        exported(lambda x: jnp.linalg.cholesky(x), "a, 3, 3")
+    with pytest.raises((ArgumentError, ShapeError, InconclusiveDimensionOperation)):
+        exported(lambda x: x.reshape(2, -1), "b")
+    with pytest.raises(InconclusiveDimensionOperation, match="only in a function that is being exported"):
+        jnp.asarray(A)
+
+
+def test_another_process_chooses_the_sizes(tmp_path: Any) -> None:
+    found = exported(lambda x: x.mean(0) * x.shape[0], "b, 2", constraints=["b >= 2"])
+    (tmp_path / "f").write_bytes(found.serialize())
+    program = f"""
+import numpy as np
+from pullback import export
+f = export.deserialize(open({str(tmp_path / "f")!r}, "rb").read())
+print(f.in_avals[0], [f.call(np.ones((n, 2), "float32")).tolist() for n in (2, 7)])
+try:
+    f.call(np.ones((1, 2), "float32"))
+except ValueError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100)
+    first, second = done.stdout.splitlines()
+    assert first == "f32[b,2] [[2.0, 2.0], [7.0, 7.0]]"
+    assert "the constraint b >= 2 does not hold" in second
+
+
+def test_traced_arrays_have_the_method_var() -> None:
+    x = np.arange(6.0, dtype=F).reshape(2, 3)
+    np.testing.assert_allclose(jit(lambda x: x.var(0))(x), x.var(0))
