@@ -7,6 +7,7 @@ PYTHON ?= $(or $(shell .ci/find-python),python3)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 ACCURACY_ARGS ?=
+ECOSYSTEM_ARGS ?=
 OTHER_PYTHONS ?= 3.12 3.13
 # The suite of the Python array API standard: a checkout of https://github.com/data-apis/array-api-tests.
 ARRAY_API_TESTS ?= ../array-api-tests
@@ -15,7 +16,8 @@ ARRAY_API_ARGS ?= --max-examples 20
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants lint bench accuracy array-api clean
+.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants lint bench accuracy array-api \
+    ecosystem ecosystem-quick ecosystem-record clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -109,7 +111,7 @@ lint: .venv/dev.stamp ## ruff, mypy, the floors of the house, sizes of functions
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache
-	.venv/bin/python .ci/check_sizes.py src benchmarks examples
+	.venv/bin/python .ci/check_sizes.py src benchmarks ecosystem examples
 
 bench: .venv-bench/bench.stamp ## measure against JAX, PyTorch and autograd (BENCH_ARGS="--quick")
 	@.venv-bench/bin/python -m compileall -q src  # as installation does for the peers
@@ -118,10 +120,20 @@ bench: .venv-bench/bench.stamp ## measure against JAX, PyTorch and autograd (BEN
 accuracy: .venv-bench/bench.stamp ## errors of all operations on elements in ulps, against mpmath (ACCURACY_ARGS="--only erf")
 	PYTHONPATH=src .venv-bench/bin/python -m benchmarks.accuracy $(ACCURACY_ARGS)
 
+# Programs of libraries written for JAX, in environments without it: ecosystem/check.py compares what they print.
+ecosystem: .venv-ecosystem/ecosystem.stamp ## programs of JAX's libraries on Pullback (ECOSYSTEM_ARGS="--page" or "keras numpyro")
+	.venv-ecosystem/bin/python ecosystem/check.py $(ECOSYSTEM_ARGS)
+
+ecosystem-quick: .venv-ecosystem-quick/quick.stamp ## the same, of optax, equinox and diffrax only
+	.venv-ecosystem-quick/bin/python ecosystem/check.py optax equinox diffrax
+
+ecosystem-record: .venv-ecosystem-jax/jax.stamp ## record what the programs print under the real JAX
+	.venv-ecosystem-jax/bin/python ecosystem/record.py $(ECOSYSTEM_ARGS)
+
 clean: ## remove environments, caches and build products
 	rm -rf .venv .venv-* build dist src/*.egg-info .coverage .coverage.* htmlcov
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find src tests examples benchmarks ecosystem -name __pycache__ -prune -exec rm -rf {} +
 
 # An environment without pip of its own: the interpreter's pip fills it, which is quicker, and works where
 # the interpreter comes without ensurepip.
@@ -143,4 +155,17 @@ clean: ## remove environments, caches and build products
 	$(PIP_INSTALL) -r requirements/bench.txt
 	@touch $@
 
-.PRECIOUS: %/runtime.stamp %/dev.stamp
+# Without what the libraries say they depend on: that is JAX.
+%/ecosystem.stamp: ecosystem/requirements.txt %/runtime.stamp
+	$(PIP_INSTALL) --no-deps -r $<
+	@touch $@
+
+.venv-ecosystem-quick/quick.stamp: ecosystem/requirements-quick.txt .venv-ecosystem-quick/runtime.stamp
+	$(PIP_INSTALL) --no-deps -r $<
+	@touch $@
+
+.venv-ecosystem-jax/jax.stamp: ecosystem/requirements-jax.txt .venv-ecosystem-jax/ecosystem.stamp
+	$(PIP_INSTALL) --no-deps -r $<
+	@touch $@
+
+.PRECIOUS: %/runtime.stamp %/dev.stamp %/ecosystem.stamp

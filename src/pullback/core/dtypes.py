@@ -23,10 +23,22 @@ from pullback.core.naming import quoted
 DType = np.dtype[Any]
 _T = TypeVar("_T")
 
+
+class extended(np.generic):
+    """The kind of the dtypes whose elements are not numbers, for :func:`issubdtype`."""
+
+
+class prng_key(extended):
+    """The kind of the dtypes of random keys, for :func:`issubdtype`."""
+
+
+# The type of a key's elements on the host. Libraries tell keys by its name, which is that of the kind.
+_KeyElement = type("prng_key", (np.void, prng_key), {"__module__": __name__})
+
 float0: DType = np.dtype([("float0", np.void, 0)])
-key_dtype: DType = np.dtype([("fry", np.uint32, (2,))])
-rbg_key_dtype: DType = np.dtype([("rbg", np.uint32, (4,))])
-unsafe_rbg_key_dtype: DType = np.dtype([("urbg", np.uint32, (4,))])
+key_dtype: DType = np.dtype((_KeyElement, [("fry", np.uint32, (2,))]))
+rbg_key_dtype: DType = np.dtype((_KeyElement, [("rbg", np.uint32, (4,))]))
+unsafe_rbg_key_dtype: DType = np.dtype((_KeyElement, [("urbg", np.uint32, (4,))]))
 KEY_DTYPES = {"threefry2x32": key_dtype, "rbg": rbg_key_dtype, "unsafe_rbg": unsafe_rbg_key_dtype}
 """The dtypes of random keys, by the names of their generators; the field's name is what printed programs show."""
 
@@ -37,14 +49,6 @@ _SMALL_FLOATS = (
 )  # fmt: skip
 _EXTENDED = frozenset(("bfloat16", *_SMALL_INTEGERS, *_SMALL_FLOATS))
 _BUILTIN_CODES = "?bhilqBHILQefdFD"
-
-
-class extended(np.generic):
-    """The kind of the dtypes whose elements are not numbers, for :func:`issubdtype`."""
-
-
-class prng_key(extended):
-    """The kind of the dtypes of random keys, for :func:`issubdtype`."""
 
 
 def __getattr__(name: str) -> Any:

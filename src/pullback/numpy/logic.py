@@ -31,6 +31,7 @@ from pullback.numpy.promotion import (
 from pullback.numpy.ufunc_objects import with_methods
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 
 _binary = partial(declare.binary, module=__name__)
 _bool = np.dtype(bool)
@@ -327,7 +328,9 @@ def iscomplexobj(x: Any) -> bool:
     >>> pnp.iscomplexobj(1 + 0j)
     True
     """
-    return x is not None and dtypes.is_complex(operand("iscomplexobj", x).dtype)
+    if x is None:
+        return False
+    return dtypes.is_complex((x if isinstance(x, ShapeDtypeStruct) else operand("iscomplexobj", x)).dtype)
 
 
 def _all(x: Any, value: bool) -> Any:

@@ -26,6 +26,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.dtypes import finfo, iinfo, isdtype, issubdtype, promote_types, result_type
 from pullback.core.errors import DtypeError
+from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 
 pi = np.pi
 e = np.e
@@ -115,9 +116,7 @@ def ndim(a: Any) -> int:
     >>> ndim([[1, 2]])
     2
     """
-    from pullback.numpy.creation import listed
-
-    return len(listed("ndim", a).shape)
+    return len(_shape("ndim", a))
 
 
 def shape(a: Any) -> tuple[int, ...]:
@@ -126,11 +125,15 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> shape([[1, 2]])
     (1, 2)
     """
-    if isinstance(a, Array):
+    return _shape("shape", a)
+
+
+def _shape(name: str, a: Any) -> tuple[int, ...]:
+    if isinstance(a, (Array, ShapeDtypeStruct)):
         return a.shape
     from pullback.numpy.creation import listed
 
-    return listed("shape", a).shape  # type: ignore[no-any-return]
+    return listed(name, a).shape  # type: ignore[no-any-return]
 
 
 def size(a: Any, axis: Any = None) -> int:
@@ -141,10 +144,9 @@ def size(a: Any, axis: Any = None) -> int:
     """
     from math import prod
 
-    from pullback.numpy.creation import listed
     from pullback.numpy.promotion import axes_tuple
 
-    sizes = listed("size", a).shape
+    sizes = _shape("size", a)
     return prod(sizes[i] for i in axes_tuple(axis, len(sizes), "size"))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from pullback.core import dtypes, tree
@@ -196,7 +197,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The types of a function's results, without computing them.
 
     Args:
-      fun: takes and returns trees of arrays.
+      fun: takes and returns trees of arrays; a ``ShapeDtypeStruct`` may stand in for a result.
       args, kwargs: trees of arrays, numbers, or anything with ``shape`` and ``dtype``.
 
     Returns:
@@ -207,19 +208,53 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     (2, 4)
     """
     check_callable(fun, "eval_shape")
-    closed, out_tree = stage_tree(fun, "eval_shape", args, kwargs)
-    return _structs(out_tree, closed)
+    described: dict[int, ShapeDtypeStruct] = {}
+    closed, out_tree = stage_tree(fun, "eval_shape", args, kwargs, described=described)
+    return _structs(out_tree, closed, described)
 
 
-def _structs(out_tree: Any, closed: ClosedJaxpr) -> Any:
-    """The types of the first results of a program: what references hold comes after them."""
-    return tree.unflatten(out_tree, map(ShapeDtypeStruct.like, closed.out_avals[: out_tree.num_leaves]))
+def _structs(
+    out_tree: Any, closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeStruct] = MappingProxyType({})
+) -> Any:
+    """The types of the first results of a program: what references hold comes after them.
+
+    Of some, by their index, the function said it itself.
+    """
+    avals = closed.out_avals[: out_tree.num_leaves]
+    return tree.unflatten(
+        out_tree, [described[i] if i in described else ShapeDtypeStruct.like(a) for i, a in enumerate(avals)]
+    )
+
+
+class _DescribedFunction(FlatFunction):
+    """A flat function of which some results are only described: zeros stand in for them."""
+
+    __slots__ = ("results",)
+
+    results: dict[int, ShapeDtypeStruct]
+
+    def result_leaves(self, out: Any) -> list[Any]:
+        leaves, out_tree = tree.flatten(out)
+        self.results.update((i, x) for i, x in enumerate(leaves) if isinstance(x, ShapeDtypeStruct))
+        if not self.results:
+            return super().result_leaves(out)
+        return super().result_leaves(
+            tree.unflatten(out_tree, [0 if i in self.results else x for i, x in enumerate(leaves)])
+        )
 
 
 def stage_tree(
-    fun: Any, transformation: str, args: Sequence[Any], kwargs: dict[str, Any], where: Sequence[int] | None = None
+    fun: Any,
+    transformation: str,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    where: Sequence[int] | None = None,
+    described: dict[int, ShapeDtypeStruct] | None = None,
 ) -> tuple[ClosedJaxpr, Any]:
-    """The program of a function, and the tree of its result; of positional arguments those at ``where`` are traced."""
+    """The program of a function, and the tree of its result; of positional arguments those at ``where`` are traced.
+
+    Results may be a ``ShapeDtypeStruct`` where ``described`` is a dict: it receives them, by their index.
+    """
     traced = list(args) if where is None else [args[i] for i in where]
     leaves, in_tree = tree.flatten((traced, kwargs))
     avals = []
@@ -230,7 +265,11 @@ def stage_tree(
             name = argument_name(i, fun, args, where, kwargs)
             hint = " static_argnums passes it as it is." if transformation == "make_jaxpr" else ""
             raise type(error)(f"{transformation} of {name_of(fun)}, {name}: {error}{hint}") from None
-    flat = FlatFunction(fun, in_tree, args, where, keywords=True)
+    if described is None:
+        flat = FlatFunction(fun, in_tree, args, where, keywords=True)
+    else:
+        flat = _DescribedFunction(fun, in_tree, args, where, keywords=True)
+        flat.results = described
     name_input = partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
     refs = [i for i, x in enumerate(leaves) if isinstance(x, RefCell)]
     check_aliases([leaves[i] for i in refs], f"{transformation} of {name_of(fun)}")
