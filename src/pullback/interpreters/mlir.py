@@ -192,10 +192,11 @@ def _host_function(callback: Callable[..., Any], kinds: Sequence[Any], types: Se
 
     def call(*given: Any) -> tuple[Any, ...]:
         outs = [np.asarray(x) for x in callback(*(np.array(x).view(k) for x, k in zip(given, kinds, strict=True)))]
-        if [(x.shape, x.dtype) for x in outs] != [(a.shape, a.dtype) for a in types]:
+        found = [ShapedArray(x.shape, x.dtype) for x in outs]
+        if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in types]:
             raise CallbackError(
                 f"the function {describe_function(callback)}, given to emit_python_callback, must return "
-                f"{', '.join(map(str, types))}, but returned {', '.join(str(ShapedArray(x.shape, x.dtype)) for x in outs)}"
+                f"{', '.join(map(str, types))}, but returned {', '.join(map(str, found))}"
             )
         return tuple(outs)
 
