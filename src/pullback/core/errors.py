@@ -32,6 +32,7 @@ PullbackError
 ├── KeyReuseError (TypeError)                a random key used twice, where debug_key_reuse looks for that
 ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
 ├── UnsupportedArgumentError (NotImplementedError)   an option of NumPy's that makes no sense here, such as out=
+│   └── UnsupportedSwitchError (ValueError)     a switch of JAX's that cannot be set to this value
 ├── BackendError (RuntimeError)              no such platform or device, or no compiler
 │   └── IncompatibleDevicesError (ValueError)   operands on different devices, or on meshes of different devices
 ├── MeshError (TypeError, ValueError)        a mesh that there cannot be: too large, or with wrong names
@@ -207,6 +208,10 @@ class UnsupportedFunctionError(PullbackError, TypeError):
 
 class UnsupportedArgumentError(PullbackError, NotImplementedError):
     """An option of a NumPy function that Pullback does not have, such as ``out=``: arrays are immutable."""
+
+
+class UnsupportedSwitchError(UnsupportedArgumentError, ValueError):
+    """A switch of JAX's configuration was set to a value that asks for what Pullback does not do."""
 
 
 class BackendError(PullbackError, RuntimeError):
