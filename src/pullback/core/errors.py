@@ -45,6 +45,7 @@ PullbackError
 │   ├── CompilationError                     a program that the compiler refuses
 │   ├── ExecutionError                       a compiled program that failed while it ran
 │   ├── HostFunctionError                    a Python function that raised an error within pure_callback or io_callback
+│   ├── ForeignCallError (ValueError, TypeError)  a call of a foreign function that cannot be done so
 │   ├── AllocationError (MemoryError)        an array too large for memory, or a program that runs out of it
 │   └── TransferGuardError                   an array moved between host and device where transfer_guard refuses it
 ├── DistributedError (RuntimeError)          processes that cannot compute together
@@ -256,6 +257,10 @@ class CompilationError(JaxRuntimeError):
 
 class ExecutionError(JaxRuntimeError):
     """A compiled program failed while it ran; the message is the runtime's."""
+
+
+class ForeignCallError(JaxRuntimeError, ValueError, TypeError):
+    """A foreign function was registered, called, mapped or differentiated in a way that is not possible."""
 
 
 class HostFunctionError(JaxRuntimeError):
