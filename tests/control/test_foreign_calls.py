@@ -74,6 +74,9 @@ def test_layouts() -> None:
     text = lines(lambda a: factor(a, **columns), A)
     assert "operand_layouts = [dense<[0, 1]> : tensor<2xindex>]" in text
     assert "result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<> : tensor<0xindex>]" in text
+    many = jnp.stack([A.at[0, 1].set(7.0), 4 * A])  # the mapped axis is the slowest
+    out, _ = vmap(lambda a: factor(a, LOWER, vmap_method="broadcast_all", **columns))(many)
+    np.testing.assert_allclose(np.tril(out), [[[2, 0], [1, 2]], [[4, 0], [2, 4]]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
