@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import OrderedDict, namedtuple
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -203,7 +205,7 @@ TREES = [
 ]
 
 
-@pytest.mark.parametrize("tree", TREES, ids=str)
+@pytest.mark.parametrize("tree", TREES, ids=range(len(TREES)))
 def test_trees(tree: Any) -> None:
     exported = again(export.export(jit(lambda t, *, u: (u, t)))(tree, u=tree))
     out = exported.call(tree, u=tree)
@@ -361,6 +363,13 @@ def test_functions_of_the_runtime_have_to_be_known() -> None:
     assert allowed.is_custom_call() == "my_kernel"
     exported = again(export.export(jit(p.bind), disabled_checks=[allowed])(X))
     assert "my_kernel" in exported.mlir_module()
+
+
+def test_the_page_runs() -> None:
+    page = Path(__file__).resolve().parent.parent / "docs" / "export.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    assert len(blocks) == 2
+    exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": "page"})
 
 
 def test_arguments_are_checked() -> None:

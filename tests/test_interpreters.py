@@ -642,3 +642,32 @@ def test_a_rule_that_gives_something_else_is_named(use: Callable[[], Any], messa
     assert "the primitive 'bad', " in str(caught.value)
     assert "test_interpreters.py:" in str(caught.value)
     assert isinstance(caught.value, TypeError)
+
+
+def test_programs_call_python_by_bindings() -> None:
+    def operation(callback: Any) -> Any:
+        p = core.Primitive("called", multiple_results=True)
+        p.def_abstract_eval(lambda x, y: [core.ShapedArray(x.shape, x.dtype), core.ShapedArray((), np.dtype("int32"))])
+
+        def rule(ctx: Any, *operands: Any) -> Any:
+            out, token, keep = mlir.emit_python_callback(
+                ctx, callback, None, operands, ctx.avals_in, ctx.avals_out, has_side_effect=False
+            )
+            ctx.module_context.add_keepalive(keep)
+            assert token is None
+            return out
+
+        mlir.register_lowering(p, rule)
+        batching.primitive_batchers[p] = lambda args, dims: (p.bind(*args), [dims[0], None])
+        return p.bind
+
+    both = operation(lambda x, y: (x + y, np.int32(7)))
+    for _ in range(2):
+        a, b = jit(lambda x: both(x, jnp.float32(2)))(W)
+        np.testing.assert_array_equal(a, W + 2)
+        assert b == 7
+    np.testing.assert_array_equal(jit(vmap(lambda x: both(x, jnp.float32(2))[0]))(W), W + 2)
+    with pytest.raises(errors.CallbackError, match="must return f32"):
+        jit(operation(lambda x, y: (x.sum(), np.int32(7))))(W, W)
+    with pytest.raises(ZeroDivisionError):
+        jit(operation(lambda x, y: (x, 1 // 0)))(W, W)

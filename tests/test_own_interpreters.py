@@ -300,6 +300,14 @@ def test_an_interpreter_sees_every_operation() -> None:
     assert {"jit", "cond", "scan", "while"} <= set(notes[-1])
 
 
+def test_an_interpreter_sees_operations_on_arrays_of_others() -> None:
+    notes: list[Any] = []
+    x = jnp.float32(X)
+    out = noted(lambda: -(x + x), notes)()
+    np.testing.assert_array_equal(out, -2 * X)
+    assert notes == [["add", "neg"]]
+
+
 def test_an_interpreter_under_transformations() -> None:
     notes: list[Any] = []
     f = lambda x: jnp.sin(x) * x

@@ -186,6 +186,13 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "moments": (lambda x: (x.mean(), x.var(0), x.std()), "a, b"),
     "sizes": (lambda x: (x.sum() / x.shape[0], x * x.size - x.shape[1] ** 2, jnp.asarray(x.shape[0] // 2)), "a, b"),
     "floats": (lambda x: x * (1.5 * x.shape[0]) + 1 / x.shape[0] + x.shape[0] / 2, "a"),
+    "functions of sizes": (
+        lambda x: (
+            [jnp.asarray(f(1 - x.shape[0])) for f in (lambda n: n // 2, lambda n: n % 3)]
+            + [jnp.asarray(largest(x.shape[0], 4) + smallest(x.shape[0], 4) * 10 + 7 // x.shape[0])]
+        ),
+        "a",
+    ),
     "reshape": (lambda x: (x.reshape(-1), x.ravel(), x.reshape(-1, 2), x.reshape(x.shape[0], -1, 1)), "a, 4"),
     "axes": (lambda x: (x.T, x[:, None], jnp.stack([x, x], 1), jnp.swapaxes(x, 0, 1)), "a, b"),
     "products": (

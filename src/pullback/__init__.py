@@ -146,7 +146,16 @@ if TYPE_CHECKING:
 
 _MODULES = frozenset(
     (
-        *("ad_checkpoint", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack"),
+        *(
+            "ad_checkpoint",
+            "api_util",
+            "core",
+            "custom_batching",
+            "custom_derivatives",
+            "debug",
+            "distributed",
+            "dlpack",
+        ),
         *("dtypes", "errors", "example_libraries", "experimental", "export", "extend", "ffi", "flatten_util", "image"),
         *("interpreters", "lax", "monitoring", "nn", "ops", "profiler", "random", "ref", "scipy", "sharding", "stages"),
         *("test_util", "tree", "tree_util", "typing"),

@@ -87,6 +87,7 @@ def test_compilation_is_recorded_once_for_a_function() -> None:
     assert [event for event, _, _ in durations] == [f"/jax/core/compile/{name}" for name in COMPILE]
     assert all(secs >= 0 for _, secs, _ in durations)
     assert [more["fun_name"] for _, _, more in durations] == ["cubed", "jit(cubed)", "jit(cubed)"]
+    assert len(spans) == 3
     assert all(before <= start <= end <= time.time() for _, start, end in spans)
     f(jnp.ones(3))
     assert len(durations) == 3

@@ -99,8 +99,10 @@ def test_functions_that_spread_what_leaves_or_enters() -> None:
         sharding.auto_axes(jnp.sin, out_sharding=P())(x)
 
 
-def test_pjit_is_jit() -> None:
-    assert pjit is jit
+def test_pjit_is_jit_with_options_by_position() -> None:
+    out = pjit(lambda x, n: x * n, (ROWS,), ROWS, 1)(jnp.ones(2), 3)
+    assert out.sharding == ROWS
+    np.testing.assert_array_equal(out, [3, 3])
 
 
 def test_no_process_is_told_to_save() -> None:

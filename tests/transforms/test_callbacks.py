@@ -723,3 +723,19 @@ def test_platforms_that_cannot_call_python_say_so() -> None:
 
     with pytest.raises(errors.BackendError, match="compiled programs for 'cuda' cannot call Python functions"):
         check_platform("cuda")
+
+
+def test_options_of_debug_functions(capsys: Any, caplog: Any) -> None:
+    seen: list[Any] = []
+    jit(lambda x: debug.callback(ordered=True)(seen.append, x))(1.0)
+    jit(lambda x: debug.callback(seen.append, x, partitioned=True))(2.0)
+    assert seen == [1, 2]
+    with caplog.at_level("INFO", logger="pullback"):
+        jit(lambda x: debug.print("logged {}", x, _use_logging=True))(3.0)
+    assert "logged 3.0" in caplog.text
+    jit(lambda x: debug.print("shown", x, skip_format_check=True, partitioned=True))(4.0)
+    debug.print(skip_format_check=True)("also shown", 5)
+    assert capsys.readouterr().out == "shown\nalso shown\n"
+    for call in (debug.callback, debug.print):
+        with pytest.raises(ValueError, match="ordered and partitioned exclude each other"):
+            call(ordered=True, partitioned=True)

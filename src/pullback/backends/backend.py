@@ -137,6 +137,9 @@ class Backend(Protocol):
     def bound(self, device: Device) -> Any:
         """What the runtime knows a device as; BackendError if it has no such device."""
 
+    def client(self, platform: str = "cpu") -> Any:
+        """The runtime of a platform."""
+
     def device_kind(self, device: Device) -> str:
         """What the maker calls a device."""
 

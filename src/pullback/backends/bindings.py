@@ -25,18 +25,26 @@ class LoweringRuleContext:
       primitive: the operation.
       avals_in: the types of its operands.
       avals_out: the types of its results.
-      module_context: has ``platforms``, a tuple of the name of the platform that is compiled for.
+      module_context: has ``platforms``, a tuple of the name of the platform that is compiled for; ``callbacks``, the
+        Python functions that the module calls; and ``add_keepalive``, which does nothing: the module keeps them.
     """
 
     __slots__ = ("avals_in", "avals_out", "module_context", "primitive")
 
     def __init__(
-        self, primitive: Primitive, avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], platform: str
+        self,
+        primitive: Primitive,
+        avals_in: Sequence[ShapedArray],
+        avals_out: Sequence[ShapedArray],
+        platform: str,
+        callbacks: list[Callable[..., Any]],
     ) -> None:
         self.primitive = primitive
         self.avals_in = tuple(avals_in)
         self.avals_out = tuple(avals_out)
-        self.module_context = SimpleNamespace(platforms=(platform,))
+        self.module_context = SimpleNamespace(
+            platforms=(platform,), callbacks=callbacks, add_keepalive=lambda thing: None
+        )
 
 
 def write(
@@ -57,7 +65,7 @@ def write(
     expected = hlo.results
     platform = hlo.module.platform
     avals = [ShapedArray(v.shape, v.dtype) for v in values]
-    context = LoweringRuleContext(primitive, avals, expected, platform)
+    context = LoweringRuleContext(primitive, avals, expected, platform, hlo.module.callbacks)
     name = hlo.module.unique(primitive.name)
     lines = _function(name, rule, context, [v.type for v in values], params)
     results = [(a.shape, a.dtype) for a in expected]

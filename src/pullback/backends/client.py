@@ -657,7 +657,10 @@ class Executable:
 
         def run(buffers: list[Buffer]) -> list[Buffer]:
             collect_garbage()
-            return collect(execute(buffers), handlers)  # type: ignore[no-any-return]
+            try:
+                return collect(execute(buffers), handlers)  # type: ignore[no-any-return]
+            except lib.jax.JaxRuntimeError as error:  # what fails at once, as foreign functions do
+                raise failure(error) from None
 
         self.run: Callable[[list[Buffer]], list[Buffer]] = self._run_to_the_end if calls_python else run
         executables.add(self)

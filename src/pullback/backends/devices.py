@@ -7,6 +7,7 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pullback.backends import forks
@@ -64,6 +65,33 @@ class Device:
             return "cpu"
         return compiler().device_kind(self)
 
+    @property
+    def client(self) -> Any:
+        """The runtime of its platform, an object of the compiler's, which Orbax asks of what kind it is."""
+        return compiler().client(self.platform)
+
+    def addressable_memories(self) -> list[Memory]:
+        """The memories that programs on it can use: its own.
+
+        >>> devices()[0].addressable_memories()
+        [Memory(kind='device', device=CpuDevice(id=0))]
+        """
+        return [Memory(self)]
+
+    def default_memory(self) -> Memory:
+        """The memory in which arrays are put."""
+        return Memory(self)
+
+    def memory(self, kind: str) -> Memory:
+        """A memory by its kind.
+
+        Raises:
+          BackendError: it has none of that kind (a RuntimeError).
+        """
+        if kind != "device":
+            raise BackendError(f"{self} has one kind of memory, 'device', got {kind!r}")
+        return Memory(self)
+
     def memory_stats(self) -> dict[str, int] | None:
         """The use of its memory in bytes, where the platform counts it, else None."""
         if self.platform == "cpu":
@@ -99,6 +127,33 @@ def join(number: int, count: int) -> None:
             known.id += number * IDS_PER_PROCESS
             known.process_index = number
             _devices["cpu", known.id] = known
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory of a device.
+
+    Attributes:
+      device: the device.
+      kind: ``device``: there is one kind of memory.
+    """
+
+    kind: str = field(default="device", init=False)
+    device: Device
+
+    @property
+    def process_index(self) -> int:
+        """The process that the device belongs to."""
+        return self.device.process_index
+
+    @property
+    def platform(self) -> str:
+        """The platform of the device."""
+        return self.device.platform
+
+    def addressable_by_devices(self) -> list[Device]:
+        """The devices that can use it."""
+        return [self.device]
 
 
 class DeviceAssignment:

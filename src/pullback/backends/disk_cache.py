@@ -141,8 +141,10 @@ def load_or_compile(
             "others in this process are replaced without a warning.",
         )
     monitoring.record_event("/jax/compilation_cache/cache_misses")
+    start = time.perf_counter()
     loaded = compile()
-    _keep(directory, path, key, loaded, device)
+    if time.perf_counter() - start >= config.persistent_cache_min_compile_time_secs:
+        _keep(directory, path, key, loaded, device)
     return loaded, "compiled"
 
 
@@ -249,7 +251,7 @@ def _keep(directory: str, path: str, key: bytes, loaded: Any, device: Device) ->
     except RuntimeError:  # not every platform can
         return
     size = _HEADER.size + len(payload)
-    if 0 <= bound < size:
+    if 0 <= bound < size or size < config.persistent_cache_min_entry_size_bytes:
         return
     header = _HEADER.pack(_MAGIC, _FORMAT, key, len(payload), hashlib.sha256(payload).digest())
     try:

@@ -157,6 +157,11 @@ class Sharding:
         return {d for d in self.device_set if d.is_local}
 
     @property
+    def _addressable_device_assignment(self) -> tuple[Device, ...]:
+        """The devices of this process that hold parts, in a fixed order; Orbax reads arrays onto them."""
+        return tuple(sorted(self.addressable_devices, key=lambda d: d.id))
+
+    @property
     def has_addressable_devices(self) -> bool:
         """Whether this process holds parts."""
         return bool(self.addressable_devices)

@@ -2,24 +2,26 @@
 
 A switch is read with ``config.enable_x64``, set for the process with ``config.update("enable_x64", True)``
 and for the current thread, within a block, with ``with enable_x64(True): ...``. The names of JAX's
-configuration (``jax_enable_x64``) are understood too.
+configuration (``jax_enable_x64``) are understood too; ``docs/switches.md`` lists those without effect.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any
 
-from pullback.core.errors import ArgumentError
+from pullback.core.errors import ArgumentError, UnsupportedSwitchError
+from pullback.core.switches import REFUSED, WITHOUT_EFFECT
 
 _MEANING = (
     "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device",
     "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision", "enable_custom_prng",
-    "context_mesh", "default_prng_impl", "debug_key_reuse",
+    "context_mesh", "default_prng_impl", "debug_key_reuse", "random_seed_offset",
 )  # fmt: skip
 """The switches on which it depends what a compiled program does."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
@@ -36,6 +38,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "traceback_filtering": ("auto", "off", "on"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
     "numpy_dtype_promotion": ("standard", "strict"),
+    "logging_level": ("NOTSET", "DEBUG", "INFO", "WARNING", "WARN", "ERROR", "FATAL", "CRITICAL"),
 }
 
 
@@ -45,7 +48,7 @@ def _from_environment(name: str, default: Any) -> Any:
         return default
     if isinstance(default, bool):
         return text.strip().lower() in ("1", "true", "on", "yes")
-    return int(text) if isinstance(default, int) else text
+    return type(default)(text) if isinstance(default, (int, float)) else text
 
 
 class TraceContext:
@@ -104,6 +107,10 @@ class Config(threading.local):
     enable_compilation_cache: bool = True
     compilation_cache_dir: str | None = None
     compilation_cache_max_size: int = 1 << 30
+    persistent_cache_min_compile_time_secs: float = 0.0
+    persistent_cache_min_entry_size_bytes: int = 0
+    random_seed_offset: int = 0
+    logging_level: str = "NOTSET"
     trace_context: TraceContext
     context_mesh = None
 
@@ -124,6 +131,8 @@ class Config(threading.local):
             for guard in _GUARDS:
                 self.update(guard, value)
             return
+        if name == "jax_platform_name":  # JAX's older name
+            name = "jax_platforms"
         key = _checked(name, value)
         setattr(Config, key, value)
         Config.trace_context = _trace_context(vars(Config))
@@ -137,6 +146,54 @@ class Config(threading.local):
     def values(self) -> dict[str, Any]:
         """All switches with their values in this thread."""
         return {name: getattr(self, name) for name in _DEFAULTS}
+
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether there are 64-bit types, as ``enable_x64`` says."""
+        return self.enable_x64
+
+    @property
+    def jax_platform_name(self) -> str:
+        """The same as ``platforms``."""
+        return self.platforms
+
+    @property
+    def jax_transfer_guard(self) -> str | None:
+        """The level of the three guards of transfers, if they have one; see :func:`transfer_guard`."""
+        levels = {getattr(self, guard) for guard in _GUARDS}
+        return levels.pop() if len(levels) == 1 else None
+
+    def config_with_absl(self) -> None:
+        """Let ``absl`` set switches: each is a flag of its name in JAX, such as ``--jax_enable_x64``.
+
+        The flags count once ``absl`` has read the command line, as ``absl.app.run`` does.
+
+        Raises:
+          MissingLibraryError: ``absl`` is not installed (an ImportError).
+        """
+        from pullback.core.absl_flags import define
+
+        define(self)
+
+    def complete_absl_config(self, absl_flags: Any) -> None:
+        """Set the switches that the flags of ``absl`` name, once these were read.
+
+        Args:
+          absl_flags: the module ``absl.flags``.
+        """
+        from pullback.core.absl_flags import complete
+
+        complete(self, absl_flags)
+
+    def parse_flags_with_absl(self) -> None:
+        """Set switches by the flags ``--jax_...`` of the command line, those before ``--``, now.
+
+        Raises:
+          MissingLibraryError: ``absl`` is not installed (an ImportError).
+        """
+        from pullback.core.absl_flags import parse
+
+        parse(self)
 
 
 _checks: dict[str, Callable[[Any], None]] = {}
@@ -159,7 +216,10 @@ def exchange(name: str, value: Any) -> Any:
 def _checked(name: str, value: Any = None) -> str:
     key = name.removeprefix("jax_")
     if key not in _DEFAULTS:
-        raise AttributeError(f"pullback has no configuration switch {name!r}; there are: {', '.join(_DEFAULTS)}")
+        effective = ", ".join(x for x in _DEFAULTS if x not in WITHOUT_EFFECT and x not in REFUSED)
+        raise AttributeError(f"pullback has no configuration switch {name!r}; there are: {effective}")
+    if key in REFUSED and value not in (None, REFUSED[key][0]):
+        raise UnsupportedSwitchError(f"{name} {REFUSED[key][1]}: it can only be {REFUSED[key][0]!r}, got {value!r}")
     if value is not None and key in _CHOICES and value not in _CHOICES[key]:
         raise ArgumentError(f"{name} must be one of {_CHOICES[key]}, got {value!r}")
     if value is not None and key in _checks:
@@ -168,6 +228,7 @@ def _checked(name: str, value: Any = None) -> str:
 
 
 _DEFAULTS = {name: value for name, value in vars(Config).items() if name in Config.__annotations__}
+_DEFAULTS |= {name: default for name, (default, _) in {**WITHOUT_EFFECT, **REFUSED}.items()}
 for _name, _default in _DEFAULTS.items():
     setattr(Config, _name, _from_environment(_name, _default))
     setattr(Config, f"jax_{_name}", property(attrgetter(_name)))
@@ -187,6 +248,16 @@ def _tell(names: Iterable[str], everywhere: bool) -> None:
     for name in names:
         if name in _observers:
             _observers[name](everywhere)
+
+
+def _set_logging_level(everywhere: bool) -> None:
+    if everywhere and (config.logging_level != "NOTSET" or "logging" in sys.modules):
+        import logging
+
+        logging.getLogger("pullback").setLevel(config.logging_level)
+
+
+observe("logging_level", _set_logging_level)
 
 
 def override(name: str, value: Any) -> Any:

@@ -580,7 +580,8 @@ def _at_least(x: Size, y: Size, sign: str, left: Size, right: Size) -> bool:
 def _inconclusive(what: str, scope: SymbolicScope, add: str | None) -> InconclusiveDimensionOperation:
     known = f" It is known that {', '.join(scope.constraints)}." if scope.constraints else ""
     todo = (
-        f"If it always holds, say so: constraints=[{add!r}]; else write the function so that it need not be known."
+        f"If it always holds, say so: constraints=[{add!r}]; if it never does, say the opposite; else write the "
+        "function so that it need not be known."
         if add is not None
         else "Give this size a number when you export the function, or write the function so that it need not be known."
     )

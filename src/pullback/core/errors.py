@@ -34,6 +34,7 @@ PullbackError
 ├── KeyReuseError (TypeError)                a random key used twice, where debug_key_reuse looks for that
 ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
 ├── UnsupportedArgumentError (NotImplementedError)   an option of NumPy's that makes no sense here, such as out=
+│   └── UnsupportedSwitchError (ValueError)     a switch of JAX's that cannot be set to this value
 ├── BackendError (RuntimeError)              no such platform or device, or no compiler
 │   └── IncompatibleDevicesError (ValueError)   operands on different devices, or on meshes of different devices
 ├── MeshError (TypeError, ValueError)        a mesh that there cannot be: too large, or with wrong names
@@ -46,6 +47,7 @@ PullbackError
 │   ├── CompilationError                     a program that the compiler refuses
 │   ├── ExecutionError                       a compiled program that failed while it ran
 │   ├── HostFunctionError                    a Python function that raised an error within pure_callback or io_callback
+│   ├── ForeignCallError (ValueError, TypeError)  a call of a foreign function that cannot be done so
 │   ├── AllocationError (MemoryError)        an array too large for memory, or a program that runs out of it
 │   └── TransferGuardError                   an array moved between host and device where transfer_guard refuses it
 ├── ExportError (TypeError, ValueError)      a function that cannot be exported, or bytes that are no exported function
@@ -229,6 +231,10 @@ class UnsupportedArgumentError(PullbackError, NotImplementedError):
     """An option of a NumPy function that Pullback does not have, such as ``out=``: arrays are immutable."""
 
 
+class UnsupportedSwitchError(UnsupportedArgumentError, ValueError):
+    """A switch of JAX's configuration was set to a value that asks for what Pullback does not do."""
+
+
 class BackendError(PullbackError, RuntimeError):
     """A platform or device that is not there, or a compiler that is not installed."""
 
@@ -283,6 +289,10 @@ class InconclusiveDimensionOperation(PullbackError, TypeError, ValueError):
 
 class ExecutionError(JaxRuntimeError):
     """A compiled program failed while it ran; the message is the runtime's."""
+
+
+class ForeignCallError(JaxRuntimeError, ValueError, TypeError):
+    """A foreign function was registered, called, mapped or differentiated in a way that is not possible."""
 
 
 class HostFunctionError(JaxRuntimeError):

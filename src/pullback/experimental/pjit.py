@@ -1,5 +1,53 @@
-"""What JAX keeps under this name: ``jit``, which has been all that ``pjit`` was."""
+"""``pjit``, the older name of ``jit`` with shardings."""
 
-from pullback.transforms.jit.jit import jit as pjit
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pullback.transforms.jit.jit import jit
 
 __all__ = ["pjit"]
+
+
+def pjit(
+    fun: Callable[..., Any],
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """A function that is compiled, as by ``pullback.jit``, whose options may be given by position here.
+
+    Args:
+      fun: the function.
+      in_shardings, out_shardings, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
+        device, backend, inline, compiler_options: as for ``pullback.jit``.
+
+    Returns:
+      The compiled function.
+
+    >>> print(pjit(lambda x: x + 1)(1.0))
+    2.0
+    """
+    return jit(
+        fun,
+        in_shardings=in_shardings,
+        out_shardings=out_shardings,
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+        donate_argnums=donate_argnums,
+        donate_argnames=donate_argnames,
+        keep_unused=keep_unused,
+        device=device,
+        backend=backend,
+        inline=inline,
+        compiler_options=compiler_options,
+    )

@@ -16,7 +16,7 @@ A rule is made by :func:`lower_fun`, or builds operations with the Python bindin
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,9 @@ import numpy as np
 from pullback.backends import bindings, client
 from pullback.backends.bindings import LoweringRuleContext as LoweringRuleContext
 from pullback.backends.hlo import _nested, element_type, tensor_type
+from pullback.backends.host_calls import TARGET
 from pullback.core import dtypes, rules
-from pullback.core.errors import ArgumentError, CustomRuleError, MissingRuleError
+from pullback.core.errors import ArgumentError, CallbackError, CustomRuleError, MissingRuleError
 from pullback.core.source import describe_function
 from pullback.core.trace import Primitive, Rule
 from pullback.core.types import ShapedArray
@@ -184,3 +185,75 @@ def ir_constant(value: Any) -> Any:
 def dense_int_array(values: Any) -> Any:
     """An attribute that is a list of integers, within a rule."""
     return client.mlir("ir").DenseI64ArrayAttr.get([int(n) for n in values])
+
+
+def _host_function(callback: Callable[..., Any], kinds: Sequence[Any], types: Sequence[ShapedArray]) -> Any:
+    """A Python function as programs call it: its operands look into memory that is gone afterwards."""
+
+    def call(*given: Any) -> tuple[Any, ...]:
+        outs = [np.asarray(x) for x in callback(*(np.array(x).view(k) for x, k in zip(given, kinds, strict=True)))]
+        found = [ShapedArray(x.shape, x.dtype) for x in outs]
+        if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in types]:
+            raise CallbackError(
+                f"the function {describe_function(callback)}, given to emit_python_callback, must return "
+                f"{', '.join(map(str, types))}, but returned {', '.join(map(str, found))}"
+            )
+        return tuple(outs)
+
+    return call
+
+
+def emit_python_callback(
+    ctx: LoweringRuleContext,
+    callback: Callable[..., Any],
+    token: Any,
+    operands: Sequence[Any],
+    operand_avals: Sequence[ShapedArray],
+    result_avals: Sequence[ShapedArray],
+    *,
+    has_side_effect: bool,
+    returns_token: bool = True,
+    partitioned: bool = False,
+    sharding: Any = None,
+) -> tuple[Sequence[Any], Any, Any]:
+    """Have the program call a Python function, within a rule. Equinox has functions by it that are compiled apart.
+
+    Args:
+      ctx: what the rule is told.
+      callback: takes an array of NumPy's for each operand, and returns a sequence of arrays.
+      token: is returned as it is; there are no tokens.
+      operands: the ``ir.Value`` of each operand.
+      operand_avals: their types.
+      result_avals: the types of the results.
+      has_side_effect: whether the function does more than to return results.
+      returns_token: is taken for JAX's sake, as are the following.
+      partitioned: see above.
+      sharding: see above.
+
+    Returns:
+      An ``ir.Value`` for each result; the token; None.
+
+    >>> import numpy as np
+    >>> from pullback import core, jit
+    >>> from pullback.interpreters import mlir
+    >>> sine_p = core.Primitive("sine")
+    >>> sine = sine_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    >>> def rule(ctx, x):
+    ...     return mlir.emit_python_callback(
+    ...         ctx, lambda x: [np.sin(x)], None, [x], ctx.avals_in, ctx.avals_out, has_side_effect=False)[0]
+    >>> mlir.register_lowering(sine_p, rule)
+    >>> print(jit(sine_p.bind)(0.0))
+    0.0
+    """
+    ir, calls = client.mlir("ir"), ctx.module_context.callbacks
+    index = ir.IntegerAttr.get(ir.IntegerType.get_unsigned(64), len(calls))
+    calls.append(_host_function(callback, [a.dtype for a in operand_avals], result_avals))
+    out = client.mlir(_BINDINGS["hlo"]).CustomCallOp(
+        [aval_to_ir_type(a) for a in result_avals],
+        list(operands),
+        call_target_name=TARGET,
+        has_side_effect=has_side_effect,
+        api_version=ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4),
+        backend_config=ir.DictAttr.get({"index": index}),
+    )
+    return list(out.results), token, None

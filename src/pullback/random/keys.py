@@ -338,8 +338,9 @@ def _seeded(name: str, seed: Any, kind: Any) -> Any:
 
 
 def _default_seeded(name: str, seed: Any) -> Any:
-    number = _integer(seed)
+    number, offset = _integer(seed), config.random_seed_offset
     if number is not None:
+        number += offset
         if not -(1 << 63) <= number < 1 << 63:
             raise OverflowError(f"{name}: the seed {number} does not fit into 64 bits (from -2**63 to 2**63 - 1)")
         high = number >> 32 if dtypes.default_int().itemsize == 8 else 0
@@ -347,7 +348,7 @@ def _default_seeded(name: str, seed: Any) -> Any:
     array = _scalar(name, "the seed", seed)
     if not dtypes.is_integer(array.dtype):
         raise OperandError(f"{name}: the seed must be an integer, got {dtypes.short_name(array.dtype)}: {seed!r}")
-    return random_seed(array)
+    return random_seed(array + offset if offset else array)
 
 
 def _folded(data: Any) -> Any:

@@ -153,9 +153,9 @@ def _outs(
             raise
         if uses_refs or not (keeps_nothing and state.trace.eager):
             better = type(error)(
-                f"{error}\nThe arguments of a checkpointed function are traced where it is compiled or mapped, has a "
-                "policy, or uses references of its surroundings, even if they have values outside of it; "
-                "static_argnums passes an argument on as it is."
+                f"{error}\nThe arguments of a checkpointed function are traced where it is compiled or mapped, uses "
+                "references from outside, or has a policy, even if they have values outside of it; static_argnums "
+                "passes an argument on as it is."
             )
             better.trace = error.trace
             raise better from None

@@ -227,7 +227,9 @@ class CustomFunction(HasRules, FunctionWithRules):
                 forward = None if self.fwd is None else application.forward
                 call = DerivativeCall(self._equation, self.fun, application, jvp, forward)
                 call.by_itself = self in running.owners
-                call.rules = None if refs else (self, nondiff, in_tree)
+                call.rules = (self, nondiff, in_tree)
+                if refs:
+                    call.rules = None
                 outs = explained(self.fun, call_p.bind, *arrays, call=call)
             return outs[0] if application.out_tree is None else tree.unflatten(application.out_tree, outs)
         except Exception as error:

@@ -19,6 +19,7 @@ from pullback.core import dtypes, source, tree
 from pullback.core.array import Array, as_array, typeof
 from pullback.core.errors import IndexingError, OperandError, RefError, RefIndexError, UnexpectedTracerError
 from pullback.core.jaxpr import Var
+from pullback.core.naming import quoted
 from pullback.core.refs import AbstractRef, RefCell, RunsAgain
 from pullback.core.trace import Trace, Tracer, leaked, state
 from pullback.core.types import ShapedArray
@@ -167,9 +168,10 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     """
     if memory_space is not None:
         raise RefError(f"new_ref: memory_space must be None, got {memory_space!r}; device_put moves an array")
-    if isinstance(init_val, RefCell):
-        raise OperandError(f"new_ref: expected an array, got {init_val!r}; ref[...] reads what a reference holds")
-    return _made(as_array(init_val))
+    try:
+        return _made(as_array(init_val))
+    except OperandError as error:
+        raise type(error)(f"new_ref: {error}") from None
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
@@ -179,13 +181,19 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
       ty: anything with ``shape`` and ``dtype``.
       memory_space: nothing but None.
 
+    Raises:
+      OperandError: ``ty`` has no shape and dtype (a TypeError).
+      RefError: another ``memory_space`` (a ValueError).
+
     >>> import pullback
     >>> print(empty_ref(pullback.ShapeDtypeStruct((2,), "float32"))[...])
     [0. 0.]
     """
-    return new_ref(
-        zeros_of(ShapedArray(tuple(ty.shape), dtypes.canonicalize_dtype(ty.dtype))), memory_space=memory_space
-    )
+    try:
+        aval = ShapedArray(tuple(ty.shape), dtypes.canonicalize_dtype(ty.dtype))
+    except (AttributeError, TypeError):
+        raise OperandError(f"empty_ref: expected something with a shape and a dtype, got {quoted(ty)}") from None
+    return new_ref(zeros_of(aval), memory_space=memory_space)
 
 
 # Where the content is -------------------------------------------------------------------------------------------------
@@ -339,6 +347,7 @@ def _check_owner(ref: RefCell, x: Tracer, owner: Trace | None) -> None:
 
 
 def check_ref(ref: Any, what: str) -> None:
+    """Refuse what is no reference."""
     if not isinstance(ref, Ref):
         raise RefError(f"{what} takes a reference, as new_ref makes it, but got {ref!r} of type {type(ref).__name__}")
 
@@ -479,9 +488,10 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
 
 def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
     """A value that is to be written, of the type of the reference."""
-    if isinstance(value, Ref):
-        raise OperandError(f"{what}: expected an array, got {value!r}; ref[...] reads what a reference holds")
-    x = value if isinstance(value, Array) else as_array(value)
+    try:
+        x = value if isinstance(value, Array) else as_array(value)
+    except OperandError as error:
+        raise type(error)(f"{what}: {error}") from None
     if x.shape != shape:
         raise RefError(
             f"{what}: the value must have the shape {shape} of the elements that the index selects, but it is "

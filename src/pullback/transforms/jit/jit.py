@@ -90,6 +90,10 @@ class JitFunction(OwnsPrograms):
                     return unflatten(list(map(from_buffer, outs, entry.kinds)))
             return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})
         except Exception as error:
+            if type(error).__module__ == "jaxlib._jax":  # of a program that failed at once
+                from pullback.backends.client import failure
+
+                raise failure(error) from None
             source.hide_internal_frames(error)
             raise
 

@@ -7,6 +7,7 @@ can be differentiated. Mapped over an axis, a call stays one call, that loops ov
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -442,15 +443,26 @@ def _call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, order
 
 
 @api_boundary
-def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+def debug_callback(
+    callback: Callable[..., Any] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Any:
     """Call a Python function for its effects, also from transformed and compiled functions, exactly once.
 
     Differentiation calls it with the values; ``vmap`` calls it for each example if an argument is mapped.
 
     Args:
-      callback: takes trees of NumPy arrays, which are read-only; what it returns is dropped.
+      callback: takes trees of NumPy arrays, which are read-only; what it returns is dropped. Left out: the result is
+        ``debug.callback`` with these options, which takes it.
       args, kwargs: trees of arrays and numbers; anything else is handed to the function as it is.
       ordered: whether ordered calls of one program happen in the order in which they were written.
+      partitioned: without effect: the function is called once, with whole arrays.
+
+    Raises:
+      ArgumentError: it is no function, or both ``ordered`` and ``partitioned`` (a ValueError and TypeError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import grad, jit
@@ -461,24 +473,44 @@ def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = Fal
     >>> print(jit(grad(f))(0.0), seen)
     1.0 [array(0., dtype=float32)]
     """
+    _check_order("debug.callback", ordered, partitioned)
+    if callback is None:
+        return partial(debug_callback, *args, ordered=ordered, partitioned=partitioned, **kwargs)
     check_callable(callback, "debug.callback")
     _call_for_effect(callback, args, kwargs, ordered, numbers=True)
+    return None
+
+
+def _check_order(who: str, ordered: bool, partitioned: bool) -> None:
+    if ordered and partitioned:
+        raise ArgumentError(f"{who}: ordered and partitioned exclude each other: parts of arrays have no order")
 
 
 @api_boundary
-def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+def debug_print(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    _use_logging: bool = False,
+    **kwargs: Any,
+) -> Any:
     """Print values when they are known, also from transformed and compiled functions.
 
     Differentiation prints the values, once; ``vmap`` prints each example if an argument is mapped.
 
     Args:
-      fmt: text in the style of ``str.format``.
+      fmt: text in the style of ``str.format``. Left out: the result is ``debug.print`` with these options.
       args, kwargs: what it refers to: arrays, or anything else.
       ordered: whether ordered prints of one program come in the order in which they were written.
+      partitioned: without effect: whole arrays are printed, once.
+      skip_format_check: whether the text may leave arguments out, or fail when it is printed.
+      _use_logging: whether the text goes to the logger ``pullback``, at level ``INFO``, instead.
 
     Raises:
-      ArgumentError: the text refers to an argument that was not given, or an argument is never referred to
-        (a ValueError).
+      ArgumentError: the text refers to an argument that was not given, or an argument is never referred to; both
+        ``ordered`` and ``partitioned`` (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import jit
@@ -489,15 +521,27 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
     >>> out = f(pnp.arange(3.0))
     x = [0. 1. 2.], y = 3.00
     """
+    _check_order("debug.print", ordered, partitioned)
+    if fmt is None:
+        return partial(
+            debug_print, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,
+            _use_logging=_use_logging,
+        )  # fmt: skip
     if not isinstance(fmt, str):
         raise ArgumentError(f"debug.print takes a text in the style of str.format, got {fmt!r} of {type(fmt).__name__}")
-    _check_format(fmt, len(args), kwargs)
+    if not skip_format_check:
+        _check_format(fmt, len(args), kwargs)
 
     def show(*args: Any, **kwargs: Any) -> None:
-        print(fmt.format(*args, **kwargs))
+        text = fmt.format(*args, **kwargs)
+        if _use_logging:
+            logging.getLogger("pullback").info(text)
+        else:
+            print(text)
 
     show.__name__ = "print"
     _call_for_effect(show, args, kwargs, ordered, numbers=False)
+    return None
 
 
 def _check_format(fmt: str, count: int, kwargs: dict[str, Any]) -> None:

@@ -1,0 +1,298 @@
+"""Calls of compiled functions that are not of this library: ``ffi_call``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pullback.backends import foreign
+from pullback.backends.one_operation import evaluate
+from pullback.control.scan import map as map_examples
+from pullback.core import tree
+from pullback.core.array import as_array
+from pullback.core.errors import ForeignCallError
+from pullback.core.trace import Primitive
+from pullback.core.types import MappedAxis, ShapedArray
+from pullback.primitives.shapes import expand_dims, moveaxis
+from pullback.primitives.slicing import front
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import abstractify
+from pullback.transforms.programs.callbacks import VMAP_METHODS
+
+ffi_call_p = Primitive("ffi_call", multiple_results=True, keeps_weak_type=False)
+ffi_effect_p = Primitive("ffi_call_with_effect", multiple_results=True, keeps_weak_type=False, effect=True)
+
+
+def _lowering(effect: bool, hlo: Any, *operands: Any, target: str, types: Any, given: Any, **params: Any) -> Any:
+    version = params["api_version"]
+    config = f"{{{foreign.written(given)}}}" if version == 4 else foreign.Attribute("", params["legacy"] or "").text
+    parts = [
+        f"call_target_name = {foreign.Attribute('', target).text}",
+        f"has_side_effect = {str(effect).lower()}",
+        f"api_version = {version} : i32",
+        f"backend_config = {config}",
+        f"operand_layouts = [{foreign.layouts(params['input_layouts'])}]",
+        f"result_layouts = [{foreign.layouts(params['output_layouts'])}]",
+        foreign.aliasing(params["aliases"], len(types)),
+    ]
+    results = [(a.shape, a.dtype) for a in types]
+    return hlo.many("stablehlo.custom_call", operands, results, ", ".join(part for part in parts if part))
+
+
+def _no_derivative(primals: Any, tangents: Any, *, target: str, **params: Any) -> Any:
+    raise ForeignCallError(
+        f"ffi_call of {target!r} was differentiated, but the derivative of a foreign function is not known. Wrap the "
+        "call in a function with a derivative of its own: custom_jvp or custom_vjp."
+    )
+
+
+def _batch(primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    method = params["vmap_method"]
+    if method is None:
+        raise ForeignCallError(
+            f"ffi_call of {params['target']!r} was mapped by vmap, but vmap_method does not say how. It must be one of "
+            f"{', '.join(map(repr, VMAP_METHODS))}: the first calls the function for each example."
+        )
+    if method.startswith("sequential"):
+        return _one_by_one(primitive, axis, args, dims, params)
+    values = []
+    mapped = []
+    for x, d in zip(args, dims, strict=True):
+        if d is not None or method == "broadcast_all":
+            x, d = front(x, d, axis), 0
+        elif method == "expand_dims":
+            x, d = expand_dims(x, (0,)), 0
+        values.append(x)
+        mapped.append(d is not None)
+    types = tuple(a.update(shape=(axis.size, *a.shape)) for a in params["types"])
+    input_layouts = [_with_axis(o) if m else o for o, m in zip(params["input_layouts"], mapped, strict=True)]
+    changes = {
+        "types": types,
+        "input_layouts": tuple(input_layouts),
+        "output_layouts": tuple(map(_with_axis, params["output_layouts"])),
+        # An operand that is not as long as the result cannot share its memory.
+        "aliases": tuple((i, o) for i, o in params["aliases"] if foreign.types_agree(abstractify(values[i]), types[o])),
+    }
+    return primitive.bind(*values, **{**params, **changes}), [0] * len(types)
+
+
+def _one_by_one(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, params: dict[str, Any]) -> Any:
+    mapped = [moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
+
+    def one(examples: Sequence[Any]) -> Any:
+        found = iter(examples)
+        operands = [x if d is None else next(found) for x, d in zip(args, dims, strict=True)]
+        return primitive.bind(*operands, **params)
+
+    outs = map_examples(one, mapped)
+    return outs, [0] * len(outs)
+
+
+def _with_axis(order: tuple[int, ...]) -> tuple[int, ...]:
+    """The layout of an array with one more axis, the first and slowest."""
+    return (0, *[i + 1 for i in order])
+
+
+for _primitive in (ffi_call_p, ffi_effect_p):
+    _primitive.abstract_eval(lambda *avals, types, **params: list(types))
+    _primitive.lowering(lambda hlo, *operands, _p=_primitive, **params: _lowering(_p.effect, hlo, *operands, **params))
+    _primitive.impl(lambda args, params, _p=_primitive: evaluate(_p, [as_array(x) for x in args], params))
+    _primitive.jvp(_no_derivative)
+    _primitive.batch(lambda axis, args, dims, _p=_primitive, **params: _batch(_p, axis, args, dims, **params))
+
+
+# What users call -----------------------------------------------------------------------------------------------------
+
+
+def _aliases(given: Mapping[int, int] | None, ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> Any:
+    found = tuple(sorted((given or {}).items()))
+    for i, o in found:
+        if not (0 <= i < len(ins) and 0 <= o < len(outs)):
+            raise ForeignCallError(
+                f"ffi_call: input_output_aliases={dict(found)} names operand {i} and result {o}, but there are "
+                f"{len(ins)} operands and {len(outs)} results"
+            )
+        if not foreign.types_agree(ins[i], outs[o]):
+            raise ForeignCallError(
+                f"ffi_call: input_output_aliases={dict(found)}: operand {i} is {ins[i]} and result {o} is {outs[o]}, "
+                "but only arrays of one type can share memory"
+            )
+    return found
+
+
+def _orders(given: Any, avals: Sequence[ShapedArray], what: str) -> tuple[tuple[int, ...], ...]:
+    entries = [None] * len(avals) if given is None else list(given)
+    if len(entries) != len(avals):
+        raise ForeignCallError(f"ffi_call: there must be a layout for each {what}, {len(avals)}, got {given!r}")
+    return tuple(
+        foreign.major_to_minor(entry, len(a.shape), f"{what} {i}")
+        for i, (entry, a) in enumerate(zip(entries, avals, strict=True))
+    )
+
+
+# long: because each option is described
+def ffi_call(
+    target_name: str,
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = None,
+    input_layouts: Sequence[Any] | None = None,
+    output_layouts: Any = None,
+    input_output_aliases: Mapping[int, int] | None = None,
+    custom_call_api_version: int = 4,
+    legacy_backend_config: str | None = None,
+) -> Callable[..., Any]:
+    """A function that calls a compiled function which was registered by name, eager and in compiled programs.
+
+    Args:
+      target_name: its name, see :func:`register_ffi_target`.
+      result_shape_dtypes: the type of its result, a ``ShapeDtypeStruct`` or anything with a shape and a dtype, or a
+        sequence of such.
+      has_side_effect: whether it does more than to return results, so that it has to run though nobody needs them.
+      vmap_method: what ``vmap`` makes of it: as for ``pure_callback``. None: it is an error.
+      input_layouts: for each operand the order of its axes in memory, the slowest first, or None.
+      output_layouts: the same for the result, or for each.
+      input_output_aliases: pairs of an operand and the result that takes its memory.
+      custom_call_api_version: 4 for the typed interface; 1 to 3 for the older ones.
+      legacy_backend_config: the text that the older ones are given.
+
+    Returns:
+      ``call(*operands, **attributes)``, which returns an array, or a tuple of arrays for a sequence of types.
+      Attributes are numbers (NumPy's for those that are not of 64 bits), texts, arrays of NumPy's, and tuples or
+      dictionaries of such.
+
+    Raises:
+      ForeignCallError: an argument makes no sense; in use, an attribute is of another kind, types do not fit, or the
+        call was differentiated, or mapped without ``vmap_method`` (a ValueError, TypeError and RuntimeError).
+      CompilationError: there is no function of this name (a JaxRuntimeError).
+
+    >>> import numpy as np
+    >>> import pullback.numpy as pnp
+    >>> from pullback import ShapeDtypeStruct
+    >>> from pullback.backends.client import register_lapack
+    >>> register_lapack()
+    >>> a = pnp.array([[4.0, 2.0], [2.0, 5.0]])
+    >>> types = ShapeDtypeStruct((2, 2), "float32"), ShapeDtypeStruct((), "int32")
+    >>> out, info = ffi_call("lapack_spotrf_ffi", types)(a, uplo=np.uint8(ord("U")))
+    >>> print(out[1], info)
+    [1. 2.] 0
+    """
+    if not isinstance(target_name, str):
+        raise ForeignCallError(f"ffi_call: target_name must be a str, got {target_name!r}")
+    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+        raise ForeignCallError(
+            f"ffi_call: vmap_method must be None or one of {', '.join(map(repr, VMAP_METHODS))}, got {vmap_method!r}"
+        )
+    if custom_call_api_version not in (1, 2, 3, 4):
+        raise ForeignCallError(f"ffi_call: custom_call_api_version is 1 to 4, got {custom_call_api_version!r}")
+    if legacy_backend_config is not None and custom_call_api_version == 4:
+        raise ForeignCallError("ffi_call: legacy_backend_config is for a custom_call_api_version of 1 to 3")
+    several = isinstance(result_shape_dtypes, (tuple, list))
+    declared = tuple(
+        abstractify(x).update(weak_type=False) for x in (result_shape_dtypes if several else [result_shape_dtypes])
+    )
+
+    @api_boundary
+    def call(*operands: Any, **given: Any) -> Any:
+        if given and custom_call_api_version != 4:
+            raise ForeignCallError(f"ffi_call of {target_name!r}: only version 4 has attributes, got {sorted(given)}")
+        arrays = [as_array(x) for x in tree.leaves(operands)]
+        avals = [x.aval for x in arrays]
+        primitive = ffi_effect_p if has_side_effect else ffi_call_p
+        outs = primitive.bind(
+            *arrays,
+            target=target_name,
+            types=declared,
+            given=foreign.attributes(given),
+            vmap_method=vmap_method,
+            input_layouts=_orders(input_layouts, avals, "operand"),
+            output_layouts=_orders(
+                output_layouts if several or output_layouts is None else [output_layouts], declared, "result"
+            ),
+            aliases=_aliases(input_output_aliases, avals, declared),
+            api_version=custom_call_api_version,
+            legacy=legacy_backend_config,
+        )
+        return tuple(outs) if several else outs[0]
+
+    call.__name__ = f"ffi_call_{target_name}"
+    return call
+
+
+def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> None:
+    """Register a compiled function under a name, for :func:`ffi_call`.
+
+    Args:
+      name: the name.
+      fn: a capsule with the address of the function (see :func:`pycapsule`), or a dictionary of such for the stages
+        ``instantiate``, ``prepare``, ``initialize`` and ``execute``.
+      platform: ``"cpu"``, ``"cuda"``, ...
+      api_version: 1 for the typed interface, 0 for the older one.
+      kwargs: what the runtime takes besides, such as ``traits``.
+
+    Raises:
+      ForeignCallError: the runtime refuses it (a RuntimeError, TypeError and ValueError).
+    """
+    foreign.register(name, fn, platform, api_version, kwargs)
+
+
+def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
+    """Register a type of what functions keep between calls.
+
+    Args:
+      name: its name.
+      type_registration: a dictionary with capsules: ``type_id``, and optionally ``type_info``.
+      platform: ``"cpu"``, ``"cuda"``, ...
+
+    Raises:
+      ForeignCallError: the runtime refuses it (a RuntimeError, TypeError and ValueError).
+    """
+    foreign.register_type(name, type_registration, platform)
+
+
+def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
+    """Register the number of a type, in the older spelling of :func:`register_ffi_type`.
+
+    Args:
+      name: its name.
+      obj: a capsule with the address of its ``TypeId``.
+      platform: ``"cpu"``, ``"cuda"``, ...
+
+    Raises:
+      ForeignCallError: the runtime refuses it (a RuntimeError, TypeError and ValueError).
+    """
+    foreign.register_type(name, {"type_id": obj}, platform)
+
+
+def register_ffi_target_as_batch_partitionable(name: str) -> None:
+    """Say of a function that it does the same for each part of its operands along their leading axes.
+
+    Programs over several devices then run it on the parts.
+
+    Args:
+      name: the name of the function.
+    """
+    foreign.register_batch_partitionable(name)
+
+
+def pycapsule(funcptr: Any) -> Any:
+    """A capsule with the address of a function, for :func:`register_ffi_target`.
+
+    Args:
+      funcptr: a function of a library that ``ctypes`` has loaded, such as ``ctypes.CDLL("./my.so").MyHandler``.
+
+    Raises:
+      ForeignCallError: it is none (a TypeError).
+    """
+    return foreign.capsule(funcptr)
+
+
+def include_dir() -> str:
+    """The directory of the headers with which functions in C++ are compiled: ``xla/ffi/api/ffi.h`` and others.
+
+    >>> import os
+    >>> os.path.exists(os.path.join(include_dir(), "xla", "ffi", "api", "ffi.h"))
+    True
+    """
+    return foreign.include_directory()

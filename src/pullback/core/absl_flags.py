@@ -1,0 +1,59 @@
+"""Switches as flags of ``absl``, Google's library for command lines."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import Any
+
+from pullback.core.errors import MissingLibraryError
+
+_defined: list[str] = []
+
+
+def _absl(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(f"absl.{name}")
+    except ImportError as error:
+        raise MissingLibraryError(
+            f"config: flags need the library absl, which pip installs as absl-py: {error}"
+        ) from None
+
+
+def define(config: Any) -> None:
+    """Define a flag for each switch, once."""
+    flags, app = _absl("flags"), _absl("app")
+    if _defined:
+        return
+    for name, value in config.values.items():
+        flag = f"jax_{name}"
+        what = f"Pullback's switch {name}"
+        if isinstance(value, bool):
+            flags.DEFINE_bool(flag, value, what)
+        elif isinstance(value, int):
+            flags.DEFINE_integer(flag, value, what)
+        elif isinstance(value, float):
+            flags.DEFINE_float(flag, value, what)
+        else:
+            flags.DEFINE_string(flag, value, what)
+        _defined.append(name)
+    app.call_after_init(lambda: complete(config, flags))
+
+
+def complete(config: Any, flags: Any) -> None:
+    """Set the switches whose flags were given."""
+    for name in _defined:
+        flag = flags.FLAGS[f"jax_{name}"]
+        if flag.present:
+            config.update(name, flag.value)
+
+
+def parse(config: Any) -> None:
+    """Set the switches whose flags are on the command line."""
+    define(config)
+    flags = _absl("flags")
+    own = [word for word in itertools.takewhile(lambda word: word != "--", sys.argv) if word.startswith("--jax")]
+    flags.FLAGS(["", *own], known_only=True)
+    complete(config, flags)
