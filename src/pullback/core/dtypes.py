@@ -32,8 +32,11 @@ class prng_key(extended):
     """The kind of the dtypes of random keys, for :func:`issubdtype`."""
 
 
-# The type of a key's elements on the host. Libraries tell keys by its name, which is that of the kind.
-_KeyElement = type("prng_key", (np.void, prng_key), {"__module__": __name__})
+class _KeyElement(np.void, prng_key):  # type: ignore[misc]  # which of the two __new__ does not matter
+    """The type of a key's elements on the host. Libraries tell keys by its name, which is that of the kind."""
+
+
+_KeyElement.__name__ = "prng_key"  # pickle goes by the qualified name
 
 float0: DType = np.dtype([("float0", np.void, 0)])
 key_dtype: DType = np.dtype((_KeyElement, [("fry", np.uint32, (2,))]))

@@ -68,13 +68,23 @@ class CustomVJPPrimal:
         return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
 
 
-def zero_from_primal(value: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent of a value, dense or symbolic.
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangents of a tree of values, dense or symbolic.
 
-    >>> zero_from_primal(1.0, symbolic_zeros=True)
-    SymbolicZero(f32[])
+    Args:
+      val: an array or a number, or a tree of them.
+      symbolic_zeros: whether to return a ``SymbolicZero`` for each rather than an array.
+
+    Returns:
+      A tree like ``val``; dense tangents of integers and booleans are of type float0.
+
+    Raises:
+      OperandError: a leaf is no array (a TypeError).
+
+    >>> zero_from_primal((1.0, {"n": 2.0}), symbolic_zeros=True)
+    (SymbolicZero(f32[]), {'n': SymbolicZero(f32[])})
     """
-    return zero_tangent(typeof(array_operand("zero_from_primal", value)), symbolic_zeros)
+    return tree.tree_map(lambda x: zero_tangent(typeof(array_operand("zero_from_primal", x)), symbolic_zeros), val)
 
 
 def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:

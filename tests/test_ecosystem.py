@@ -1,0 +1,119 @@
+"""The programs of `ecosystem/`: that each has figures, and that the comparison notices what it should."""
+
+import importlib
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "ecosystem"
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    sys.path.insert(0, str(FOLDER))
+    yield importlib.import_module("catalogue")
+    sys.path.remove(str(FOLDER))
+
+
+@pytest.fixture(scope="module")
+def check(catalogue):
+    return importlib.import_module("check")
+
+
+def pins(name):
+    lines = (FOLDER / name).read_text().splitlines()
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
+def test_each_program_has_figures_and_a_pin(catalogue):
+    recorded = json.loads(catalogue.RECORDED.read_text())
+    assert list(recorded) == list(catalogue.PROGRAMS)
+    assert {path.name for path in (FOLDER / "programs").glob("*.py")} == {f"with_{name}.py" for name in recorded}
+    for name, library in catalogue.PROGRAMS.items():
+        assert recorded[name][library] == pins("requirements.txt")[library]
+        assert recorded[name]["figures"]
+        assert set(catalogue.tolerances(name)) <= set(recorded[name]["figures"])
+
+
+def test_programs_are_ordinary_ones(catalogue):
+    for name in catalogue.PROGRAMS:
+        text = catalogue.path_of(name).read_text()
+        assert "pullback" not in text.lower()
+        assert "import jax" in text
+        assert catalogue.described(name).endswith(".")
+
+
+def test_pins_have_no_jax_and_agree(catalogue):
+    every, quick = pins("requirements.txt"), pins("requirements-quick.txt")
+    assert not {"jax", "jaxlib"} & set(every)
+    assert quick.items() <= every.items()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "agree"),
+    [
+        (1.00005, 1.0, True),
+        (1.0002, 1.0, False),
+        ([1e-6, 1.0], [0.0, 1.0], True),
+        ([1e-3, 1.0], [0.0, 1.0], False),
+        ([1.0], [1.0, 1.0], False),
+        (math.nan, math.nan, True),
+        (math.nan, 1.0, False),
+        (1.0, math.nan, False),
+        (math.inf, math.inf, True),
+        ([math.inf, 1.0], [-math.inf, 1.0], False),
+        ([True, False], [True, True], False),
+        (0.0, 0.0, True),
+        (1e-3, 0.0, False),
+        ([], [], True),
+        ({"mean": 1.0, "error": 0.1}, {"mean": 1.5, "error": 0.1}, True),
+        ({"mean": 1.0, "error": 0.1}, {"mean": 1.6, "error": 0.1}, False),
+        ({"mean": math.nan, "error": 0.1}, {"mean": 1.6, "error": 0.1}, False),
+        ({"mean": 1.0, "error": 0.1}, 1.0, False),
+    ],
+)
+def test_comparison(catalogue, ours, theirs, agree):
+    assert (catalogue.differences({"x": ours}, {"x": theirs}, {}) == []) is agree
+
+
+def test_comparison_of_names_and_tolerances(catalogue):
+    assert catalogue.differences({"x": 1.01}, {"x": 1.0}, {"x": 0.1}) == []
+    assert catalogue.differences({"y": 1.0}, {"x": 1.0}, {}) == [
+        "y: no such figure was recorded", "x: no such figure was printed"
+    ]  # fmt: skip
+
+
+def test_a_program_in_a_process(catalogue):
+    run = lambda code: catalogue.run([sys.executable, "-c", code], 60)
+    figures, stderr = run("import sys; print('x'); print('y', file=sys.stderr); print('{\"a\": [1, NaN]}')")
+    assert figures["a"][0] == 1
+    assert stderr == "y\n"
+    with pytest.raises(catalogue.ProgramError, match="ValueError: no"):
+        run("raise ValueError('no')")
+    with pytest.raises(catalogue.ProgramError, match="status 3"):
+        run("raise SystemExit(3)")
+    with pytest.raises(catalogue.ProgramError, match="JSON"):
+        run("print('done')")
+    with pytest.raises(catalogue.ProgramError, match="within 1 second"):
+        catalogue.run([sys.executable, "-c", "import time; time.sleep(30)"], 1)
+
+
+def test_missing_names(check):
+    report = "a warning\n" + check.MISSING + "  jax.a.b  file.py:1\n  jax.c    file.py:2\nend\n"
+    assert check.missing_in(report) == ["jax.a.b", "jax.c"]
+    assert check.missing_in("Pullback has every name of JAX that was asked for.\n") == []
+
+
+def test_what_ends_well_and_what_does_not(check, catalogue, monkeypatch, tmp_path):
+    programs = {"good": "{'a': 1}", "other": "{'a': 2}", "bad": "1 / 0"}
+    for name, code in programs.items():
+        (tmp_path / name).write_text(f"import jax, json; print(json.dumps({code}))")
+    monkeypatch.setattr(catalogue, "path_of", tmp_path.joinpath)
+    monkeypatch.setattr(catalogue, "tolerances", lambda name: {})
+    recorded = {name: {"figures": {"a": 1}} for name in programs}
+    results = {name: check.check(name, recorded, 60).result for name in programs}
+    assert results == {"good": "agrees", "other": "differs", "bad": "fails"}
+    assert check.check("good", {}, 60).wrong[0].startswith("nothing is recorded")

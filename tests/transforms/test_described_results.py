@@ -1,0 +1,90 @@
+"""What stands for arrays without being any: descriptions as results and operands, keys' dtypes, zeros of trees."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as pnp
+from pullback import ShapeDtypeStruct, dtypes, eval_shape, grad, jit, vmap
+from pullback.custom_derivatives import SymbolicZero, zero_from_primal
+from pullback.errors import OperandError
+
+STRUCT = ShapeDtypeStruct((5, 2), "float16")
+
+
+def test_a_result_may_be_a_description():
+    assert eval_shape(lambda: STRUCT) == STRUCT
+    found = eval_shape(lambda x: {"a": x + 1, "b": (STRUCT, 2.0)}, ShapeDtypeStruct((3,), "int32"))
+    assert found["a"] == ShapeDtypeStruct((3,), "int32")
+    assert found["b"][0] == STRUCT
+    assert found["b"][1].dtype == np.float32
+    assert found["b"][1].weak_type
+
+
+def test_a_large_description_is_never_an_array():
+    vast = ShapeDtypeStruct((1 << 20, 1 << 20), "float32")
+    assert eval_shape(lambda: (vast, 1.0))[0] == vast
+
+
+def test_what_computes_refuses_descriptions():
+    for transformed in (jit(lambda x: STRUCT), vmap(lambda x: STRUCT), pullback.make_jaxpr(lambda x: STRUCT)):
+        with pytest.raises(OperandError, match="ShapeDtypeStruct"):
+            transformed(pnp.ones(2))
+    with pytest.raises(OperandError, match="got <object"):
+        eval_shape(lambda: (STRUCT, object()))
+
+
+def test_functions_of_types_take_descriptions():
+    assert (pnp.shape(STRUCT), pnp.ndim(STRUCT), pnp.size(STRUCT), pnp.size(STRUCT, 1)) == ((5, 2), 2, 10, 2)
+    assert pnp.isrealobj(STRUCT)
+    assert pnp.iscomplexobj(ShapeDtypeStruct((), "complex64"))
+    assert not pnp.iscomplexobj(None)
+    with pytest.raises(OperandError, match="shape"):
+        pnp.shape(object())
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+def test_the_elements_of_keys_have_the_name_of_their_kind(impl):
+    key = pullback.random.key(0, impl=impl)
+    assert key.dtype.type.__name__ == "prng_key"
+    assert issubclass(key.dtype.type, dtypes.prng_key)
+    assert pnp.issubdtype(key.dtype, dtypes.prng_key)
+    assert not pnp.issubdtype(key.dtype, np.flexible)
+    again = pickle.loads(pickle.dumps(key))
+    assert again.dtype.type.__name__ == "prng_key"
+    for keys in (again, jit(lambda k: k)(key), pnp.stack([key, key]), vmap(lambda k: k)(key[None])):
+        assert keys.dtype == key.dtype
+        assert keys.dtype.type.__name__ == "prng_key"
+
+
+def test_zeros_of_a_tree():
+    dense = zero_from_primal((1.0, {"n": pnp.arange(3), "none": None}))
+    assert dense[0] == 0.0
+    assert dense[1]["n"].dtype == dtypes.float0
+    assert dense[1]["n"].shape == (3,)
+    assert dense[1]["none"] is None
+    symbolic = zero_from_primal([1.0, pnp.arange(3)], symbolic_zeros=True)
+    assert all(type(zero) is SymbolicZero for zero in symbolic)
+    with pytest.raises(OperandError, match="zero_from_primal"):
+        zero_from_primal((1.0, "a"))
+
+
+def test_zeros_of_a_tree_in_a_rule():
+    @pullback.custom_jvp
+    def rooted(x):
+        return pnp.sqrt(x), (x, pnp.int32(3))
+
+    @rooted.defjvp
+    def rule(primals, tangents):
+        out = rooted(*primals)
+        return out, (tangents[0] / (2 * out[0]), zero_from_primal(out[1], symbolic_zeros=True))
+
+    def f(x):
+        root, (same, steps) = rooted(x)
+        return root + same * 10 + steps
+
+    assert grad(f)(4.0) == 0.25
+    assert jit(grad(f))(4.0) == 0.25
+    assert vmap(grad(f))(pnp.array([4.0, 16.0])).tolist() == [0.25, 0.125]
