@@ -249,12 +249,10 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
         count = len(call.args) + len(call.static) - len(flat.kwargs)
         flat.args = [call.static.get(i) for i in range(count)]
         flat.where = [i for i in range(count) if i not in call.static]
-    with monitoring.timed(monitoring.TRACE, fun_name=getattr(fun, "__name__", type(fun).__name__)):
-        closed, captured = hoisted(stage_flat(fun, flat, avals, "jit", call.arg_name))
-    return Traced(closed, flat.out_structure, captured)
     scope = Scope()
     run = WithRefs(flat, list(call.refs)) if call.refs else flat
-    closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.arg_name, outside=scope))
+    with monitoring.timed(monitoring.TRACE, fun_name=getattr(fun, "__name__", type(fun).__name__)):
+        closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.arg_name, outside=scope))
     refs = None
     if call.refs or scope.touched:
         refs = UsedRefs(fun, scope, len(avals), flat.out_structure.num_leaves)
