@@ -115,9 +115,7 @@ def ndim(a: Any) -> int:
     >>> ndim([[1, 2]])
     2
     """
-    from pullback.numpy.creation import listed
-
-    return len(listed("ndim", a).shape)
+    return len(_sizes("ndim", a))
 
 
 def shape(a: Any) -> tuple[int, ...]:
@@ -126,11 +124,7 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> shape([[1, 2]])
     (1, 2)
     """
-    if isinstance(a, Array):
-        return a.shape
-    from pullback.numpy.creation import listed
-
-    return listed("shape", a).shape  # type: ignore[no-any-return]
+    return _sizes("shape", a)
 
 
 def size(a: Any, axis: Any = None) -> int:
@@ -141,11 +135,19 @@ def size(a: Any, axis: Any = None) -> int:
     """
     from math import prod
 
-    from pullback.numpy.creation import listed
     from pullback.numpy.promotion import axes_tuple
 
-    sizes = listed("size", a).shape
+    sizes = _sizes("size", a)
     return prod(sizes[i] for i in axes_tuple(axis, len(sizes), "size"))
+
+
+def _sizes(name: str, a: Any) -> tuple[int, ...]:
+    """The shape of an operand: an array, nested lists, or what has a shape and a dtype, as ``ShapeDtypeStruct`` has."""
+    if isinstance(a, Array):
+        return a.shape
+    from pullback.numpy.creation import type_of
+
+    return tuple(type_of(name, a).shape)
 
 
 def isscalar(element: Any) -> builtins.bool:

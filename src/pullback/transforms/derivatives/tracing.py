@@ -196,21 +196,38 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       args, kwargs: trees of arrays, numbers, or anything with ``shape`` and ``dtype``.
 
     Returns:
-      A tree of ``ShapeDtypeStruct``, like the result of ``fun``.
+      A tree of ``ShapeDtypeStruct``, like the result of ``fun``. Among its results ``fun`` may return such types,
+      those of another ``eval_shape`` for example, and they stay as they are.
 
     >>> import pullback.numpy as pnp
     >>> eval_shape(pnp.matmul, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3, 4), "float32")).shape
     (2, 4)
     """
     check_callable(fun, "eval_shape")
-    closed, out_tree = stage_tree(fun, "eval_shape", args, kwargs)
-    return tree.unflatten(out_tree, map(ShapeDtypeStruct.like, closed.out_avals))
+    types: dict[int, ShapeDtypeStruct] = {}
+
+    def numbered(*args: Any, **kwargs: Any) -> Any:
+        leaves, out_tree = tree.flatten(fun(*args, **kwargs))
+        types.update((i, x) for i, x in enumerate(leaves) if isinstance(x, ShapeDtypeStruct))
+        return tree.unflatten(out_tree, [0 if i in types else x for i, x in enumerate(leaves)])
+
+    closed, out_tree = stage_tree(fun, "eval_shape", args, kwargs, called=numbered)
+    found = enumerate(closed.out_avals)
+    return tree.unflatten(out_tree, [types[i] if i in types else ShapeDtypeStruct.like(aval) for i, aval in found])
 
 
 def stage_tree(
-    fun: Any, transformation: str, args: Sequence[Any], kwargs: dict[str, Any], where: Sequence[int] | None = None
+    fun: Any,
+    transformation: str,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    where: Sequence[int] | None = None,
+    called: Any = None,
 ) -> tuple[ClosedJaxpr, Any]:
-    """The program of a function, and the tree of its result; of positional arguments those at ``where`` are traced."""
+    """The program of a function, and the tree of its result.
+
+    Of positional arguments those at ``where`` are traced. ``called`` is what is called, if it is not the function.
+    """
     traced = list(args) if where is None else [args[i] for i in where]
     leaves, in_tree = tree.flatten((traced, kwargs))
     avals = []
@@ -221,7 +238,7 @@ def stage_tree(
             name = argument_name(i, fun, args, where, kwargs)
             hint = " static_argnums passes it as it is." if transformation == "make_jaxpr" else ""
             raise type(error)(f"{transformation} of {name_of(fun)}, {name}: {error}{hint}") from None
-    flat = FlatFunction(fun, in_tree, args, where, keywords=True)
+    flat = FlatFunction(fun if called is None else called, in_tree, args, where, keywords=True, described=fun)
     name_input = partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
     closed = stage_flat(fun, flat, avals, name_input=name_input)
     return closed, flat.out_structure
