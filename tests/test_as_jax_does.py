@@ -1,11 +1,13 @@
 """Small things that code written against JAX relies on; each was compared with JAX 0.10.2."""
 
+import functools
+
 import numpy as np
 import pytest
 
 import pullback as pb
 import pullback.numpy as jnp
-from pullback import custom_derivatives, lax
+from pullback import custom_derivatives, lax, random, test_util
 
 # Objects that are not arrays --------------------------------------------------------------------------------------
 
@@ -179,3 +181,142 @@ def test_branches_that_differ_in_weak_type_alone_are_strongly_typed():
     assert out.dtype == jnp.float32
     assert not out.weak_type
     assert pb.eval_shape(lambda p: lax.cond(p, lambda: 1.0, lambda: 2.0), True).weak_type
+
+
+# Functions without a name -------------------------------------------------------------------------------------------
+
+
+class Doubling:
+    """A callable object without a name."""
+
+    def __call__(self, x):
+        return x * 2.0
+
+
+class Numbered(Doubling):
+    """One whose name is no string."""
+
+    __name__ = 3
+
+
+class Reluctant(Doubling):
+    """One that raises where it is asked for its name or to show itself."""
+
+    @property
+    def __name__(self):
+        raise RuntimeError("name")
+
+    def __repr__(self):
+        raise RuntimeError("repr")
+
+
+NAMELESS = {
+    "partial": functools.partial(lambda b, x: x * b, 2.0),
+    "object": Doubling(),
+    "numbered": Numbered(),
+    "reluctant": Reluctant(),
+    "partial of an object": functools.partial(Doubling()),
+}
+
+
+@pytest.mark.parametrize("f", NAMELESS.values(), ids=NAMELESS)
+def test_functions_without_a_name_are_transformed(f):
+    xs = jnp.arange(3.0)
+    assert pb.jit(f)(2.0) == 4
+    assert pb.grad(f)(2.0) == pb.vjp(f, 2.0)[1](1.0)[0] == pb.linearize(f, 2.0)[1](1.0) == 2
+    assert pb.jvp(f, (2.0,), (1.0,))[1] == pb.jacfwd(f)(2.0) == pb.linear_transpose(f, 2.0)(1.0)[0] == 2
+    assert pb.grad(pb.checkpoint(f))(2.0) == 2
+    assert pb.eval_shape(f, 2.0).shape == ()
+    assert "mul" in str(pb.make_jaxpr(f)(2.0))
+    assert "multiply" in pb.jit(f).lower(2.0).as_text()
+    assert pb.vmap(f)(xs).tolist() == lax.map(f, xs).tolist() == jnp.vectorize(f)(xs).tolist() == [0, 2, 4]
+    assert lax.cond(True, f, f, 1.0) == lax.switch(0, [f, f], 1.0) == 2
+    assert pb.pure_callback(f, pb.ShapeDtypeStruct((), np.float32), 2.0) == 4
+    rules = pb.custom_jvp(f)
+    rules.defjvp(lambda p, t: (p[0], 3 * t[0]))
+    assert pb.grad(rules)(1.0) == 3
+    rules = pb.custom_vjp(f)
+    rules.defvjp(lambda x: (x, None), lambda _, ct: (3 * ct,))
+    assert pb.grad(rules)(1.0) == 3
+
+
+@pytest.mark.parametrize("f", NAMELESS.values(), ids=NAMELESS)
+def test_errors_about_functions_without_a_name(f):
+    for wrong in (
+        lambda: pb.grad(f)(jnp.ones(2)), lambda: pb.grad(f)(1), lambda: pb.vmap(f)(1.0), lambda: pb.jit(f)("a"),
+        lambda: pb.jvp(f, (1.0,), (1,)), lambda: pb.grad(f)(), lambda: pb.grad(pb.custom_vjp(f))(1.0),
+        lambda: pb.vmap(f, in_axes=(0, 0))(jnp.ones(2)), lambda: pb.jit(f, static_argnames="z")(1.0, z=[]),
+    ):  # fmt: skip
+        with pytest.raises((TypeError, ValueError, AttributeError)):
+            wrong()
+
+
+def test_transformed_functions_have_a_name():
+    assert pb.jit(functools.partial(np.sin)).__name__ == "sin"
+    assert pb.grad(Doubling()).__name__ == pb.vmap(Numbered()).__name__ == "<unnamed function>"
+    assert "jit" in repr(pb.jit(Reluctant())) or "Reluctant" in repr(pb.jit(Reluctant()))
+
+
+# Checks of derivatives ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, pb.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("size", [1e-42, 1e-39, 1e-37])
+def test_derivatives_of_the_size_of_the_smallest_numbers_are_right(wrap, size):
+    scale = np.float32(size)
+    for f in (lambda x: x * scale, lambda x: jnp.sin(x) * scale, lambda x: x * x * scale):
+        test_util.check_grads(wrap(f), (np.float32(0.7),), order=2)
+        test_util.check_grads(wrap(f), (np.linspace(0.1, 1, 4, dtype=np.float32),), order=1, modes=("rev",))
+
+
+def test_wrong_derivatives_next_to_the_smallest_numbers_are_found():
+    f = pb.custom_jvp(lambda x: x * np.float32(1e-35))
+    f.defjvp(lambda p, t: (f(p[0]), 2e-35 * t[0]))
+    with pytest.raises(AssertionError):
+        test_util.check_grads(f, (np.float32(0.7),), order=1)
+
+
+# Random keys --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, pb.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("keys", [random.key(0), random.split(random.key(0), 3)], ids=["one", "three"])
+def test_random_keys_are_no_numbers(wrap, keys):
+    for wrong in (
+        lambda k: k + 1, lambda k: 1 + k, lambda k: k * 2.0, lambda k: k == 1, lambda k: k != 1, lambda k: k < k,
+        lambda k: -k, lambda k: jnp.sin(k), lambda k: jnp.sum(k), lambda k: jnp.max(k), lambda k: jnp.sort(k.ravel()),
+        lambda k: bool(k.ravel()[0]), lambda k: jnp.argsort(k.ravel()), lambda k: jnp.any(k), lambda k: jnp.prod(k),
+        lambda k: jnp.nonzero(k, size=1), lambda k: jnp.eye(2, dtype=k.dtype), lambda k: k & k, lambda k: ~k,
+        lambda k: jnp.stack([k, jnp.ones(k.shape)]), lambda k: jnp.where(True, k, 1), lambda k: k.astype(jnp.uint32),
+        lambda k: jnp.unique(k, size=1), lambda k: jnp.argmax(k), lambda k: jnp.mean(k), lambda k: jnp.cumsum(k),
+    ):  # fmt: skip
+        with pytest.raises((TypeError, ValueError)):
+            print(wrap(wrong)(keys))
+
+
+def test_random_keys_say_what_they_are():
+    key = random.key(0)
+    keys = random.split(key, 3)
+    assert repr(key) == "Array((), dtype=key<fry>) overlaying:\n[0 0]"
+    assert (key.shape, key.ndim, key.size, key.itemsize, key.nbytes, len(keys)) == ((), 0, 1, 8, 8, 3)
+    assert jnp.issubdtype(key.dtype, pb.dtypes.prng_key)
+    assert jnp.issubdtype(key.dtype, pb.dtypes.extended)
+    assert not jnp.issubdtype(key.dtype, np.integer)
+    assert (key == random.key(0)).tolist() is True
+    assert (keys == keys[1]).tolist() == [False, True, False]
+    assert random.key_impl(key) == random.key_impl(keys)
+    assert random.wrap_key_data(random.key_data(keys), impl=random.key_impl(keys))[2] == keys[2]
+    assert key[None].shape == (1,)
+    assert [k == keys[i] for i, k in enumerate(keys)] == [True] * 3
+    assert jnp.stack([key, key]).shape == (2,)
+    assert jnp.array([key, keys[0]])[1] == keys[0]
+    assert pb.tree.map(lambda k: k, {"k": key})["k"] == key
+    assert pb.jit(lambda k: k)(key) == key
+    assert pb.vmap(lambda k: k)(keys)[1] == keys[1]
+    assert lax.scan(lambda c, k: (c, k), 0, keys)[1][2] == keys[2]
+    with pytest.raises(TypeError, match="key_data"):
+        np.asarray(key)
+    with pytest.raises(TypeError):
+        hash(key)
+    with pytest.raises(TypeError):
+        len(key)

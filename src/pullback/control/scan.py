@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from pullback.control.common import (
 )
 from pullback.control.progress import Bar, check_progress
 from pullback.control.scan_primitive import Loop, hoist_loop_invariants
-from pullback.core import tree
+from pullback.core import source, tree
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError
@@ -122,7 +121,7 @@ def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str
     bar, total = Bar(progress), ArrayImpl(np.int32(count))
     bar.start(total)
 
-    @wraps(f)
+    @source.named_as(f)
     def step(carry: Any, x: Any) -> Any:
         done, carry = carry
         carry, y = _pair(f(carry, x), f)

@@ -642,6 +642,8 @@ def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
     target = dtypes.canonicalize_dtype(dtype or float)
     if target == dtypes.float0:
         return _filled(name, (rows, columns), target, 0)
+    if dtypes.is_key(target):
+        raise DtypeError(f"{name} makes numbers, and {dtypes.short_name(target)} holds none")
     k = diagonal_number(name, k)
     if isinstance(k, int):
         return ArrayImpl((np.eye if name == "eye" else np.tri)(rows, columns, max(-rows, min(k, columns)), target))

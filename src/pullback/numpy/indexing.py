@@ -25,7 +25,7 @@ from pullback.core.errors import (
 from pullback.core.trace import Tracer, state
 from pullback.numpy.creation import listed
 from pullback.numpy.index_lowering import position, read, write
-from pullback.numpy.promotion import another, axis_index, named, operand, promote_all, sequence
+from pullback.numpy.promotion import another, axis_index, named, number_operand, operand, promote_all, sequence
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
@@ -489,6 +489,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     a = listed("nonzero", a)
     if not a.shape:
         raise ShapeError("nonzero of an array without axes; make it one-dimensional with jnp.atleast_1d first")
+    a = number_operand("nonzero", a)
     if size is None:
         return tuple(ArrayImpl(i.astype(dtypes.default_int())) for i in _known("nonzero", a).nonzero())
     count = operator.index(size)

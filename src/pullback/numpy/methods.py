@@ -21,7 +21,13 @@ from pullback.core.array import (
     host_value,
     signature_of,
 )
-from pullback.core.errors import ArgumentError, ConcretizationTypeError, IndexingError, UnsupportedArgumentError
+from pullback.core.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    IndexingError,
+    KeyConversionError,
+    UnsupportedArgumentError,
+)
 from pullback.numpy import operators
 from pullback.transforms.programs import sharded_arrays, transfer
 
@@ -337,6 +343,8 @@ class ConcreteMethods:
                     f"the truth value of an array of shape {value.shape} is ambiguous: use x.any() or x.all()"
                 )
             raise ValueError("the truth value of an empty array is ambiguous: use x.size > 0")
+        if dtypes.is_key(value.dtype):
+            raise KeyConversionError("random keys have no truth value")
         return bool(value)
 
     def __float__(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -108,7 +107,7 @@ def argument_name(
 def _parameters(fun: Any) -> list[str]:
     """The names of a function's positional parameters, as far as they are known."""
     try:
-        parameters = inspect.signature(fun).parameters.values()
+        parameters = source.signature(fun).parameters.values()
     except (TypeError, ValueError):
         return []
     return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -45,7 +45,7 @@ class JitFunction(OwnsPrograms):
     """
 
     def __init__(self, fun: Callable[..., Any], options: Options) -> None:
-        functools.update_wrapper(self, fun)
+        source.named_as(fun)(self)
         self._fun = fun
         self._options = options
         self._plain = not (options.static_nums or options.static_names)
