@@ -1,6 +1,8 @@
 """Small things that code written against JAX relies on; each was compared with JAX 0.10.2."""
 
+import copy
 import functools
+import pickle
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 import pullback as pb
 import pullback.numpy as jnp
 from pullback import custom_derivatives, lax, random, test_util
+from pullback.core.array import is_on_host
 
 # Objects that are not arrays --------------------------------------------------------------------------------------
 
@@ -183,6 +186,30 @@ def test_branches_that_differ_in_weak_type_alone_are_strongly_typed():
     assert pb.eval_shape(lambda p: lax.cond(p, lambda: 1.0, lambda: 2.0), True).weak_type
 
 
+# Zero tangents ------------------------------------------------------------------------------------------------------
+
+ZERO_TANGENTS = {
+    "of the tangent": lambda p, t: (p * 2, pb.jit(lambda t: jnp.zeros_like(t))(t)),
+    "times zero": lambda p, t: (p * 2, pb.jit(lambda t: t * 0)(t)),
+    "of nothing": lambda p, t: (p * 2, pb.jit(lambda: jnp.zeros(()))()),
+    "beside the value": lambda p, t: pb.jit(lambda p, t: (p * 2, jnp.zeros_like(p)))(p, t),
+    "by jvp": lambda p, t: pb.jit(lambda p, t: pb.jvp(lax.stop_gradient, (p,), (t,)))(p, t),
+    "of a jit within": lambda p, t: (p * 2, pb.jit(pb.jit(lambda t: (t, jnp.zeros_like(t))))(t)[1]),
+    "of a checkpoint": lambda p, t: (p * 2, pb.checkpoint(jnp.zeros_like)(t)),
+}
+
+
+@pytest.mark.parametrize("rule", ZERO_TANGENTS.values(), ids=ZERO_TANGENTS)
+def test_rules_return_zeros_out_of_compiled_functions(rule):
+    f = pb.custom_jvp(lambda x: x * 2)
+    f.defjvp(lambda p, t: rule(p[0], t[0]))
+    x = jnp.arange(3.0)
+    assert pb.grad(f)(2.0) == pb.jit(pb.grad(f))(2.0) == pb.grad(pb.jit(f))(2.0) == pb.hessian(f)(2.0) == 0
+    assert pb.jvp(f, (2.0,), (1.0,))[1] == pb.linearize(f, 2.0)[1](1.0) == pb.vjp(f, 2.0)[1](1.0)[0] == 0
+    assert pb.vmap(pb.grad(f))(x).tolist() == pb.grad(lambda x: pb.vmap(f)(x).sum())(x).tolist() == [0, 0, 0]
+    assert pb.grad(lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0])(2.0) == 0
+
+
 # Functions without a name -------------------------------------------------------------------------------------------
 
 
@@ -320,3 +347,114 @@ def test_random_keys_say_what_they_are():
         hash(key)
     with pytest.raises(TypeError):
         len(key)
+
+
+# One class of arrays ------------------------------------------------------------------------------------------------
+
+COMPUTED = {
+    "number": lambda: pb.jit(lambda x: x * 2)(3.0),
+    "vector": lambda: pb.jit(lambda x: x * 2)(jnp.arange(3.0)),
+    "matrix": lambda: pb.jit(lambda x: x @ x)(jnp.eye(3)),
+    "integers": lambda: pb.jit(lambda x: x + 1)(jnp.arange(3)),
+    "booleans": lambda: pb.jit(lambda x: x > 1)(jnp.arange(3)),
+    "complex": lambda: pb.jit(lambda x: x * 1j)(jnp.arange(3.0)),
+    "bfloat16": lambda: pb.jit(lambda x: x + 1)(jnp.arange(3, dtype=jnp.bfloat16)),
+    "nothing": lambda: pb.jit(lambda x: x + 1)(jnp.zeros((0, 2))),
+}
+USES = {
+    "+ self": lambda x: x + x,
+    "+ number": lambda x: x + 1,
+    "number +": lambda x: 1 + x,
+    "*": lambda x: x * x,
+    "/": lambda x: x / 2,
+    "-": lambda x: x * 1 - x * 1,
+    "==": lambda x: x == x,
+    "== 0": lambda x: x == 0,
+    "!=": lambda x: x != x,
+    "0 ==": lambda x: x == 0,
+    "<": lambda x: (x * 0 + 1).real < 2,
+    "@": lambda x: x.ravel() @ x.ravel(),
+    "**": lambda x: x**2,
+    "host +": lambda x: jnp.ones(x.shape, x.dtype) + x,
+    "+ host": lambda x: x + jnp.ones(x.shape, x.dtype),
+    "numpy +": lambda x: np.ones(x.shape, x.dtype) + x,
+    "sin": lambda x: jnp.sin(x),
+    "exp": lambda x: jnp.exp(x),
+    "dot": lambda x: jnp.dot(x, x),
+    "sum": lambda x: x.sum(),
+    "[...]": lambda x: x[...],
+    "[0:1]": lambda x: jnp.atleast_1d(x)[0:1],
+    "[None]": lambda x: x[None],
+    "[x]": lambda x: jnp.arange(9)[abs(x).astype(int)],
+    "take": lambda x: jnp.take(jnp.arange(9), abs(x).astype(int)),
+    "where": lambda x: jnp.where(x == 0, x, x),
+    "reshape": lambda x: x.reshape(-1),
+    "stack": lambda x: jnp.stack([x, x]),
+    "astype": lambda x: x.astype(complex),
+    "list": lambda x: x.tolist(),
+    "repr": repr,
+    "str": str,
+    "len": lambda x: len(jnp.atleast_1d(x)),
+    "numpy": np.asarray,
+    "np.sin": lambda x: np.sin(np.abs(x)),
+    "copy": lambda x: copy.copy(x) + 0,
+    "deepcopy": lambda x: copy.deepcopy(x),
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "jit": lambda x: pb.jit(lambda y: y + 1)(x),
+    "grad": lambda x: pb.grad(lambda y: (y * x.real * 1.0).sum().real)(1.0),
+    "vmap": lambda x: pb.vmap(lambda y: y + 1)(x[None]),
+    "at": lambda x: jnp.atleast_1d(x).at[:1].set(jnp.atleast_1d(x)[1:2]),
+    "device_get": pb.device_get,
+    "device_put": pb.device_put,
+    "iter": lambda x: [y + 1 for y in jnp.atleast_1d(x)],
+    "bool": lambda x: bool((x == 0).all()),
+    "weak": lambda x: x.weak_type,
+    "aval": lambda x: str(pb.typeof(x)),
+    "sizes": lambda x: (x.shape, x.ndim, x.size, x.nbytes, x.dtype),
+    "neg": lambda x: -(x * 1),
+    "&": lambda x: (x == 0) & (x == 1),
+    "~": lambda x: ~(x == 0),
+    "round": lambda x: jnp.round(x * 1.0),
+    "sorted": lambda x: jnp.sort(x.ravel()),
+    "max": lambda x: jnp.max(jnp.atleast_1d(x), initial=0),
+    "concatenate": lambda x: jnp.concatenate([x[None], x[None]]),
+    "divmod": lambda x: divmod(x.real * 2, 2),
+}
+
+
+def test_results_of_compiled_functions_are_of_the_class_of_all_arrays():
+    for f in COMPUTED.values():
+        x = f()
+        assert type(x) is type(jnp.array(1.0))
+        assert not is_on_host(x)
+        np.asarray(x)
+        assert is_on_host(x)
+        assert type(pb.device_put(x)) is type(x)
+
+
+def outcome(use, x):
+    """The result, or the error as text."""
+    try:
+        return use(x)
+    except (TypeError, ValueError) as error:
+        return repr(error)
+
+
+@pytest.mark.parametrize("kind", COMPUTED)
+def test_arrays_are_used_alike_wherever_their_elements_are(kind):
+    known = jnp.asarray(np.asarray(COMPUTED[kind]()))
+    if COMPUTED[kind]().weak_type:
+        known = pb.jit(lambda x: x * 2)(3.0)
+        np.asarray(known)
+    assert is_on_host(known)
+    for name, use in USES.items():
+        on_device = COMPUTED[kind]()
+        expected, got = outcome(use, known), outcome(use, on_device)
+        assert type(got) is type(expected), name
+        for a, b in zip(pb.tree.leaves(got), pb.tree.leaves(expected), strict=True):
+            assert getattr(a, "weak_type", None) == getattr(b, "weak_type", None), name
+            assert getattr(a, "dtype", None) == getattr(b, "dtype", None), name
+            if hasattr(a, "dtype"):
+                np.testing.assert_array_equal(np.asarray(a), np.asarray(b), err_msg=name)
+            else:
+                assert a == b, name

@@ -66,7 +66,7 @@ def getitem(x: Any, index: Any) -> Any:
     kind = type(index)
     if type(x) is ArrayImpl:
         if state.trace.quick:
-            value = x._value
+            value = x._held
             try:
                 if kind is int or kind is slice:
                     return ArrayImpl(value[index], x.weak_type)
@@ -76,8 +76,8 @@ def getitem(x: Any, index: Any) -> Any:
                             return ArrayImpl(value[_numpy_index(index)])
                     out = value[index]
                     return ArrayImpl(out if out.shape else out[()], x.weak_type)
-                if kind is ArrayImpl and index._value.dtype.kind in "iub":
-                    return ArrayImpl(value[index._value], x.weak_type and index.weak_type)
+                if kind is ArrayImpl and index._held.dtype.kind in "iub":
+                    return ArrayImpl(value[index._held], x.weak_type and index.weak_type)
                 if kind is np.ndarray and index.dtype.kind in "iub":
                     return ArrayImpl(value[index])
             except (IndexError, TypeError):

@@ -15,10 +15,10 @@ from pullback.core.array import (
     Array,
     ArrayImpl,
     DeletedArray,
-    DeviceArray,
     PlacedArray,
     delete,
     host_value,
+    is_on_device,
     signature_of,
 )
 from pullback.core.errors import (
@@ -241,7 +241,7 @@ class Methods:
 
     def is_ready(self) -> bool:
         """Whether the array is computed."""
-        return not isinstance(self, DeviceArray) or self._buffer.is_ready()
+        return not is_on_device(self) or self._buffer.is_ready()  # type: ignore[attr-defined]
 
     def is_deleted(self) -> bool:
         """Whether the memory of the array was given up, by ``delete`` or because it was donated."""

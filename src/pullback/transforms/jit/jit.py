@@ -83,6 +83,8 @@ class JitFunction(OwnsPrograms):
                         x = _new(kind.array_class)
                         x._buffer = outs[0]
                         x._signature = kind
+                        x._held = kind.absent
+                        x.weak_type = kind.aval.weak_type
                         return x
                     return unflatten(list(map(from_buffer, outs, entry.kinds)))
             return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})
