@@ -189,7 +189,7 @@ def _value_and_grad(
 def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
     """The cotangent of a scalar result: one, in its dtype."""
     if type(value) is ArrayImpl and not holomorphic:
-        elements = value._value
+        elements = value._held
         if elements.shape == () and elements.dtype.kind == "f":
             return ArrayImpl(elements.dtype.type(1), value.weak_type)
     dtype = value.dtype
@@ -348,7 +348,7 @@ def _checked(
         )
     return [
         t
-        if type(t) is ArrayImpl and t._value.shape == a.shape and t._value.dtype is a.dtype
+        if type(t) is ArrayImpl and t._held.shape == a.shape and t._held.dtype is a.dtype
         else to_tangent(t, a, what, partial(_place, i, expected, what, name))
         for i, (t, a) in enumerate(zip(leaves, avals, strict=True))
     ]

@@ -48,7 +48,7 @@ class JitFunction(OwnsPrograms):
     """
 
     def __init__(self, fun: Callable[..., Any], options: Options) -> None:
-        functools.update_wrapper(self, fun)
+        source.named_as(fun)(self)
         self._fun = fun
         self._options = options
         self._plain = not (options.static_nums or options.static_names)
@@ -86,6 +86,8 @@ class JitFunction(OwnsPrograms):
                         x = _new(kind.array_class)
                         x._buffer = outs[0]
                         x._signature = kind
+                        x._held = kind.absent
+                        x.weak_type = kind.aval.weak_type
                         return x
                     return unflatten(list(map(from_buffer, outs, entry.kinds)))
             return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})
