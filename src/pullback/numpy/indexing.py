@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.array import Absent, Array, ArrayImpl
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import (
     ArgumentError,
@@ -82,8 +82,9 @@ def getitem(x: Any, index: Any) -> Any:
                     return ArrayImpl(value[index._held], x.weak_type and index.weak_type)
                 if kind is np.ndarray and index.dtype.kind in "iub":
                     return ArrayImpl(value[index])
-            except (IndexError, TypeError):
-                pass  # Out of range, or an error to explain.
+            except (IndexError, TypeError):  # out of range, or an error to explain
+                if type(value) is Absent:  # or the elements are still on the device
+                    return getitem(ArrayImpl(x._value, x.weak_type), index)
     elif any_symbolic(x.shape) and is_simple(index):
         return read_simple(x, index)
     elif kind is slice:
