@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.array import SCALARS, Array, ArrayImpl, PlacedArray
+from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, PlacedArray
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
 from pullback.core.trace import NUMPY_REFUSES, recorders, state
@@ -81,6 +81,14 @@ def _named(method: Any, name: str) -> Any:
 # Concrete arrays ---------------------------------------------------------------------------------------------------
 
 
+def _fetched(*operands: Any) -> bool:
+    """Whether the elements of an operand were on a device alone; they are fetched."""
+    absent = [x for x in operands if type(x) is ArrayImpl and type(x._held) is Absent]
+    for x in absent:
+        x._held = x._value
+    return bool(absent)
+
+
 def _eager(name: str, compute: Method, general: Method) -> Method:
     """The operator on a concrete array; of two arrays of one dtype ``compute`` returns that dtype, or raises."""
 
@@ -93,7 +101,7 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
                 try:
                     out = state.silently(compute, a, b)
                 except NUMPY_REFUSES:
-                    return general(self, other)
+                    return (method if _fetched(self, other) else general)(self, other)
                 result = _new(ArrayImpl)
                 result._held = out
                 result.weak_type = self.weak_type and other.weak_type
@@ -103,7 +111,7 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
             try:
                 out = state.silently(compute, a, other)
             except NUMPY_REFUSES:
-                return general(self, other)
+                return (method if _fetched(self) else general)(self, other)
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
                 result._held = out
@@ -148,14 +156,14 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
                 try:
                     return ArrayImpl(state.silently(compute, a, b))
                 except NUMPY_REFUSES:
-                    return general(self, other)
+                    return (method if _fetched(self, other) else general)(self, other)
         elif kind in _NUMBERS and (not recorders or state.trace.quick):
             a = self._held
             if a.dtype in _TAKES[kind]:
                 try:
                     return ArrayImpl(state.silently(compute, a, other))
                 except NUMPY_REFUSES:
-                    return general(self, other)
+                    return (method if _fetched(self, other) else general)(self, other)
         return general(self, other)
 
     return _named(method, name)
@@ -170,7 +178,7 @@ def _eager_matmul(general: Method) -> Method:
                 try:
                     return ArrayImpl(state.silently(operator.matmul, a, b), self.weak_type and other.weak_type)
                 except NUMPY_REFUSES:
-                    return general(self, other)
+                    return (method if _fetched(self, other) else general)(self, other)
         return general(self, other)
 
     return _named(method, "__matmul__")
