@@ -546,8 +546,7 @@ class EvalTrace(Trace):
                 if values is None:
                     return self.elsewhere(primitive, args, params)
         elif len(args) == 1 and type(args[0]) is ArrayImpl:
-            (x,) = args
-            a = x._held
+            a = (x := args[0])._held
             values = (x._value if type(a) is Absent else a,)
             weak = primitive.keeps_weak_type and x.weak_type
         else:
