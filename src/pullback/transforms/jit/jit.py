@@ -253,7 +253,7 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
         flat.where = [i for i in range(count) if i not in call.static]
     scope = Scope()
     run = WithRefs(flat, list(call.refs)) if call.refs else flat
-    with monitoring.timed(monitoring.TRACE, fun_name=getattr(fun, "__name__", type(fun).__name__)):
+    with monitoring.timed(monitoring.TRACE, fun_name=call.fun_name):
         closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.arg_name, outside=scope))
     refs = None
     if call.refs or scope.touched:
