@@ -94,10 +94,10 @@ def _jax_like(package: str) -> Library:
 def _ours() -> Library:
     """Pullback: what is not compiled is finished when it returns."""
     import pullback
-    from pullback.core.array import DeviceArray
+    from pullback.core.array import is_on_device
 
     def wait_for(result: Any) -> Callable[[Any], Any] | None:
-        compiled = any(type(leaf) is DeviceArray for leaf in pullback.tree.leaves(result))
+        compiled = any(is_on_device(leaf) for leaf in pullback.tree.leaves(result))
         return pullback.block_until_ready if compiled else None
 
     def checkpointed(cond: Any, body: Any, init: Any, slots: int) -> Any:

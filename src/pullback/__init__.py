@@ -147,6 +147,7 @@ if TYPE_CHECKING:
 _MODULES = frozenset(
     (
         *(
+            "ad",
             "ad_checkpoint",
             "api_util",
             "core",

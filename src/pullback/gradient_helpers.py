@@ -12,7 +12,7 @@ from typing import Any
 
 import pullback.numpy as pnp
 from pullback.control.solves import NOTHING, Solver
-from pullback.core import dtypes, tree
+from pullback.core import dtypes, source, tree
 from pullback.core.array import as_array, typeof
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.naming import named
@@ -255,7 +255,7 @@ def straight_through(fun: Callable[..., Any]) -> Callable[..., Any]:
     """
     check_callable(fun, "straight_through")
 
-    @functools.wraps(fun)
+    @source.named_as(fun)
     @api_boundary
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
         x = tree.tree_map(as_array, x)

@@ -287,7 +287,8 @@ def _check_value(point: Point, out: Any, what: str) -> None:
     ]:
         raise AssertionError(f"{what}: the value that comes with it is {out!r}, but the function returns {point.out!r}")
     value = space.vector(out)
-    allowed = 1e3 * point.rounding * (np.abs(point.value) + np.max(np.abs(point.value), initial=0))
+    size = np.abs(point.value) + np.max(np.abs(point.value), initial=0)
+    allowed = 1e3 * point.rounding * size + 8 * point.smallest
     with np.errstate(all="ignore"):
         wrong = ~((np.abs(value - point.value) <= allowed) | (value == point.value) | np.isnan(point.value))
     for k in np.flatnonzero(wrong)[:1]:

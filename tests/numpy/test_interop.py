@@ -106,11 +106,9 @@ def test_what_is_not_there_says_so_by_name(index: int) -> None:
 
 def test_concrete_values_are_written_into_numpy_arrays() -> None:
     x = pnp.asarray(X)
-    total = np.ones((2, 3))
-    buffer = total
-    total += x
-    assert total is buffer
-    np.testing.assert_allclose(total, 1 + X)
+    buffer = np.ones((2, 3))
+    assert np.add(buffer, x, out=buffer) is buffer
+    np.testing.assert_allclose(buffer, 1 + X)
     assert np.multiply(x, 2.0, out=buffer) is buffer
     np.testing.assert_allclose(buffer, 2 * X)
     sums = np.zeros(3, X.dtype)

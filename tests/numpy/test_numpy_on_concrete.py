@@ -222,15 +222,49 @@ def test_integer_operators_and_products_beside_numpys_values_are_ours() -> None:
         np.testing.assert_array_equal(got, op(y, np.asarray(x)))
 
 
-def test_operators_in_place_write_into_numpys_arrays() -> None:
-    total = np.ones(3)
-    same = total
-    total += jnp.ones(3)
-    total *= jnp.asarray([1.0, 2.0, 3.0])
-    assert total is same
-    np.testing.assert_array_equal(total, [2, 4, 6])
+IN_PLACE = ("+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>")
+
+
+@pytest.mark.parametrize("symbol", IN_PLACE)
+def test_operators_in_place_make_the_name_one_of_our_array(symbol: str) -> None:
+    dtype = np.int32 if symbol in ("&", "|", "^", "<<", ">>") else np.float32
+    old = np.full((2, 2), 5, dtype)
+    x = jnp.full((2, 2), 2, dtype)
+    for traced in (False, True):
+        names: dict[str, Any] = {}
+
+        def run(x: Any, names: dict[str, Any] = names) -> Any:
+            names.update(a=old, x=x)
+            exec(f"a {symbol}= x", names)
+            return names["a"]
+
+        new = jit(run)(x) if traced else run(x)
+        assert isinstance(new, Array)
+        assert isinstance(names["a"], Array)
+        np.testing.assert_array_equal(new, eval(f"old {symbol} x", {"old": old, "x": np.asarray(x)}))
+        np.testing.assert_array_equal(old, 5)
+
+
+def test_operators_in_place_on_parts_of_numpys_arrays_write_into_them() -> None:
+    total = np.asarray([2.0, 4.0, 6.0])
     total[1:] -= jnp.ones(2)
     np.testing.assert_array_equal(total, [2, 3, 5])
+    total[0] += jnp.ones(())
+    np.testing.assert_array_equal(total, [3, 3, 5])
+    same = total
+    total += jnp.ones((2, 1))  # which is larger
+    assert total.shape == (2, 3)
+    assert operator.iadd(same, jnp.ones(3)) is same  # no instruction of the caller's tells it from np.add
+    np.testing.assert_array_equal(same, [4, 4, 6])
+
+
+def test_gradients_flow_through_operators_in_place() -> None:
+    def f(x: Any) -> Any:
+        total = np.ones(2)
+        total /= x
+        return total.sum()
+
+    np.testing.assert_allclose(grad(f)(jnp.asarray([1.0, 2.0])), [-1, -0.25])
 
 
 WRITES: list[Callable[[Any], Any]] = [

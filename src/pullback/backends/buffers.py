@@ -11,7 +11,7 @@ import numpy as np
 from pullback.backends import devices, spread, transfers
 from pullback.backends.backend import Buffer, backend
 from pullback.backends.devices import Device, default_device
-from pullback.core.array import ArrayImpl, DeviceArray, PlacedArray, Signature, shared, signature, signature_of
+from pullback.core.array import ArrayImpl, PlacedArray, Signature, shared, signature, signature_of
 
 _new = object.__new__
 buffers_of = attrgetter("_buffer")
@@ -90,15 +90,17 @@ def resident(x: ArrayImpl, place: Any) -> ArrayImpl:
     return from_buffer(buffer, kind)
 
 
-def from_buffer(buffer: Buffer, kind: Signature) -> DeviceArray:
+def from_buffer(buffer: Buffer, kind: Signature) -> ArrayImpl:
     """An array of the elements in a buffer."""
     x = _new(kind.array_class)
     x._buffer = buffer
     x._signature = kind
+    x._held = kind.absent
+    x.weak_type = kind.aval.weak_type
     return x  # type: ignore[no-any-return]
 
 
-def snapshot(x: np.ndarray[Any, Any]) -> DeviceArray:
+def snapshot(x: np.ndarray[Any, Any]) -> ArrayImpl:
     """The elements of a NumPy array, which may change later, on the default device."""
     kind = signature(x.shape, x.dtype, False)
     return from_buffer(backend().put(x, kind.aval, default_device(), copy=True), kind)

@@ -22,6 +22,7 @@ from pullback.backends import client
 from pullback.backends.devices import default_device
 from pullback.core.errors import ArgumentError, ProfilerError
 from pullback.core.locks import renewed
+from pullback.core.source import named_as
 
 PERFETTO = "perfetto_trace.json.gz"
 
@@ -266,7 +267,7 @@ def annotate_function(func: Callable[..., Any] | None = None, name: str | None =
         return functools.partial(annotate_function, name=name, **metadata)
     chosen = name or getattr(func, "__qualname__", None) or type(func).__name__
 
-    @functools.wraps(func)
+    @named_as(func)
     def call(*args: Any, **kwargs: Any) -> Any:
         with TraceAnnotation(chosen, **metadata):
             return func(*args, **kwargs)

@@ -21,7 +21,7 @@ from pullback.backends.hlo import _NONE, Aliases, captured_shardings
 from pullback.backends.hlo_module import Module
 from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, divides, sharding_of_tiles
 from pullback.core import monitoring
-from pullback.core.array import ArrayImpl, DeviceArray, Signature, signature, signature_of
+from pullback.core.array import ArrayImpl, Signature, signature, signature_of
 from pullback.core.config import config
 from pullback.core.errors import CompilationError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
@@ -160,7 +160,7 @@ class Program:
             return buffers_on(self.device, args, self.captured)
         return [*map(buffer_at, args, self.in_shardings), *map(buffers_of, self.captured)]
 
-    def __call__(self, args: Sequence[ArrayImpl], stay: bool = False) -> list[DeviceArray]:
+    def __call__(self, args: Sequence[ArrayImpl], stay: bool = False) -> list[ArrayImpl]:
         """The results for some arrays, which stay on the device of the program if ``stay``: somebody asked for it."""
         forks.check(f"running the compiled program {self.lowered.module.name}")
         outs = self.run(self.buffers(args))

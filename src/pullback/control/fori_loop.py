@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 from pullback.control.common import Carry, array_of, check_checkpoints, known, leaves_of
@@ -11,7 +10,7 @@ from pullback.control.loops import run_while
 from pullback.control.progress import Bar, check_progress
 from pullback.control.scan import checked_unroll, run_scan
 from pullback.control.scan_primitive import Loop
-from pullback.core import dtypes, tree
+from pullback.core import dtypes, source, tree
 from pullback.core.array import Array, as_array, typeof
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError
@@ -87,7 +86,7 @@ def _with_bar(body_fun: Callable[..., Any], first: Array, last: Array, progress:
     bar, total = Bar(progress), sub(last, first)
     bar.start(total)
 
-    @wraps(body_fun)
+    @source.named_as(body_fun)
     def step(i: Any, carry: Any) -> Any:
         carry = body_fun(i, carry)
         bar.tick(add(sub(i, first), 1), total)

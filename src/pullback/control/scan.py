@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from pullback.control.common import (
 )
 from pullback.control.progress import Bar, check_progress
 from pullback.control.scan_primitive import Loop, hoist_loop_invariants
-from pullback.core import tree
+from pullback.core import source, tree
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, RefError
@@ -133,7 +132,7 @@ def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str
     bar, total = Bar(progress), ArrayImpl(np.int32(count))
     bar.start(total)
 
-    @wraps(f)
+    @source.named_as(f)
     def step(carry: Any, x: Any) -> Any:
         done, carry = carry
         carry, y = _pair(f(carry, x), f)
@@ -155,7 +154,7 @@ def _with_rows_of_refs(f: Callable[..., Any], xs: Any) -> tuple[Callable[..., An
     refs = [leaves[i] for i in where]
     check_aliases(refs, f"scan of {name_of(f)}")
 
-    @wraps(f)
+    @source.named_as(f)
     def step(carry: Any, x: Any) -> Any:
         row = tree.leaves(x)
         own = [lent(row[i]) for i in where]

@@ -1,9 +1,10 @@
 """``Array``, the type of every value, and ``ArrayImpl``, the one that holds its elements.
 
-An ``ArrayImpl`` holds them on the host, on a device, or on both. One whose elements are only on a device is of the
-class ``DeviceArray``, with the same slots: when its host value is first asked for it is fetched, and the array becomes
-a plain ``ArrayImpl``. So the eager paths, which know only plain ones, pay nothing for it. One that was put on another
-device than the host's, or is spread over several, is a ``PlacedArray``, and stays one: operations on it run there.
+An ``ArrayImpl`` holds them on the host, on a device, or on both. In place of elements that are only on a device stands
+an ``Absent``, which has their shape and dtype, and which NumPy refuses to compute with. So the eager paths compute with
+what they find, pay nothing for arrays on devices, and go the general way where NumPy refuses. The general way asks for
+``_value``, which fetches the elements once. An array that was put on another device than the host's, or is spread over
+several, is a ``PlacedArray``, and stays one: operations on it run there.
 """
 
 from __future__ import annotations
@@ -103,17 +104,42 @@ class Signature:
       aval: the type.
       place: the device that the array was put on by request, or the sharding over several; None if nobody asked.
       array_class: the class of arrays on a device of this signature.
+      absent: what stands for the elements of arrays of this signature while they are only on a device.
     """
 
-    __slots__ = ("__weakref__", "array_class", "aval", "place")
+    __slots__ = ("__weakref__", "absent", "array_class", "aval", "place")
 
     def __init__(self, aval: ShapedArray, place: Any) -> None:
         self.aval = aval
         self.place = place
-        self.array_class = DeviceArray if place is None or place.is_host else PlacedArray
+        self.array_class = ArrayImpl if place is None or place.is_host else PlacedArray
+        self.absent = Absent(aval)
 
     def __repr__(self) -> str:
         return f"{self.aval!r}{f' on {self.place}' if self.place else ''}"
+
+
+class Absent:
+    """Stands for elements that are only on a device. Whatever computes with it gets a TypeError."""
+
+    __slots__ = ("aval", "dtype", "ndim", "shape", "size")
+    __array_ufunc__ = None  # NumPy's arrays refuse it
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+        self.shape = aval.shape
+        self.dtype = aval.dtype
+        self.ndim = len(aval.shape)
+        self.size = aval.size
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("the elements are on a device")
+
+    __ne__ = __eq__
+    __hash__ = None  # type: ignore[assignment]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError("the elements are on a device")
 
 
 _signatures: weakref.WeakValueDictionary[Any, Signature] = weakref.WeakValueDictionary()
@@ -139,46 +165,59 @@ class ArrayImpl(Array):
     """An array with its elements: an ``np.ndarray`` that nobody writes to, or a NumPy scalar.
 
     Attributes:
-      _value: the elements on the host.
+      _held: the elements on the host, or an ``Absent``.
+      _value: the elements on the host, which are fetched if they must be.
       _buffer: the elements on a device, once a compiled program was given or has made the array.
       _signature: its signature, once a compiled program asked for it.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_signature", "_value", "weak_type")
+    __slots__ = ("__weakref__", "_buffer", "_held", "_signature", "weak_type")
 
-    _value: Any
+    _held: Any
     _buffer: Any
     _signature: Signature
     weak_type: bool
 
     def __init__(self, value: Any, weak_type: bool = False) -> None:
-        self._value = value
+        self._held = value
         self.weak_type = weak_type
+
+    @property
+    def _value(self) -> Any:
+        held = self._held
+        if type(held) is not Absent:
+            return held
+        value = fetch(self._buffer, held.dtype)
+        if value.ndim == 0:
+            value = value[()]  # on which NumPy is quicker
+        self._held = value
+        return value
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         """The size of each axis."""
-        return self._value.shape  # type: ignore[no-any-return]
+        return self._held.shape  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
         """The type of an element."""
-        return self._value.dtype  # type: ignore[no-any-return]
+        return self._held.dtype  # type: ignore[no-any-return]
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return self._value.ndim  # type: ignore[no-any-return]
+        return self._held.ndim  # type: ignore[no-any-return]
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self._value.size  # type: ignore[no-any-return]
+        return self._held.size  # type: ignore[no-any-return]
 
     @property
     def aval(self) -> ShapedArray:
         """The abstract value."""
-        return ShapedArray(self._value.shape, self._value.dtype, self.weak_type)
+        held = self._held
+        return held.aval if type(held) is Absent else ShapedArray(held.shape, held.dtype, self.weak_type)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         value = self._value
@@ -212,8 +251,62 @@ class ArrayImpl(Array):
         return fresh(self)
 
 
-class DeviceArray(ArrayImpl):
-    """An array whose elements are on a device alone, perhaps still to be computed."""
+class PlacedArray(ArrayImpl):
+    """An array that was put on another device than the host's, or is spread over several.
+
+    Operations on it run there. Its elements come to the host when Python looks at them, and are kept then, but the
+    array stays what it is.
+    """
+
+    __slots__ = ()
+
+    @property
+    def _value(self) -> Any:
+        held = self._held
+        if type(held) is not Absent:
+            return held
+        value = gather(self._buffer, self._signature)
+        if value.ndim == 0:
+            value = value[()]
+        self._held = value
+        return value
+
+    def forget_value(self) -> None:
+        """Let go of the elements on the host."""
+        self._held = self._signature.absent
+
+
+def is_on_device(x: Any) -> bool:
+    """Whether an array's elements are on a device, and may not be on the host."""
+    return isinstance(x, ArrayImpl) and (type(x) is not ArrayImpl or type(x._held) is Absent)
+
+
+def is_on_host(x: Any) -> bool:
+    """Whether an object is a concrete array whose elements are on the host."""
+    return type(x) is ArrayImpl and type(x._held) is not Absent
+
+
+def is_at_home(x: Any) -> bool:
+    """Whether an object is a concrete array whose elements the host has, or may have without asking other devices."""
+    return isinstance(x, ArrayImpl) and not isinstance(x, PlacedArray)
+
+
+def gather(buffer: Any, kind: Signature) -> Any:
+    """The elements of a buffer of any place; the backend that makes buffers puts its own here."""
+    raise NotImplementedError
+
+
+def fetch(buffer: Any, dtype: np.dtype[Any]) -> Any:
+    """The elements of a buffer that holds an array of a dtype; the backend that makes buffers puts its own here."""
+    raise NotImplementedError
+
+
+_delete_value = vars(ArrayImpl)["_held"].__delete__
+_delete_buffer = vars(ArrayImpl)["_buffer"].__delete__
+
+
+class DeletedArray(ArrayImpl):
+    """An array whose memory was given away, to a program that it was donated to, or by ``delete``."""
 
     __slots__ = ()
 
@@ -241,73 +334,8 @@ class DeviceArray(ArrayImpl):
     def weak_type(self) -> bool:  # type: ignore[override]
         return self._signature.aval.weak_type
 
-    @property
-    def _value(self) -> Any:
-        value = fetch(self._buffer, self._signature.aval.dtype)
-        if value.ndim == 0:
-            value = value[()]  # on which NumPy is quicker
-        _store_value(self, value)
-        _store_weak_type(self, self._signature.aval.weak_type)
-        self.__class__ = ArrayImpl  # type: ignore[assignment]
-        return value
-
-
-class PlacedArray(DeviceArray):
-    """An array that was put on another device than the host's, or is spread over several.
-
-    Operations on it run there. Its elements come to the host when Python looks at them, and are kept then, but the
-    array stays what it is.
-    """
-
-    __slots__ = ()
-
-    @property
-    def _value(self) -> Any:
-        try:
-            return _load_value(self)
-        except AttributeError:
-            kind = self._signature
-            value = gather(self._buffer, kind)
-            if value.ndim == 0:
-                value = value[()]
-            _store_value(self, value)
-            return value
-
-    def forget_value(self) -> None:
-        """Let go of the elements on the host."""
-        with suppress(AttributeError):
-            _delete_value(self)
-
-
-def is_at_home(x: Any) -> bool:
-    """Whether an object is a concrete array whose elements the host has, or may have without asking other devices."""
-    return isinstance(x, ArrayImpl) and not isinstance(x, PlacedArray)
-
-
-def gather(buffer: Any, kind: Signature) -> Any:
-    """The elements of a buffer of any place; the backend that makes buffers puts its own here."""
-    raise NotImplementedError
-
-
-def fetch(buffer: Any, dtype: np.dtype[Any]) -> Any:
-    """The elements of a buffer that holds an array of a dtype; the backend that makes buffers puts its own here."""
-    raise NotImplementedError
-
-
-_store_value = vars(ArrayImpl)["_value"].__set__
-_load_value = vars(ArrayImpl)["_value"].__get__
-_delete_value = vars(ArrayImpl)["_value"].__delete__
-_delete_buffer = vars(ArrayImpl)["_buffer"].__delete__
-_store_weak_type = vars(ArrayImpl)["weak_type"].__set__
-
-
-class DeletedArray(DeviceArray):
-    """An array whose memory was given away, to a program that it was donated to, or by ``delete``."""
-
-    __slots__ = ()
-
     def __getattr__(self, name: str) -> Any:
-        if name != "_buffer":
+        if name not in ("_buffer", "_held"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         raise DeletedArrayError(
             f"this array of type {self.aval} was deleted: it was donated to a compiled function (donate_argnums, "
@@ -321,7 +349,7 @@ def signature_of(x: ArrayImpl) -> Signature:
     try:
         return x._signature
     except AttributeError:
-        value = x._value
+        value = x._held
         found = x._signature = signature(value.shape, value.dtype, bool(x.weak_type))
         return found
 
@@ -335,7 +363,7 @@ def delete(x: ArrayImpl) -> None:
     x.__class__ = DeletedArray
 
 
-tree.register_leaf_type(ArrayImpl, DeviceArray, PlacedArray, DeletedArray)
+tree.register_leaf_type(ArrayImpl, PlacedArray, DeletedArray)
 
 
 def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> ArrayImpl:
@@ -355,7 +383,7 @@ def fresh(x: ArrayImpl) -> ArrayImpl:
     """
     if type(x) is ArrayImpl:
         out = _new(ArrayImpl)
-        out._value = x._value
+        out._held = x._held
         out.weak_type = x.weak_type
         known = getattr(x, "_signature", None)
         if known is not None:
@@ -364,10 +392,12 @@ def fresh(x: ArrayImpl) -> ArrayImpl:
         if buffer is not None:
             out._buffer = shared(buffer)
         return out
-    device_array = _new(type(x))
-    device_array._buffer = shared(x._buffer)
-    device_array._signature = x._signature
-    return device_array
+    placed = _new(type(x))
+    placed._buffer = shared(x._buffer)
+    placed._signature = x._signature
+    placed._held = x._signature.absent
+    placed.weak_type = x.weak_type
+    return placed
 
 
 def shared(buffer: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, Generic, Literal, TypeVar, overload
 import numpy as np
 
 from pullback.core.config import config
-from pullback.core.errors import ArgumentError, DtypeError, OperandError, TypePromotionError
+from pullback.core.errors import ArgumentError, DtypeError, KeyPromotionError, OperandError, TypePromotionError
 from pullback.core.interrupts import imported
 from pullback.core.naming import quoted
 
@@ -450,7 +450,8 @@ def _promote(operands: tuple[tuple[DType, bool], ...], x64: bool, mode: str) -> 
     for dtype, _ in operands:
         if _kind(dtype) in "0k":
             listed = ", ".join(short_name(dtype) for dtype, _ in operands)
-            raise TypePromotionError(f"{listed} have no common dtype: {short_name(dtype)} holds no numbers")
+            kind = KeyPromotionError if is_key(dtype) else TypePromotionError
+            raise kind(f"{listed} have no common dtype: {short_name(dtype)} holds no numbers")
     all_weak = all(weak for _, weak in operands)
     names = frozenset(_kind(dtype) + "*" if weak and not all_weak else dtype.name for dtype, weak in operands)
     joined = _join(names, mode == "strict" and not all_weak)

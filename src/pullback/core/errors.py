@@ -8,6 +8,7 @@ PullbackError
 │   └── NonConcreteBooleanIndexError         a traced boolean mask as an index (also IndexError)
 ├── UnexpectedTracerError (TypeError)        a tracer that outlived its transformation
 ├── TypePromotionError (ValueError)          dtypes without a common type
+│   └── KeyPromotionError (TypeError)        random keys among numbers
 ├── MissingRuleError (NotImplementedError)   a primitive lacks the rule that is needed
 ├── NotLinearError (TypeError, NotImplementedError)   transposition of a function that is not linear
 ├── NotDifferentiableError (TypeError)       inputs or outputs that cannot be differentiated
@@ -125,6 +126,10 @@ class UnexpectedTracerError(PullbackError, TypeError):
 
 class TypePromotionError(PullbackError, ValueError):
     """Two dtypes have no common type."""
+
+
+class KeyPromotionError(TypePromotionError, TypeError):
+    """Random keys stand among the operands of an operation on numbers."""
 
 
 class MissingRuleError(PullbackError, NotImplementedError):

@@ -287,6 +287,16 @@ class LinearProgram:
                 node.args = ()
         return [env[var.index] for var in self.inputs]
 
+    def towards(self, wanted: Sequence[int]) -> LinearProgram:
+        """The operations that depend on some of the inputs: transposed, it leaves out what only others would take."""
+        reached = {self.inputs[i].index for i in wanted}
+        nodes = []
+        for node in self.nodes:
+            if any(type(x) is LinearVar and x.index in reached for x in node.args):
+                nodes.append(node)
+                reached.update([node.index] if node.results is None else [var.index for var in node.results])
+        return LinearProgram(nodes, self.inputs, self.outputs, self.count)
+
     def split(self) -> tuple[list[Any], ProgramStructure]:
         """The values that the program holds, and the rest of it as a hashable structure."""
         residuals: list[Any] = []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pullback.core.config import config
 from pullback.core.errors import PullbackError
@@ -18,6 +20,8 @@ _is_internal: dict[str, bool] = {}
 _excluded: list[str] = [_ROOT]
 hidden_paths: list[str] = [_ROOT]
 """What the names of files begin with whose lines tracebacks of errors leave out: users' libraries add theirs."""
+
+W = TypeVar("W")
 
 Location = tuple[CodeType, int]
 """A code object and the index of an instruction in it: everything needed to name a line later."""
@@ -108,14 +112,75 @@ def describe_function(function: object) -> str:
     while isinstance(function, functools.partial):
         function = function.func
     for _ in range(_DEEPEST):
-        if not hasattr(function, "__wrapped__"):
+        wrapped = attribute(function, "__wrapped__")
+        if wrapped is None:
             break
-        function = function.__wrapped__
-    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or repr(function)
-    code = getattr(function, "__code__", None)
-    if code is None or is_internal(code.co_filename):
+        function = wrapped
+    name = attribute(function, "__qualname__") or attribute(function, "__name__") or _repr(function)
+    code = attribute(function, "__code__")
+    if not isinstance(code, CodeType) or is_internal(code.co_filename):
         return str(name)
     return f"{name} at {code.co_filename}:{code.co_firstlineno}"
+
+
+def attribute(x: object, name: str) -> Any:
+    """An attribute of an object of the user's, or None: what it raises has no place in our error."""
+    try:
+        return getattr(x, name, None)
+    except Exception:
+        return None
+
+
+def _repr(x: object) -> str:
+    try:
+        return repr(x)
+    except Exception:
+        return f"an object of type {type(x).__name__}"
+
+
+def plain_name(function: object) -> str:
+    """The name of a function, of the function that a ``functools.partial`` calls, or of no function at all."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = attribute(function, "__name__")
+    return name if isinstance(name, str) else "<unnamed function>"
+
+
+def signature(function: Any) -> inspect.Signature:
+    """The parameters of a function.
+
+    Raises:
+      ValueError: they cannot be found out.
+    """
+    try:
+        return inspect.signature(function)
+    except Exception as error:  # an object of the user's may raise anything when it is asked
+        raise ValueError(f"no signature: {error}") from None
+
+
+def named_as(function: Any, attributes: bool = True) -> Callable[[W], W]:
+    """A decorator that makes a function stand for one of the user's: ``functools.wraps`` for any callable.
+
+    Its name is a string, whatever the user's function says of itself.
+
+    Args:
+      function: the user's function.
+      attributes: whether its other attributes are copied too.
+    """
+
+    def decorate(wrapper: W) -> W:
+        if attributes:
+            found = attribute(function, "__dict__")
+            vars(wrapper).update(found if isinstance(found, dict) else {})
+        for name in ("__module__", "__qualname__", "__doc__"):
+            value = attribute(function, name)
+            if isinstance(value, str):
+                setattr(wrapper, name, value)
+        wrapper.__name__ = plain_name(function)  # type: ignore[attr-defined]
+        wrapper.__wrapped__ = function  # type: ignore[attr-defined]
+        return wrapper
+
+    return decorate
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 from pullback.core import source, tree
 from pullback.core.array import (
     SCALARS,
+    Absent,
     Array,
     ArrayImpl,
-    DeviceArray,
     PlacedArray,
     as_array,
     number_dtype,
@@ -528,16 +528,17 @@ class EvalTrace(Trace):
             x, y = args
             if type(x) is ArrayImpl:
                 if type(y) is ArrayImpl:
-                    values: Any = (x._value, y._value)
+                    a, b = x._held, y._held
+                    values: Any = (x._value if type(a) is Absent else a, y._value if type(b) is Absent else b)
                     weak = x.weak_type and y.weak_type and primitive.keeps_weak_type
-                elif type(y) in SCALARS and x._value.dtype.kind != "V":
+                elif type(y) in SCALARS and x._held.dtype.kind != "V":
                     values = (x._value, y)
                     weak = x.weak_type and primitive.keeps_weak_type
                 else:
                     values, weak = host_operands(primitive, args)
                     if values is None:
                         return self.elsewhere(primitive, args, params)
-            elif type(x) in SCALARS and type(y) is ArrayImpl and y._value.dtype.kind != "V":
+            elif type(x) in SCALARS and type(y) is ArrayImpl and y._held.dtype.kind != "V":
                 values = (x, y._value)
                 weak = y.weak_type and primitive.keeps_weak_type
             else:
@@ -546,7 +547,8 @@ class EvalTrace(Trace):
                     return self.elsewhere(primitive, args, params)
         elif len(args) == 1 and type(args[0]) is ArrayImpl:
             (x,) = args
-            values = (x._value,)
+            a = x._held
+            values = (x._value if type(a) is Absent else a,)
             weak = primitive.keeps_weak_type and x.weak_type
         else:
             values, weak = host_operands(primitive, args)
@@ -561,7 +563,7 @@ class EvalTrace(Trace):
         if primitive.multiple_results:
             return [ArrayImpl(value, weak and value.dtype.kind != "b") for value in out]
         result = _new(ArrayImpl)
-        result._value = out
+        result._held = out
         result.weak_type = weak and out.dtype.kind != "b"
         return result
 
@@ -606,7 +608,7 @@ def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any
     scalars = False
     for x in args:
         kind = type(x)
-        if kind is ArrayImpl or kind is DeviceArray:
+        if kind is ArrayImpl:
             values.append(x._value)
             if weak and not x.weak_type and x._value.dtype.kind != "b":
                 weak = False

@@ -149,7 +149,8 @@ def asarray(
 
 def _from_value(x: Any, wanted: Any) -> Any:
     if wanted is None:
-        return operand("array", x)
+        out = operand("array", x)
+        return convert_element_type(out, out.dtype) if out.weak_type and hasattr(x, "__jax_array__") else out
     if isinstance(x, Array):
         return convert_element_type(x, wanted)
     if type(x) in SCALARS and (
@@ -180,7 +181,7 @@ def _numbers(x: Any, wanted: Any) -> np.ndarray[Any, Any]:
     if kind not in "biufc":
         raise OperandError(f"array: expected numbers, got {_short(x)}")
     if natural.size == 0:
-        natural = natural.astype(np.float32)
+        natural = natural.astype(float)
     dtype = dtypes.canonicalize_dtype(natural.dtype) if wanted is None else wanted
     if kind == "c" and dtype.kind not in "cb":
         raise DtypeError(f"array: complex numbers cannot be converted to {dtype}; take their real part first")
@@ -477,11 +478,19 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     return shapes.broadcast_to(value, sizes)
 
 
+def _has_type(a: Any) -> bool:
+    """Whether an operand says its shape and dtype itself, as ``ShapeDtypeStruct`` does; NumPy's are narrowed first."""
+    return hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, (np.ndarray, np.generic, type))
+
+
 def _type_of(name: str, a: Any) -> Any:
     """What has the shape and dtype of an operand, which may be anything that has both."""
-    if isinstance(a, (np.ndarray, np.generic)) or not (hasattr(a, "shape") and hasattr(a, "dtype")):
-        return operand(name, a)
-    return a
+    return a if _has_type(a) else operand(name, a)
+
+
+def type_of(name: str, a: Any) -> Any:
+    """What has the shape and dtype of an operand, where lists of lists are welcome too."""
+    return a if _has_type(a) else listed(name, a)
 
 
 def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
@@ -577,7 +586,9 @@ def full_like(
         return _put(full_like(a, fill_value, dtype, shape), device, out_sharding, "full_like")
     aval = _type_of("full_like", a)
     target = dtypes.canonicalize_dtype(aval.dtype if dtype is None else dtype)
-    return full(aval.shape if shape is None else shape, fill_value, target)
+    out = full(aval.shape if shape is None else shape, fill_value, target)
+    weak = dtype is None and bool(getattr(aval, "weak_type", False))
+    return convert_element_type(out, target, weak) if weak else out
 
 
 def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
@@ -638,6 +649,8 @@ def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
     target = dtypes.canonicalize_dtype(dtype or float)
     if target == dtypes.float0:
         return _filled(name, (rows, columns), target, 0)
+    if dtypes.is_key(target):
+        raise DtypeError(f"{name} makes numbers, and {dtypes.short_name(target)} holds none")
     k = diagonal_number(name, k)
     if isinstance(k, int):
         return ArrayImpl((np.eye if name == "eye" else np.tri)(rows, columns, max(-rows, min(k, columns)), target))

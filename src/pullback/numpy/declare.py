@@ -71,7 +71,7 @@ def inexact_unary(name: str, primitive: Primitive, module: str, fast: frozenset[
 
     def function(x: Any, /) -> Any:
         if type(x) is ArrayImpl and state.trace.quick:
-            value = x._value
+            value = x._held
             if value.dtype in fast:
                 try:
                     return ArrayImpl(state.silently(host, value), x.weak_type)

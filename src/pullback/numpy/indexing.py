@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.array import Absent, Array, ArrayImpl
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import (
     ArgumentError,
@@ -26,7 +26,7 @@ from pullback.core.errors import (
 from pullback.core.trace import Tracer, state
 from pullback.numpy.creation import listed
 from pullback.numpy.index_lowering import position, read, write
-from pullback.numpy.promotion import another, axis_index, named, operand, promote_all, sequence
+from pullback.numpy.promotion import another, axis_index, named, number_operand, operand, promote_all, sequence
 from pullback.numpy.symbolic_indexing import is_simple, read_simple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing
@@ -68,7 +68,7 @@ def getitem(x: Any, index: Any) -> Any:
     kind = type(index)
     if type(x) is ArrayImpl:
         if state.trace.quick:
-            value = x._value
+            value = x._held
             try:
                 if kind is int or kind is slice:
                     return ArrayImpl(value[index], x.weak_type)
@@ -78,12 +78,13 @@ def getitem(x: Any, index: Any) -> Any:
                             return ArrayImpl(value[_numpy_index(index)])
                     out = value[index]
                     return ArrayImpl(out if out.shape else out[()], x.weak_type)
-                if kind is ArrayImpl and index._value.dtype.kind in "iub":
-                    return ArrayImpl(value[index._value], x.weak_type and index.weak_type)
+                if kind is ArrayImpl and index._held.dtype.kind in "iub":
+                    return ArrayImpl(value[index._held], x.weak_type and index.weak_type)
                 if kind is np.ndarray and index.dtype.kind in "iub":
                     return ArrayImpl(value[index])
-            except (IndexError, TypeError):
-                pass  # Out of range, or an error to explain.
+            except (IndexError, TypeError):  # out of range, or an error to explain
+                if type(value) is Absent:  # or the elements are still on the device
+                    return getitem(ArrayImpl(x._value, x.weak_type), index)
     elif any_symbolic(x.shape) and is_simple(index):
         return read_simple(x, index)
     elif kind is slice:
@@ -493,6 +494,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     a = listed("nonzero", a)
     if not a.shape:
         raise ShapeError("nonzero of an array without axes; make it one-dimensional with jnp.atleast_1d first")
+    a = number_operand("nonzero", a)
     if size is None:
         return tuple(ArrayImpl(i.astype(dtypes.default_int())) for i in _known("nonzero", a).nonzero())
     count = operator.index(size)

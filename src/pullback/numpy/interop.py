@@ -9,6 +9,7 @@ traced, the function of the same name in ``pullback.numpy`` or ``pullback.scipy.
 from __future__ import annotations
 
 import importlib
+import opcode
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 from pullback.core import tree
 from pullback.core.array import Array, ArrayImpl, is_masked
 from pullback.core.errors import ImmutableArrayError, OperandError, UnsupportedFunctionError
+from pullback.core.source import is_internal
 from pullback.core.trace import Tracer
 
 __all__: list[str] = []
@@ -53,7 +55,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     """A call of a NumPy ufunc, or of one of its methods.
 
     An operator between a NumPy array and one of ours, as in ``a + x``, is such a call too. It returns an array of ours;
-    NumPy does not tell it apart from ``np.add(a, x)``.
+    NumPy does not tell it apart from ``np.add(a, x)``. So does ``a += x``, which leaves the elements of ``a`` alone
+    and makes ``a`` the name of the result.
 
     Raises:
       ImmutableArrayError: the result is to be written into an array of ours (a TypeError).
@@ -79,6 +82,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
         raise UnsupportedFunctionError(
             f"np.{name}.at changes its operand; use x.at[index] of Pullback's arrays instead"
         )
+    if outs and ufunc in _OPERATORS and _is_in_place(inputs, outs):
+        return getattr(inputs[1], _OPERATORS[ufunc])(inputs[0])
     if not traced:
         if ufunc in _OPERATORS and _is_operator(method, inputs, kwargs):
             return getattr(inputs[1], _OPERATORS[ufunc])(inputs[0])
@@ -105,6 +110,28 @@ def _is_operator(method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
     """Whether a call may come from an operator whose left operand is NumPy's; masked arrays keep their own."""
     left = inputs[0]
     return method == "__call__" and not kwargs and isinstance(left, (np.ndarray, np.generic)) and not is_masked(left)
+
+
+def _is_in_place(inputs: tuple[Any, ...], outs: list[Any]) -> bool:
+    """Whether a call comes from an operator such as ``a += x``, where ``a`` is NumPy's and ``x`` is ours.
+
+    To NumPy it is ``np.add(a, x, out=a)``, which does write into ``a``; the instruction that the caller is at tells the
+    two apart. Callers without one, as those in C, write.
+    """
+    if len(inputs) != 2 or outs[0] is not inputs[0] or not isinstance(inputs[1], Array):
+        return False
+    caller: Any = sys._getframe(2)
+    while caller is not None and is_internal(caller.f_code.co_filename):
+        caller = caller.f_back
+    if caller is None:
+        return False
+    at = caller.f_lasti
+    code = caller.f_code.co_code
+    return 0 <= at < len(code) - 1 and code[at] == _BINARY_OP and code[at + 1] in _IN_PLACE
+
+
+_BINARY_OP = opcode.opmap["BINARY_OP"]
+_IN_PLACE = range(13, 26)  # of Python's NB_INPLACE_ADD, ..., NB_INPLACE_XOR
 
 
 def _no_writing(name: str) -> str:

@@ -31,7 +31,6 @@ from pullback.numpy.promotion import (
 from pullback.numpy.ufunc_objects import with_methods
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 
 _binary = partial(declare.binary, module=__name__)
 _bool = np.dtype(bool)
@@ -312,7 +311,7 @@ def iscomplex(x: Any) -> Any:
 
 @named
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex.
+    """Whether the dtype of an array, of nested lists, or of what has a shape and a dtype, is not complex.
 
     >>> import pullback.numpy as pnp
     >>> pnp.isrealobj(1 + 0j)
@@ -322,15 +321,15 @@ def isrealobj(x: Any) -> bool:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex.
+    """Whether the dtype of an array, of nested lists, or of what has a shape and a dtype, is complex.
 
     >>> import pullback.numpy as pnp
     >>> pnp.iscomplexobj(1 + 0j)
     True
     """
-    if x is None:
-        return False
-    return dtypes.is_complex((x if isinstance(x, ShapeDtypeStruct) else operand("iscomplexobj", x)).dtype)
+    from pullback.numpy.creation import type_of
+
+    return x is not None and dtypes.is_complex(type_of("iscomplexobj", x).dtype)
 
 
 def _all(x: Any, value: bool) -> Any:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
-from functools import update_wrapper
 from typing import Any
 
 import numpy as np
 
-from pullback.core import dtypes
+from pullback.core import dtypes, source
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.manipulation import unstack
 from pullback.numpy.promotion import axis_index, operand, sequence
@@ -133,7 +132,7 @@ def vectorize(
         sizes = _core_sizes(ins, arrays, signature)
         return _mapped(core, ins, arrays)
 
-    return update_wrapper(vectorized, pyfunc) if hasattr(pyfunc, "__name__") else vectorized
+    return source.named_as(pyfunc)(vectorized)
 
 
 def _without_nones(cores: list[Core], args: Any, excluded: Any, signature: str | None) -> list[Core]:

@@ -16,13 +16,19 @@ from pullback.core.array import (
     Array,
     ArrayImpl,
     DeletedArray,
-    DeviceArray,
     PlacedArray,
     delete,
     host_value,
+    is_on_device,
     signature_of,
 )
-from pullback.core.errors import ArgumentError, ConcretizationTypeError, IndexingError, UnsupportedArgumentError
+from pullback.core.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    IndexingError,
+    KeyConversionError,
+    UnsupportedArgumentError,
+)
 from pullback.numpy import operators
 from pullback.transforms.programs import sharded_arrays, transfer
 
@@ -236,7 +242,7 @@ class Methods:
 
     def is_ready(self) -> bool:
         """Whether the array is computed."""
-        return not isinstance(self, DeviceArray) or self._buffer.is_ready()
+        return not is_on_device(self) or self._buffer.is_ready()  # type: ignore[attr-defined]
 
     def is_deleted(self) -> bool:
         """Whether the memory of the array was given up, by ``delete`` or because it was donated."""
@@ -343,6 +349,8 @@ class ConcreteMethods:
                     f"the truth value of an array of shape {value.shape} is ambiguous: use x.any() or x.all()"
                 )
             raise ValueError("the truth value of an empty array is ambiguous: use x.size > 0")
+        if dtypes.is_key(value.dtype):
+            raise KeyConversionError("random keys have no truth value")
         return bool(value)
 
     def __float__(self) -> float:

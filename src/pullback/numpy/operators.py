@@ -87,26 +87,26 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
         if kind is ArrayImpl:
-            a = self._value
-            b = other._value
+            a = self._held
+            b = other._held
             if a.dtype is b.dtype and (not recorders or state.trace.quick):
                 try:
                     out = state.silently(compute, a, b)
                 except NUMPY_REFUSES:
                     return general(self, other)
                 result = _new(ArrayImpl)
-                result._value = out
+                result._held = out
                 result.weak_type = self.weak_type and other.weak_type
                 return result
         elif kind in _NUMBERS and (not recorders or state.trace.quick):
-            a = self._value
+            a = self._held
             try:
                 out = state.silently(compute, a, other)
             except NUMPY_REFUSES:
                 return general(self, other)
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
-                result._value = out
+                result._held = out
                 result.weak_type = self.weak_type
                 return result
         return general(self, other)
@@ -119,7 +119,7 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
 
     def method(self: Any, other: Any) -> Any:
         if type(other) in _NUMBERS and (not recorders or state.trace.quick):
-            a = self._value
+            a = self._held
             try:
                 out = state.silently(compute, other, a)
                 same = out.dtype is a.dtype  # of a complex number and a float64 Python makes a number of its own
@@ -127,7 +127,7 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
                 return general(self, other)
             if same:
                 result = _new(ArrayImpl)
-                result._value = out
+                result._held = out
                 result.weak_type = self.weak_type
                 return result
         return general(self, other)
@@ -141,8 +141,8 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
         if kind is ArrayImpl:
-            a = self._value
-            b = other._value
+            a = self._held
+            b = other._held
             dtype = a.dtype
             if dtype is b.dtype and dtype in _ORDERED and state.trace.quick:
                 try:
@@ -150,7 +150,7 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
                 except NUMPY_REFUSES:
                     return general(self, other)
         elif kind in _NUMBERS and (not recorders or state.trace.quick):
-            a = self._value
+            a = self._held
             if a.dtype in _TAKES[kind]:
                 try:
                     return ArrayImpl(state.silently(compute, a, other))
@@ -164,8 +164,8 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
 def _eager_matmul(general: Method) -> Method:
     def method(self: Any, other: Any) -> Any:
         if type(other) is ArrayImpl:
-            a = self._value
-            b = other._value
+            a = self._held
+            b = other._held
             if a.dtype is b.dtype and a.dtype in _BLAS and state.trace.quick:
                 try:
                     return ArrayImpl(state.silently(operator.matmul, a, b), self.weak_type and other.weak_type)
@@ -181,7 +181,7 @@ def _eager_power(general: Method) -> Method:
     square = _eager("__mul__", operator.mul, ufuncs.multiply)
 
     def method(self: Any, other: Any) -> Any:
-        if type(other) is int and other == 2 and self._value.dtype.kind != "b":  # of a boolean it is an integer
+        if type(other) is int and other == 2 and self._held.dtype.kind != "b":  # of a boolean it is an integer
             return square(self, self)
         return general(self, other)
 
@@ -191,14 +191,14 @@ def _eager_power(general: Method) -> Method:
 def _eager_neg(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
         if state.trace.quick:
-            a = self._value
+            a = self._held
             try:
                 out = state.silently(operator.neg, a)
             except NUMPY_REFUSES:
                 return general(self)
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
-                result._value = out
+                result._held = out
                 result.weak_type = self.weak_type
                 return result
         return general(self)

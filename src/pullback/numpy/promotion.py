@@ -18,6 +18,7 @@ from pullback.core.config import config
 from pullback.core.dims import as_size
 from pullback.core.errors import (
     AxisError,
+    DtypeError,
     InconclusiveDimensionOperation,
     OperandError,
     ShapeError,
@@ -38,6 +39,18 @@ def operand(name: str, x: Any) -> Any:
         return as_array(x)
     except OperandError as error:
         raise type(error)(f"{name}: {error}") from None
+
+
+def number_operand(name: str, x: Any) -> Any:
+    """An operand as an array of numbers: random keys, which have no order and no zero, are refused.
+
+    Raises:
+      DtypeError: random keys (a TypeError).
+    """
+    x = operand(name, x)
+    if x.dtype.kind == "V" and dtypes.is_key(x.dtype):
+        raise DtypeError(f"{name} takes numbers, got {dtypes.short_name(x.dtype)}")
+    return x
 
 
 def another(x: Any) -> Any:

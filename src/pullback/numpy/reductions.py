@@ -13,7 +13,16 @@ from pullback.core.array import Array, ArrayImpl, as_array
 from pullback.core.dims import is_symbolic
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import Primitive, state
-from pullback.numpy.promotion import another, axes_tuple, axis_index, inexact_operand, operand, refuse_out, strong
+from pullback.numpy.promotion import (
+    another,
+    axes_tuple,
+    axis_index,
+    inexact_operand,
+    number_operand,
+    operand,
+    refuse_out,
+    strong,
+)
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions as prims
 from pullback.primitives import shapes
@@ -62,7 +71,7 @@ def _summed_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _boolean(name: str, x: Any) -> Any:
     """An operand as booleans: whether its elements differ from zero."""
-    x = operand(name, x)
+    x = number_operand(name, x)
     return x if dtypes.is_bool(x.dtype) else ops.ne_p.bind(x, 0)
 
 
@@ -156,7 +165,7 @@ def _total(
     keepdims: bool, initial: Any, where: Any, promote_integers: bool,
 ) -> Any:  # fmt: skip
     refuse_out(name, out)
-    x = operand(name, a)
+    x = number_operand(name, a)
     if dtype is not None:
         x = convert_element_type(x, dtypes.canonicalize_dtype(dtype))
     elif promote_integers or dtypes.is_bool(x.dtype):
@@ -217,7 +226,7 @@ def _extreme(
     initial: Any, where: Any,
 ) -> Any:  # fmt: skip
     refuse_out(name, out)
-    x = operand(name, a)
+    x = number_operand(name, a)
     axes = all_axes(axis, len(x.shape), name)
     if initial is None:
         if where is not None:

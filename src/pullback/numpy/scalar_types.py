@@ -26,7 +26,6 @@ from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.dtypes import finfo, iinfo, isdtype, issubdtype, promote_types, result_type
 from pullback.core.errors import DtypeError
-from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 
 pi = np.pi
 e = np.e
@@ -116,7 +115,7 @@ def ndim(a: Any) -> int:
     >>> ndim([[1, 2]])
     2
     """
-    return len(_shape("ndim", a))
+    return len(_sizes("ndim", a))
 
 
 def shape(a: Any) -> tuple[int, ...]:
@@ -125,15 +124,7 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> shape([[1, 2]])
     (1, 2)
     """
-    return _shape("shape", a)
-
-
-def _shape(name: str, a: Any) -> tuple[int, ...]:
-    if isinstance(a, (Array, ShapeDtypeStruct)):
-        return a.shape
-    from pullback.numpy.creation import listed
-
-    return listed(name, a).shape  # type: ignore[no-any-return]
+    return _sizes("shape", a)
 
 
 def size(a: Any, axis: Any = None) -> int:
@@ -146,8 +137,17 @@ def size(a: Any, axis: Any = None) -> int:
 
     from pullback.numpy.promotion import axes_tuple
 
-    sizes = _shape("size", a)
+    sizes = _sizes("size", a)
     return prod(sizes[i] for i in axes_tuple(axis, len(sizes), "size"))
+
+
+def _sizes(name: str, a: Any) -> tuple[int, ...]:
+    """The shape of an operand: an array, nested lists, or what has a shape and a dtype, as ``ShapeDtypeStruct`` has."""
+    if isinstance(a, Array):
+        return a.shape
+    from pullback.numpy.creation import type_of
+
+    return tuple(type_of(name, a).shape)
 
 
 def isscalar(element: Any) -> builtins.bool:

@@ -14,7 +14,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from pullback.numpy.logic import equal
-from pullback.numpy.promotion import axis_index, named, operand, promote_all, sequence
+from pullback.numpy.promotion import axis_index, named, number_operand, operand, promote_all, sequence
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
 from pullback.primitives import sorting as prims
@@ -33,7 +33,7 @@ _INT32 = np.dtype(np.int32)
 
 def _along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
     """An operand and one of its axes; all elements as one axis if it is None."""
-    x = operand(name, a)
+    x = number_operand(name, a)
     if axis is None:
         x = shapes.reshape(x, (x.size,))
     return x, axis_index(-1 if axis is None else axis, len(x.shape), name)
@@ -321,7 +321,7 @@ def unique(
     >>> print(pnp.unique(pnp.array([3, 1, 3, 2])))
     [1 2 3]
     """
-    x = operand("unique", ar)
+    x = number_operand("unique", ar)
     if axis is None:
         rows, shape = shapes.reshape(x, (x.size,)), x.shape
         axis = 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial, update_wrapper
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from pullback.core import dtypes
+from pullback.core import dtypes, source
 from pullback.core.errors import ArgumentError, IndexingError, ShapeError, UnsupportedArgumentError
 from pullback.core.trace import Tracer
 from pullback.numpy.promotion import axes_tuple, axis_index, known_int, operand, refuse_options, refuse_out
@@ -390,7 +390,7 @@ class ufunc(metaclass=_KindOfUfunc):
         self.nin, self.nout, self.nargs, self.identity = nin, nout, nin, identity
         self.reduce, self.accumulate, self.at = methods.reduce, methods.accumulate, methods.at
         self.outer, self.reduceat = methods.outer, methods.reduceat
-        update_wrapper(self, func)
+        source.named_as(func)(self)
         self.__name__ = name
 
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import host_sorting as host
+from pullback.core import dtypes
 from pullback.core.errors import AxisError, DtypeError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
@@ -49,6 +50,9 @@ def _sort_shape(*operands: ShapedArray, dimension: int, is_stable: bool, num_key
         raise ShapeError(f"sort takes operands of one shape, got {', '.join(str(x.shape) for x in operands)}")
     if not 0 <= dimension < operands[0].ndim:
         raise AxisError(f"sort: axis {dimension} is out of bounds for an array of shape {operands[0].shape}")
+    for x in operands[:num_keys]:
+        if dtypes.is_key(x.dtype):
+            raise DtypeError(f"sort: {dtypes.short_name(x.dtype)} has no order")
     return [ShapedArray(x.shape, x.dtype) for x in operands]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial, update_wrapper
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from pullback.backends.devices import Device
 from pullback.backends.devices import devices as all_devices
 from pullback.backends.meshes import Mesh
 from pullback.backends.shardings import PartitionSpec
-from pullback.core import tree
+from pullback.core import source, tree
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
@@ -54,7 +54,7 @@ class PmapFunction:
         self._axis_size = axis_size
         self._backend = backend
         self._programs: dict[Any, tuple[Any, FlatFunction]] = {}
-        update_wrapper(self, fun, updated=())
+        source.named_as(fun, attributes=False)(self)
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -176,7 +176,8 @@ class PmapFunction:
             return bind_mapped(self._fun, part, arrays, avals, specs, out_specs_of, mesh, manual, False, "pmap")
 
         donated = [k for k, i in enumerate(where) if i in self._donated]
-        run.__name__ = getattr(self._fun, "__name__", "pmap")
+        found = source.attribute(self._fun, "__name__")
+        run.__name__ = found if isinstance(found, str) else "pmap"
         return jit(run, donate_argnums=_leaf_numbers(in_tree, donated)), flat
 
     def _ends(self, flat: FlatFunction, outs: Sequence[Any]) -> list[int]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 from pullback.backends.meshes import Mesh, current_mesh
 from pullback.backends.shardings import UNCONSTRAINED, PartitionSpec, names_in
-from pullback.core import tree
+from pullback.core import source, tree
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ShardMapError
@@ -76,7 +76,7 @@ def shard_map(
         raise ShardMapError(f"shard_map: mesh must be a Mesh, got {mesh!r} of type {type(mesh).__name__}")
     fun = f
 
-    @wraps(fun, assigned=("__name__", "__qualname__", "__doc__", "__module__"))
+    @source.named_as(fun)
     @api_boundary
     def mapped(*args: Any) -> Any:
         return _call(fun, mesh, in_specs, out_specs, axis_names, check_vma, args)

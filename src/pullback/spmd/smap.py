@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 from pullback.backends.shardings import PartitionSpec
-from pullback.core import tree
+from pullback.core import source, tree
 from pullback.core.array import typeof
 from pullback.core.errors import ShardMapError
 from pullback.primitives.shapes import moveaxis
@@ -49,7 +49,7 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any, out_axes: Any,
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
 
-    @wraps(fun, assigned=("__name__", "__qualname__", "__doc__", "__module__"))
+    @source.named_as(fun)
     @api_boundary
     def mapped(*args: Any) -> Any:
         given = (in_axes,) * len(args) if _is_axis(in_axes) else in_axes
@@ -61,7 +61,7 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any, out_axes: Any,
         axes_of_result: list[int | None] = []
         trees: list[Any] = []
 
-        @wraps(fun, assigned=("__name__", "__qualname__"), updated=())
+        @source.named_as(fun, attributes=False)
         def with_axes_in_front(*parts: Any) -> Any:
             out = fun(*parts)
             outs, out_tree = tree.flatten(out)

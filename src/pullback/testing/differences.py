@@ -138,6 +138,7 @@ class Point:
         self.at = self.inputs.vector(args)
         found = [x.dtype for x in (*self.inputs.leaves, *self.outputs.leaves) if dtypes.is_inexact(x.dtype)]
         self.rounding = max((float(dtypes.finfo(d).eps) for d in found), default=2.0**-52)
+        self.smallest = max((float(dtypes.finfo(d).smallest_normal) for d in found), default=2.0**-1022)
         self.eps = eps
 
     def __call__(self, displacement: Vector) -> Vector:
@@ -236,7 +237,8 @@ class Tolerance:
         self.rtol = rtol if rtol is not None else min(1e4 * rounding, 8 * rounding + 0.05) if rounding > 1e-10 else 1e-6
         self.atol = atol
         size = np.max(np.abs(point.value), initial=0, where=np.isfinite(point.value))
-        self.floor = 16 * (rounding * size + np.max(point.noise, initial=0))
+        # Numbers below the smallest normal one have few bits, or none: compiled code takes them for zero.
+        self.floor = 16 * (rounding * size + np.max(point.noise, initial=0)) + 8 * point.smallest
 
     def allowed(self, expected: Vector, error: Vector | float = 0.0) -> Vector:
         """How far each component along the last axis may be off, given the error of what is expected."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any
 
 import pullback.numpy as pnp
-from pullback.core import tree
+from pullback.core import source, tree
 from pullback.core.errors import ArgumentError, NotDifferentiableError
 from pullback.experimental.sparse.formats import BCOO
 from pullback.experimental.sparse.layouts import spread
@@ -53,7 +52,7 @@ def _by_data(
     check_callable(fun, name)
     nums = check_argnums(argnums, name)
 
-    @wraps(fun)
+    @source.named_as(fun)
     def transformed(*args: Any, **kw: Any) -> Any:
         wanted = (nums,) if isinstance(nums, int) else tuple(nums)
         if any(not -len(args) <= i < len(args) for i in wanted):
@@ -146,7 +145,7 @@ def _jacobian(name: str, transformation: Callable[..., Any], fun: Any, argnums: 
         return (out, extra) if aux else out
 
     check_callable(fun, name)
-    return _by_data(name, transformation, wraps(fun)(dense_results), argnums, has_aux, kwargs, package)
+    return _by_data(name, transformation, source.named_as(fun)(dense_results), argnums, has_aux, kwargs, package)
 
 
 def _outer_structure(rows: Any, inner: Any) -> Any:

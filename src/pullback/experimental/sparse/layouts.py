@@ -15,7 +15,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, DeviceArray, typeof
+from pullback.core.array import ArrayImpl, typeof
 from pullback.core.errors import (
     ArgumentError,
     DtypeError,
@@ -159,7 +159,7 @@ def put_rows(x: Any, places: Any, rows: Any) -> Any:
 
 def known_values(x: Any) -> bool:
     """Whether an array's values can be looked at."""
-    return isinstance(x, (ArrayImpl, DeviceArray))
+    return isinstance(x, ArrayImpl)
 
 
 def check_layout(name: str, n_batch: int, n_dense: int, rank: int) -> int:

@@ -7,7 +7,7 @@ by the rule here; all others run as they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ import pullback.numpy as pnp
 from pullback.control.conditional import switch
 from pullback.control.loops import while_loop
 from pullback.control.scan import scan
-from pullback.core import tree
+from pullback.core import source, tree
 from pullback.core.errors import UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
 from pullback.core.trace import Primitive, Tracer, state
@@ -111,7 +111,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     """
     check_callable(f, "sparsify")
 
-    @wraps(f)
+    @source.named_as(f)
     def sparse_function(*args: Any, **kwargs: Any) -> Any:
         leaves, treedef = tree.flatten((args, kwargs), is_leaf=is_sparse)
         leaves = [to_bcoo(x) if is_sparse(x) else x for x in leaves]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
-from pullback.core import tree
+from pullback.core import source, tree
 from pullback.core.array import typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import ArgumentError, CustomRuleError
@@ -101,7 +100,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
             )
         return pair[0], pair[1]
 
-    @functools.wraps(fun)
+    @source.named_as(fun)
     def only_value(*args: Any) -> Any:
         return call(*args)[0]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, host_value, typeof
+from pullback.core.array import ArrayImpl, host_value, is_on_host, typeof
 from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearError, PullbackError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linear import LinearTrace, LinearTracer
@@ -276,7 +276,7 @@ class DerivativeCall(CustomCall):
                     "what it returns must be linear in the tangents that it is given, and zero if they are"
                 )
         for t in out_tangents:
-            if type(t) is ArrayImpl and host_value(t).any():
+            if is_on_host(t) and host_value(t).any():
                 raise NotLinearError(
                     f"the jvp rule of {name_of(self.function)} returned the tangent {t!r}, which does not depend on "
                     "the tangents that the rule was given, and is not zero: it must be linear in them"

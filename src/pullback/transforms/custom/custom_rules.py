@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -40,7 +39,7 @@ class FunctionWithRules(OwnsPrograms):
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         check_callable(fun, self._transformation)
-        functools.update_wrapper(self, fun)  # type: ignore[arg-type]
+        source.named_as(fun)(self)
         self.fun = fun
 
     @property
@@ -367,7 +366,7 @@ def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:
     if fewest <= most and any(not -most <= i < most for i in found):
         raise ArgumentError(f"{who} of {name_of(fun)}, which takes {most} arguments: nondiff_argnums is {nums!r}")
     if names:
-        parameters = list(inspect.signature(fun).parameters)
+        parameters = list(source.signature(fun).parameters)
         for name in names:
             if name not in parameters:
                 raise ArgumentError(f"{who}: {name_of(fun)} has no argument {name!r}, which nondiff_argnames names")
@@ -379,7 +378,7 @@ def _signature(fun: Any) -> inspect.Signature:
     """The parameters of a function; rules know nothing of those that all ufuncs have for NumPy's own use."""
     if isinstance(fun, np.ufunc):
         raise ValueError("a ufunc")
-    return inspect.signature(fun)
+    return source.signature(fun)
 
 
 def _arity(fun: Any) -> tuple[int, int]:

@@ -12,12 +12,12 @@ import numpy as np
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, as_array, typeof
 from pullback.core.dtypes import is_inexact
-from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, TangentMismatchError
+from pullback.core.errors import CustomRuleError, NotLinearError, OperandError, PullbackError, TangentMismatchError
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.operands import array_operand
 from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.functions.arguments import (
+    abstractify,
     flatten_one,
     mismatch,
     name_of,
@@ -72,19 +72,26 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """The zero tangents of a tree of values, dense or symbolic.
 
     Args:
-      val: an array or a number, or a tree of them.
-      symbolic_zeros: whether to return a ``SymbolicZero`` for each rather than an array.
+      val: a tree of arrays, numbers, or what has a shape and a dtype.
+      symbolic_zeros: whether the zeros are :class:`SymbolicZero`, which hold no elements.
 
     Returns:
-      A tree like ``val``; dense tangents of integers and booleans are of type float0.
+      A tree like ``val``. The dense zero of a value that is not differentiable is of type ``float0``.
 
     Raises:
       OperandError: a leaf is no array (a TypeError).
 
-    >>> zero_from_primal((1.0, {"n": 2.0}), symbolic_zeros=True)
-    (SymbolicZero(f32[]), {'n': SymbolicZero(f32[])})
+    >>> zero_from_primal({"w": 1.0}, symbolic_zeros=True)
+    {'w': SymbolicZero(f32[])}
     """
-    return tree.tree_map(lambda x: zero_tangent(typeof(array_operand("zero_from_primal", x)), symbolic_zeros), val)
+    return tree.tree_map(lambda x: zero_tangent(_primal_type(x), symbolic_zeros), val)
+
+
+def _primal_type(x: Any) -> ShapedArray:
+    try:
+        return abstractify(x)
+    except OperandError as error:
+        raise type(error)(f"zero_from_primal: {error}") from None
 
 
 def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:

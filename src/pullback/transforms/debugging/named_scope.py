@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
 from typing import Any
 
 from pullback.core.errors import ArgumentError
-from pullback.core.source import Scope
+from pullback.core.source import Scope, attribute, named_as
 from pullback.core.trace import state
 from pullback.transforms.functions.arguments import check_callable
 
@@ -59,10 +58,11 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     True
     """
     check_callable(fun, "named_call")
-    chosen = name or getattr(fun, "__name__", None) or type(fun).__name__
+    known = attribute(fun, "__name__")
+    chosen = name or (known if isinstance(known, str) and known else type(fun).__name__)
     named_scope(chosen)
 
-    @wraps(fun)
+    @named_as(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         with _scope(chosen):
             return fun(*args, **kwargs)

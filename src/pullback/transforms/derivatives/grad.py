@@ -11,11 +11,13 @@ from pullback.core.array import Array, ArrayImpl, typeof
 from pullback.core.axes import reducing
 from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
 from pullback.core.linear import LinearProgram
+from pullback.core.refs import AbstractRef
 from pullback.core.trace import state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.shapes import full
+from pullback.transforms.derivatives.gradient_refs import DontWant, GradValue, delivered, destinations
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import (
     Argnums,
@@ -37,6 +39,7 @@ from pullback.transforms.functions.flat_function import (
     unflatten_arguments,
 )
 from pullback.transforms.interpreters.linearize import linearize_flat
+from pullback.transforms.interpreters.refs import Ref, WithRefs, check_aliases, content_of, contents, write_all
 from pullback.transforms.interpreters.transpose import CheckedLinearTrace, linear_program
 
 
@@ -186,7 +189,7 @@ def _value_and_grad(
 def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
     """The cotangent of a scalar result: one, in its dtype."""
     if type(value) is ArrayImpl and not holomorphic:
-        elements = value._value
+        elements = value._held
         if elements.shape == () and elements.dtype.kind == "f":
             return ArrayImpl(elements.dtype.type(1), value.weak_type)
     dtype = value.dtype
@@ -253,9 +256,52 @@ class LinearFunction:
 
 
 class VJPFunction(LinearFunction):
-    """The pullback of a function at a point, as ``vjp`` returns it: a pytree whose leaves are its residuals."""
+    """The pullback of a function at a point, as ``vjp`` returns it: a pytree whose leaves are its residuals.
 
-    __slots__ = ()
+    Attributes:
+      wants: where the cotangent of each leaf of the arguments goes; None if the caller gets all.
+    """
+
+    __slots__ = ("wants",)
+
+    def __init__(self, *parts: Any, wants: Sequence[Any] | None = None) -> None:
+        super().__init__(*parts)
+        if wants is None and any(isinstance(a, AbstractRef) for a in self.in_avals):
+            wants = [GradValue()] * len(self.in_avals)
+        self.wants = None if wants is None else tuple(wants)
+
+    def with_refs(self, *wants: Any) -> VJPFunction:
+        """The same function, with another destination for the cotangents of some arguments.
+
+        Args:
+          wants: one entry for each argument, a tree like it or a prefix of one. Its leaves are references of the type
+            of the cotangent, to which it is added; ``ad.GradValue()``, for what the caller is to get as an array; and
+            ``ad.DontWant()``, for what is not to be computed. An argument that is a reference takes a reference.
+
+        Returns:
+          A function of the same cotangents. In the place of a cotangent that was added to a reference it returns
+          ``ad.GradRef()``, and ``ad.DidntWant()`` of one that was not wanted.
+
+        Raises:
+          ArgumentError: the trees do not fit, or an entry is something else (a TypeError and ValueError).
+          RefError: a reference of another type, or the same one twice; from the function returned, if an argument is a
+            reference and has none for its cotangent (a ValueError).
+
+        >>> import pullback.numpy as pnp
+        >>> from pullback import ad, new_ref
+        >>> total = new_ref(0.0)
+        >>> for x in [1.0, 2.0]:
+        ...     out, pull = vjp(lambda a, b: a * b, x, 10.0)
+        ...     print(pull.with_refs(ad.GradValue(), total)(1.0))
+        (Array(10., dtype=float32, weak_type=True), GradRef())
+        (Array(10., dtype=float32, weak_type=True), GradRef())
+        >>> print(total[...])
+        3.0
+        """
+        return VJPFunction(
+            *(self.program, self.in_tree, self.out_tree, self.in_avals, self.out_avals, self.name, self.reduce_axes),
+            wants=destinations(wants, self.in_tree, self.in_avals, self.name),
+        )
 
     @api_boundary
     def __call__(self, *cotangents: Any) -> Any:
@@ -270,8 +316,17 @@ class VJPFunction(LinearFunction):
         else:
             leaves, treedef = tree.flatten(ct)
         cts = _checked(leaves, treedef, self.out_tree, self.out_avals, "cotangent", self.name)
+        if self.wants is not None:
+            return tree.unflatten(self.in_tree, self._delivered(cts, self.wants))
         outs = transposed(self.program, cts, self.out_avals, self.reduce_axes)
         return tree.unflatten(self.in_tree, [dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
+
+    def _delivered(self, cts: Sequence[Any], wants: Sequence[Any]) -> list[Any]:
+        program = self.program
+        if any(isinstance(w, DontWant) for w in wants):
+            program = program.towards([i for i, w in enumerate(wants) if not isinstance(w, DontWant)])
+        outs = transposed(program, cts, self.out_avals, self.reduce_axes)
+        return delivered(outs, wants, self.in_avals, self.name)
 
     def __repr__(self) -> str:
         return f"<pullback of {self.name}: {_types(self.out_avals)} -> {_types(self.in_avals)}>"
@@ -293,7 +348,7 @@ def _checked(
         )
     return [
         t
-        if type(t) is ArrayImpl and t._value.shape == a.shape and t._value.dtype is a.dtype
+        if type(t) is ArrayImpl and t._held.shape == a.shape and t._held.dtype is a.dtype
         else to_tangent(t, a, what, partial(_place, i, expected, what, name))
         for i, (t, a) in enumerate(zip(leaves, avals, strict=True))
     ]
@@ -312,12 +367,13 @@ def _place(index: int, treedef: Any, what: str, name: str) -> str:
 
 def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
     residuals, structure = f.program.split()
-    return residuals, (structure, f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name, f.reduce_axes)
+    parts = (f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name, f.reduce_axes)
+    return residuals, (structure, parts, f.wants if isinstance(f, VJPFunction) else None)
 
 
 def _linear_function_unflatten(kind: type[LinearFunction], aux: Any, residuals: Sequence[Any]) -> LinearFunction:
-    structure, *rest = aux
-    return kind(LinearProgram.join(structure, residuals), *rest)
+    structure, parts, wants = aux
+    return kind(LinearProgram.join(structure, residuals), *parts, **({} if wants is None else {"wants": wants}))
 
 
 for _kind in (LinearFunction, VJPFunction):
@@ -331,11 +387,24 @@ def _linearize(
     """The output of a function, its derivative as a function of a kind, and the auxiliary output if there is one."""
     check_callable(fun, transformation)
     leaves, in_tree = tree.flatten(primals)
-    arrays = to_arrays(leaves, transformation, fun, primals)
+    refs = [x for x in leaves if isinstance(x, Ref)] if kind is VJPFunction else []
+    held = contents(refs)
+    given = [content_of(x) if isinstance(x, Ref) else x for x in leaves] if refs else leaves
+    arrays = to_arrays(given, transformation, fun, primals)
     flat = FlatFunction(fun, in_tree, has_aux=has_aux)
-    outs, program = linearize_flat(fun, flat, arrays)
+    run: Any = flat
+    if refs:
+        check_aliases(refs, f"{transformation} of {name_of(fun)}")
+        run = WithRefs(flat, [i for i, x in enumerate(leaves) if isinstance(x, Ref)])
+    outs, program = linearize_flat(fun, run, arrays)
+    if refs:  # what the references hold at the end comes last; its cotangent is zero
+        written = [(r, x) for r, was, x in zip(refs, held, outs[-len(refs) :], strict=True) if x is not was]
+        write_all([r for r, _ in written], [x for _, x in written])
+        outs = outs[: -len(refs)]
     program.outputs = program.outputs[: flat.count]
-    in_avals, out_avals = [typeof(x) for x in arrays], [typeof(x) for x in outs[: flat.count]]
+    in_avals: list[Any] = [typeof(x) for x in arrays]
+    in_avals = [AbstractRef(a) if isinstance(x, Ref) else a for x, a in zip(leaves, in_avals, strict=True)]
+    out_avals = [typeof(x) for x in outs[: flat.count]]
     out_tree = flat.out_structure if kind is LinearFunction else flat.out_tree
     names = _axis_names(reduce_axes, transformation)
     derivative = kind(program, in_tree, out_tree, in_avals, out_avals, name_of(fun), names)
@@ -348,7 +417,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
 
     Args:
       fun: takes and returns trees of arrays.
-      primals: the point: one tree for each argument.
+      primals: the point: one tree for each argument. References among the leaves are differentiated by what they hold.
       has_aux: whether ``fun`` returns a pair of an output and anything else.
       reduce_axes: names of axes of ``vmap``. Cotangents of what does not vary along one of them are summed over it,
         where it meets what does vary; along other axes each index has its own.
@@ -356,7 +425,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     Returns:
       ``(out, vjp_fun)``, or ``(out, vjp_fun, aux)``. ``vjp_fun(ct)`` takes a tree like ``out`` and returns a tuple of
       one cotangent for each argument. It may be called many times, and is a pytree: it passes through the other
-      transformations as an argument or a result.
+      transformations as an argument or a result. ``vjp_fun.with_refs`` says where each cotangent goes, such as to a
+      reference, to which it is added; the cotangent of what a reference holds has to go to one.
 
     Raises:
       TangentMismatchError: from ``vjp_fun``, for a cotangent of another tree, shape or dtype (a TypeError and a

@@ -201,7 +201,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       args, kwargs: trees of arrays, numbers, or anything with ``shape`` and ``dtype``.
 
     Returns:
-      A tree of ``ShapeDtypeStruct``, like the result of ``fun``.
+      A tree of ``ShapeDtypeStruct``, like the result of ``fun``. Among its results ``fun`` may return such types,
+      those of another ``eval_shape`` for example, and they stay as they are.
 
     >>> import pullback.numpy as pnp
     >>> eval_shape(pnp.matmul, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3, 4), "float32")).shape

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from pullback.core import tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array
+from pullback.core.array import Array
 from pullback.core.axes import CHUNKS, new_axis
-from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError, OperandError
+from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
 from pullback.core.refs import RefCell
 from pullback.primitives import shapes
 from pullback.primitives.slicing import concatenate, slice_in_dim
@@ -45,8 +43,8 @@ def vmap(
       fun: takes and returns trees of arrays.
       in_axes: which axis of each argument to map over: an int (negative counts from the end), None for an argument
         that is not mapped, or a tuple with one entry for each argument; an entry may be a tree that is a prefix of
-        its argument. Arguments given by keyword are mapped over axis 0. What is not mapped may be anything, a function
-        or a string for example, and is passed on as it is.
+        its argument. Arguments given by keyword are mapped over axis 0. What is not mapped may be anything, a number,
+        a function or a string for example, and is passed on as it is.
       out_axes: where the mapped axis goes in each result: an int or None, or a tree that is a prefix of the result.
       axis_name: a name for the axis, for collective operations.
       axis_size: its size, which is needed only if nothing is mapped.
@@ -157,7 +155,8 @@ def _arguments(
     """The function as one of flat arrays, the leaves of the arguments as arrays, and the mapped axis of each; and the
     references among these that are mapped, by their numbers.
 
-    Leaves that are not mapped may be anything, functions for example: numbers stand for these among the arrays.
+    Leaves that are not mapped may be anything, functions for example, and stay what they are: where they are no arrays
+    of ours, numbers stand for them among the arrays.
     """
     leaves, in_tree = tree.flatten((args, kwargs))
     axes = _in_axes(fun, in_axes, args, kwargs, len(leaves))
@@ -165,7 +164,7 @@ def _arguments(
     opaque: dict[int, Any] = {}
     refs: dict[int, RefCell] = {}
     for i, axis in enumerate(axes):
-        if axis is None and type(leaves[i]) is not ArrayImpl and _is_opaque(leaves[i]):
+        if axis is None and not isinstance(leaves[i], Array):
             opaque[i] = leaves[i]
             leaves[i] = 0
         elif isinstance(leaves[i], RefCell):
@@ -177,17 +176,6 @@ def _arguments(
     flat.opaque = opaque or None
     arrays = to_arrays(leaves, "vmap", fun, args, None, kwargs)
     return flat, arrays, _in_dims(fun, in_axes, axes, args, kwargs, arrays), refs
-
-
-def _is_opaque(x: Any) -> bool:
-    """Whether a leaf of the arguments is no array."""
-    if isinstance(x, Array) or type(x) in SCALARS or (isinstance(x, np.ndarray) and x.dtype.kind not in "OSUMm"):
-        return False
-    try:
-        as_array(x)
-    except OperandError:
-        return True
-    return False
 
 
 def _in_axes(fun: Any, in_axes: Any, args: Any, kwargs: Any, count: int) -> list[Any]:

@@ -49,9 +49,10 @@ class Transformed(OwnsPrograms):
             self.__module__ = fun.__module__
             self.__doc__ = fun.__doc__
             return
-        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
-            value = getattr(fun, name, None)
-            if value is not None:
+        self.__name__ = source.plain_name(fun)
+        for name in ("__qualname__", "__module__", "__doc__"):
+            value = source.attribute(fun, name)
+            if isinstance(value, str):
                 setattr(self, name, value)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,10 +13,10 @@ from pullback.core.array import (
     SCALARS,
     Array,
     ArrayImpl,
-    DeviceArray,
     as_array,
     fresh,
     from_scalar,
+    is_on_host,
     refuse_masked,
     signature,
     typeof,
@@ -116,7 +115,7 @@ def argument_name(
 def _parameters(fun: Any) -> list[str]:
     """The names of a function's positional parameters, as far as they are known."""
     try:
-        parameters = inspect.signature(fun).parameters.values()
+        parameters = source.signature(fun).parameters.values()
     except (TypeError, ValueError):
         return []
     return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -221,12 +220,14 @@ def dense(ct: Any, primal: Any) -> Any:
 
 def as_weak(x: Any, weak_type: bool) -> Any:
     """An array whose type gives way to others, or does not."""
-    if type(x) is ArrayImpl:
-        return ArrayImpl(x._value, weak_type)
-    if isinstance(x, DeviceArray):  # which need not be computed yet
+    if is_on_host(x):
+        return ArrayImpl(x._held, weak_type)
+    if isinstance(x, ArrayImpl):  # which need not be computed yet
         kind = x._signature
         x = fresh(x)
-        x._signature = signature(kind.aval.shape, kind.aval.dtype, weak_type, kind.place)
+        x._signature = kind = signature(kind.aval.shape, kind.aval.dtype, weak_type, kind.place)
+        x._held = kind.absent
+        x.weak_type = weak_type
         return x
     return convert_element_type(x, x.dtype, weak_type)
 

@@ -151,7 +151,7 @@ def differentiable(
     if type(argnums) is int and 0 <= argnums < len(args):
         where: tuple[int, ...] = (argnums,)
         x = args[argnums]
-        if type(x) is ArrayImpl and not holomorphic and x._value.dtype.kind == "f":  # the quick way
+        if type(x) is ArrayImpl and not holomorphic and x._held.dtype.kind == "f":  # the quick way
             return kind(fun, None, args, where, kwargs, has_aux=has_aux), [x]
         leaves, in_tree = ([x], None) if isinstance(x, Array) or type(x) in SCALARS else tree.flatten((x,))
     else:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import dtypes, source
-from pullback.core.array import Array, ArrayImpl, host_value, typeof
+from pullback.core.array import Array, host_value, is_on_host, typeof
 from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar
 from pullback.core.trace import Primitive, Trace, check_result, missing_rule, state
@@ -55,7 +55,7 @@ class LinearizeTrace(JVPTrace):
         if type(tangent) is LinearTracer:
             tangent.var._shape = out.shape
             return JVPTracer(self, out, tangent, made_at)
-        if tangent is not ZERO and type(tangent) is ArrayImpl and host_value(tangent).any():
+        if tangent is not ZERO and is_on_host(tangent) and host_value(tangent).any():
             raise NotLinearError(
                 f"the jvp rule of {primitive.name} returned the tangent {tangent!r}, which does not depend on the "
                 "tangents that the rule was given, and is not zero: a tangent must be linear in them"

@@ -86,6 +86,20 @@ class Ref(RefCell):
         """Where the elements are."""
         return content_of(self).sharding
 
+    @property
+    def format(self) -> Any:
+        """Where the elements are, and in which order."""
+        return content_of(self).format
+
+    @property
+    def committed(self) -> bool:
+        """Whether the elements were put on their device by name."""
+        return bool(content_of(self).committed)
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the elements on the host, valid until the next write; a write may move them."""
+        return int(content_of(self).unsafe_buffer_pointer())
+
     def __getitem__(self, idx: Any) -> Any:
         return get(self, idx)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
+from pullback.core import source
 from pullback.transforms.derivatives.grad import vjp
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import Argnums, check_argnums, check_callable, positions
@@ -44,7 +44,7 @@ def fwd_and_bwd(
     def fwd(*args: Any) -> Any:
         where = positions(wanted, len(args), "fwd_and_bwd", fun)
 
-        @wraps(fun, assigned=("__name__", "__qualname__"), updated=())
+        @source.named_as(fun, attributes=False)
         def of_wanted(*given: Any) -> Any:
             replaced = list(args)
             for i, x in zip(where, given, strict=True):

@@ -48,7 +48,7 @@ class JitFunction(OwnsPrograms):
     """
 
     def __init__(self, fun: Callable[..., Any], options: Options) -> None:
-        functools.update_wrapper(self, fun)
+        source.named_as(fun)(self)
         self._fun = fun
         self._options = options
         self._plain = not (options.static_nums or options.static_names)
@@ -86,6 +86,8 @@ class JitFunction(OwnsPrograms):
                         x = _new(kind.array_class)
                         x._buffer = outs[0]
                         x._signature = kind
+                        x._held = kind.absent
+                        x.weak_type = kind.aval.weak_type
                         return x
                     return unflatten(list(map(from_buffer, outs, entry.kinds)))
             return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})
@@ -249,12 +251,10 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
         count = len(call.args) + len(call.static) - len(flat.kwargs)
         flat.args = [call.static.get(i) for i in range(count)]
         flat.where = [i for i in range(count) if i not in call.static]
-    with monitoring.timed(monitoring.TRACE, fun_name=getattr(fun, "__name__", type(fun).__name__)):
-        closed, captured = hoisted(stage_flat(fun, flat, avals, "jit", call.arg_name))
-    return Traced(closed, flat.out_structure, captured)
     scope = Scope()
     run = WithRefs(flat, list(call.refs)) if call.refs else flat
-    closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.arg_name, outside=scope))
+    with monitoring.timed(monitoring.TRACE, fun_name=getattr(fun, "__name__", type(fun).__name__)):
+        closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.arg_name, outside=scope))
     refs = None
     if call.refs or scope.touched:
         refs = UsedRefs(fun, scope, len(avals), flat.out_structure.num_leaves)

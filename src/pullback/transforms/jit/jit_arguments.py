@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from operator import attrgetter, is_
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from pullback.backends import transfers
 from pullback.backends.buffers import snapshot
-from pullback.core import tree
+from pullback.core import source, tree
 from pullback.core.array import Array, as_array
 from pullback.core.config import config
 from pullback.core.dtypes import canonicalize_dtype
@@ -162,7 +161,8 @@ class Call:
     @property
     def fun_name(self) -> str:
         """The name of the function, by which its program is called."""
-        return getattr(self.fun, "__name__", None) or type(self.fun).__name__
+        found = source.attribute(self.fun, "__name__")
+        return found if isinstance(found, str) and found else type(self.fun).__name__
 
     def arg_name(self, i: int) -> str:
         """The name of leaf ``i``."""
@@ -203,7 +203,7 @@ def numbers_and_names(
     if not nums and not names:
         return (), ()
     try:
-        parameters = list(inspect.signature(fun).parameters.values())
+        parameters = list(source.signature(fun).parameters.values())
     except (TypeError, ValueError):
         return nums, names
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

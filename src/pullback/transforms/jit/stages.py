@@ -18,7 +18,6 @@ from pullback.core import source, tree
 from pullback.core.array import (
     Array,
     ArrayImpl,
-    DeviceArray,
     PlacedArray,
     Signature,
     as_array,
@@ -395,9 +394,7 @@ def _let_go(x: Any) -> None:
     except AttributeError:
         return
     if type(x) is ArrayImpl:
-        signature_of(x)
-        del x._value
-        x.__class__ = DeviceArray
+        x._held = signature_of(x).absent
     elif isinstance(x, PlacedArray):
         x.forget_value()
     if hasattr(buffer, "shared"):

@@ -45,6 +45,11 @@ VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_a
 # Host functions ------------------------------------------------------------------------------------------------------
 
 
+def _name(function: Any) -> str:
+    found = source.attribute(function, "__name__")
+    return found if isinstance(found, str) else type(function).__name__
+
+
 class HostFunction:
     """A Python function of trees, as one from flat NumPy arrays to checked, flat NumPy arrays.
 
@@ -60,7 +65,7 @@ class HostFunction:
         self.in_tree = in_tree
         self.avals = list(avals)
         self.settings = dict(vars(config))
-        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__name__ = _name(function)
 
     def __call__(self, *arrays: Any) -> list[np.ndarray[Any, Any]]:
         args, kwargs = tree.unflatten(self.in_tree, arrays)
@@ -436,7 +441,7 @@ def _call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, order
         full_args, full_kwargs = tree.unflatten(outline, merge_lists(are_arrays, others, arrays))
         function(*full_args, **full_kwargs)
 
-    run.__name__ = getattr(function, "__name__", type(function).__name__)
+    run.__name__ = _name(function)
     run.__wrapped__ = function  # type: ignore[attr-defined]
     call = HostFunction("debug.callback", run, tree.structure((tuple(arrays), {})), [])
     debug_callback_p.bind(*map(as_array, arrays), call=call, ordered=bool(ordered))

@@ -12,7 +12,7 @@ from pullback.backends.buffers import buffer_of
 from pullback.backends.devices import Device, default_device, device
 from pullback.backends.shardings import NamedSharding
 from pullback.core import dtypes, tree
-from pullback.core.array import Array, ArrayImpl, DeviceArray, as_array, delete, fresh, signature_of
+from pullback.core.array import Array, ArrayImpl, as_array, delete, fresh, is_on_device, signature_of
 from pullback.core.errors import OperandError, ShardingError
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.placement import check_divides, destination, device_put_p, is_place, placed, put
@@ -121,10 +121,11 @@ def block_until_ready(x: Any) -> Any:
     >>> block_until_ready(3.0)
     3.0
     """
-    if type(x) is DeviceArray:
-        backend().wait(x._buffer)
+    if type(x) is ArrayImpl:
+        if is_on_device(x):
+            backend().wait(x._buffer)
         return x
-    waiting = [leaf._buffer for leaf in tree.leaves(x) if isinstance(leaf, DeviceArray)]
+    waiting = [leaf._buffer for leaf in tree.leaves(x) if is_on_device(leaf)]
     if waiting:
         wait = backend().wait
         for buffer in waiting:
@@ -135,6 +136,6 @@ def block_until_ready(x: Any) -> Any:
 def copy_to_host_async(x: Any) -> Any:
     """A tree of arrays, whose elements are on their way to the host."""
     for leaf in tree.leaves(x):
-        if isinstance(leaf, DeviceArray) and not isinstance(signature_of(leaf).place, NamedSharding):
+        if is_on_device(leaf) and not isinstance(signature_of(leaf).place, NamedSharding):
             backend().fetch_ahead(leaf._buffer)
     return x
