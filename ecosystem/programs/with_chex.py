@@ -1,4 +1,4 @@
-"""Chex: assertions about shapes, values and traces, `chexify`, dataclasses that are trees, and variants of tests."""
+"""Chex: assertions about shapes, values and traces, `chexify`, and dataclasses that are trees."""
 
 import functools
 import json

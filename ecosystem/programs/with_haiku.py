@@ -1,4 +1,4 @@
-"""Haiku: `transform_with_state` with batch normalisation, an LSTM by `dynamic_unroll`, shared and frozen parameters."""
+"""Haiku: `transform_with_state` with batch normalisation, an LSTM by `dynamic_unroll`, dropout, attention."""
 
 import json
 

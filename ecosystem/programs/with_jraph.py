@@ -1,4 +1,4 @@
-"""Jraph: a graph network trained to count paths, on padded batches; attention and convolution on graphs."""
+"""Jraph: a graph network trained to add up edges, on padded batches; attention and convolution on graphs."""
 
 import json
 
