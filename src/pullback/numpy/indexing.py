@@ -27,7 +27,7 @@ from pullback.core.trace import Tracer, state
 from pullback.numpy.creation import listed
 from pullback.numpy.index_lowering import position, read, write
 from pullback.numpy.promotion import another, axis_index, named, operand, promote_all, sequence
-from pullback.numpy.symbolic_indexing import is_simple, read_simple
+from pullback.numpy.symbolic_indexing import has_symbolic, is_simple, read_simple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
@@ -84,7 +84,9 @@ def getitem(x: Any, index: Any) -> Any:
                     return ArrayImpl(value[index])
             except (IndexError, TypeError):
                 pass  # Out of range, or an error to explain.
-    elif any_symbolic(x.shape) and is_simple(index):
+        if has_symbolic(index) and is_simple(index):
+            return read_simple(x, index)
+    elif (any_symbolic(x.shape) or has_symbolic(index)) and is_simple(index):
         return read_simple(x, index)
     elif kind is slice:
         out = _slice_first(x, index)
