@@ -333,3 +333,48 @@ except ValueError as error:
 def test_traced_arrays_have_the_method_var() -> None:
     x = np.arange(6.0, dtype=F).reshape(2, 3)
     np.testing.assert_allclose(jit(lambda x: x.var(0))(x), x.var(0))
+
+
+def test_the_largest_elements_as_many_as_a_symbolic_size_says() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 10)).astype(F)
+    (k,) = export.symbolic_shape("k", constraints=["k <= 10"])
+    rows = ShapeDtypeStruct((0, k), F)
+    found = export.export(jit(lambda rows, x: lax.top_k(x, rows.shape[1])))(rows, x)
+    assert found.out_avals[0].shape == (3, k)
+    for n in (1, 4, 10):
+        values, positions = found.call(np.zeros((0, n), F), x)
+        np.testing.assert_array_equal(values, -np.sort(-x, 1)[:, :n])
+        np.testing.assert_array_equal(positions, np.argsort(-x, 1)[:, :n])
+    (k,) = export.symbolic_shape("k")
+    with pytest.raises(InconclusiveDimensionOperation, match="k"):
+        export.export(jit(lambda rows, x: lax.top_k(x, rows.shape[1])))(ShapeDtypeStruct((0, k), F), x)
+
+
+@pytest.mark.parametrize("f", [lambda x, k: lax.top_k(x, k)[0], lambda x, k: x[:k].sum(), lambda x, k: x + k])
+def test_a_size_that_no_argument_has_is_refused(f: Callable[..., Any]) -> None:
+    (k,) = export.symbolic_shape("k", constraints=["k <= 10"])
+    exported = export.export(jit(f, static_argnums=1))
+    with pytest.raises(ExportError, match="sizes k do not follow"):
+        exported(np.ones(10, F), k)
+    assert exported(np.ones(10, F), 3).in_avals[0].shape == (10,)
+
+
+def test_functions_of_the_library_are_exported_as_they_are() -> None:
+    np.testing.assert_allclose(export.export(jnp.cos)(1.0).call(1.0), np.cos(1.0), rtol=1e-6)
+    assert export.export(nn.relu)(np.ones(3, F)).in_avals[0].shape == (3,)
+    with pytest.raises(ExportError, match="write export"):
+        export.export(lambda x: x)
+
+
+def test_a_symbolic_size_in_an_index_of_an_array_that_has_none() -> None:
+    x = np.arange(12.0, dtype=F).reshape(2, 6)
+    (k,) = export.symbolic_shape("k", constraints=["k <= 5"])
+
+    def f(rows: Any, x: Any) -> Any:
+        n = rows.shape[0]
+        return x[:, 1:n], x[1, n], jnp.arange(6)[n:], x.at[0].get()[:-n]
+
+    found = export.export(jit(f))(ShapeDtypeStruct((k,), F), x)
+    for n in (1, 3, 5):
+        for got, expected in zip(found.call(np.zeros(n, F), x), f(np.zeros(n), jnp.asarray(x)), strict=True):
+            np.testing.assert_array_equal(got, expected)

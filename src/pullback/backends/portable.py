@@ -13,6 +13,7 @@ from pullback.backends.emit import emit_jaxpr, inline
 from pullback.backends.hlo import Builder, Value
 from pullback.backends.hlo_module import Function, Module
 from pullback.backends.hlo_sizes import sizes_of_arguments
+from pullback.core.dims import Variable, names_in
 from pullback.core.errors import ExportError, UnsupportedExportError
 from pullback.core.jaxpr import ClosedJaxpr
 
@@ -68,13 +69,15 @@ def _written(module: Module, closed: ClosedJaxpr, platforms: Sequence[str]) -> t
         hlo = Builder(module)
         args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]
         unknown = sizes_of_arguments(hlo, args)
+        outs = [] if unknown else emit_jaxpr(hlo, closed.jaxpr, closed.consts, args)
+        unknown |= {x for x, _ in hlo.hoisted.values() if isinstance(x, Variable)}  # those that were asked for
+        unknown |= {name for x in closed.out_avals for n in x.shape for name in names_in(n)} - set(hlo.sizes)
         if unknown:
             names = ", ".join(sorted(map(str, unknown)))
             raise ExportError(
                 f"export of {module.name}: the sizes {names} do not follow from the shapes of the arguments: each name "
                 "has to occur in a size that is linear in it, such as 2*b + 1"
             )
-        outs = emit_jaxpr(hlo, closed.jaxpr, closed.consts, args)
         functions.append(hlo.finish(module.unique("program"), outs))
     return module, functions
 
@@ -104,7 +107,8 @@ def _name(callback: Any) -> Any:
 
 def foreign_calls(text: str) -> list[str]:
     """The names of functions of the runtime that a program calls."""
-    return sorted(set(re.findall(r'call_target_name = "([^"]+)"', text)))
+    found = re.findall(r'call_target_name = "([^"]+)"|custom_call @(?:"([^"]+)"|([\w.$]+))', text)
+    return sorted({next(filter(None, names)) for names in found})
 
 
 def call_portable(

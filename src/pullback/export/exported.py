@@ -32,6 +32,8 @@ maximum_supported_calling_convention_version = 10
 """The newest, which is the one that it writes."""
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+LIBRARY = ("pullback.numpy", "pullback.lax", "pullback.nn", "pullback.scipy", "pullback.random")
+"""Where functions are that can be exported as they are: in JAX these are compiled ones."""
 
 
 class Exported:
@@ -270,6 +272,8 @@ def _tracer(fun: Any) -> Callable[..., Traced]:
     """What traces a compiled function, or a method that is one."""
     if isinstance(fun, MethodType) and isinstance(fun.__func__, JitFunction):
         return functools.partial(fun.__func__.trace, fun.__self__)
+    if not isinstance(fun, JitFunction) and str(getattr(fun, "__module__", "")).startswith(LIBRARY):
+        fun = jit(fun)
     if not isinstance(fun, JitFunction):
         raise ExportError(f"export takes a function that jit returned, got {name_of(fun)}: write export(jit(f))")
     return fun.trace

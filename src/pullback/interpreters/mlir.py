@@ -182,6 +182,58 @@ def ir_constant(value: Any) -> Any:
     return client.mlir(_BINDINGS["hlo"]).ConstantOp(attribute).result
 
 
+def custom_call(
+    call_target_name: str,
+    *,
+    result_types: Sequence[Any],
+    operands: Sequence[Any],
+    backend_config: str | bytes | dict[str, Any] = "",
+    has_side_effect: bool = False,
+    api_version: int = 2,
+    extra_attributes: dict[str, Any] | None = None,
+) -> Any:
+    """A call of a function that the runtime has by name, within a rule.
+
+    Args:
+      call_target_name: the name, as ``ffi.register_ffi_target`` was told it.
+      result_types: the ``ir.Type`` of each result.
+      operands: the ``ir.Value`` of each operand.
+      backend_config: what the function is told beside; from version 4 on a dictionary of ``ir.Attribute``.
+      has_side_effect: whether the function does more than to return results.
+      api_version: how the function is called.
+      extra_attributes: further attributes of the operation.
+
+    Returns:
+      The operation; its ``results`` are the values.
+
+    >>> from pullback import core, jit
+    >>> from pullback.interpreters import mlir
+    >>> far_p = core.Primitive("far")
+    >>> far = far_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    >>> mlir.register_lowering(
+    ...     far_p, lambda ctx, x: mlir.custom_call("far_away", result_types=[x.type], operands=[x]).results
+    ... )
+    >>> "@far_away(%arg0)" in jit(far_p.bind).lower(1.0).as_text()
+    True
+    """
+    ir = client.mlir("ir")
+    if isinstance(backend_config, dict):
+        config = ir.DictAttr.get(backend_config)
+    else:
+        text = backend_config.decode() if isinstance(backend_config, bytes) else backend_config
+        config = ir.StringAttr.get(text)
+    attributes = {
+        "call_target_name": ir.StringAttr.get(call_target_name),
+        "has_side_effect": ir.BoolAttr.get(has_side_effect),
+        "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), api_version),
+        "backend_config": config,
+        **(extra_attributes or {}),
+    }
+    return ir.Operation.create(
+        "stablehlo.custom_call", results=list(result_types), operands=list(operands), attributes=attributes
+    )
+
+
 def dense_int_array(values: Any) -> Any:
     """An attribute that is a list of integers, within a rule."""
     return client.mlir("ir").DenseI64ArrayAttr.get([int(n) for n in values])

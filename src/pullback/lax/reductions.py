@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import dtypes
+from pullback.core.dims import is_symbolic
 from pullback.core.errors import ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
@@ -15,6 +16,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, sorting
 from pullback.primitives.checks import FLOAT, check_dtype
 from pullback.primitives.operands import array_operand, bind
+from pullback.primitives.slicing import slice_in_dim
 from pullback.transforms.programs.placement import constrained
 
 # Reductions --------------------------------------------------------------------------------------------------------
@@ -165,7 +167,12 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     [3 2] [1 2]
     """
     x = array_operand("top_k", operand)
-    values, positions = bind(sorting.top_k_p, x, k=operator.index(k), axis=axis_position("top_k", axis, len(x.shape)))
+    axis = axis_position("top_k", axis, len(x.shape))
+    size = x.shape[axis]
+    if is_symbolic(k) and not is_symbolic(size):  # the compiler's operation takes a number: all, and the first of them
+        values, positions = bind(sorting.top_k_p, x, k=size, axis=axis)
+        return slice_in_dim(values, 0, k, axis), slice_in_dim(positions, 0, k, axis)
+    values, positions = bind(sorting.top_k_p, x, k=operator.index(k), axis=axis)
     return values, positions
 
 

@@ -27,7 +27,7 @@ from pullback.core.trace import Tracer, state
 from pullback.numpy.creation import listed
 from pullback.numpy.index_lowering import position, read, write
 from pullback.numpy.promotion import another, axis_index, named, number_operand, operand, promote_all, sequence
-from pullback.numpy.symbolic_indexing import is_simple, read_simple
+from pullback.numpy.symbolic_indexing import has_symbolic, is_simple, read_simple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
@@ -85,7 +85,9 @@ def getitem(x: Any, index: Any) -> Any:
             except (IndexError, TypeError):  # out of range, or an error to explain
                 if type(value) is Absent:  # or the elements are still on the device
                     return getitem(ArrayImpl(x._value, x.weak_type), index)
-    elif any_symbolic(x.shape) and is_simple(index):
+        if has_symbolic(index) and is_simple(index):
+            return read_simple(x, index)
+    elif (any_symbolic(x.shape) or has_symbolic(index)) and is_simple(index):
         return read_simple(x, index)
     elif kind is slice:
         out = _slice_first(x, index)

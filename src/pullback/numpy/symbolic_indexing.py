@@ -1,4 +1,4 @@
-"""Indices into axes of symbolic sizes: ints, slices, None and ``...``."""
+"""Indices into axes of symbolic sizes, and symbolic sizes in indices: ints, slices, None and ``...``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ def is_simple(index: Any) -> bool:
     """Whether an index consists of ints, slices, None and ``...``."""
     items = index if isinstance(index, tuple) else (index,)
     return all(i is None or i is Ellipsis or type(i) in (int, slice) or is_symbolic(i) for i in items)
+
+
+def has_symbolic(index: Any) -> bool:
+    """Whether a bound of a slice, or a position, in an index is a symbolic size."""
+    kind = type(index)
+    if kind is slice:
+        return is_symbolic(index.start) or is_symbolic(index.stop)
+    return any(map(has_symbolic, index)) if kind is tuple else is_symbolic(index)
 
 
 def read_simple(x: Any, index: Any) -> Any:

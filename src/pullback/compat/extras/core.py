@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pullback.core.dims import largest, smallest
 from pullback.core.trace import state
 from pullback.transforms.debugging.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 
@@ -33,22 +34,24 @@ def eval_context() -> Iterator[None]:
         state.trace = outer
 
 
-def max_dim(d1: int, d2: int) -> int:
-    """The larger of two sizes.
+def max_dim(d1: Any, d2: Any) -> Any:
+    """The larger of two sizes; of symbolic ones, where it is not known which, a size too.
 
-    >>> max_dim(2, 3)
-    3
+    >>> from pullback import export
+    >>> max_dim(2, 3), max_dim(export.symbolic_shape("a")[0], 3)
+    (3, max(a, 3))
     """
-    return max(d1, d2)
+    return largest(d1, d2)
 
 
-def min_dim(d1: int, d2: int) -> int:
-    """The smaller of two sizes.
+def min_dim(d1: Any, d2: Any) -> Any:
+    """The smaller of two sizes; of symbolic ones, where it is not known which, a size too.
 
-    >>> min_dim(2, 3)
-    2
+    >>> from pullback import export
+    >>> min_dim(2, 3), min_dim(export.symbolic_shape("a")[0], 3)
+    (2, min(a, 3))
     """
-    return min(d1, d2)
+    return smallest(d1, d2)
 
 
 __all__ = ["ParamDict", "Value", "ensure_compile_time_eval", "eval_context", "max_dim", "min_dim"]

@@ -1,0 +1,50 @@
+"""``jax._src.config``: each switch as an object with its value, which is also a block in which it is another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.core import config as _config
+from pullback.core.config import config as config
+
+update = config.update
+
+
+class State:
+    """A switch.
+
+    >>> from pullback import numpy as pnp
+    >>> enable_x64 = State("enable_x64")
+    >>> with enable_x64(True):
+    ...     print(enable_x64.value, pnp.ones(2).dtype)
+    True float64
+    >>> enable_x64.value
+    False
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        config.read(name)
+
+    @property
+    def value(self) -> Any:
+        """The value in this thread."""
+        return config.read(self._name)
+
+    def __call__(self, new_val: Any = True) -> Any:
+        """A block in which the switch has another value, for the current thread only."""
+        return _config.override(self._name, new_val)
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"the switch {self._name} has no truth value; .value is its value")
+
+    def __repr__(self) -> str:
+        return f"State({self._name!r})"
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return State(name)

@@ -1,0 +1,117 @@
+"""``jax._src.util``: small functions of lists, which interpreters of jaxprs and libraries use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pullback.core.errors import ArgumentError
+from pullback.core.lists import merge_lists as _merged
+from pullback.core.lists import partition_list as _parts
+from pullback.core.lists import split_list as _split
+from pullback.transforms.functions.flattening import safe_map as safe_map
+
+
+def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The elements of some sequences, place by place; a list.
+
+    Args:
+      args: sequences of one length, at least one.
+
+    Raises:
+      ArgumentError: they are of different lengths, or there is none (a ValueError and TypeError).
+
+    >>> safe_zip([1, 2], "ab")
+    [(1, 'a'), (2, 'b')]
+    """
+    lists = list(map(list, args))
+    if not lists:
+        raise ArgumentError("safe_zip takes at least one sequence")
+    if len({len(xs) for xs in lists}) > 1:
+        raise ArgumentError(f"safe_zip takes sequences of one length, got lengths {[len(xs) for xs in lists]}")
+    return list(zip(*lists))
+
+
+def foreach(f: Callable[..., Any], *args: Iterable[Any]) -> None:
+    """Call a function for the elements of each place of some sequences of one length.
+
+    Raises:
+      ArgumentError: they are of different lengths, or there is none (a ValueError and TypeError).
+
+    >>> foreach(print, "ab", [1, 2])
+    a 1
+    b 2
+    """
+    for xs in safe_zip(*args):
+        f(*xs)
+
+
+def unzip2(xys: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The first elements of some pairs, and the second ones.
+
+    >>> unzip2([(1, "a"), (2, "b")]), unzip2([])
+    (((1, 2), ('a', 'b')), ((), ()))
+    """
+    pairs = list(xys)
+    return tuple(x for x, _ in pairs), tuple(y for _, y in pairs)
+
+
+def unzip3(xyzs: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+    """The first elements of some triples, the second, and the third ones.
+
+    >>> unzip3([(1, "a", 0.5), (2, "b", 1.5)])
+    ((1, 2), ('a', 'b'), (0.5, 1.5))
+    """
+    rows = list(xyzs)
+    return tuple(x for x, _, _ in rows), tuple(y for _, y, _ in rows), tuple(z for _, _, z in rows)
+
+
+def split_list(args: Sequence[Any], ns: Sequence[int]) -> list[list[Any]]:
+    """Groups of given sizes, and what is left.
+
+    Raises:
+      ArgumentError: there are too few elements (a ValueError and TypeError).
+
+    >>> split_list([1, 2, 3, 4], [1, 2])
+    [[1], [2, 3], [4]]
+    """
+    if sum(ns) > len(args):
+        raise ArgumentError(f"split_list: groups of the sizes {list(ns)} need {sum(ns)} elements, got {len(args)}")
+    return _split(args, *ns)
+
+
+def partition_list(bs: Sequence[bool], l: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The elements whose flag is not set, and those whose flag is.
+
+    Raises:
+      ValueError: there are more of one than of the other.
+
+    >>> partition_list([False, True, False], [1, 2, 3])
+    ([1, 3], [2])
+    """
+    return _parts(l, bs)
+
+
+def merge_lists(bs: Sequence[bool], l0: Sequence[Any], l1: Sequence[Any]) -> list[Any]:
+    """The inverse of :func:`partition_list`.
+
+    Raises:
+      ArgumentError: the flags ask for other numbers of elements (a ValueError and TypeError).
+
+    >>> merge_lists([False, True, False], [1, 3], [2])
+    [1, 2, 3]
+    """
+    if (len(l0), len(l1)) != (len(bs) - sum(bs), sum(bs)):
+        raise ArgumentError(
+            f"merge_lists: {len(bs)} flags, of which {sum(bs)} are set, do not fit lists of {len(l0)} and {len(l1)}"
+        )
+    return _merged(bs, l0, l1)
+
+
+def concatenate(xs: Iterable[Sequence[Any]]) -> list[Any]:
+    """The elements of some sequences, one after the other.
+
+    >>> concatenate([[1, 2], (3,)])
+    [1, 2, 3]
+    """
+    return [x for part in xs for x in part]
