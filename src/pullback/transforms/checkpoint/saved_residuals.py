@@ -99,7 +99,7 @@ def _of_run(fun: Any, run: Callable[..., list[Any]], arrays: Sequence[Any]) -> t
     """The forward pass as it is run eager, and the variables in it that are kept."""
     trace = _RecordTrace(state.trace, fun, "saved_residuals")
     inputs = [_RecordTracer(trace, Var(abstractify(x)), None, x) for x in arrays]
-    trace.invars = [x.var for x in inputs]
+    trace.invars = [x.variable for x in inputs]
     state.trace = trace
     try:
         _, program = linearize_flat(fun, run, inputs)
@@ -140,11 +140,11 @@ class _RecordTrace(StageTrace):
         values = [x.value if type(x) is _RecordTracer else x for x in args]
         result = self.parent.process(primitive, tuple(values), params)
         results = result if primitive.multiple_results else [result]
-        known = [_RecordTracer(self, x.var, x.made_at, y) for x, y in zip(tracers, results, strict=True)]
+        known = [_RecordTracer(self, x.variable, x.made_at, y) for x, y in zip(tracers, results, strict=True)]
         return known if primitive.multiple_results else known[0]
 
     def atom(self, x: Any) -> Any:
-        return x.var if type(x) is _RecordTracer and x._trace is self else super().atom(x)
+        return x.variable if type(x) is _RecordTracer and x._trace is self else super().atom(x)
 
 
 # What they are -------------------------------------------------------------------------------------------------------

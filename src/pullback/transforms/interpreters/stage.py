@@ -17,37 +17,37 @@ from pullback.core.types import ShapedArray
 class StageTracer(Tracer):
     """A variable of a jaxpr under construction."""
 
-    __slots__ = ("var",)
+    __slots__ = ("variable",)
 
     def __init__(self, trace: Trace, var: Var, made_at: source.Location | None) -> None:
         self._trace = trace
-        self.var = var
+        self.variable = var
         self.made_at = made_at
 
     @property
     def aval(self) -> ShapedArray:
-        return self.var.aval
+        return self.variable.aval
 
     @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+    def shape(self) -> tuple[int, ...]:
         """The size of each axis."""
-        return self.var.aval.shape
+        return self.variable.aval.shape
 
     @property
-    def dtype(self) -> Any:  # type: ignore[override]
+    def dtype(self) -> Any:
         """The type of an element."""
-        return self.var.aval.dtype
+        return self.variable.aval.dtype
 
     @property
-    def weak_type(self) -> bool:  # type: ignore[override]
+    def weak_type(self) -> bool:
         """Whether the type gives way to that of other operands."""
-        return self.var.aval.weak_type
+        return self.variable.aval.weak_type
 
     def dependence(self) -> str:
         trace = self._trace
         if not isinstance(trace, StageTrace) or trace.name_input is None:
             return ""
-        needed = {self.var}
+        needed = {self.variable}
         for eqn in reversed(trace.eqns):
             if not needed.isdisjoint(eqn.outvars):
                 needed.update(a for a in eqn.invars if isinstance(a, Var))
@@ -87,7 +87,7 @@ class StageTrace(Trace):
         scalars = False
         for x in args:
             if type(x) is StageTracer and x._trace is self:
-                atom: Any = x.var
+                atom: Any = x.variable
             elif type(x) in SCALARS:
                 atom = Literal(x, typeof(x))
                 scalars = True
@@ -111,7 +111,7 @@ class StageTrace(Trace):
     def atom(self, x: Any) -> Var | Literal:
         """The variable or literal for a value, from this trace or from outside."""
         if type(x) is StageTracer and x._trace is self:
-            return x.var
+            return x.variable
         if not isinstance(x, Array):
             x = as_array(x)
         if isinstance(x, Tracer):
