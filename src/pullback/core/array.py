@@ -257,6 +257,8 @@ class Array:
 
 ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
 """What stands for an array: an array, one of NumPy's, or a number."""
+KeyArray = Array | np.ndarray
+"""What stands for random keys: an array of keys, or of their words."""
 
 if TYPE_CHECKING:  # what Array.at is, which pullback.numpy.index_updates defines
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import (
     ArgumentError,
     ConcretizationTypeError,
@@ -189,15 +190,15 @@ def _wrapped(name: str, positions: Any, size: int, mode: Any) -> tuple[Any, Gath
 
 
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The elements at some positions of an axis.
 
     Args:
@@ -281,9 +282,9 @@ def _index_vectors(positions: Any, size: int, wrap: bool = True) -> Any:
 
 
 def take_along_axis(
-    arr: Any, indices: Any, axis: int | None = -1, mode: Any = None, fill_value: Any = None, *,
+    arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, mode: Any = None, fill_value: ArrayLike | None = None, *,
     wrap_negative_indices: bool = True,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """For each place along the other axes the elements at its own positions along one axis.
 
     Args:
@@ -329,8 +330,8 @@ def take_along_axis(
 
 
 def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
-) -> Any:
+    arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True, *, mode: Any = None
+) -> Array:
     """The array with values at each place's own positions along an axis: the inverse of :func:`take_along_axis`.
 
     Args:
@@ -369,7 +370,7 @@ def _not_in_place(name: str, inplace: bool) -> None:
         )
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
     """The array with values at some positions in row-major order.
 
     Args:
@@ -416,7 +417,7 @@ def repeated(value: Any, count: int) -> Any:
     return slicing.slice_in_dim(slicing.concatenate([flat] * -(-count // size), 0), 0, count, 0)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """The array with values, one after another, where a mask is true.
 
     Args:
@@ -470,7 +471,7 @@ def _known(name: str, x: Any) -> Any:
     return np.asarray(known._value)
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> tuple[Array, ...]:
     """The positions of the elements that are not zero, as one array for each axis.
 
     Args:
@@ -512,7 +513,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     return tuple(out)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The positions, in row-major order, of the elements that are not zero.
 
     Args:
@@ -532,7 +533,7 @@ def _raveled(name: str, a: Any) -> Any:
     return shapes.reshape(x, (x.aval.size,))
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The positions of the elements that are not zero, as rows.
 
     Args:
@@ -553,14 +554,14 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 
 def compress(
-    condition: Any,
-    a: Any,
+    condition: ArrayLike,
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike = 0,
     out: None = None,
-) -> Any:
+) -> Array:
     """The parts of an array along an axis for which a condition holds.
 
     Args:
@@ -589,7 +590,7 @@ def compress(
     where = axis_index(0 if axis is None else axis, len(x.shape), "compress")
     parts = x.shape[where]
     if holds.shape[0] > parts:
-        if not isinstance(holds, Tracer) and holds._value[parts:].any():
+        if isinstance(holds, ArrayImpl) and holds._value[parts:].any():
             raise ShapeError(
                 f"compress: the condition, of {holds.shape[0]} elements, holds beyond the {parts} of axis {where}"
             )
@@ -602,7 +603,7 @@ def compress(
 
 
 @named
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """The elements for which a condition holds, in row-major order.
 
     Args:
@@ -622,7 +623,7 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
 # Flat and multiple indices -----------------------------------------------------------------------------------------
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     """Positions in row-major order as positions along each axis.
 
     Args:
@@ -637,7 +638,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     [1 0] [2 2]
     """
     flat = _positions("unravel_index", listed("unravel_index", indices))
-    sizes = tuple(map(operator.index, shape)) if isinstance(shape, (tuple, list)) else (operator.index(shape),)
+    sizes = tuple(map(operator.index, shape)) if isinstance(shape, Sequence) else (operator.index(shape),)
     total = int(np.prod(sizes, dtype=np.int64))
     if total == 0:
         raise ShapeError(f"unravel_index: an array of shape {sizes} has no elements")
@@ -650,7 +651,14 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     return tuple(reversed(out))
 
 
-def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C", *, dtype: Any = None) -> Any:
+def ravel_multi_index(
+    multi_index: Sequence[ArrayLike] | Array,
+    dims: Sequence[int],
+    mode: Any = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike = None,
+) -> Array:
     """Positions along each axis as positions in row-major order.
 
     Args:
@@ -700,7 +708,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     return total
 
 
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: Any) -> tuple[Array, ...]:
     """Vectors of positions shaped so that they index an open mesh.
 
     Args:
@@ -725,7 +733,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def choose(a: Any, choices: Sequence[Any] | Array, out: None = None, mode: str = "raise") -> Any:
+def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Array, out: None = None, mode: str = "raise") -> Array:
     """For each element that of the choice which an integer selects.
 
     Args:

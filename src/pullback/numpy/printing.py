@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy import get_printoptions, printoptions, set_printoptions
 
+from pullback.core.array import ArrayLike
 from pullback.numpy.creation import listed
 
 __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
@@ -17,7 +18,7 @@ def _options(max_line_width: int | None, precision: int | None, suppress_small: 
 
 
 def array_repr(
-    arr: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+    arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
     """What ``repr`` returns, with other options of printing.
 
@@ -36,7 +37,7 @@ def array_repr(
 
 
 def array_str(
-    a: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+    a: ArrayLike, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
     """What ``str`` returns, with other options of printing.
 
