@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -63,6 +63,21 @@ def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
 # Sums of exponentials ----------------------------------------------------------------------------------------------
 
 
+@overload
+def logsumexp(
+    a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None, keepdims: bool = False,
+    return_sign: Literal[False] = False, where: ArrayLike | None = None,
+) -> Array: ...  # fmt: skip
+@overload
+def logsumexp(
+    a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None, keepdims: bool = False, *,
+    return_sign: Literal[True], where: ArrayLike | None = None,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def logsumexp(
+    a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None, keepdims: bool = False,
+    return_sign: bool = False, where: ArrayLike | None = None,
+) -> Any: ...  # fmt: skip
 def logsumexp(
     a: ArrayLike,
     axis: Axes = None,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -730,9 +730,29 @@ def _number(x: Any) -> Any:
     return int(x) if kind in "iub" else float(x)
 
 
+@overload
 def linspace(
-    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: DTypeLike = None,
-    axis: int = 0, *, device: Any = None,
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: Literal[False] = False,
+    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
+) -> Array: ...  # fmt: skip
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, retstep: Literal[True],
+    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, *, retstep: Literal[True],
+    dtype: DTypeLike = None, axis: int = 0, device: Any = None,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
+) -> Any: ...  # fmt: skip
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
     """``num`` numbers from ``start`` to ``stop``, evenly spaced along a new axis; differentiable in both ends.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -163,6 +163,21 @@ class SVDResult(NamedTuple):
     Vh: Any
 
 
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True, hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> SVDResult: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False], hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Array: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any: ...  # fmt: skip
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -266,6 +281,12 @@ class QRResult(NamedTuple):
     R: Any
 
 
+@overload
+def qr(a: ArrayLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResult: ...
+@overload
+def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
+@overload
+def qr(a: ArrayLike, mode: str = "reduced") -> Any: ...
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """The QR decomposition of matrices.
 

@@ -6,7 +6,7 @@ import builtins
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -337,6 +337,15 @@ def _all(x: Any, value: bool) -> Any:
 # Choice ------------------------------------------------------------------------------------------------------------
 
 
+@overload
+def where(
+    condition: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> tuple[Array, ...]: ...
+@overload
+def where(
+    condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array: ...  # fmt: skip
 def where(
     condition: ArrayLike,
     x: ArrayLike | None = None,

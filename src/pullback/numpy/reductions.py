@@ -94,8 +94,8 @@ def _finish(name: str, result: Any, axes: tuple[int, ...], keepdims: bool, initi
 
 
 def sum(
-    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
-    where: ArrayLike | None = None, promote_integers: bool = True,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True,
 ) -> Array:  # fmt: skip
     """The sum of the elements along some axes.
 
@@ -130,8 +130,8 @@ def sum(
 
 
 def prod(
-    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
-    where: ArrayLike | None = None, promote_integers: bool = True,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True,
 ) -> Array:  # fmt: skip
     """The product of the elements along some axes. Its derivative is right where elements are zero.
 
@@ -418,8 +418,8 @@ def _counted(mask: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def var(
-    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
-    where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: float | None = None,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     """The variance of the elements along some axes; of complex numbers that of their distance from the mean.
 
@@ -479,8 +479,8 @@ def _var(
 
 
 def std(
-    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
-    where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: float | None = None,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     """The standard deviation of the elements along some axes: the square root of :func:`var`.
 
@@ -614,8 +614,8 @@ def _numbers(name: str, a: Any, where: Any) -> tuple[Any, Any]:
 
 
 def nansum(
-    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
-    where: ArrayLike | None = None,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """The sum of the elements along some axes that are not NaN; 0 if there are none.
 
@@ -631,8 +631,8 @@ def nansum(
 
 
 def nanprod(
-    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
-    where: ArrayLike | None = None,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """The product of the elements along some axes that are not NaN; 1 if there are none.
 

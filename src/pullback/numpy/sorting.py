@@ -7,7 +7,7 @@ many elements to return. Missing ones are then filled in, and those that are too
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -297,6 +297,18 @@ def _starts(x: Any, equal_nan: bool = True) -> Any:
 # Different values --------------------------------------------------------------------------------------------------
 
 
+@overload
+def unique(
+    ar: ArrayLike, return_index: Literal[False] = False, return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False, axis: int | None = None, *, equal_nan: bool = True,
+    size: int | None = None, fill_value: ArrayLike | None = None, sorted: bool = True,
+) -> Array: ...  # fmt: skip
+@overload
+def unique(
+    ar: ArrayLike, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Any: ...  # fmt: skip
 def unique(
     ar: ArrayLike, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: ArrayLike | None = None,
@@ -382,24 +394,24 @@ def _sorted_rows(x: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
 class UniqueAll(NamedTuple):
     """The different values of an array, where each comes first, which each element is, how often each comes."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
 class UniqueCounts(NamedTuple):
     """The different values of an array, and how often each comes."""
 
-    values: Any
-    counts: Any
+    values: Array
+    counts: Array
 
 
 class UniqueInverse(NamedTuple):
     """The different values of an array, and which each element is."""
 
-    values: Any
-    inverse_indices: Any
+    values: Array
+    inverse_indices: Array
 
 
 @named
@@ -552,8 +564,8 @@ def _compressed(name: str, x: Any, mask: Any, size: int | None, fill_value: Any,
 
 
 def intersect1d(
-    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *, size: int | None = None,
-    fill_value: ArrayLike | None = None,
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
+    size: int | None = None, fill_value: ArrayLike | None = None,
 ) -> Any:  # fmt: skip
     """The different elements that two arrays have in common, in increasing order.
 

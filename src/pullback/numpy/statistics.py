@@ -107,8 +107,8 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
 def quantile(
-    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: bool = False, *, weights: ArrayLike | None = None,
+    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """The values below which given parts of the elements along some axes are; NaN if there is one among them.
 
@@ -137,8 +137,9 @@ def quantile(
 
 
 def percentile(
-    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: bool = False, *, weights: ArrayLike | None = None, out_sharding: Any = None,) -> Array:  # fmt: skip
+    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None, out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """The values below which given percentages of the elements along some axes are; NaN if there is one among them.
 
     Args:
@@ -173,8 +174,8 @@ def median(
 
 
 def nanquantile(
-    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: bool = False, *, weights: ArrayLike | None = None,
+    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """:func:`quantile` of the elements that are not NaN; NaN if there are none.
 
@@ -189,8 +190,8 @@ def nanquantile(
 
 
 def nanpercentile(
-    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: bool = False, *, weights: ArrayLike | None = None,
+    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """:func:`percentile` of the elements that are not NaN; NaN if there are none.
 
@@ -327,8 +328,8 @@ def _inverted_cdf(x: Any, weights: Any, parts: Any, skip_nan: bool) -> Any:
 
 
 def cov(
-    m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: ArrayLike | None = None,
-    aweights: ArrayLike | None = None, dtype: DTypeLike = None,
+    m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+    fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, dtype: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """The covariance matrix of variables.
 

@@ -234,8 +234,8 @@ def _fitted(window: int, order: int, deriv: int, places: Any) -> np.ndarray[Any,
 
 # long: half of it is its documentation
 def savgol_filter(
-    x: ArrayLike, window_length: int, polyorder: int, deriv: int = 0, delta: ArrayLike = 1.0, axis: int = -1, mode: str = "interp",
-    cval: ArrayLike = 0.0,
+    x: ArrayLike, window_length: int, polyorder: int, deriv: int = 0, delta: ArrayLike = 1.0, axis: int = -1,
+    mode: str = "interp", cval: ArrayLike = 0.0,
 ) -> Array:  # fmt: skip
     """Smooth a signal: each element becomes the value there of the polynomial that fits those around it best.
 

@@ -271,9 +271,9 @@ def stft(
 
 
 def csd(
-    x: ArrayLike, y: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
-    nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
-    axis: int = -1, average: str = "mean",
+    x: ArrayLike, y: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True,
+    scaling: str = "density", axis: int = -1, average: str = "mean",
 ) -> tuple[Array, Array]:  # fmt: skip
     """The cross-spectral density of two signals, by Welch's method: the mean over parts, which overlap.
 

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from types import MethodType
-from typing import Any
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from pullback.backends import forks, trees
 from pullback.backends.buffers import buffers_of, from_buffer
@@ -29,6 +29,9 @@ from pullback.transforms.jit.stages import Compiled, Lowered, Traced, in_places,
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.programs.placement import constrained
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _signatures = attrgetter("_signature")
 _new = object.__new__
 
@@ -37,14 +40,17 @@ _frees = itertools.cycle([False] * 1023 + [True])
 """Whether a call goes the general way although it need not, which frees what the runtime keeps of the others."""
 
 
-class JitFunction(OwnsPrograms):
+class JitFunction(OwnsPrograms, Generic[P, R]):
     """A compiled function: what ``jit`` returns.
 
     It is called like the function that it was made from. ``trace``, ``lower``, ``eval_shape`` and ``clear_cache`` look
     inside.
     """
 
-    def __init__(self, fun: Callable[..., Any], options: Options) -> None:
+    __name__: str
+    __wrapped__: Callable[P, R]
+
+    def __init__(self, fun: Callable[P, R], options: Options) -> None:
         functools.update_wrapper(self, fun)
         self._fun = fun
         self._options = options
@@ -55,7 +61,7 @@ class JitFunction(OwnsPrograms):
 
     # Calling
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         # The quick way, for arguments that are arrays, or trees of them, of a kind that was compiled before.
         try:
             if state.trace is EVAL and self._plain:
@@ -71,11 +77,11 @@ class JitFunction(OwnsPrograms):
                     pass
                 if entry is not None:
                     if not entry.simple or next(_frees):
-                        return entry.run(leaves)
+                        return entry.run(leaves)  # type: ignore[no-any-return]
                     try:
                         buffers = list(map(buffers_of, leaves))
                     except AttributeError:
-                        return entry.run(leaves)
+                        return entry.run(leaves)  # type: ignore[no-any-return]
                     outs = entry.collect(entry.execute(buffers), entry.handlers)
                     unflatten = entry.unflatten
                     if unflatten is None:
@@ -83,9 +89,9 @@ class JitFunction(OwnsPrograms):
                         x = _new(kind.array_class)
                         x._buffer = outs[0]
                         x._signature = kind
-                        return x
-                    return unflatten(list(map(from_buffer, outs, entry.kinds)))
-            return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})
+                        return x  # type: ignore[no-any-return]
+                    return unflatten(list(map(from_buffer, outs, entry.kinds)))  # type: ignore[no-any-return]
+            return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})  # type: ignore[no-any-return]
         except Exception as error:
             source.hide_internal_frames(error)
             raise
@@ -167,7 +173,7 @@ class JitFunction(OwnsPrograms):
 
     # Looking inside
 
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+    def trace(self, *args: P.args, **kwargs: P.kwargs) -> Traced:
         """The program for some arguments (arrays, or anything with ``shape`` and ``dtype``), which is not run.
 
         >>> import pullback.numpy as pnp
@@ -187,7 +193,7 @@ class JitFunction(OwnsPrograms):
             source.hide_internal_frames(error)
             raise
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
         """The program for some arguments as text for the compiler.
 
         >>> import pullback.numpy as pnp
@@ -196,7 +202,7 @@ class JitFunction(OwnsPrograms):
         """
         return self.trace(*args, **kwargs).lower()
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """The types of the results for some arguments, as a tree of ``ShapeDtypeStruct``."""
         return self.trace(*args, **kwargs).out_info
 
@@ -208,6 +214,10 @@ class JitFunction(OwnsPrograms):
     def _cache_size(self) -> int:
         return len(self._compiled)
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> JitFunction[P, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: Any = None) -> Callable[..., R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
@@ -218,7 +228,7 @@ class JitFunction(OwnsPrograms):
         return qualified_name(self) or (_rebuilt, (self._fun, self._options.key()))
 
 
-def _rebuilt(fun: Any, key: tuple[Any, ...]) -> JitFunction:
+def _rebuilt(fun: Any, key: tuple[Any, ...]) -> JitFunction[..., Any]:
     options = object.__new__(Options)
     for name, value in zip(Options.__slots__, key, strict=True):
         setattr(options, name, value)
@@ -251,6 +261,46 @@ def clear_caches() -> None:
     forget()
 
 
+class JitDecorator(Protocol):
+    """``jit`` with options, which is still to be given its function."""
+
+    def __call__(self, fun: Callable[P, R], /) -> JitFunction[P, R]: ...
+
+
+@overload
+def jit(
+    fun: Callable[P, R],
+    /,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    compiler_options: Mapping[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+) -> JitFunction[P, R]: ...
+@overload
+def jit(
+    fun: None = None,
+    /,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    compiler_options: Mapping[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+) -> JitDecorator: ...
 # long: because each option is described
 def jit(
     fun: Callable[..., Any] | None = None,
