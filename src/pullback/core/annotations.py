@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import DTypeLike as _NumpyDTypeLike
 
     DTypeLike = _NumpyDTypeLike | Any
@@ -19,3 +20,12 @@ Axes = int | Sequence[int] | None
 """One axis, several, or None for all."""
 ShapeLike = SupportsIndex | Sequence[SupportsIndex]
 """A shape, or the size of the one axis."""
+
+
+class HasShapeAndDtype(Protocol):
+    """What stands for an array of which only the type is asked for, such as ``ShapeDtypeStruct``."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...

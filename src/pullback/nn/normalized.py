@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -300,7 +301,7 @@ def standardize(
 
 
 @named
-def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike = None, axis: int = -1) -> Array:
+def one_hot(x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike = None, axis: int = -1) -> Array:
     """Vectors of zeros with a one at the place that each index says; of zeros alone for an index out of range.
 
     Args:

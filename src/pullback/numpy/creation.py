@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.backends import exchange, host
 from pullback.core import dtypes
-from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.annotations import DTypeLike, HasShapeAndDtype, ShapeLike
 from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, from_numpy, is_at_home
 from pullback.core.errors import (
     AllocationError,
@@ -446,7 +446,12 @@ def empty(shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_
 
 @named
 def full(
-    shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None
+    shape: ShapeLike,
+    fill_value: ArrayLike | Sequence[Any],
+    dtype: DTypeLike = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """An array filled with a value, or with an array broadcast to the shape.
 
@@ -493,7 +498,7 @@ def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
 
 
 def zeros_like(
-    a: ArrayLike,
+    a: ArrayLike | HasShapeAndDtype,
     dtype: DTypeLike = None,
     shape: ShapeLike | None = None,
     *,
@@ -519,7 +524,7 @@ def zeros_like(
 
 
 def ones_like(
-    a: ArrayLike,
+    a: ArrayLike | HasShapeAndDtype,
     dtype: DTypeLike = None,
     shape: ShapeLike | None = None,
     *,
@@ -545,7 +550,7 @@ def ones_like(
 
 
 def empty_like(
-    prototype: ArrayLike,
+    prototype: ArrayLike | HasShapeAndDtype,
     dtype: DTypeLike = None,
     shape: ShapeLike | None = None,
     *,
@@ -572,7 +577,7 @@ def empty_like(
 
 @named
 def full_like(
-    a: ArrayLike,
+    a: ArrayLike | HasShapeAndDtype,
     fill_value: ArrayLike,
     dtype: DTypeLike = None,
     shape: ShapeLike | None = None,

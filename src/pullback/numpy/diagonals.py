@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -261,7 +261,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     return _arrays(np.diag_indices(n, ndim))
 
 
-def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
+def diag_indices_from(arr: ArrayLike | Sequence[Any]) -> tuple[Array, ...]:
     """:func:`diag_indices` for an array of the shape of ``arr``, whose axes are all of one size.
 
     >>> import pullback.numpy as pnp

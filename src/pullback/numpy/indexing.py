@@ -417,7 +417,7 @@ def repeated(value: Any, count: int) -> Any:
     return slicing.slice_in_dim(slicing.concatenate([flat] * -(-count // size), 0), 0, count, 0)
 
 
-def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
+def place(arr: ArrayLike, mask: ArrayLike | Sequence[Any], vals: ArrayLike, *, inplace: bool = True) -> Array:
     """The array with values, one after another, where a mask is true.
 
     Args:
@@ -471,7 +471,9 @@ def _known(name: str, x: Any) -> Any:
     return np.asarray(known._value)
 
 
-def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> tuple[Array, ...]:
+def nonzero(
+    a: ArrayLike | Sequence[Any], *, size: int | None = None, fill_value: ArrayLike | Sequence[ArrayLike] | None = None
+) -> tuple[Array, ...]:
     """The positions of the elements that are not zero, as one array for each axis.
 
     Args:
@@ -533,7 +535,9 @@ def _raveled(name: str, a: Any) -> Any:
     return shapes.reshape(x, (x.aval.size,))
 
 
-def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
+def argwhere(
+    a: ArrayLike | Sequence[Any], *, size: int | None = None, fill_value: ArrayLike | Sequence[ArrayLike] | None = None
+) -> Array:
     """The positions of the elements that are not zero, as rows.
 
     Args:
@@ -554,7 +558,7 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | N
 
 
 def compress(
-    condition: ArrayLike,
+    condition: ArrayLike | Sequence[Any],
     a: ArrayLike,
     axis: int | None = None,
     *,
@@ -623,7 +627,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
 # Flat and multiple indices -----------------------------------------------------------------------------------------
 
 
-def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
+def unravel_index(indices: ArrayLike | Sequence[Any], shape: ShapeLike) -> tuple[Array, ...]:
     """Positions in row-major order as positions along each axis.
 
     Args:

@@ -339,7 +339,7 @@ def _all(x: Any, value: bool) -> Any:
 
 @overload
 def where(
-    condition: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+    condition: ArrayLike | Sequence[Any], /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> tuple[Array, ...]: ...
 @overload
 def where(
@@ -347,7 +347,7 @@ def where(
     fill_value: ArrayLike | None = None,
 ) -> Array: ...  # fmt: skip
 def where(
-    condition: ArrayLike,
+    condition: ArrayLike | Sequence[Any],
     x: ArrayLike | None = None,
     y: ArrayLike | None = None,
     /,
@@ -549,7 +549,7 @@ def _every(x: Any) -> Any:
 
 
 @named
-def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
+def array_equal(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any], equal_nan: bool = False) -> Array:
     """Whether two arrays have one shape and equal elements.
 
     Args:
@@ -572,7 +572,7 @@ def _same(x: Any, y: Any, equal_nan: bool) -> Any:
 
 
 @named
-def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
+def array_equiv(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any]) -> Array:
     """Whether two arrays broadcast to one shape, with equal elements.
 
     >>> import pullback.numpy as pnp

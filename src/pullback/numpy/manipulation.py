@@ -398,7 +398,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 # Repeating and reordering ------------------------------------------------------------------------------------------
 
 
-def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
+def tile(A: ArrayLike, reps: ArrayLike | Sequence[int]) -> Array:
     """The array repeated as a whole, ``reps`` times along each axis.
 
     >>> import pullback.numpy as pnp

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -206,7 +207,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     return ops.mul(kept, factors.astype(x.dtype))
 
 
-def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[ArrayLike] | None = None) -> Array:
     """The integral of a polynomial.
 
     Args:

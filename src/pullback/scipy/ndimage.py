@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -28,7 +29,11 @@ _MODES = {
 
 
 def map_coordinates(
-    input: ArrayLike, coordinates: ArrayLike, order: int, mode: str = "constant", cval: ArrayLike = 0.0
+    input: ArrayLike,
+    coordinates: ArrayLike | Sequence[ArrayLike],
+    order: int,
+    mode: str = "constant",
+    cval: ArrayLike = 0.0,
 ) -> Array:
     """The values of an image between its elements, by the spline through them.
 

@@ -454,7 +454,11 @@ def istft(
 
 
 def detrend(
-    data: ArrayLike, axis: int = -1, type: str = "linear", bp: ArrayLike = 0, overwrite_data: None = None
+    data: ArrayLike,
+    axis: int = -1,
+    type: str = "linear",
+    bp: ArrayLike | Sequence[Any] = 0,
+    overwrite_data: None = None,
 ) -> Array:
     """A signal without its trend.
 
