@@ -106,10 +106,11 @@ array-api: .venv-array-api/array-api.stamp ## the suite of the array API standar
 mutants: .venv/dev.stamp ## plant faults, one at a time, and see that the tests find them (some minutes)
 	.venv/bin/python tests/mutants
 
-lint: .venv/dev.stamp ## ruff, mypy, the floors of the house, sizes of functions and files
+lint: .venv/dev.stamp ## ruff, mypy, pyright, the floors of the house, sizes of functions and files
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/basedpyright --pythonpath .venv/bin/python
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/python .ci/check_sizes.py src benchmarks ecosystem examples
 

@@ -12,6 +12,8 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.annotations import ShapeLike
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import axis_index, inexact_operand, operand, quote, sequence, shape_tuple, strong
 
@@ -58,8 +60,8 @@ _NAMES = {
 
 
 def resize(
-    image: Any, shape: Any, method: str | ResizeMethod, antialias: bool = True, precision: Any = "highest"
-) -> Any:
+    image: ArrayLike, shape: ShapeLike, method: str | ResizeMethod, antialias: bool = True, precision: Any = "highest"
+) -> Array:
     """An image of another size.
 
     Args:
@@ -105,15 +107,15 @@ def resize(
 
 
 def scale_and_translate(
-    image: Any,
-    shape: Any,
+    image: ArrayLike,
+    shape: ShapeLike,
     spatial_dims: Any,
-    scale: Any,
-    translation: Any,
+    scale: ArrayLike,
+    translation: ArrayLike,
     method: str | ResizeMethod,
     antialias: bool = True,
     precision: Any = "highest",
-) -> Any:
+) -> Array:
     """An image that is scaled, and moved, along some of its axes.
 
     The element at ``y`` comes to ``y * scale + translation``, where the first element is at 0.5. What comes from

@@ -13,6 +13,7 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.control.scan import scan
 from pullback.core import dtypes
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, StaticArgumentError, UnsupportedArgumentError
 from pullback.core.trace import Tracer
 from pullback.numpy.promotion import known_int, operand, quote
@@ -24,15 +25,15 @@ __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 
 def segment_sum(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The sum of the rows of each segment.
 
     Args:
@@ -68,15 +69,15 @@ def segment_sum(
 
 
 def segment_prod(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The product of the rows of each segment; 1 for segments without rows.
 
     Args:
@@ -93,15 +94,15 @@ def segment_prod(
 
 
 def segment_max(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The largest of the rows of each segment; -inf, or the least integer, for segments without rows.
 
     Args:
@@ -118,15 +119,15 @@ def segment_max(
 
 
 def segment_min(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The least of the rows of each segment; inf, or the largest integer, for segments without rows.
 
     Args:

@@ -18,4 +18,4 @@ def step(x: Array, y: Array) -> Array:
 
 def main() -> None:
     print(pullback.grad(step)(jnp.ones(3), jnp.ones(3)))
-    step("no array", jnp.ones(3))  # type: ignore[arg-type]
+    step("no array", jnp.ones(3))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -12,13 +12,14 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core import dtypes, tree
+from pullback.core.annotations import Axes, DTypeLike, ShapeLike
 from pullback.core.errors import (
     AllocationError,
     DeletedArrayError,
@@ -51,16 +52,40 @@ class Array:
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    weak_type: bool
-
     if TYPE_CHECKING:  # what pullback.numpy attaches, as type checkers see it
 
-        def __getattr__(self, name: str) -> Any: ...
+        @property
+        def weak_type(self) -> bool: ...
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        @property
+        def dtype(self) -> np.dtype[Any]: ...
+        @property
+        def ndim(self) -> int: ...
+        @property
+        def size(self) -> int: ...
+        @property
+        def itemsize(self) -> int: ...
+        @property
+        def nbytes(self) -> int: ...
+        @property
+        def aval(self) -> ShapedArray: ...
+        @property
+        def T(self) -> Array: ...
+        @property
+        def mT(self) -> Array: ...
+        @property
+        def real(self) -> Array: ...
+        @property
+        def imag(self) -> Array: ...
+        @property
+        def at(self) -> IndexUpdateHelper: ...
+
+        # Python's protocols, and NumPy's
         def __getitem__(self, index: Any) -> Array: ...
         def __iter__(self) -> Iterator[Array]: ...
         def __len__(self) -> int: ...
+        def __contains__(self, value: ArrayLike) -> bool: ...
         def __bool__(self) -> bool: ...
         def __int__(self) -> int: ...
         def __float__(self) -> float: ...
@@ -69,7 +94,21 @@ class Array:
         def __neg__(self) -> Array: ...
         def __eq__(self, other: object) -> Array: ...  # type: ignore[override]
         def __ne__(self, other: object) -> Array: ...  # type: ignore[override]
-        def __add__(self, other: Any) -> Array: ...
+        def __add__(self, other: ArrayLike) -> Array: ...
+        def __divmod__(self, other: ArrayLike) -> tuple[Array, Array]: ...
+        def __rdivmod__(self, other: ArrayLike) -> tuple[Array, Array]: ...
+        def __round__(self, ndigits: int | None = None) -> Array: ...
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
+        def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
+        def __dlpack__(
+            self,
+            *,
+            stream: Any = None,
+            max_version: tuple[int, int] | None = None,
+            dl_device: tuple[Any, int] | None = None,
+            copy: bool | None = None,
+        ) -> Any: ...
+        def __dlpack_device__(self) -> tuple[int, int]: ...
 
         __pos__ = __abs__ = __invert__ = __neg__
         __lt__ = __le__ = __gt__ = __ge__ = __add__
@@ -77,6 +116,136 @@ class Array:
         __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __add__
         __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __add__
         __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __add__
+
+        # Methods that are functions of pullback.numpy
+        def all(
+            self, axis: Axes = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+        ) -> Array: ...
+
+        any = all
+
+        def argmax(self, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array: ...
+
+        argmin = argmax
+
+        def argpartition(self, kth: int, axis: int = -1) -> Array: ...
+        def argsort(
+            self,
+            axis: int | None = -1,
+            *,
+            kind: None = None,
+            order: None = None,
+            stable: bool = True,
+            descending: bool = False,
+            dtype: DTypeLike = None,
+        ) -> Array: ...
+        def astype(self, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array: ...
+        def byteswap(self) -> Array: ...
+        def choose(self, choices: Sequence[ArrayLike] | Array, out: None = None, mode: str = "raise") -> Array: ...
+        def clip(self, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array: ...
+        def clone(self) -> Array: ...
+        def compress(self, condition: ArrayLike | Sequence[bool], axis: int | None = None) -> Array: ...
+        def conj(self) -> Array: ...
+        def conjugate(self) -> Array: ...
+        def copy(self, order: str | None = None) -> Array: ...
+        def cumsum(self, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array: ...
+
+        cumprod = cumsum
+
+        def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array: ...
+        def dot(
+            self, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None,
+            out_sharding: Any = None,
+        ) -> Array: ...  # fmt: skip
+        def flatten(self, order: str = "C") -> Array: ...
+        def max(
+            self, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+            where: ArrayLike | None = None,
+        ) -> Array: ...  # fmt: skip
+
+        min = max
+
+        def mean(
+            self, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False, *,
+            where: ArrayLike | None = None,
+        ) -> Array: ...  # fmt: skip
+        def nonzero(self, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]: ...
+        def partition(self, kth: int, axis: int = -1) -> Array: ...
+        def ptp(self, axis: Axes = None, out: None = None, keepdims: bool = False) -> Array: ...
+        def ravel(self, order: str = "C", *, out_sharding: Any = None) -> Array: ...
+        def repeat(
+            self, repeats: ArrayLike | Sequence[int], axis: int | None = None, *,
+            total_repeat_length: int | None = None, out_sharding: Any = None,
+        ) -> Array: ...  # fmt: skip
+        def reshape(self, *shape: ShapeLike, order: str = "C", copy: bool | None = None) -> Array: ...
+        def round(self, decimals: int = 0, out: None = None) -> Array: ...
+        def searchsorted(
+            self, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
+        ) -> Array: ...
+        def sort(
+            self, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+            descending: bool = False,
+        ) -> Array: ...  # fmt: skip
+        def squeeze(self, axis: Axes = None) -> Array: ...
+        def std(
+            self, axis: Axes = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+            *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: float | None = None,
+        ) -> Array: ...  # fmt: skip
+
+        var = std
+
+        def sum(
+            self, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
+            initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True,
+        ) -> Array: ...  # fmt: skip
+
+        prod = sum
+
+        def swapaxes(self, axis1: int, axis2: int) -> Array: ...
+        def take(
+            self, indices: ArrayLike | Sequence[int], axis: int | None = None, out: None = None,
+            mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False,
+            fill_value: Any = None,
+        ) -> Array: ...  # fmt: skip
+        def trace(
+            self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None, out: None = None
+        ) -> Array: ...
+        def transpose(self, *axes: int | Sequence[int] | None) -> Array: ...
+        def view(self, dtype: DTypeLike = None) -> Array: ...
+
+        # What looks at the elements
+        def item(self, *index: Any) -> Any: ...
+        def tolist(self) -> Any: ...
+        def tobytes(self, order: Any = "C") -> bytes: ...
+        def to_numpy(self) -> np.ndarray[Any, Any]: ...
+
+        # Devices
+        @property
+        def device(self) -> Any: ...
+        @property
+        def sharding(self) -> Any: ...
+        @property
+        def platform(self) -> str: ...
+        @property
+        def committed(self) -> bool: ...
+        @property
+        def is_fully_addressable(self) -> bool: ...
+        @property
+        def is_fully_replicated(self) -> bool: ...
+        @property
+        def addressable_shards(self) -> list[Any]: ...
+        @property
+        def global_shards(self) -> list[Any]: ...
+        def devices(self) -> set[Any]: ...
+        def addressable_data(self, index: int) -> Array: ...
+        def to_device(self, device: Any, /, *, stream: Any = None) -> Array: ...
+        def block_until_ready(self) -> Array: ...
+        def copy_to_host_async(self) -> None: ...
+        def is_ready(self) -> bool: ...
+        def is_deleted(self) -> bool: ...
+        def delete(self) -> None: ...
+        def on_device_size_in_bytes(self) -> int: ...
+        def unsafe_buffer_pointer(self) -> int: ...
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise ImmutableArrayError(
@@ -86,6 +255,48 @@ class Array:
 
     def __delitem__(self, index: Any) -> None:
         raise ImmutableArrayError("arrays are immutable: their elements cannot be deleted")
+
+
+ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
+"""What stands for an array: an array, one of NumPy's, or a number."""
+KeyArray = Array | np.ndarray
+"""What stands for random keys: an array of keys, or of their words."""
+
+if TYPE_CHECKING:  # what Array.at is, which pullback.numpy.index_updates defines
+
+    class IndexUpdateHelper:
+        def __getitem__(self, index: Any) -> IndexUpdateRef: ...
+
+    class IndexUpdateRef:
+        def get(
+            self,
+            *,
+            indices_are_sorted: bool = False,
+            unique_indices: bool = False,
+            mode: Any = None,
+            fill_value: Any = None,
+            wrap_negative_indices: bool = True,
+        ) -> Array: ...
+        def set(
+            self,
+            values: ArrayLike,
+            *,
+            indices_are_sorted: bool = False,
+            unique_indices: bool = False,
+            mode: Any = None,
+            wrap_negative_indices: bool = True,
+        ) -> Array: ...
+        def apply(
+            self,
+            func: Callable[[Array], Array],
+            *,
+            indices_are_sorted: bool = False,
+            unique_indices: bool = False,
+            mode: Any = None,
+            wrap_negative_indices: bool = True,
+        ) -> Array: ...
+
+        add = subtract = multiply = mul = divide = power = min = max = set
 
 
 def _index_text(index: Any) -> str:
@@ -194,12 +405,12 @@ class ArrayImpl(Array):
         return value
 
     @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+    def shape(self) -> tuple[int, ...]:
         """The size of each axis."""
         return self._held.shape  # type: ignore[no-any-return]
 
     @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+    def dtype(self) -> np.dtype[Any]:
         """The type of an element."""
         return self._held.dtype  # type: ignore[no-any-return]
 
@@ -311,11 +522,11 @@ class DeletedArray(ArrayImpl):
     __slots__ = ()
 
     @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+    def shape(self) -> tuple[int, ...]:
         return self._signature.aval.shape
 
     @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+    def dtype(self) -> np.dtype[Any]:
         return self._signature.aval.dtype
 
     @property
@@ -528,10 +739,10 @@ def _has_memory(x: Any) -> bool:
 def typeof(x: Any) -> ShapedArray:
     """The abstract value of an array, a tracer or a Python number."""
     if isinstance(x, Array):
-        return x.aval  # type: ignore[no-any-return]
+        return x.aval
     if type(x) in SCALARS:
         return ShapedArray((), dtypes.scalar_dtype(type(x)), type(x) is not bool)
-    return as_array(x).aval  # type: ignore[no-any-return]
+    return as_array(x).aval
 
 
 def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:

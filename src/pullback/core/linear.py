@@ -95,16 +95,16 @@ def is_linear(x: Any) -> bool:
 class LinearTracer(Tracer):
     """A value that depends linearly on the inputs of a linear program."""
 
-    __slots__ = ("var",)
+    __slots__ = ("variable",)
 
     def __init__(self, trace: Trace, var: LinearVar) -> None:
         self._trace = trace
-        self.var = var
+        self.variable = var
         self.made_at = None
 
     @property
     def aval(self) -> ShapedArray:
-        return self.var.aval
+        return self.variable.aval
 
 
 class LinearTrace(Trace):
@@ -126,7 +126,7 @@ class LinearTrace(Trace):
 
     def end(self, x: Any) -> Any:
         """The variable of a result, or ZERO for one that does not depend on the inputs."""
-        return x.var if type(x) is LinearTracer and x._trace is self else ZERO
+        return x.variable if type(x) is LinearTracer and x._trace is self else ZERO
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         # Two operands, which most operations have, are written out.
@@ -136,14 +136,14 @@ class LinearTrace(Trace):
             y_is_own = type(y) is LinearTracer and y._trace is self
             if not (x_is_own or y_is_own):
                 return self.parent.process(primitive, args, params)
-            own: tuple[Any, ...] = (x.var if x_is_own else x, y.var if y_is_own else y)
+            own: tuple[Any, ...] = (x.variable if x_is_own else x, y.variable if y_is_own else y)
         else:
             for x in args:
                 if type(x) is LinearTracer and x._trace is self:
                     break
             else:
                 return self.parent.process(primitive, args, params)
-            own = tuple([x.var if type(x) is LinearTracer and x._trace is self else x for x in args])
+            own = tuple([x.variable if type(x) is LinearTracer and x._trace is self else x for x in args])
         linear_in = primitive.linear_in
         if primitive.transpose_rule is None or (linear_in is not None and not _fits(linear_in, own)):
             if primitive.decomposition_rule is None:
@@ -170,7 +170,7 @@ class LinearTrace(Trace):
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[LinearTracer]:
         """Record an operation of several results as linear in all of its operands that are this trace's own."""
-        own = tuple([x.var if type(x) is LinearTracer and x._trace is self else x for x in args])
+        own = tuple([x.variable if type(x) is LinearTracer and x._trace is self else x for x in args])
         return self._record_many(primitive, own, params)
 
     def _record_many(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[LinearTracer]:

@@ -131,9 +131,9 @@ def settled(operands: Sequence[Any]) -> Sequence[Any]:
 def _tell_types(primals: Sequence[Any], tangents: Sequence[Any]) -> None:
     """Let linear tangents know their types, which would be worked out from all that led to them."""
     for x, t in zip(primals, tangents, strict=True):
-        if type(t) is LinearTracer and t.var._aval is None:
+        if type(t) is LinearTracer and t.variable._aval is None:
             aval = typeof(x)
-            t.var._aval = aval.update(dtype=dtypes.tangent_dtype(aval.dtype))
+            t.variable._aval = aval.update(dtype=dtypes.tangent_dtype(aval.dtype))
 
 
 # The checks -----------------------------------------------------------------------------------------------------------

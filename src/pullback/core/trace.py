@@ -389,17 +389,17 @@ class Tracer(Array):
         return self._aval
 
     @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+    def shape(self) -> tuple[int, ...]:
         """The size of each axis."""
         return self.aval.shape
 
     @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+    def dtype(self) -> np.dtype[Any]:
         """The type of an element."""
         return self.aval.dtype
 
     @property
-    def weak_type(self) -> bool:  # type: ignore[override]
+    def weak_type(self) -> bool:
         """Whether the type gives way to that of other operands."""
         return self.aval.weak_type
 
@@ -619,7 +619,7 @@ def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any
         else:
             if isinstance(x, Tracer):
                 raise leaked(x)
-            values.append(as_array(x)._value)
+            values.append(as_array(x)._value)  # type: ignore[attr-defined]  # tracers were refused
             if weak:
                 weak = False
     if scalars:

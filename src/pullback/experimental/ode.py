@@ -325,12 +325,12 @@ def _backward(problem: Problem, residuals: Any, cts: Any) -> Any:
     lost = functools.reduce(operator.or_, [pnp.any(pnp.isnan(ys) & (ct != 0)) for ys, ct in pairs])
     seeds = [pnp.where(lost, 0, ct) for ct in seeds]
     of_state, of_moving = _pull(problem, moving, state, times, step, parameters, seeds)
-    of_times = None
+    of_times: Any = None
     if in_time:
         slopes = _derivatives_at(problem, results, times, parameters)
         pairs = zip(seeds, slopes, strict=True)
         of_times = sum(pnp.sum((ct * k).real, 1).astype(times.dtype) for ct, k in pairs)
-        begin = sum(pnp.sum((ct * k[0]).real).astype(times.dtype) for ct, k in zip(of_state, slopes, strict=True))
+        begin: Any = sum(pnp.sum((ct * k[0]).real).astype(times.dtype) for ct, k in zip(of_state, slopes, strict=True))
         of_times = of_times.at[0].add(-begin)
     found = tree.tree_map(lambda x: pnp.where(lost, pnp.nan, x), (of_state, of_times, of_moving))
     of_state, of_times, of_moving = found

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import Array, KeyArray
 from pullback.core.errors import ArgumentError
 from pullback.lax.arguments import ints
 from pullback.primitives.bit_generator import RandomAlgorithm, rng_bit_generator_p
@@ -17,13 +19,13 @@ from pullback.transforms.programs.placement import constrained
 
 
 def rng_bit_generator(
-    key: Any,
+    key: KeyArray,
     shape: Sequence[int],
-    dtype: Any = np.uint32,
+    dtype: DTypeLike = np.uint32,
     algorithm: RandomAlgorithm | int = RandomAlgorithm.RNG_DEFAULT,
     *,
     out_sharding: Any = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Random bits of a key, by XLA's generator; :mod:`pullback.random` has functions that are easier to use.
 
     Under ``vmap`` over keys all bits are drawn from the first key, and only its successor is a new key, as in JAX.

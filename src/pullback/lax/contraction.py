@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.lax import precision as precisions
 from pullback.lax.arguments import ints
@@ -19,14 +21,14 @@ DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[
 
 
 def dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: DotDimensionNumbers,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The sum of products over some axes, for each index of others.
 
     Args:
@@ -77,14 +79,14 @@ def _contracted(x: Any, y: Any, numbers: Any, algorithm: Any, preferred_element_
 
 
 def dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The product of two vectors, of two matrices, or of a matrix and a vector; or what the dimension numbers say.
 
     Args:
@@ -115,7 +117,7 @@ def dot(
     return dot_general(x, y, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
     """The products of matrices in the last two axes, for each index of the others, which are equal.
 
     Args:
@@ -140,14 +142,14 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
 
 
 def scaled_dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
+    lhs_scale: ArrayLike | None = None,
+    rhs_scale: ArrayLike | None = None,
     dimension_numbers: DotDimensionNumbers | None = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike = None,
+) -> Array:
     """The product of two arrays, each times a scale that blocks of neighbours along the contracted axes share.
 
     Args:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import Array, ArrayLike
 from pullback.core.config import PRECISIONS
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.types import Shape
@@ -144,8 +146,8 @@ def _converted(name: str, x: Any, y: Any, preferred: Any) -> tuple[Any, Any, Any
 
 
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None = None,
@@ -154,9 +156,9 @@ def conv_general_dilated(
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The convolution of an operand by a kernel, as neural networks have it: the kernel is not turned around.
 
     Args:
@@ -255,13 +257,13 @@ def _geometry(
 
 
 def conv(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike = None,
+) -> Array:
     """The convolution of an operand of axes (batch, features, space) by a kernel (features out, features in, space).
 
     Args:
@@ -287,15 +289,15 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike = None,
+) -> Array:
     """The same as :func:`conv` with any padding and with dilations.
 
     Args:
@@ -321,17 +323,17 @@ def conv_with_general_padding(
 
 
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     transpose_kernel: bool = False,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
     use_consistent_padding: bool = False,
-) -> Any:
+) -> Array:
     """A convolution with fractional strides, which makes an operand larger: the transpose of one with these strides.
 
     Args:
@@ -416,7 +418,7 @@ def _in_words(span: int, stride: int, padding: str) -> tuple[int, int]:
 
 
 def conv_general_dilated_patches(
-    lhs: Any,
+    lhs: ArrayLike,
     filter_shape: Sequence[int],
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
@@ -424,8 +426,8 @@ def conv_general_dilated_patches(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike = None,
+) -> Array:
     """What a convolution sees at each place: its windows, as features.
 
     Args:
@@ -484,8 +486,8 @@ def _cut_in_windows(x: Any, at: int, axis: int, size: int, stride: int, step: in
 
 
 def conv_general_dilated_local(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     filter_shape: Sequence[int],
@@ -493,7 +495,7 @@ def conv_general_dilated_local(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """A convolution whose kernel is another one at each place: a locally connected layer.
 
     Args:

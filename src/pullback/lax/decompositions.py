@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.primitives import elementwise as ops
 from pullback.primitives import linalg, shapes
@@ -108,7 +109,7 @@ def _rows(x: Any, chosen: tuple[int, int]) -> Any:
 
 
 def eigh(
-    x: Any,
+    x: ArrayLike,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
@@ -161,14 +162,14 @@ def hermitian(x: Any, lower: bool, symmetrize: bool) -> Any:
 
 
 def eig(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
     enable_eigvec_derivs: bool = False,
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
-) -> list[Any]:
+) -> list[Array]:
     """The eigenvalues and eigenvectors of square matrices.
 
     Args:
@@ -207,7 +208,7 @@ def eig(
 
 
 def svd(
-    x: Any,
+    x: ArrayLike,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,
@@ -264,13 +265,13 @@ def svd(
 
 
 def qdwh(
-    x: Any,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Array, Array, Array, Array]:
     """The polar decomposition of a matrix.
 
     Args:
@@ -318,7 +319,7 @@ def qdwh(
 # QR ----------------------------------------------------------------------------------------------------------------
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
+def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
     """The QR decomposition of matrices.
 
     Args:
@@ -349,7 +350,7 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma:
     return tuple(bind(qr_p, x, full_matrices=bool(full_matrices), pivoting=bool(pivoting)))
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The first columns of products of Householder's reflections.
 
     Args:
@@ -374,7 +375,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     return bind(householder_product_p, array_operand(name, a), array_operand(name, taus))
 
 
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
     """Matrices times products of Householder's reflections, which are not formed.
 
     Args:
@@ -410,12 +411,12 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 
 
 def schur(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """Schur's decomposition of square matrices.
 
     Args:
@@ -448,7 +449,7 @@ def schur(
     return tuple(bind(schur_p, array_operand("linalg.schur", x), vectors=bool(compute_schur_vectors)))
 
 
-def hessenberg(a: Any) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> tuple[Any, Any]:
     """Square matrices reduced to Hessenberg's form, which is zero below the diagonal under the main one.
 
     Args:
@@ -473,7 +474,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
     return h, taus
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """Hermitian matrices reduced to real tridiagonal form.
 
     Args:
@@ -495,11 +496,13 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     >>> print(d, e)
     [2. 3.] [1.]
     """
-    a, d, e, taus = bind(tridiagonal_p, array_operand("linalg.tridiagonal", a), lower=bool(lower))
-    return a, d, e, taus
+    reflections, d, e, taus = bind(tridiagonal_p, array_operand("linalg.tridiagonal", a), lower=bool(lower))
+    return reflections, d, e, taus
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
     """The solutions X of A X = B, for tridiagonal matrices A.
 
     Args:
@@ -532,7 +535,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     return bind(tridiagonal_solve_p, *[array_operand("linalg.tridiagonal_solve", x) for x in (dl, d, du, b)])
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The Cholesky factors of matrices to which the product of a vector with itself was added.
 
     Args:
@@ -558,8 +561,8 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
 
 
 def symmetric_product(
-    a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
-) -> Any:
+    a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
+) -> Array:
     """The products of matrices with their transposes, plus symmetric matrices: ``alpha * A @ A.T + beta * C``.
 
     Args:

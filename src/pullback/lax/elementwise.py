@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, Array, typeof
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import SCALARS, Array, ArrayLike, typeof
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
@@ -156,26 +157,26 @@ _OF_MUL = """    Args:
 
 
 @_with_other_arguments("mul", _OF_MUL)
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike = None) -> Array:
     if out_dtype is not None:
         x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
     return _mul(x, y)
 
 
 @_with_other_arguments("nextafter")
-def nextafter(x1: Any, x2: Any) -> Any:
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     return _nextafter(x1, x2)
 
 
 @_with_other_arguments("polygamma")
-def polygamma(m: Any, x: Any) -> Any:
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     return _polygamma(m, x)
 
 
 globals().update(FUNCTIONS)
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """One divided by each element.
 
     >>> from pullback import lax
@@ -185,7 +186,7 @@ def reciprocal(x: Any) -> Any:
     return bind(ops.div_p, *operands("reciprocal", (1, array_operand("reciprocal", x))))
 
 
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """The complex conjugate of each element; of a real one, itself as a complex number.
 
     >>> from pullback import lax
@@ -198,7 +199,7 @@ def conj(x: Any) -> Any:
     return bind(ops.complex_p, x, shapes.zeros_like(x))
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """Each element to a fixed integer power.
 
     >>> from pullback import lax
@@ -212,7 +213,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return bind(ops.integer_pow_p, array_operand("integer_pow", x), y=power)
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """Each element of ``x`` to the power of that of ``y``, which may be an integer.
 
     >>> from pullback import lax
@@ -221,7 +222,8 @@ def pow(x: Any, y: Any) -> Any:
     """
     x, y = array_operand("pow", x), array_operand("pow", y)
     if dtypes.is_integer(y.dtype) and dtypes.is_inexact(x.dtype):
-        y = ops.convert_element_type(y, x.dtype, y.weak_type)
+        exponent: Array = ops.convert_element_type(y, x.dtype, y.weak_type)
+        y = exponent
     same_rank("pow", [x.shape, y.shape])
     return bind(ops.pow_p, x, y)
 
@@ -233,7 +235,7 @@ class RoundingMethod(enum.Enum):
     TO_NEAREST_EVEN = 1
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """Each element rounded to the nearest integer.
 
     >>> from pullback import lax
@@ -250,7 +252,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return ops.mul(ops.sign(x), ops.add(whole, up))
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """For each element that of ``on_true`` where ``pred`` is true, else that of ``on_false``.
 
     Args:
@@ -269,7 +271,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     return select_n(pred, on_false, on_true)
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """For each element that of the case that ``which`` selects.
 
     Args:
@@ -301,7 +303,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return bind(ops.select_n_p, which, *arrays)
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """Each element of ``x``, or the bound that it is beyond.
 
     Args:
@@ -317,14 +319,16 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     >>> print(lax.clamp(0.0, pnp.array([-1.0, 0.5, 2.0]), 1.0))
     [0.  0.5 1. ]
     """
-    low, x, high = operands("clamp", (min, array_operand("clamp", x), max))
+    low, operand, high = operands("clamp", (min, array_operand("clamp", x), max))
     for bound in (low, high):
-        if typeof(bound).shape not in ((), x.shape):
-            raise ShapeError(f"lax.clamp: a bound must be a scalar or of shape {x.shape}, got {typeof(bound).shape}")
-    return bind(ops.clamp_p, low, x, high)
+        if typeof(bound).shape not in ((), operand.shape):
+            raise ShapeError(
+                f"lax.clamp: a bound must be a scalar or of shape {operand.shape}, got {typeof(bound).shape}"
+            )
+    return bind(ops.clamp_p, low, operand, high)
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The array in another dtype; floats become integers by truncation, within their range.
 
     >>> from pullback import lax
@@ -337,7 +341,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     return ops.convert_element_type(x, dtypes.canonicalize_dtype(new_dtype))
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The bits of the array read as another dtype.
 
     Args:
@@ -365,7 +369,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     return bind(ops.bitcast_convert_type_p, x, new_dtype=dtype)
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """The floats rounded to others of fewer bits, in the dtype that they have.
 
     Args:

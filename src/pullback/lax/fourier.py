@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import dtypes
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.lax.arguments import ints
 from pullback.primitives import elementwise as ops
@@ -13,7 +14,7 @@ from pullback.primitives.fourier import FftType, fft_p
 from pullback.primitives.operands import array_operand, bind
 
 
-def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Any:
+def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Array:
     """The discrete Fourier transform over the last axes.
 
     Args:

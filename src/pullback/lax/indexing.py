@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
@@ -47,7 +47,8 @@ def _starts(name: str, x: Any, start_indices: Any, from_the_end: bool | Sequence
 def _from_the_end(name: str, i: Any, n: int, may: bool) -> Any:
     if not isinstance(i, Array) or isinstance(i, ArrayImpl):
         try:
-            index = i if type(i) is int else operator.index(array_operand(name, i)._value)
+            known: Any = None if type(i) is int else array_operand(name, i)
+            index = i if type(i) is int else operator.index(known._value)
         except TypeError:
             raise ShapeError(f"lax.{name}: a start index must be an integer scalar, got {i!r}") from None
         if index < 0 and not may:
@@ -61,12 +62,12 @@ def _from_the_end(name: str, i: Any, n: int, may: bool) -> Any:
 
 
 def dynamic_slice(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
     slice_sizes: Sequence[int],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """A block of fixed size from a place that may be traced; it is moved inside where it is not.
 
     Args:
@@ -88,8 +89,8 @@ def dynamic_slice(
 
 @named
 def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Array:
     """A block of fixed size along one axis.
 
     Args:
@@ -107,15 +108,16 @@ def dynamic_slice_in_dim(
     """
     x = array_operand("dynamic_slice_in_dim", operand)
     axis = axis_position("dynamic_slice_in_dim", axis, len(x.shape))
-    starts, sizes = [0] * len(x.shape), list(x.shape)
+    starts: list[Any] = [0] * len(x.shape)
+    sizes = list(x.shape)
     starts[axis], sizes[axis] = start_index, operator.index(slice_size)
     return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
 @named
 def dynamic_index_in_dim(
-    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Array:
     """The part of the array at one position, which may be traced, of an axis.
 
     Args:
@@ -136,8 +138,12 @@ def dynamic_index_in_dim(
 
 
 def dynamic_update_slice(
-    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
-) -> Any:
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
     """The array with a block, from a place that may be traced, replaced; it is moved inside where it is not.
 
     Args:
@@ -158,8 +164,8 @@ def dynamic_update_slice(
 
 @named
 def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
     """The array with a block along one axis replaced.
 
     Args:
@@ -183,8 +189,8 @@ def dynamic_update_slice_in_dim(
 
 @named
 def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
     """The array with the part at one position of an axis replaced; ``update`` may lack that axis.
 
     Args:
@@ -214,16 +220,16 @@ def dynamic_update_index_in_dim(
 
 
 def gather(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: GatherScatterMode | str | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """One window of the array for each index vector; see XLA's operation semantics.
 
     Args:
@@ -303,15 +309,15 @@ scatter_max = _scatter(scattering.scatter_max_p, "replaced by their maximum with
 
 
 def scatter_sub(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: GatherScatterMode | str | None = None,
-) -> Any:
+) -> Array:
     """The array with the windows at ``scatter_indices`` less ``updates``; see XLA's operation semantics.
 
     Args:
@@ -335,8 +341,8 @@ def scatter_sub(
 
 
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Callable[[Any], Any],
     dimension_numbers: ScatterDimensionNumbers,
     *,
@@ -344,7 +350,7 @@ def scatter_apply(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: GatherScatterMode | str | None = None,
-) -> Any:
+) -> Array:
     """The array with a function applied to the elements of the windows at ``scatter_indices``.
 
     To an element of several windows it is applied as often, in rounds over the whole array.
@@ -380,7 +386,7 @@ def scatter_apply(
     return while_loop(lambda state: ops.gt(reduce_max(state[1], range(len(x.shape))), 0), round_of_all, (x, counts))[0]
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
     """The elements at some positions of some axes, along a new first axis, for each index of the other axes.
 
     Args:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
 
+from pullback.core.array import Array, ArrayLike
 from pullback.lax.decompositions import (
     EighImplementation,
     EigImplementation,
@@ -43,7 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The Cholesky factors of Hermitian positive-definite matrices.
 
     Args:
@@ -71,15 +71,15 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     left_side: bool = False,
     lower: bool = False,
     transpose_a: bool = False,
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
-) -> Any:
+) -> Array:
     """The solutions X of op(A) X = B, or of X op(A) = B, for triangular matrices A.
 
     Args:
@@ -116,7 +116,7 @@ def triangular_solve(
     )
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """The LU decomposition of matrices, with their rows permuted so that no element of L is larger than one.
 
     Args:
@@ -145,7 +145,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     return factors, pivots, permutation
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The permutations of rows that come of swapping them one after the other.
 
     Args:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.lax import precision as precisions
 from pullback.lax.arguments import ints
@@ -57,14 +59,14 @@ class RaggedDotDimensionNumbers:
 
 
 def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
+    preferred_element_type: DTypeLike = None,
+    group_offset: ArrayLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The product of a matrix whose rows are in groups, each with the matrix of its group.
 
     Args:
@@ -100,15 +102,15 @@ def ragged_dot(
 
 
 def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
     precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
+    preferred_element_type: DTypeLike = None,
+    group_offset: ArrayLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The sum of products over some axes, where an axis of the left operand is in groups of different sizes.
 
     Args:

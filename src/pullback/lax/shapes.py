@@ -12,7 +12,8 @@ import numpy as np
 
 from pullback.backends.shardings import NamedSharding
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl, is_at_home
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike, is_at_home
 from pullback.core.dims import as_size
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.naming import named
@@ -26,7 +27,7 @@ from pullback.primitives.operands import array_operand, bind, operands
 from pullback.transforms.programs.placement import constrained
 
 
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """The array repeated along new axes in front, of the given sizes.
 
     Args:
@@ -63,8 +64,8 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
 
 def broadcast_in_dim(
-    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
-) -> Any:
+    operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+) -> Array:
     """The array repeated to a shape, where its axis ``i`` becomes the axis ``broadcast_dimensions[i]``.
 
     Args:
@@ -88,8 +89,8 @@ def broadcast_in_dim(
 
 
 def reshape(
-    operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
-) -> Any:
+    operand: ArrayLike, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+) -> Array:
     """The elements in another shape, read in the order of the axes ``dimensions``.
 
     Args:
@@ -114,7 +115,7 @@ def reshape(
     return constrained(out, out_sharding, "lax.reshape")
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """The array with its axes permuted: axis ``i`` of the result is axis ``permutation[i]``.
 
     Raises:
@@ -129,7 +130,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     return x if order == tuple(range(len(x.shape))) else bind(shapes.transpose_p, x, permutation=order)
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array without the given axes, which are of size one.
 
     Raises:
@@ -145,7 +146,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     return bind(shapes.squeeze_p, x, dimensions=axes) if axes else x
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array with axes of size one inserted, at the given positions of the result.
 
     >>> import pullback.numpy as pnp
@@ -161,7 +162,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     return shapes.expand_dims(x, tuple(axes))
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """The array with the axes from ``start_dimension`` to before ``stop_dimension`` made into one.
 
     Args:
@@ -181,7 +182,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     return reshape(x, (*x.shape[:start], math.prod(x.shape[start:stop]), *x.shape[stop:]))
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array with the order of its elements reversed along some axes.
 
     >>> import pullback.numpy as pnp
@@ -192,7 +193,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     return bind(slicing.rev_p, array_operand("rev", operand), dimensions=ints(dimensions))
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """The array with a value around and between its elements.
 
     Args:
@@ -212,7 +213,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     return bind(slicing.pad_p, x, value, padding_config=tuple(ints(c) for c in padding_config))
 
 
-def concatenate(operands: Any, dimension: int) -> Any:
+def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
     """Arrays of one dtype put one after another along an axis.
 
     Raises:
@@ -233,7 +234,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     return bind(slicing.concatenate_p, *arrays, dimension=operator.index(dimension))
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """The array cut along an axis into parts of the given sizes, which must be those of all of it.
 
     Args:
@@ -255,7 +256,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     return [slicing.slice_in_dim(x, stop - n, stop, axis) for n, stop in zip(sizes, stops, strict=True)]
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     """Arrays of one shape and dtype, put side by side along a new axis.
 
     Args:
@@ -282,7 +283,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     return bind(slicing.stack_p, *arrays, dimension=axis_position("stack", axis, len(arrays[0].shape) + 1))
 
 
-def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The parts of an array along an axis, which they lack.
 
     Args:
@@ -301,7 +302,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     return tuple(bind(slicing.unstack_p, array, dimension=axis_position("unstack", axis, len(array.shape))))
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """The array repeated as a whole along each axis.
 
     Args:
@@ -324,7 +325,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     return shapes.reshape(repeated, [n * c for n, c in zip(x.shape, counts, strict=True)])
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """The array with axes of size 1 in front, so that it has ``rank`` axes; as it is if it has as many or more.
 
     >>> import pullback.numpy as pnp
@@ -336,7 +337,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     return shapes.expand_dims(array, range(operator.index(rank) - len(array.shape)))
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """The array repeated to the shape of another, as NumPy does it.
 
     Where both are traced, how they are spread over devices is left to the compiler.
@@ -358,7 +359,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
     return constrained(out, sharding, "lax.broadcast_like") if isinstance(sharding, NamedSharding) else out
 
 
-def stage(x: Any, /) -> Any:
+def stage(x: ArrayLike, /) -> Array:
     """The value as an array of the current trace: within a function that is staged, a variable of its program.
 
     >>> import pullback
@@ -372,7 +373,7 @@ def stage(x: Any, /) -> Any:
 # Constants ---------------------------------------------------------------------------------------------------------
 
 
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: DTypeLike, size: int) -> Array:
     """0, 1, 2, ...
 
     >>> from pullback import lax
@@ -382,7 +383,7 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Array:
     """0, 1, 2, ... along one axis of an array.
 
     Args:
@@ -402,7 +403,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sh
     return constrained(out, out_sharding, "lax.broadcasted_iota")
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike = None, *, sharding: Any = None) -> Array:
     """An array of one value.
 
     Args:
@@ -415,7 +416,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     >>> print(lax.full((2,), 7.0))
     [7. 7.]
     """
-    value = array_operand("full", fill_value)
+    value: Any = array_operand("full", fill_value)
     if value.shape:
         raise ShapeError(f"lax.full: the fill value must be a scalar, got shape {value.shape}")
     if dtype is not None:
@@ -429,8 +430,12 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 
 @named
 def full_like(
-    x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
-) -> Any:
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike = None,
+    shape: Sequence[int] | None = None,
+    sharding: Any = None,
+) -> Array:
     """An array of one value, of the shape and dtype of another unless they are given.
 
     Args:
@@ -446,7 +451,7 @@ def full_like(
     [7. 7.]
     """
     plain = isinstance(x, (np.ndarray, np.generic)) or not (hasattr(x, "shape") and hasattr(x, "dtype"))
-    aval = array_operand("full_like", x) if plain else x
+    aval: Any = array_operand("full_like", x) if plain else x
     sizes = aval.shape if shape is None else shape
     if dtype is not None:
         return full(sizes, fill_value, dtype, sharding=sharding)
@@ -456,7 +461,7 @@ def full_like(
     return full(sizes, value, sharding=sharding)
 
 
-def empty(shape: int | Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
+def empty(shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
     """An array whose elements are not to be relied on; here they are zero.
 
     Args:
@@ -473,7 +478,7 @@ def empty(shape: int | Sequence[int], dtype: Any, *, out_sharding: Any = None) -
 
 
 @named
-def zeros_like_array(x: Any) -> Any:
+def zeros_like_array(x: ArrayLike) -> Array:
     """Zeros of the shape and dtype of an array: the name that :func:`full_like` of 0 once had, and rules still use.
 
     >>> import pullback.numpy as pnp
@@ -488,8 +493,8 @@ def zeros_like_array(x: Any) -> Any:
 
 
 def slice(
-    operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
-) -> Any:
+    operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+) -> Array:
     """The elements from ``start_indices`` to before ``limit_indices`` along each axis.
 
     Args:
@@ -512,7 +517,9 @@ def slice(
     return bind(slicing.slice_p, x, start_indices=starts, limit_indices=limits, strides=steps)
 
 
-def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
+def slice_in_dim(
+    operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Array:
     """A slice along one axis; indices may count from the end, and None is the one or the other end.
 
     Args:
@@ -540,7 +547,7 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     return slice(x, starts, limits, steps)
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """The part of the array at one position of an axis.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.array import typeof
+from pullback.core.array import Array, ArrayLike, typeof
 from pullback.core.trace import Primitive
 from pullback.lax.elementwise import same_rank
 from pullback.primitives import incomplete, special
@@ -17,7 +17,7 @@ def _checked(name: str, primitive: Primitive, *xs: Any, **params: Any) -> Any:
     return bind(primitive, *arrays, **params)
 
 
-def igamma(a: Any, x: Any) -> Any:
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised incomplete gamma function: the integral of t**(a - 1) exp(-t) from 0 to x, divided by Γ(a).
 
     Args:
@@ -41,7 +41,7 @@ def igamma(a: Any, x: Any) -> Any:
     return _checked("igamma", incomplete.igamma_p, a, x)
 
 
-def igammac(a: Any, x: Any) -> Any:
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """``1 - igamma(a, x)``, without cancellation.
 
     Args:
@@ -58,7 +58,7 @@ def igammac(a: Any, x: Any) -> Any:
     return _checked("igammac", incomplete.igammac_p, a, x)
 
 
-def igamma_grad_a(a: Any, x: Any) -> Any:
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of :func:`igamma` by ``a``, which has derivatives of any order too.
 
     Args:
@@ -75,7 +75,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     return _checked("igamma_grad_a", incomplete.igamma_derivative_p, a, x, order=1)
 
 
-def random_gamma_grad(a: Any, x: Any) -> Any:
+def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of a sample of the gamma distribution by its parameter.
 
     It is minus the derivative of the distribution function by ``a``, divided by the density: implicit
@@ -99,7 +99,7 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
     return incomplete.random_gamma_grad(*arrays)
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularised incomplete beta function: the integral of t**(a - 1) (1 - t)**(b - 1) to x, divided by B(a, b).
 
     Args:
@@ -123,7 +123,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return _checked("betainc", incomplete.betainc_p, a, b, x)
 
 
-def zeta(x: Any, q: Any) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """Hurwitz's zeta function: the sum of (q + k)**-x over k = 0, 1, ...
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, ArrayImpl, from_scalar
+from pullback.core.array import SCALARS, Array, ArrayImpl, from_scalar
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.jaxpr import Var
 from pullback.core.trace import Primitive
@@ -208,7 +208,7 @@ def reduce_window(
     padding: str | Sequence[tuple[int, int]] = "VALID",
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
-) -> Any:
+) -> Array:
     """The elements of each of many windows, combined by a function.
 
     Args:

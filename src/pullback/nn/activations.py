@@ -10,6 +10,7 @@ from typing import Any
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy.promotion import axis_index, inexact_operand, named, operand, strong
 from pullback.primitives import elementwise as ops
@@ -25,13 +26,13 @@ def _ordered(name: str, x: Any) -> Any:
     return x
 
 
-def _weak_numbers(name: str, x: Any) -> Any:
+def _weak_numbers(name: str, x: Any) -> Array:
     """An operand as an array of real numbers; booleans become integers beside a weak one."""
     x = _ordered(name, x)
     return ops.convert_element_type(x, dtypes.default_int(), True) if dtypes.is_bool(x.dtype) else x
 
 
-def _weak_floats(name: str, x: Any) -> Any:
+def _weak_floats(name: str, x: Any) -> Array:
     """An operand as an array of floats: others become floats beside a weak one, as ``x + 3.0`` does."""
     x = _ordered(name, x)
     return x if dtypes.is_inexact(x.dtype) else ops.convert_element_type(x, dtypes.to_inexact(x.dtype), True)
@@ -40,7 +41,7 @@ def _weak_floats(name: str, x: Any) -> Any:
 # Linear in pieces --------------------------------------------------------------------------------------------------
 
 
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Array:
     """The argument, as an array.
 
     >>> print(identity(2.0))
@@ -49,7 +50,7 @@ def identity(x: Any) -> Any:
     return operand("identity", x)
 
 
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Array:
     """The rectified linear unit, ``max(x, 0)``, with derivative 0 at 0.
 
     Args:
@@ -66,7 +67,7 @@ def relu(x: Any) -> Any:
     return ops.where(ops.le_p.bind(x, 0), 0, x)
 
 
-def relu6(x: Any) -> Any:
+def relu6(x: ArrayLike) -> Array:
     """The rectified linear unit up to six, ``min(max(x, 0), 6)``; see Howard et al. 2017, *MobileNets*.
 
     Args:
@@ -84,7 +85,7 @@ def relu6(x: Any) -> Any:
 
 
 @named
-def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
     """The leaky rectified linear unit: ``x`` where it is not negative, else ``negative_slope * x``.
 
     Args:
@@ -98,7 +99,7 @@ def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
     return pnp.where(pnp.greater_equal(x, 0), x, pnp.multiply(negative_slope, x))
 
 
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: ArrayLike) -> Array:
     """``x`` between -1 and 1, and the nearer of these bounds elsewhere.
 
     Args:
@@ -116,7 +117,7 @@ def hard_tanh(x: Any) -> Any:
     return ops.where(ops.gt(x, 1), 1, below)
 
 
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """``relu6(x + 3) / 6``, which is near the sigmoid; see Howard et al. 2019, *Searching for MobileNetV3*.
 
     Args:
@@ -129,7 +130,7 @@ def hard_sigmoid(x: Any) -> Any:
     return ops.div(relu6(ops.add(_weak_floats("hard_sigmoid", x), 3)), 6)
 
 
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: ArrayLike) -> Array:
     """``x * hard_sigmoid(x)``; see Howard et al. 2019, *Searching for MobileNetV3*.
 
     Args:
@@ -146,7 +147,7 @@ def hard_silu(x: Any) -> Any:
 hard_swish = hard_silu
 
 
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: ArrayLike) -> Array:
     """0 below -1, ``x`` above 1, and ``(x + 1)**2 / 4`` between them.
 
     Args:
@@ -163,7 +164,7 @@ def sparse_plus(x: Any) -> Any:
     return ops.where(low, 0, ops.where(high, x, between))
 
 
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """``(x + 1) / 2`` between -1 and 1, 0 below and 1 above: the derivative of :func:`sparse_plus`.
 
     Args:
@@ -179,7 +180,7 @@ def sparse_sigmoid(x: Any) -> Any:
 # With exponentials -------------------------------------------------------------------------------------------------
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: ArrayLike) -> Array:
     """The logistic function, ``1 / (1 + exp(-x))``.
 
     Args:
@@ -191,7 +192,7 @@ def sigmoid(x: Any) -> Any:
     return ops.logistic(inexact_operand("sigmoid", x))
 
 
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: ArrayLike) -> Array:
     """The logarithm of the logistic function, ``-log(1 + exp(-x))``, without overflow.
 
     Args:
@@ -203,7 +204,7 @@ def log_sigmoid(x: Any) -> Any:
     return ops.neg(softplus(ops.neg(inexact_operand("log_sigmoid", x))))
 
 
-def softplus(x: Any) -> Any:
+def softplus(x: ArrayLike) -> Array:
     """``log(1 + exp(x))``, without overflow.
 
     Args:
@@ -215,7 +216,7 @@ def softplus(x: Any) -> Any:
     return pnp.logaddexp(inexact_operand("softplus", x), 0)
 
 
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: ArrayLike) -> Array:
     """``log(1 - exp(-x))`` for positive ``x``, without cancellation.
 
     By one formula below log 2 and another above: Mächler 2012, *Accurately computing log(1 - exp(-|a|))*.
@@ -233,7 +234,7 @@ def log1mexp(x: Any) -> Any:
     return ops.where(small, by_expm1, ops.log1p_p.bind(ops.neg(ops.exp(ops.neg(far)))))
 
 
-def silu(x: Any) -> Any:
+def silu(x: ArrayLike) -> Array:
     """The sigmoid linear unit, or swish: ``x * sigmoid(x)``; see Elfwing et al. 2018.
 
     Args:
@@ -249,7 +250,7 @@ def silu(x: Any) -> Any:
 swish = silu
 
 
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Array:
     """``x * tanh(softplus(x))``; see Misra 2019.
 
     Args:
@@ -262,7 +263,7 @@ def mish(x: Any) -> Any:
     return ops.mul(x, ops.tanh(softplus(x)))
 
 
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """The Gaussian error linear unit: ``x`` times the probability of a standard normal number below it.
 
     See Hendrycks and Gimpel 2016.
@@ -282,7 +283,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
 
 @named
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """The exponential linear unit: ``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
 
     See Clevert et al. 2015.
@@ -300,7 +301,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @named
-def selu(x: Any) -> Any:
+def selu(x: ArrayLike) -> Array:
     """The scaled exponential linear unit, whose outputs keep mean 0 and variance 1; see Klambauer et al. 2017.
 
     Args:
@@ -313,7 +314,7 @@ def selu(x: Any) -> Any:
 
 
 @named
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """The exponential linear unit with derivative 1 at 0: ``alpha * (exp(x / alpha) - 1)`` where ``x`` is negative.
 
     See Barron 2017.
@@ -330,7 +331,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     return pnp.where(positive, x, pnp.multiply(alpha, pnp.expm1(pnp.divide(pnp.where(positive, 0.0, x), alpha))))
 
 
-def tanh(x: Any, /) -> Any:
+def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent.
 
     Args:
@@ -345,7 +346,7 @@ def tanh(x: Any, /) -> Any:
 # Algebraic ---------------------------------------------------------------------------------------------------------
 
 
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: ArrayLike) -> Array:
     """``x / (1 + |x|)``.
 
     Args:
@@ -358,7 +359,7 @@ def soft_sign(x: Any) -> Any:
     return ops.div(x, ops.add(ops.abs(x), 1))
 
 
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """``(x + sqrt(x**2 + b)) / 2``, which is like softplus without exponentials; see Barron 2021.
 
     Args:
@@ -372,7 +373,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     return pnp.multiply(0.5, pnp.add(x, pnp.sqrt(pnp.add(ops.square(x), b))))
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The gated linear unit: the first half of an array, times the sigmoid of the second; see Dauphin et al. 2017.
 
     Args:

@@ -9,6 +9,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, BackendError, DtypeValueError, ShapeError
 from pullback.nn.blockwise import Blocks, allowed, blockwise, both, largest_negative
 from pullback.numpy.promotion import known_int, quote, strong
@@ -30,16 +31,16 @@ FEW = 2**20
 
 # long: half of it is its documentation
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
-    scale: Any = None,
+    scale: ArrayLike | None = None,
     is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,

@@ -12,6 +12,8 @@ from typing import Any
 import pullback.numpy as pnp
 from pullback import random
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import axis_index, shape_tuple
 
@@ -21,7 +23,7 @@ Initializer = Callable[..., Any]
 Axis = int | Sequence[int]
 
 
-def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+def zeros(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None) -> Array:
     """Zeros; the key is not used.
 
     Args:
@@ -37,7 +39,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
     return pnp.zeros(shape, dtype, out_sharding=out_sharding)
 
 
-def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+def ones(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None) -> Array:
     """Ones; the key is not used.
 
     Args:
@@ -53,7 +55,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
     return pnp.ones(shape, dtype, out_sharding=out_sharding)
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike = None) -> Initializer:
     """An initializer that returns one value, or an array that broadcasts, everywhere.
 
     Args:
@@ -71,7 +73,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     return init
 
 
-def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
+def uniform(scale: ArrayLike = 0.01, dtype: DTypeLike = None) -> Initializer:
     """An initializer that returns uniformly distributed numbers.
 
     Args:
@@ -90,7 +92,7 @@ def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
     return init
 
 
-def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
+def normal(stddev: ArrayLike = 0.01, dtype: DTypeLike = None) -> Initializer:
     """An initializer that returns normally distributed numbers.
 
     Args:
@@ -109,7 +111,9 @@ def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
     return init
 
 
-def truncated_normal(stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
+def truncated_normal(
+    stddev: ArrayLike = 0.01, dtype: DTypeLike = None, lower: ArrayLike = -2.0, upper: ArrayLike = 2.0
+) -> Initializer:
     """An initializer that returns normally distributed numbers between bounds.
 
     Args:
@@ -169,7 +173,7 @@ def variance_scaling(
     in_axis: Axis = -2,
     out_axis: Axis = -1,
     batch_axis: Axis = (),
-    dtype: Any = None,
+    dtype: DTypeLike = None,
 ) -> Initializer:
     """An initializer whose numbers have mean 0 and variance ``scale / n``, where ``n`` is a number of units.
 
@@ -258,7 +262,7 @@ xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike = None) -> Initializer:
     """An initializer that returns uniformly distributed orthogonal matrices.
 
     Args:
@@ -296,7 +300,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     return init
 
 
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike = None) -> Initializer:
     """An initializer for convolutions that keep lengths: orthogonal in the middle of the window, zeros elsewhere.
 
     Args:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 
 import pullback.numpy as pnp
 from pullback.backends import host_reductions
 from pullback.core import dtypes
+from pullback.core.annotations import Axes, DTypeLike
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, PullbackError, ShapeError
 from pullback.numpy.declare import inexact_pair
 from pullback.numpy.promotion import axis_index, inexact_operand, named, strong
@@ -24,17 +27,17 @@ from pullback.primitives import reductions, shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.declare import at_once
 
-Axes = tuple[int, ...]
+Positions = tuple[int, ...]
 
 # What the functions share ------------------------------------------------------------------------------------------
 
 
-def _sum(x: Any, axes: Axes) -> Any:
+def _sum(x: Any, axes: Positions) -> Any:
     """The sum along some axes, which stay with size one."""
     return shapes.expand_dims(reductions.reduce_sum(x, axes), axes) if axes else x
 
 
-def _largest(x: Any, axes: Axes) -> Any:
+def _largest(x: Any, axes: Positions) -> Any:
     """The largest element along some axes, or real part, as a constant; -inf of none. The axes stay with size one."""
     real = ops.real(x) if dtypes.is_complex(x.dtype) else x
     found = reductions.reduce_max(ops.stop_gradient_p.bind(real), axes)
@@ -61,8 +64,28 @@ def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
 # Sums of exponentials ----------------------------------------------------------------------------------------------
 
 
+@overload
 def logsumexp(
-    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
+    a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None, keepdims: bool = False,
+    return_sign: Literal[False] = False, where: ArrayLike | None = None,
+) -> Array: ...  # fmt: skip
+@overload
+def logsumexp(
+    a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None, keepdims: bool = False, *,
+    return_sign: Literal[True], where: ArrayLike | None = None,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def logsumexp(
+    a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None, keepdims: bool = False,
+    return_sign: bool = False, where: ArrayLike | None = None,
+) -> Any: ...  # fmt: skip
+def logsumexp(
+    a: ArrayLike,
+    axis: Axes = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
 ) -> Any:
     """``log(sum(b * exp(a)))`` without overflow.
 
@@ -117,7 +140,7 @@ def _terms(exponents: Any, factors: Any) -> Any:
     return ops.mul(factors, ops.exp(ops.where(dropped, -math.inf, exponents)))
 
 
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """``log(mean(exp(x)))`` without overflow.
 
     Args:
@@ -140,7 +163,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 # Softmax -----------------------------------------------------------------------------------------------------------
 
 
-def _softmax_by_operations(x: Any, *, axes: Axes) -> Any:
+def _softmax_by_operations(x: Any, *, axes: Positions) -> Any:
     exponentials = ops.exp(_difference(x, _largest(x, axes)))
     total = _sum(exponentials, axes)
     # It is at least 1, so that its reciprocal is safe where it is not subnormal; one quotient a row instead of many.
@@ -148,22 +171,22 @@ def _softmax_by_operations(x: Any, *, axes: Axes) -> Any:
     return ops.div(exponentials, total) if narrow else ops.mul(exponentials, ops.div(1, total))
 
 
-def _log_softmax_by_operations(x: Any, *, axes: Axes) -> Any:
+def _log_softmax_by_operations(x: Any, *, axes: Positions) -> Any:
     shifted = _difference(x, _largest(x, axes))
     return ops.sub(shifted, ops.log(_sum(ops.exp(shifted), axes)))
 
 
-def _host_softmax(x: Any, *, axes: Axes) -> Any:
+def _host_softmax(x: Any, *, axes: Positions) -> Any:
     exponentials = np.exp(x - np.max(x, axes, keepdims=True, initial=-np.inf))
     return exponentials * (1 / _host_sum(exponentials, axes))
 
 
-def _host_log_softmax(x: Any, *, axes: Axes) -> Any:
+def _host_log_softmax(x: Any, *, axes: Positions) -> Any:
     shifted = x - np.max(x, axes, keepdims=True, initial=-np.inf)
     return shifted - np.log(_host_sum(np.exp(shifted), axes))
 
 
-def _host_sum(x: Any, axes: Axes) -> Any:
+def _host_sum(x: Any, axes: Positions) -> Any:
     return np.expand_dims(host_reductions.reduce_sum(x, axes=axes), axes)
 
 
@@ -176,7 +199,7 @@ def _is_usual(x: Any) -> bool:
     return dtypes.is_float(x.dtype) and x.dtype.itemsize >= 4
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
     """Exponentials divided by their sum, so that they are positive and add up to 1.
 
     Args:
@@ -203,7 +226,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return out if mask is None else ops.where(mask, out, 0)
 
 
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of :func:`softmax`, where that would underflow too.
 
     Args:
@@ -226,15 +249,15 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 
 def standardize(
-    x: Any,
-    axis: Any = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-5,
-    where: Any = None,
+    x: ArrayLike,
+    axis: Axes = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "fast",
-) -> Any:
+) -> Array:
     """``(x - mean) / sqrt(variance + epsilon)``.
 
     Args:
@@ -278,7 +301,7 @@ def standardize(
 
 
 @named
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+def one_hot(x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike = None, axis: int = -1) -> Array:
     """Vectors of zeros with a one at the place that each index says; of zeros alone for an index out of range.
 
     Args:

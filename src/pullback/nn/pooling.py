@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.numpy.promotion import inexact_operand, operand
 from pullback.primitives import elementwise as ops
@@ -39,12 +40,12 @@ def _windows(name: str, shape: tuple[int, ...], window_shape: Any, strides: Any,
 
 
 def avg_pool(
-    inputs: Any,
+    inputs: ArrayLike,
     window_shape: Sequence[int],
     strides: Sequence[int] | None = None,
     padding: Padding = "VALID",
     count_include_pad: bool = True,
-) -> Any:
+) -> Array:
     """The mean of each window.
 
     Args:
@@ -77,8 +78,8 @@ def avg_pool(
 
 
 def max_pool(
-    inputs: Any, window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID"
-) -> Any:
+    inputs: ArrayLike, window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID"
+) -> Array:
     """The largest element of each window, of which the first of several has the derivative.
 
     Args:
@@ -102,8 +103,8 @@ def max_pool(
 
 
 def min_pool(
-    inputs: Any, window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID"
-) -> Any:
+    inputs: ArrayLike, window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID"
+) -> Array:
     """The smallest element of each window, of which the first of several has the derivative.
 
     Args:

@@ -14,6 +14,8 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.numpy.promotion import operand, quote
 from pullback.primitives import elementwise as ops
@@ -71,7 +73,13 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
     return BlockScaleConfig(mode, 32, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu, None, False)
 
 
-def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = _FLOAT) -> Any:
+def scaled_matmul(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: ArrayLike,
+    rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = _FLOAT,
+) -> Array:
     """The product of a batch of matrices and transposed matrices, where neighbours along the last axis share a scale.
 
     Args:
@@ -126,13 +134,13 @@ def _batched(x: Any, y: Any) -> Any:
 
 
 def scaled_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
-    preferred_element_type: Any = _FLOAT,
+    preferred_element_type: DTypeLike = _FLOAT,
     configs: Any = None,
     implementation: str | None = None,
-) -> Any:
+) -> Array:
     """The contraction of two arrays, each rounded to few bits first, as are cotangents in the backward pass.
 
     Args:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.core.trace import NUMPY_REFUSES, state
 from pullback.core.types import Shape
@@ -37,7 +38,14 @@ _PRODUCTS: dict[tuple[int, int], Dims] = {
 }  # fmt: skip
 
 
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+def dot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: Any = None,
+) -> Array:
     """The inner product of vectors, the product of matrices.
 
     Args:
@@ -89,7 +97,7 @@ def _dot(a: Any, b: Any, axis: int) -> Any:
     return dot_general_p.bind(a, b, dimension_numbers=(((len(a.shape) - 1,), (axis,)), ((), ())))
 
 
-def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Any, Any, Any]:
+def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Array, Array, Any]:
     """Two operands as arrays of the dtype to compute in, and the dtype of the result if it is to be another."""
     if not (isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype):
         a, b = promote_all(name, (a, b))
@@ -105,8 +113,13 @@ def _as(x: Any, dtype: Any) -> Any:
 
 
 def matmul(
-    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: Any = None,
+) -> Array:
     """The product of matrices, in the last two axes; the axes before them broadcast.
 
     Args:
@@ -164,7 +177,7 @@ def _check_core(name: str, operands: tuple[Shape, Shape], k: int, l: int, batch:
         raise ShapeError(f"{name}: incompatible shapes for broadcasting: {operands[0]} and {operands[1]}") from None
 
 
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None) -> Array:
     """The inner product of all elements, those of ``a`` conjugated.
 
     Args:
@@ -184,7 +197,9 @@ def _ravel(x: Any) -> Any:
     return shapes.reshape(x, (math.prod(x.shape),))
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vecdot(
+    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None, preferred_element_type: DTypeLike = None
+) -> Array:
     """The inner products of vectors along an axis, the first ones conjugated; the other axes broadcast.
 
     Args:
@@ -208,7 +223,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     return _as(contract("...k,...k->...", (ops.conj(a), b)), dtype)
 
 
-def matvec(x1: Any, x2: Any, /) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of matrices with vectors; the axes before them broadcast.
 
     Args:
@@ -229,7 +244,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return contract("...mk,...k->...m", (a, b))
 
 
-def vecmat(x1: Any, x2: Any, /) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of vectors, conjugated, with matrices; the axes before them broadcast.
 
     Args:
@@ -250,7 +265,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     return contract("...k,...kn->...n", (ops.conj(a), b))
 
 
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None) -> Array:
     """The contraction of the last axes; the product where one operand is a scalar.
 
     Args:
@@ -266,7 +281,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return _as(_dot(a, b, len(b.shape) - 1), dtype)
 
 
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """The products of all pairs of elements, of shape (size of ``a``, size of ``b``).
 
     Args:
@@ -285,14 +300,14 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 
 def tensordot(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     axes: Any = 2,
     *,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The contraction of several axes of two arrays.
 
     Args:
@@ -347,7 +362,7 @@ def _tensordot_axes(axes: Any, p: int, q: int) -> tuple[Shape, Shape]:
     return xs, ys
 
 
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: each element of ``a`` times the whole of ``b``.
 
     >>> import pullback.numpy as pnp
@@ -363,7 +378,9 @@ def kron(a: Any, b: Any) -> Any:
     return shapes.reshape(product, [m * n for m, n in zip(p, q, strict=True)])
 
 
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def cross(
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
     """The cross product of vectors of two or three elements.
 
     Args:
@@ -407,7 +424,9 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     return shapes.moveaxis(stacked, last, axis_index(axisc, last + 1, "cross"))
 
 
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+def trace(
+    a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None, out: None = None
+) -> Array:
     """The sum of the elements on a diagonal.
 
     Args:
@@ -451,7 +470,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     return reduce_sum(diagonal(x, i, j), (rank - 2,))
 
 
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial, by Horner's scheme.
 
     Args:
@@ -480,7 +499,9 @@ _WINDOW = 1 << 22  # how many elements of windows to lay out at once,
 _TAPS = 1 << 11  # and for how many elements of the shorter vector
 
 
-def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def convolve(
+    a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None, preferred_element_type: DTypeLike = None
+) -> Array:
     """The discrete convolution of two vectors.
 
     Args:
@@ -504,7 +525,9 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
     return _as(_correlate(a, slicing.rev(v, (0,)), mode, (m - 1) // 2), dtype)
 
 
-def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def correlate(
+    a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None, preferred_element_type: DTypeLike = None
+) -> Array:
     """The cross-correlation of two vectors: the convolution of ``a`` with the reversed conjugate of ``v``.
 
     Args:
@@ -521,14 +544,13 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, pre
     [21. 32.]
     """
     a, v, dtype = _vectors("correlate", a, v, mode, preferred_element_type)
-    v = ops.conj(v)
-    if a.shape[0] < v.shape[0]:
-        return _as(_correlate(slicing.rev(v, (0,)), slicing.rev(a, (0,)), mode, a.shape[0] // 2), dtype)
-    m = v.shape[0]
-    return _as(_correlate(a, v, mode, (m - 1) - m // 2), dtype)
+    m, conjugate = v.shape[0], ops.conj(v)
+    if a.shape[0] < m:
+        return _as(_correlate(slicing.rev(conjugate, (0,)), slicing.rev(a, (0,)), mode, a.shape[0] // 2), dtype)
+    return _as(_correlate(a, conjugate, mode, (m - 1) - m // 2), dtype)
 
 
-def _vectors(name: str, a: Any, v: Any, mode: str, preferred: Any) -> tuple[Any, Any, Any]:
+def _vectors(name: str, a: Any, v: Any, mode: str, preferred: Any) -> tuple[Array, Array, Any]:
     a, v, dtype = _operands(name, a, v, preferred)
     if preferred is None:
         a, v = (convert_element_type(x, dtypes.to_inexact(x.dtype), x.weak_type) for x in (a, v))

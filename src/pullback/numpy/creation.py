@@ -6,13 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from pullback.backends import exchange, host
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, Array, ArrayImpl, from_numpy, is_at_home
+from pullback.core.annotations import DTypeLike, HasShapeAndDtype, ShapeLike
+from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, from_numpy, is_at_home
 from pullback.core.dims import any_symbolic, as_size, is_symbolic, largest
 from pullback.core.errors import (
     AllocationError,
@@ -47,14 +48,14 @@ from pullback.transforms.programs.transfer import device_put
 
 def array(
     object: Any,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
     *,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """An array of the values of ``object``.
 
     Args:
@@ -104,7 +105,7 @@ def _put(x: Any, device: Any, out_sharding: Any, name: str) -> Any:
     return constrained(x, out_sharding, name) if device is None else device_put(x, device)
 
 
-def listed(name: str, x: Any) -> Any:
+def listed(name: str, x: Any) -> Array:
     """An operand as an array, where lists of lists are welcome."""
     if not isinstance(x, (list, tuple)):
         return operand(name, x)
@@ -116,13 +117,13 @@ def listed(name: str, x: Any) -> Any:
 
 def asarray(
     a: Any,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """``a`` as an array; an array as it is. See :func:`array`.
 
     Args:
@@ -241,7 +242,7 @@ def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
     return slicing.concatenate([shapes.expand_dims(part, (0,)) for part in parts], 0)
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
     """``x`` in another dtype.
 
     Floats become integers towards zero and within range; complex numbers lose their imaginary part.
@@ -267,7 +268,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
 
 @named
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """Another array of the elements of ``a``, which stays when ``a`` is donated to a compiled function or deleted.
 
     Their memory is one while nobody takes it, so that a copy costs next to nothing.
@@ -279,7 +280,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     return array(a)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """An array of the values of an array of another library, by the DLPack protocol.
 
     The memory is shared where it can be. What writes to it later changes the result: pass ``copy=True`` if something
@@ -329,7 +330,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 _DLPACK_HOST = 1
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """An array of the bytes of a buffer, read as ``dtype``.
 
     Args:
@@ -345,7 +346,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     return from_numpy(np.array(np.frombuffer(buffer, dtypes.canonicalize_dtype(dtype), count, offset)))
 
 
-def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
+def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
     """A vector of the values of an iterable.
 
     Args:
@@ -387,7 +388,7 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any) -> ArrayImpl:
         ) from None
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros(shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """An array of zeros.
 
     Args:
@@ -408,7 +409,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return _filled("zeros", shape, dtypes.canonicalize_dtype(dtype or float), 0)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones(shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """An array of ones.
 
     Args:
@@ -429,7 +430,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     return _filled("ones", shape, dtypes.canonicalize_dtype(dtype or float), 1)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def empty(shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """An array of zeros: there are no uninitialised arrays.
 
     Args:
@@ -448,7 +449,14 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
 
 @named
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def full(
+    shape: ShapeLike,
+    fill_value: ArrayLike | Sequence[Any],
+    dtype: DTypeLike = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
     """An array filled with a value, or with an array broadcast to the shape.
 
     Args:
@@ -505,7 +513,14 @@ def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
     return out
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros_like(
+    a: ArrayLike | HasShapeAndDtype,
+    dtype: DTypeLike = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
     """Zeros of the shape and dtype of ``a``, unless others are given.
 
     Args:
@@ -524,7 +539,14 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     return _like("zeros_like", a, dtype, shape, 0)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones_like(
+    a: ArrayLike | HasShapeAndDtype,
+    dtype: DTypeLike = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
     """Ones of the shape and dtype of ``a``, unless others are given.
 
     Args:
@@ -544,8 +566,13 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
 
 
 def empty_like(
-    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    prototype: ArrayLike | HasShapeAndDtype,
+    dtype: DTypeLike = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
     """Zeros of the shape and dtype of ``prototype``: there are no uninitialised arrays.
 
     Args:
@@ -566,8 +593,14 @@ def empty_like(
 
 @named
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike | HasShapeAndDtype,
+    fill_value: ArrayLike,
+    dtype: DTypeLike = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
     """An array of the shape and dtype of ``a``, unless others are given, filled with a value.
 
     Args:
@@ -591,7 +624,7 @@ def full_like(
     return convert_element_type(out, target, weak) if weak else out
 
 
-def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
+def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
     Args:
@@ -615,7 +648,7 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
     return _by_diagonal("eye", N, M, k, dtype)
 
 
-def identity(n: int, dtype: Any = None) -> Any:
+def identity(n: int, dtype: DTypeLike = None) -> Array:
     """The identity matrix.
 
     >>> import pullback.numpy as pnp
@@ -625,7 +658,7 @@ def identity(n: int, dtype: Any = None) -> Any:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: Any = 0, dtype: Any = None) -> Any:
+def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None) -> Array:
     """A matrix with ones on and below a diagonal, and zeros above it.
 
     Args:
@@ -664,8 +697,14 @@ def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
 
 
 def arange(
-    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
     """The numbers from ``start`` (or 0) to before ``stop``, in steps of ``step``.
 
     Args:
@@ -728,9 +767,29 @@ def _number(x: Any) -> Any:
     return int(x) if kind in "iub" else float(x)
 
 
+@overload
 def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
-    axis: int = 0, *, device: Any = None,
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: Literal[False] = False,
+    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
+) -> Array: ...  # fmt: skip
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, retstep: Literal[True],
+    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, *, retstep: Literal[True],
+    dtype: DTypeLike = None, axis: int = 0, device: Any = None,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
+) -> Any: ...  # fmt: skip
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
     """``num`` numbers from ``start`` to ``stop``, evenly spaced along a new axis; differentiable in both ends.
 
@@ -777,8 +836,14 @@ def _rounded_down(x: Any, dtype: Any) -> Any:
 
 @named
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
-) -> Any:
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike = None,
+    axis: int = 0,
+) -> Array:
     """``base`` to the power of evenly spaced numbers from ``start`` to ``stop``.
 
     Args:
@@ -799,7 +864,9 @@ def logspace(
     return out if dtype is None else astype(out, dtype)
 
 
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+def geomspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: DTypeLike = None, axis: int = 0
+) -> Array:
     """``num`` numbers from ``start`` to ``stop`` with a constant ratio.
 
     Args:
@@ -830,7 +897,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 # Grids -------------------------------------------------------------------------------------------------------------
 
 
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
     """The coordinates of the points of a grid, one array an axis.
 
     Args:
@@ -860,7 +927,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return grids if sparse else [shapes.broadcast_to(g, tuple(shape)) for g in grids]
 
 
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = False) -> Any:
     """The indices of the elements of an array of a shape, one array an axis, stacked.
 
     Args:
@@ -879,7 +946,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     return ArrayImpl(np.indices(shape, target))
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+def fromfunction(function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any) -> Array:
     """A function of the indices of an array, called once with an array of indices for each axis.
 
     Args:
@@ -898,7 +965,7 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
     return function(*(ArrayImpl(x) for x in np.indices(sizes, target)), **kwargs)
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix whose columns are powers of ``x``, falling unless ``increasing``.
 
     Args:

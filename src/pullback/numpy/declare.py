@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar
+from pullback.core.annotations import Axes, DTypeLike
+from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, as_array, from_scalar
 from pullback.core.config import config
 from pullback.core.errors import DtypeError
 from pullback.core.trace import NUMPY_REFUSES, Primitive, recorders, state
@@ -25,8 +26,36 @@ from pullback.primitives.elementwise import convert_element_type
 REAL = frozenset(map(np.dtype, ("float16", "float32", "float64")))
 COMPLEX = REAL | frozenset(map(np.dtype, ("complex64", "complex128")))
 
-Unary = Callable[[Any], Any]
-Binary = Callable[[Any, Any], Any]
+Unary = Callable[[ArrayLike], Array]
+Binary = Callable[[ArrayLike, ArrayLike], Array]
+
+
+class BinaryUfunc(Protocol):
+    """A function of two operands with the methods of NumPy's ufuncs, as type checkers see it."""
+
+    __name__: str
+    nin: int
+    nout: int
+    nargs: int
+    identity: Any
+
+    def __call__(self, x: ArrayLike, y: ArrayLike, /) -> Array: ...
+    def accumulate(self, a: ArrayLike, axis: int | None = 0, dtype: DTypeLike = None, out: None = None) -> Array: ...
+    def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array: ...
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array: ...
+    def reduce(
+        self,
+        a: ArrayLike,
+        axis: Axes = 0,
+        dtype: DTypeLike = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array: ...
+    def reduceat(
+        self, a: ArrayLike, indices: Any, axis: int = 0, dtype: DTypeLike = None, out: None = None
+    ) -> Array: ...
 
 
 Doc = tuple[str, str, str]
@@ -69,7 +98,7 @@ def inexact_unary(name: str, primitive: Primitive, module: str, fast: frozenset[
     """A function of floats and complex numbers; integers and booleans are converted."""
     host: Any = primitive.host_rule
 
-    def function(x: Any, /) -> Any:
+    def function(x: ArrayLike, /) -> Array:
         if type(x) is ArrayImpl and state.trace.quick:
             value = x._held
             if value.dtype in fast:
@@ -84,10 +113,10 @@ def inexact_unary(name: str, primitive: Primitive, module: str, fast: frozenset[
     return document(function, name, primitive, module)  # type: ignore[no-any-return]
 
 
-def binary(name: str, primitive: Primitive, module: str, doc: Doc | None = None) -> Binary:
+def binary(name: str, primitive: Primitive, module: str, doc: Doc | None = None) -> BinaryUfunc:
     """A function of two operands of one dtype."""
 
-    def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
+    def function(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             refuse_options(name, out, where)
         pair = promote(name, x, y)
@@ -112,13 +141,13 @@ def wrapped(name: str, operands: tuple[Any, ...], error: Exception) -> tuple[Any
 def inexact_binary(name: str, primitive: Primitive, module: str, doc: Doc | None = None) -> Binary:
     """A function of two floats or complex numbers; integers and booleans are converted."""
 
-    def function(x: Any, y: Any, /) -> Any:
+    def function(x: ArrayLike, y: ArrayLike, /) -> Array:
         return state.trace.process(primitive, _inexact_pair(name, x, y), {})
 
     return document(function, name, doc or primitive, module)  # type: ignore[no-any-return]
 
 
-def inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def inexact_pair(name: str, x: Any, y: Any) -> tuple[Array, Array]:
     """Two operands as arrays of their common dtype of floats or complex numbers."""
     return no_numbers(*_inexact_pair(name, x, y))
 
@@ -150,13 +179,13 @@ def no_numbers(a: Any, b: Any) -> tuple[Any, Any]:
     return a, b
 
 
-def numeric(name: str, x: Any) -> Any:
+def numeric(name: str, x: Any) -> Array:
     """An operand as an array of numbers: booleans become integers."""
     x = operand(name, x)
     return convert_element_type(x, dtypes.default_int(), x.weak_type) if dtypes.is_bool(x.dtype) else x
 
 
-def numeric_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def numeric_pair(name: str, x: Any, y: Any) -> tuple[Array, Array]:
     """Two operands as arrays of their common dtype of numbers: two booleans become integers."""
     try:
         a, b = no_numbers(*promote(name, x, y))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import reductions
 from pullback.numpy.promotion import inexact_operand, known_int, promote_all
@@ -63,7 +64,7 @@ def _hermitian(name: str, a: Any, triangle: Any, symmetrize: bool) -> Any:
     return a if triangle.upper() == "L" else adjoint(a)
 
 
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """The eigenvalues and eigenvectors of Hermitian matrices.
 
     Args:
@@ -91,7 +92,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     return EighResult(*eigh_p.bind(_hermitian("linalg.eigh", a, UPLO, symmetrize_input), vectors=True))
 
 
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues of Hermitian matrices; see :func:`eigh`.
 
     Args:
@@ -110,7 +111,7 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
     return eigh_p.bind(_hermitian("linalg.eigvalsh", a, UPLO, symmetrize_input), vectors=False)[0]
 
 
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """The eigenvalues and right eigenvectors of square matrices.
 
     Args:
@@ -135,7 +136,7 @@ def eig(a: Any) -> EigResult:
     return EigResult(*bind(eig_p, inexact_operand("linalg.eig", a), left=False, right=True))
 
 
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of square matrices, complex, in no order; see :func:`eig`.
 
     >>> import pullback.numpy as pnp
@@ -162,8 +163,23 @@ class SVDResult(NamedTuple):
     Vh: Any
 
 
+@overload
 def svd(
-    a: Any,
+    a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True, hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> SVDResult: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False], hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Array: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any: ...  # fmt: skip
+def svd(
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
@@ -240,7 +256,7 @@ def _svd_of_hermitian(a: Any) -> tuple[Any, Any, Any]:
     return u, ops.abs(w), adjoint(column_scaled(u, sign))
 
 
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of matrices, descending; see :func:`svd`.
 
     >>> import pullback.numpy as pnp
@@ -265,7 +281,13 @@ class QRResult(NamedTuple):
     R: Any
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
+@overload
+def qr(a: ArrayLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResult: ...
+@overload
+def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
+@overload
+def qr(a: ArrayLike, mode: str = "reduced") -> Any: ...
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """The QR decomposition of matrices.
 
     Args:
@@ -316,7 +338,9 @@ def _tolerances(name: str, x: Any, given: Any, factor: float) -> Any:
     return ops.stop_gradient_p.bind(shapes.broadcast_to(value, batch))
 
 
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+def pinv(
+    a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
+) -> Array:
     """The pseudo-inverses of matrices (Moore and Penrose), by their singular values.
 
     Args:
@@ -357,7 +381,9 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     return bind(pinv_p, a, _tolerances("linalg.pinv", a, given, 10), hermitian=bool(hermitian))
 
 
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+def matrix_rank(
+    M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: ArrayLike | None = None
+) -> Array:
     """How many singular values of matrices are not zero.
 
     Args:
@@ -400,7 +426,9 @@ def _rank(sizes: Any, bound: Any) -> Any:
     return reductions.sum(ops.gt_p.bind(sizes, shapes.expand_dims(bound, (-1,))), -1)
 
 
-def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
+def lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: ArrayLike | None = None, *, numpy_resid: bool = False
+) -> tuple[Any, Any, Any, Any]:
     """The solution x of least squares of a x = b, of minimal norm where there are several.
 
     Args:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import state
@@ -33,7 +33,7 @@ def _places(rows: int, columns: int, k: int) -> tuple[Any, Any]:
     return np.arange(count) + max(-k, 0), np.arange(count) + max(k, 0)
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """A diagonal of each matrix in an array.
 
     Args:
@@ -67,7 +67,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return read(matrices, (..., *_places(x.shape[first], x.shape[second], k)), unique=True)
 
 
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """A diagonal of a matrix, or the matrix with a vector as a diagonal and zeros elsewhere.
 
     Args:
@@ -92,7 +92,7 @@ def diag(v: Any, k: int = 0) -> Any:
     return write(scatter, indexing.zeros((n, n), x.dtype), _places(n, n, k), x, unique=True)
 
 
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the elements of an array as a diagonal; the arguments are those of :func:`diag`.
 
     >>> import pullback.numpy as pnp
@@ -104,7 +104,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(shapes.reshape(x, (x.aval.size,)), k)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
     """An array with its main diagonal, the elements whose positions are equal, replaced.
 
     Args:
@@ -155,7 +155,7 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
     return ops.where(ArrayImpl(mask if lower else ~mask), x, zero)
 
 
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """Each matrix in an array with zeros above a diagonal.
 
     Args:
@@ -173,7 +173,7 @@ def tril(m: Any, k: int = 0) -> Any:
     return _triangle("tril", m, k, lower=True)
 
 
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """Each matrix in an array with zeros below a diagonal; the arguments are those of :func:`tril`.
 
     >>> import pullback.numpy as pnp
@@ -196,7 +196,7 @@ def _sizes_and_diagonal(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, in
     return rows, known_int(name, "k", k), columns
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The rows and the columns of the elements on and below a diagonal.
 
     Args:
@@ -210,7 +210,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     return _arrays(np.tril_indices(*_sizes_and_diagonal("tril_indices", n, k, m)))  # type: ignore[return-value]
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The rows and the columns of the elements on and above a diagonal.
 
     Args:
@@ -231,7 +231,7 @@ def _matrix_sizes(name: str, arr: Any) -> tuple[int, int]:
     return shape
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """:func:`tril_indices` for a matrix of the shape of ``arr``.
 
     >>> import pullback.numpy as pnp
@@ -242,7 +242,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """:func:`triu_indices` for a matrix of the shape of ``arr``.
 
     >>> import pullback.numpy as pnp
@@ -253,7 +253,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     return triu_indices(rows, k, columns)
 
 
-def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The positions of the elements of the main diagonal.
 
     Args:
@@ -266,7 +266,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     return _arrays(np.diag_indices(n, ndim))
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: ArrayLike | Sequence[Any]) -> tuple[Array, ...]:
     """:func:`diag_indices` for an array of the shape of ``arr``, whose axes are all of one size.
 
     >>> import pullback.numpy as pnp
@@ -279,7 +279,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     return diag_indices(shape[0], len(shape))
 
 
-def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None) -> tuple[Any, ...]:
+def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None) -> tuple[Array, ...]:
     """The positions at which a function of a matrix, such as :func:`triu`, keeps elements.
 
     Args:

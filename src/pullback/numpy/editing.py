@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import refuse_masked, typeof
+from pullback.core.annotations import Axes, ShapeLike
+from pullback.core.array import Array, ArrayLike, refuse_masked, typeof
 from pullback.core.errors import DtypeError, ShapeError, UnsupportedFunctionError
 from pullback.numpy.creation import listed
 from pullback.numpy.joining import concatenate
@@ -27,7 +28,7 @@ __all__ = ["append", "delete", "insert", "pad", "resize", "trim_zeros"]
 Widths = tuple[int, int]
 
 
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """The array with elements added before and after it along its axes.
 
     Args:
@@ -230,7 +231,7 @@ def _pad_by(function: Callable[..., Any], x: Any, widths: list[Widths], options:
 # Elements added and taken away -------------------------------------------------------------------------------------
 
 
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """The array with others after it, along an axis; of the elements of both, as vectors, by default.
 
     Args:
@@ -246,7 +247,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     return concatenate([ravel(x), ravel(v)]) if axis is None else concatenate([x, v], axis)
 
 
-def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
     """The array without the parts at some positions of an axis.
 
     Args:
@@ -281,7 +282,7 @@ def _positions(obj: Any) -> Any:
     return positions if positions.size else positions.astype(np.intp)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
     """The array with parts inserted before some positions of an axis.
 
     Args:
@@ -326,7 +327,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return take_parts(slicing.concatenate([x, v], axis), source, axis)
 
 
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """The elements in another shape, from the start again as often as it takes, or cut off.
 
     >>> import pullback.numpy as pnp
@@ -343,7 +344,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     return shapes.reshape(slicing.slice_in_dim(whole, 0, size, 0), shape)
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
     """The array without the zeros at its borders.
 
     Args:

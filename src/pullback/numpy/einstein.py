@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike
 from pullback.core.array import Array
 from pullback.core.errors import ShapeError
 from pullback.core.interrupts import imported
@@ -38,10 +39,10 @@ def einsum(
     out: None = None,
     optimize: Any = "auto",
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
     out_sharding: Any = None,
     _dot_general: Callable[..., Any] | None = None,
-) -> Any:
+) -> Array:
     """Sums of products over named indices.
 
     Args:

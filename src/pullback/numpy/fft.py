@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import dtypes
+from pullback.core.annotations import Axes, DTypeLike
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy import creation, manipulation
 from pullback.numpy.promotion import axis_index, inexact_operand, known_int, operand, quote
@@ -146,7 +148,7 @@ def _over_two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) ->
 # Over one axis -------------------------------------------------------------------------------------------------------
 
 
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform along an axis.
 
     Args:
@@ -169,7 +171,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     return _over_one("fft", FftType.FFT, a, n, axis, norm)
 
 
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of :func:`fft`.
 
     Args:
@@ -192,7 +194,7 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _over_one("ifft", FftType.IFFT, a, n, axis, norm)
 
 
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform of real numbers along an axis: the first half of :func:`fft`, which determines the other.
 
     Args:
@@ -216,7 +218,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _over_one("rfft", FftType.RFFT, a, n, axis, norm)
 
 
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of :func:`rfft`.
 
     Args:
@@ -239,7 +241,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     return _over_one("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform, which is real, of a Hermitian signal of which the first half is given.
 
     Args:
@@ -262,7 +264,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _over_one("hfft", FftType.IRFFT, ops.conj(inexact_operand("hfft", a)), n, axis, _opposite("hfft", norm))
 
 
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of :func:`hfft`: the first half of the inverse transform of real numbers.
 
     Args:
@@ -296,7 +298,9 @@ def _opposite(name: str, norm: Any) -> str:
 # Over several axes ---------------------------------------------------------------------------------------------------
 
 
-def fftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+def fftn(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
     """The discrete Fourier transform over any number of axes.
 
     Args:
@@ -321,7 +325,9 @@ def fftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = No
     return _over_several("fftn", FftType.FFT, a, s, axes, norm)
 
 
-def ifftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+def ifftn(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
     """The inverse of :func:`fftn`.
 
     Args:
@@ -346,7 +352,9 @@ def ifftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = N
     return _over_several("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
-def rfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+def rfftn(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
     """The Fourier transform of real numbers over any number of axes: real along the last, complex along others.
 
     Args:
@@ -373,7 +381,9 @@ def rfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = N
     return _over_several("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
-def irfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+def irfftn(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
     """The inverse of :func:`rfftn`.
 
     Args:
@@ -399,7 +409,9 @@ def irfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = 
     return _over_several("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
-def fft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+def fft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
     """The discrete Fourier transform over two axes.
 
     Args:
@@ -424,7 +436,9 @@ def fft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1),
     return _over_two("fft2", FftType.FFT, a, s, axes, norm)
 
 
-def ifft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+def ifft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
     """The inverse of :func:`fft2`.
 
     Args:
@@ -449,7 +463,9 @@ def ifft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1)
     return _over_two("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
-def rfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+def rfft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
     """The Fourier transform of real numbers over two axes: real along the last, complex along others.
 
     Args:
@@ -476,7 +492,9 @@ def rfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1)
     return _over_two("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
-def irfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+def irfft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
     """The inverse of :func:`rfft2`.
 
     Args:
@@ -505,7 +523,7 @@ def irfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1
 # Frequencies, and where they are --------------------------------------------------------------------------------------
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any = None) -> Array:
     """The frequencies of the coefficients of :func:`fft`: from 0 up, then the negative ones.
 
     Args:
@@ -530,7 +548,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return _frequencies("fftfreq", signed, count, d, dtype, device)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any = None) -> Array:
     """The frequencies of the coefficients of :func:`rfft`, from 0 up.
 
     Args:
@@ -571,7 +589,7 @@ def _frequencies(name: str, indices: Any, count: int, d: Any, dtype: Any, device
     return out if device is None else device_put(out, device)
 
 
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: ArrayLike, axes: Axes = None) -> Array:
     """The array with the coefficient of frequency zero moved to the middle of each axis.
 
     Args:
@@ -588,7 +606,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
     return _shifted("fftshift", x, axes, lambda n: n // 2)
 
 
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: ArrayLike, axes: Axes = None) -> Array:
     """The inverse of :func:`fftshift`, which differs from it along axes of odd size.
 
     Args:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.numpy.creation import listed
 from pullback.numpy.joining import stack
@@ -32,7 +33,7 @@ def _shape(bins: Any) -> tuple[int, ...]:
     return listed("histogramdd", bins).shape  # type: ignore[no-any-return]
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
     """The edges of the bins of :func:`histogram`.
 
     Args:
@@ -61,7 +62,9 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return ops.where(ops.eq(part, 1), high, between)
 
 
-def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None) -> Any:
+def histogram(
+    a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
+) -> Any:
     """How many elements are in each of a row of bins.
 
     Args:
@@ -98,8 +101,13 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, de
 
 
 def histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> tuple[Any, Any, Any]:
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: Any = 10,
+    range: Any = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, Array, Array]:
     """How many points of the plane are in each rectangle of a grid.
 
     Args:
@@ -129,8 +137,8 @@ def histogram2d(
 
 
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> tuple[Any, list[Any]]:
+    sample: Any, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
+) -> tuple[Array, list[Array]]:
     """How many points are in each box of a grid of any number of axes.
 
     Args:
@@ -205,8 +213,13 @@ def _added_up(place: Any, weights: Any, size: int) -> Any:
 
 
 def bincount(
-    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
-) -> Any:
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
+) -> Array:
     """How often each integer from 0 on occurs.
 
     Args:
@@ -246,7 +259,7 @@ def bincount(
     return _added_up(values, w, length)
 
 
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin to which each element belongs.
 
     Args:

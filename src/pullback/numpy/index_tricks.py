@@ -9,7 +9,7 @@ import numpy as np
 from numpy import index_exp, s_
 
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
+from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import IndexingError
 from pullback.numpy.creation import array, listed
 from pullback.numpy.joining import concatenate
@@ -96,7 +96,7 @@ class _Concatenation:
         if isinstance(item, str):
             raise IndexingError(f"{self._name}: a directive comes first, got {item!r} after other items")
         if isinstance(item, slice):
-            x = ArrayImpl(_range(self._name, item))
+            x: Array = ArrayImpl(_range(self._name, item))
         else:
             x = listed(self._name, item)
             x = shapes.reshape(x, (1,)) if not x.shape and not ndmin else x

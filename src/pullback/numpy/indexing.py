@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Absent, Array, ArrayImpl
+from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.array import Absent, Array, ArrayImpl, ArrayLike
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import (
     ArgumentError,
@@ -196,15 +197,15 @@ def _wrapped(name: str, positions: Any, size: int, mode: Any) -> tuple[Any, Gath
 
 
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The elements at some positions of an axis.
 
     Args:
@@ -288,9 +289,9 @@ def _index_vectors(positions: Any, size: int, wrap: bool = True) -> Any:
 
 
 def take_along_axis(
-    arr: Any, indices: Any, axis: int | None = -1, mode: Any = None, fill_value: Any = None, *,
+    arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, mode: Any = None, fill_value: ArrayLike | None = None, *,
     wrap_negative_indices: bool = True,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """For each place along the other axes the elements at its own positions along one axis.
 
     Args:
@@ -336,8 +337,8 @@ def take_along_axis(
 
 
 def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
-) -> Any:
+    arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True, *, mode: Any = None
+) -> Array:
     """The array with values at each place's own positions along an axis: the inverse of :func:`take_along_axis`.
 
     Args:
@@ -376,7 +377,7 @@ def _not_in_place(name: str, inplace: bool) -> None:
         )
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
     """The array with values at some positions in row-major order.
 
     Args:
@@ -423,7 +424,7 @@ def repeated(value: Any, count: int) -> Any:
     return slicing.slice_in_dim(slicing.concatenate([flat] * -(-count // size), 0), 0, count, 0)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike | Sequence[Any], vals: ArrayLike, *, inplace: bool = True) -> Array:
     """The array with values, one after another, where a mask is true.
 
     Args:
@@ -477,7 +478,9 @@ def _known(name: str, x: Any) -> Any:
     return np.asarray(known._value)
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(
+    a: ArrayLike | Sequence[Any], *, size: int | None = None, fill_value: ArrayLike | Sequence[ArrayLike] | None = None
+) -> tuple[Array, ...]:
     """The positions of the elements that are not zero, as one array for each axis.
 
     Args:
@@ -496,11 +499,10 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     a = listed("nonzero", a)
     if not a.shape:
         raise ShapeError("nonzero of an array without axes; make it one-dimensional with jnp.atleast_1d first")
-    a = number_operand("nonzero", a)
+    x = number_operand("nonzero", a)
     if size is None:
-        return tuple(ArrayImpl(i.astype(dtypes.default_int())) for i in _known("nonzero", a).nonzero())
+        return tuple(ArrayImpl(i.astype(dtypes.default_int())) for i in _known("nonzero", x).nonzero())
     count = operator.index(size)
-    x = a
     rank = len(x.shape)
     fills = fill_value if isinstance(fill_value, (tuple, list)) else (0 if fill_value is None else fill_value,) * rank
     if len(fills) != rank:
@@ -520,7 +522,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     return tuple(out)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The positions, in row-major order, of the elements that are not zero.
 
     Args:
@@ -540,7 +542,9 @@ def _raveled(name: str, a: Any) -> Any:
     return shapes.reshape(x, (x.aval.size,))
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(
+    a: ArrayLike | Sequence[Any], *, size: int | None = None, fill_value: ArrayLike | Sequence[ArrayLike] | None = None
+) -> Array:
     """The positions of the elements that are not zero, as rows.
 
     Args:
@@ -561,14 +565,14 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 
 def compress(
-    condition: Any,
-    a: Any,
+    condition: ArrayLike | Sequence[Any],
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike = 0,
     out: None = None,
-) -> Any:
+) -> Array:
     """The parts of an array along an axis for which a condition holds.
 
     Args:
@@ -597,7 +601,7 @@ def compress(
     where = axis_index(0 if axis is None else axis, len(x.shape), "compress")
     parts = x.shape[where]
     if holds.shape[0] > parts:
-        if not isinstance(holds, Tracer) and holds._value[parts:].any():
+        if isinstance(holds, ArrayImpl) and holds._value[parts:].any():
             raise ShapeError(
                 f"compress: the condition, of {holds.shape[0]} elements, holds beyond the {parts} of axis {where}"
             )
@@ -610,7 +614,7 @@ def compress(
 
 
 @named
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """The elements for which a condition holds, in row-major order.
 
     Args:
@@ -630,7 +634,7 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
 # Flat and multiple indices -----------------------------------------------------------------------------------------
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike | Sequence[Any], shape: ShapeLike) -> tuple[Array, ...]:
     """Positions in row-major order as positions along each axis.
 
     Args:
@@ -645,7 +649,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     [1 0] [2 2]
     """
     flat = _positions("unravel_index", listed("unravel_index", indices))
-    sizes = tuple(map(operator.index, shape)) if isinstance(shape, (tuple, list)) else (operator.index(shape),)
+    sizes = tuple(map(operator.index, shape)) if isinstance(shape, Sequence) else (operator.index(shape),)
     total = int(np.prod(sizes, dtype=np.int64))
     if total == 0:
         raise ShapeError(f"unravel_index: an array of shape {sizes} has no elements")
@@ -658,7 +662,14 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     return tuple(reversed(out))
 
 
-def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C", *, dtype: Any = None) -> Any:
+def ravel_multi_index(
+    multi_index: Sequence[ArrayLike] | Array,
+    dims: Sequence[int],
+    mode: Any = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike = None,
+) -> Array:
     """Positions along each axis as positions in row-major order.
 
     Args:
@@ -708,7 +719,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     return total
 
 
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: Any) -> tuple[Array, ...]:
     """Vectors of positions shaped so that they index an open mesh.
 
     Args:
@@ -733,7 +744,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def choose(a: Any, choices: Sequence[Any] | Array, out: None = None, mode: str = "raise") -> Any:
+def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Array, out: None = None, mode: str = "raise") -> Array:
     """For each element that of the choice which an integer selects.
 
     Args:

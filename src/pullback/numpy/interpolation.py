@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pullback.core import dtypes
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy import reductions, sorting, ufuncs
 from pullback.numpy.creation import array
@@ -15,7 +16,14 @@ from pullback.primitives import shapes, slicing
 
 
 @named
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | None = None,
+    right: ArrayLike | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
     """The piecewise linear function through the points ``(xp, fp)``, at ``x``; differentiable in all three.
 
     Args:
@@ -83,7 +91,7 @@ def _as(x: Any, like: Any) -> Any:
     return ops.convert_element_type(x, like.dtype, x.weak_type)
 
 
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
+def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi) -> Array:
     """``p`` with multiples of the period added, so that no two neighbours along an axis differ by more than half of it.
 
     Args:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.trace import NUMPY_REFUSES, state
 from pullback.numpy.manipulation import is_sequence, ravel, three_axes, transpose, two_axes, unstack
@@ -60,7 +61,7 @@ def _promoted(name: str, arrays: Sequence[Any], dtype: Any) -> list[Any]:
     return [convert_element_type(operand(name, x), dtype) for x in arrays]
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike = None) -> Array:
     """Arrays put one after another along an axis.
 
     Args:
@@ -97,7 +98,7 @@ def _joined(name: str, xs: Sequence[Any], axis: int) -> Any:
     return slicing.concatenate(xs, axis)
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Arrays put one after another along an axis; see :func:`concatenate`.
 
     >>> import pullback.numpy as pnp
@@ -107,7 +108,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return concatenate(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+def stack(arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = None, dtype: DTypeLike = None) -> Array:
     """Arrays of one shape put side by side along a new axis.
 
     Args:
@@ -147,7 +148,7 @@ def _stack_rows(values: list[Any], axis: int) -> Any:
     return np.concatenate(values).reshape((len(values), *shape))
 
 
-def vstack(tup: Any, dtype: Any = None) -> Any:
+def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Array:
     """Arrays put below each other: along the first axis, vectors as rows.
 
     >>> import pullback.numpy as pnp
@@ -172,7 +173,7 @@ def _vstack_values(values: list[Any]) -> Any:
     return np.concatenate(values) if rank else np.vstack(values)
 
 
-def hstack(tup: Any, dtype: Any = None) -> Any:
+def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Array:
     """Arrays put beside each other: along the second axis, vectors along their only one.
 
     >>> import pullback.numpy as pnp
@@ -187,7 +188,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     return _joined("hstack", xs, 0 if len(xs[0].shape) == 1 else 1)
 
 
-def dstack(tup: Any, dtype: Any = None) -> Any:
+def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Array:
     """Arrays put behind each other: along the third axis.
 
     >>> import pullback.numpy as pnp
@@ -200,7 +201,7 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
     return _joined("dstack", [three_axes(x) for x in _promoted("dstack", arrays, dtype)], 2)
 
 
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Vectors, and the columns of matrices, as the columns of one matrix.
 
     >>> import pullback.numpy as pnp
@@ -215,7 +216,7 @@ def column_stack(tup: Any) -> Any:
     return _joined("column_stack", [transpose(two_axes(x)) if len(x.shape) < 2 else x for x in xs], 1)
 
 
-def block(arrays: Any) -> Any:
+def block(arrays: Any) -> Array:
     """An array put together from nested lists of blocks: the innermost lists along the last axis.
 
     >>> import pullback.numpy as pnp
@@ -255,7 +256,7 @@ def _leaves(part: Any) -> list[Any]:
 # Splitting ---------------------------------------------------------------------------------------------------------
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0) -> list[Array]:
     """The parts of an array along an axis, as a list.
 
     Args:
@@ -273,7 +274,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("split", ary, indices_or_sections, axis)
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0) -> list[Array]:
     """The parts of an array along an axis, as a list; parts that cannot be equal differ by one.
 
     Args:
@@ -306,7 +307,7 @@ def _split(name: str, ary: Any, where: Any, axis: int, equal: bool = True) -> li
     return [slicing.slice_in_dim(x, start, max(start, stop), axis) for start, stop in pairwise(cuts)]
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """The parts of an array along its first axis; see :func:`split`.
 
     >>> import pullback.numpy as pnp
@@ -316,7 +317,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split("vsplit", ary, indices_or_sections, 0)
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """The parts of an array along its second axis, of a vector along its only one; see :func:`split`.
 
     >>> import pullback.numpy as pnp
@@ -327,7 +328,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split("hsplit", x, indices_or_sections, 0 if len(x.shape) == 1 else 1)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """The parts of an array along its third axis; see :func:`split`.
 
     >>> import pullback.numpy as pnp

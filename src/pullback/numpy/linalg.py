@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pullback.core import dtypes
+from pullback.core.annotations import Axes, DTypeLike
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import contraction, diagonals, manipulation, reductions
 from pullback.numpy.creation import eye
@@ -52,7 +54,7 @@ from pullback.transforms.derivatives.vmap import vmap
 _INF = float("inf")
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: ArrayLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Array:
     """The norm of vectors or matrices.
 
     Args:
@@ -146,7 +148,7 @@ def _by_singular_values(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool)
     return shapes.expand_dims(out, sorted(axes)) if keepdims else out
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """The norm of vectors along one or several axes, by default of all elements.
 
     Args:
@@ -166,7 +168,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 
 @named
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """The norm of the matrices in the last two axes.
 
     Args:
@@ -181,7 +183,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return norm(x, ord, (-2, -1), keepdims)
 
 
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The Cholesky factors of Hermitian positive-definite matrices.
 
     Args:
@@ -213,7 +215,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     return adjoint(lower) if upper else lower
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The solutions x of A x = b, for square matrices A, by their LU decomposition.
 
     Args:
@@ -237,7 +239,7 @@ def solve(a: Any, b: Any) -> Any:
     return solve_systems("linalg.solve", lu.linear_solve, (a,), b)
 
 
-def solve_systems(name: str, solver: Callable[..., Any], matrices: Sequence[Any], b: Any) -> Any:
+def solve_systems(name: str, solver: Callable[..., Any], matrices: Sequence[Any], b: ArrayLike) -> Array:
     """What a solver of systems of equations returns for a vector, or for matrices whose leading axes broadcast.
 
     Args:
@@ -274,7 +276,7 @@ def _broadcast(solver: Any, matrices: Sequence[Any], b: Any) -> Any:
     )
 
 
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices, by their LU decomposition.
 
     Args:
@@ -297,7 +299,7 @@ def inv(a: Any) -> Any:
     return lu.inverse(a)
 
 
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """The determinants of square matrices.
 
     Args:
@@ -332,7 +334,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The signs of the determinants of square matrices, and the logarithms of their sizes.
 
     Args:
@@ -358,7 +360,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(*bind(slogdet_p, inexact_operand("linalg.slogdet", a)))
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The array with its last two axes swapped.
 
     >>> import pullback.numpy as pnp
@@ -368,7 +370,9 @@ def matrix_transpose(x: Any, /) -> Any:
     return manipulation.matrix_transpose(x)
 
 
-def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def matmul(
+    x1: ArrayLike, x2: ArrayLike, /, *, precision: Any = None, preferred_element_type: DTypeLike = None
+) -> Array:
     """The product of matrices; see :func:`pullback.numpy.matmul`.
 
     Args:
@@ -384,15 +388,15 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
 
 
 def tensordot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axes: Any = 2,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The contraction over several axes; see :func:`pullback.numpy.tensordot`.
 
     Args:
@@ -411,7 +415,9 @@ def tensordot(
     )
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vecdot(
+    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None, preferred_element_type: DTypeLike = None
+) -> Array:
     """The inner products of vectors along an axis; the first is conjugated.
 
     Args:
@@ -427,7 +433,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     return contraction.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of each element of one vector with each of the other.
 
     >>> import pullback.numpy as pnp
@@ -440,7 +446,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return contraction.outer(x1, x2)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The vector products of vectors of three components along an axis.
 
     Args:
@@ -457,7 +463,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return contraction.cross(x1, x2, axis=axis)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array:
     """The sums of the diagonals of the matrices in the last two axes.
 
     Args:
@@ -472,7 +478,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return contraction.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of the matrices in the last two axes.
 
     >>> import pullback.numpy as pnp
@@ -482,7 +488,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return diagonals.diagonal(x, offset, -2, -1)
 
 
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """The product of a square matrix with itself, ``n`` times, by repeated squaring; of its inverse, if ``n`` < 0.
 
     Args:
@@ -506,7 +512,7 @@ def matrix_power(a: Any, n: int) -> Any:
         a, n = inv(a), -n
     if n == 0:
         return shapes.broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape)
-    result = None
+    result: Any = None
     while True:
         if n & 1:
             result = a if result is None else contraction.matmul(result, a)
@@ -516,13 +522,13 @@ def matrix_power(a: Any, n: int) -> Any:
         a = contraction.matmul(a, a)
 
 
-def require_square(name: str, a: Any) -> None:
+def require_square(name: str, a: Array) -> None:
     """Refuse an array whose last two axes are not those of square matrices."""
     if len(a.shape) < 2 or a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"{name} takes square matrices, got shape {a.shape}")
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     """The product of several matrices, in the order that costs least; the first and the last may be vectors.
 
     Source: T. Cormen et al., Introduction to Algorithms, section 14.2 (matrix-chain multiplication).
@@ -564,7 +570,7 @@ def _cheapest_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     return split
 
 
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     """The condition numbers of matrices: how much solutions of equations may change relative to what they depend on.
 
     Args:
@@ -599,7 +605,7 @@ def cond(x: Any, p: Any = None) -> Any:
     return ops.mul(norm(x, p, (-2, -1)), norm(inv(x), p, (-2, -1)))
 
 
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of a tensor, for the contraction by ``tensordot`` over its first axes.
 
     Args:
@@ -629,7 +635,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return shapes.reshape(inv(shapes.reshape(a, (math.prod(first), math.prod(rest)))), (*rest, *first))
 
 
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """The tensor x for which the contraction of ``a`` with it over the last axes of ``a`` is ``b``.
 
     Args:
@@ -647,7 +653,8 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     >>> print(pnp.linalg.tensorsolve(2 * pnp.eye(4).reshape(2, 2, 4), pnp.ones((2, 2))))
     [0.5 0.5 0.5 0.5]
     """
-    a, b = (inexact_operand("linalg.tensorsolve", x) for x in promote_all("linalg.tensorsolve", (a, b)))
+    a, b = promote_all("linalg.tensorsolve", (a, b))
+    a, b = inexact_operand("linalg.tensorsolve", a), inexact_operand("linalg.tensorsolve", b)
     if axes is not None:
         last = [axis_index(i, len(a.shape), "linalg.tensorsolve") for i in axes]
         a = shapes.transpose(a, (*[i for i in range(len(a.shape)) if i not in last], *last))

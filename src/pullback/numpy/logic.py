@@ -6,12 +6,13 @@ import builtins
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, Array
+from pullback.core.annotations import HasShapeAndDtype
+from pullback.core.array import SCALARS, Array, ArrayLike
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.trace import Primitive, recorders
@@ -119,7 +120,7 @@ def _truth(name: str, x: Any) -> Any:
     return x if dtypes.is_bool(x.dtype) else ops.ne_p.bind(x, 0)
 
 
-def _logical(name: str, primitive: Any, sentence: str, result: str) -> Any:
+def _logical(name: str, primitive: Any, sentence: str, result: str) -> declare.BinaryUfunc:
     def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
             declare.refuse_options(name, out, where)
@@ -135,7 +136,7 @@ logical_or = _logical("logical_or", ops.or_p, "Whether one of the operands is no
 logical_xor = _logical("logical_xor", ops.xor_p, "Whether exactly one of the operands is not zero.", "True")
 
 
-def logical_not(x: Any, /) -> Any:
+def logical_not(x: ArrayLike, /) -> Array:
     """Whether ``x`` is zero.
 
     >>> import pullback.numpy as pnp
@@ -152,7 +153,7 @@ bitwise_or = _binary("bitwise_or", ops.or_p)
 bitwise_xor = _binary("bitwise_xor", ops.xor_p)
 
 
-def invert(x: Any, /) -> Any:
+def invert(x: ArrayLike, /) -> Array:
     """The complement of the bits, or of booleans.
 
     >>> import pullback.numpy as pnp
@@ -165,7 +166,7 @@ def invert(x: Any, /) -> Any:
 bitwise_not = bitwise_invert = invert
 
 
-def left_shift(x: Any, y: Any, /) -> Any:
+def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``x`` with its bits shifted by ``y`` places to the left; zero if that is too far.
 
     >>> import pullback.numpy as pnp
@@ -175,7 +176,7 @@ def left_shift(x: Any, y: Any, /) -> Any:
     return ops.shift_left_p.bind(*_integers("left_shift", *numeric_pair("left_shift", x, y)))
 
 
-def right_shift(x: Any, y: Any, /) -> Any:
+def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``x`` with its bits shifted by ``y`` places to the right; the sign is kept.
 
     >>> import pullback.numpy as pnp
@@ -190,7 +191,7 @@ def right_shift(x: Any, y: Any, /) -> Any:
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
-def bitwise_count(x: Any, /) -> Any:
+def bitwise_count(x: ArrayLike, /) -> Array:
     """The number of bits that are set in the absolute value of ``x``, as uint8.
 
     >>> import pullback.numpy as pnp
@@ -204,7 +205,7 @@ def bitwise_count(x: Any, /) -> Any:
     return ops.convert_element_type(ops.population_count_p.bind(magnitude), np.dtype("uint8"))
 
 
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of integers.
 
     >>> import pullback.numpy as pnp
@@ -214,7 +215,7 @@ def gcd(x1: Any, x2: Any) -> Any:
     return ops.gcd_p.bind(*_integers("gcd", x1, x2))
 
 
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of integers.
 
     >>> import pullback.numpy as pnp
@@ -237,7 +238,7 @@ def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 # Kinds of numbers --------------------------------------------------------------------------------------------------
 
 
-def isfinite(x: Any, /) -> Any:
+def isfinite(x: ArrayLike, /) -> Array:
     """Whether ``x`` is neither infinite nor NaN.
 
     >>> import pullback.numpy as pnp
@@ -248,7 +249,7 @@ def isfinite(x: Any, /) -> Any:
     return ops.is_finite_p.bind(x) if dtypes.is_inexact(x.dtype) else _all(x, True)
 
 
-def isinf(x: Any, /) -> Any:
+def isinf(x: ArrayLike, /) -> Array:
     """Whether ``x`` is infinite.
 
     >>> import pullback.numpy as pnp
@@ -261,7 +262,7 @@ def isinf(x: Any, /) -> Any:
     return ops.eq(ops.abs(x), math.inf) if dtypes.is_inexact(x.dtype) else _all(x, False)
 
 
-def isnan(x: Any, /) -> Any:
+def isnan(x: ArrayLike, /) -> Array:
     """Whether ``x`` is NaN.
 
     >>> import pullback.numpy as pnp
@@ -272,7 +273,7 @@ def isnan(x: Any, /) -> Any:
     return ops.ne_p.bind(x, x) if dtypes.is_inexact(x.dtype) else _all(x, False)
 
 
-def _signed_infinity(name: str, value: float, sentence: str, example: str) -> Any:
+def _signed_infinity(name: str, value: float, sentence: str, example: str) -> declare.Unary:
     def function(x: Any, /, out: None = None) -> Any:
         x = operand(name, x)
         refuse_out(name, out)
@@ -287,7 +288,7 @@ isposinf = _signed_infinity("isposinf", math.inf, "Whether ``x`` is infinity.", 
 isneginf = _signed_infinity("isneginf", -math.inf, "Whether ``x`` is minus infinity.", "-pnp.inf")
 
 
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Array:
     """Whether the imaginary part is zero.
 
     >>> import pullback.numpy as pnp
@@ -298,7 +299,7 @@ def isreal(x: Any) -> Any:
     return ops.eq(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else _all(x, True)
 
 
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Array:
     """Whether the imaginary part is not zero.
 
     >>> import pullback.numpy as pnp
@@ -310,7 +311,7 @@ def iscomplex(x: Any) -> Any:
 
 
 @named
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayLike | HasShapeAndDtype) -> bool:
     """Whether the dtype of an array, of nested lists, or of what has a shape and a dtype, is not complex.
 
     >>> import pullback.numpy as pnp
@@ -320,7 +321,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayLike | HasShapeAndDtype) -> bool:
     """Whether the dtype of an array, of nested lists, or of what has a shape and a dtype, is complex.
 
     >>> import pullback.numpy as pnp
@@ -339,7 +340,24 @@ def _all(x: Any, value: bool) -> Any:
 # Choice ------------------------------------------------------------------------------------------------------------
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+@overload
+def where(
+    condition: ArrayLike | Sequence[Any], /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> tuple[Array, ...]: ...
+@overload
+def where(
+    condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array: ...  # fmt: skip
+def where(
+    condition: ArrayLike | Sequence[Any],
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Any:
     """``x`` where the condition holds, else ``y``; without them the indices where it holds.
 
     No derivative flows through an element that is not chosen.
@@ -380,7 +398,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
         return ops.select_n(which, b, a)
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
     """For each element the choice whose condition holds first, else ``default``.
 
     Args:
@@ -409,7 +427,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
-def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
+def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """The values of ``arr`` limited to the interval from ``min`` to ``max``.
 
     Args:
@@ -445,7 +463,13 @@ def _within(x: Any, bound: Any) -> Any:
     return ops.clamp_p.bind(builtins.max(low, least), bound, builtins.min(high, greatest))
 
 
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
     """``x`` with numbers in place of NaN and the infinities: by default zero and the extreme values of the dtype.
 
     Args:
@@ -475,7 +499,9 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 # Closeness ---------------------------------------------------------------------------------------------------------
 
 
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+) -> Array:
     """Whether ``abs(a - b) <= atol + rtol * abs(b)``, or both are the same infinity.
 
     Args:
@@ -501,7 +527,9 @@ def _like(x: Any, value: Any) -> Any:
 
 
 @named
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+) -> Array:
     """Whether all elements are close; see :func:`isclose`.
 
     Args:
@@ -524,7 +552,7 @@ def _every(x: Any) -> Any:
 
 
 @named
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any], equal_nan: bool = False) -> Array:
     """Whether two arrays have one shape and equal elements.
 
     Args:
@@ -547,7 +575,7 @@ def _same(x: Any, y: Any, equal_nan: bool) -> Any:
 
 
 @named
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any]) -> Array:
     """Whether two arrays broadcast to one shape, with equal elements.
 
     >>> import pullback.numpy as pnp
@@ -568,7 +596,7 @@ def _of_numbers(x: Any, y: Any) -> Any:
     return where(isnan(x), y, x), where(isnan(y), x, y)
 
 
-def fmax(x1: Any, x2: Any) -> Any:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of ``x1`` and ``x2``; where one is NaN, the other.
 
     >>> import pullback.numpy as pnp
@@ -578,7 +606,7 @@ def fmax(x1: Any, x2: Any) -> Any:
     return ops.max_p.bind(*_of_numbers(*declare.no_numbers(*promote("fmax", x1, x2))))
 
 
-def fmin(x1: Any, x2: Any) -> Any:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of ``x1`` and ``x2``; where one is NaN, the other.
 
     >>> import pullback.numpy as pnp

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.array import Array, ArrayImpl, refuse_masked
+from pullback.core.annotations import Axes, ShapeLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike, refuse_masked
 from pullback.core.errors import DtypeError, ShapeError, TracerArrayConversionError
 from pullback.core.trace import state
 from pullback.core.types import Shape
@@ -28,7 +29,9 @@ __all__ = [
 # Shapes ------------------------------------------------------------------------------------------------------------
 
 
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
+def reshape(
+    a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
+) -> Array:
     """The elements in another shape.
 
     Args:
@@ -87,7 +90,7 @@ def is_sequence(x: Any) -> bool:
     return isinstance(x, (tuple, list)) or getattr(x, "ndim", 0) > 0
 
 
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     """The elements as a vector.
 
     Args:
@@ -110,7 +113,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return state.trace.process(shapes.reshape_p, (x,), {"new_sizes": (math.prod(have),)})
 
 
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """The array with axes of size one inserted, at the given positions of the result.
 
     >>> import pullback.numpy as pnp
@@ -126,7 +129,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return shapes.expand_dims(x, tuple(where)) if axes else another(x)
 
 
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     """The array without axes of size one: all of them, or those that are given.
 
     Raises:
@@ -148,7 +151,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     return shapes.squeeze(x, axes) if axes else another(x)
 
 
-def atleast_1d(*arys: Any) -> Any:
+def atleast_1d(*arys: ArrayLike) -> Any:
     """Arrays with at least one axis: a scalar becomes a vector. One array returns one, several a list.
 
     >>> import pullback.numpy as pnp
@@ -158,7 +161,7 @@ def atleast_1d(*arys: Any) -> Any:
     return _each("atleast_1d", arys, lambda x: another(x) if x.shape else shapes.reshape(x, (1,)))
 
 
-def atleast_2d(*arys: Any) -> Any:
+def atleast_2d(*arys: ArrayLike) -> Any:
     """Arrays with at least two axes: new ones go in front. One array returns one, several a list.
 
     >>> import pullback.numpy as pnp
@@ -173,7 +176,7 @@ def two_axes(x: Any) -> Any:
     return x if len(x.shape) >= 2 else shapes.reshape(x, (*(1,) * (2 - len(x.shape)), *x.shape))
 
 
-def atleast_3d(*arys: Any) -> Any:
+def atleast_3d(*arys: ArrayLike) -> Any:
     """Arrays with at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1). Several return a list.
 
     >>> import pullback.numpy as pnp
@@ -195,7 +198,7 @@ def _each(name: str, arrays: Sequence[Any], function: Callable[[Any], Any]) -> A
     return results[0] if len(results) == 1 else results
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The parts of an array at each position of an axis, which they lack.
 
     >>> import pullback.numpy as pnp
@@ -211,7 +214,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 # Broadcasting ------------------------------------------------------------------------------------------------------
 
 
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None) -> Array:
     """The array repeated along axes of size one, and along new axes in front, to a shape.
 
     Args:
@@ -237,7 +240,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     return shapes.broadcast_to(x, shape)
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
+def broadcast_arrays(*args: Any) -> list[Array]:
     """Arrays repeated to the shape to which all broadcast, as a list.
 
     >>> import pullback.numpy as pnp
@@ -251,7 +254,7 @@ def broadcast_arrays(*args: Any) -> list[Any]:
     return [shapes.broadcast_to(x, shape) for x in xs]
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     """The shape to which arrays of the given shapes broadcast.
 
     Raises:
@@ -271,7 +274,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 _REVERSED = tuple(tuple(range(rank))[::-1] for rank in range(65))
 
 
-def transpose(a: Any, axes: Any = None) -> Any:
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """The array with its axes permuted, in reverse order by default.
 
     Args:
@@ -296,7 +299,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
 
 
 @named
-def permute_dims(a: Any, /, axes: Any) -> Any:
+def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     """The array with its axes permuted; see :func:`transpose`.
 
     >>> import pullback.numpy as pnp
@@ -306,7 +309,7 @@ def permute_dims(a: Any, /, axes: Any) -> Any:
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The array with its last two axes exchanged.
 
     >>> import pullback.numpy as pnp
@@ -320,7 +323,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return shapes.transpose(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """The array with two axes exchanged.
 
     Args:
@@ -340,7 +343,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return another(out) if out is a else out
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """The array with some axes moved to other positions; the others keep their order.
 
     Args:
@@ -370,7 +373,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return another(out) if out is a else out
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """The array with one axis moved back until it lies before the position ``start``.
 
     Args:
@@ -395,7 +398,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 # Repeating and reordering ------------------------------------------------------------------------------------------
 
 
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: ArrayLike | Sequence[int]) -> Array:
     """The array repeated as a whole, ``reps`` times along each axis.
 
     >>> import pullback.numpy as pnp
@@ -416,8 +419,13 @@ def tile(A: Any, reps: Any) -> Any:
 
 
 def repeat(
-    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike,
+    repeats: ArrayLike | Sequence[int],
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Array:
     """The array with each element, or part along an axis, repeated.
 
     Args:
@@ -503,7 +511,7 @@ def take_parts(x: Any, positions: Any, axis: int) -> Any:
     return gather(x, shapes.expand_dims(indices, (1,)), numbers, sizes, mode="promise_in_bounds")
 
 
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: ArrayLike, axis: Axes = None) -> Array:
     """The array with the order of its elements reversed along some axes, along all by default.
 
     >>> import pullback.numpy as pnp
@@ -518,7 +526,7 @@ def flip(m: Any, axis: Any = None) -> Any:
 
 
 @named
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Array:
     """The array with the order of its rows reversed.
 
     >>> import pullback.numpy as pnp
@@ -529,7 +537,7 @@ def flipud(m: Any) -> Any:
 
 
 @named
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """The array with the order of its columns reversed.
 
     >>> import pullback.numpy as pnp
@@ -539,7 +547,7 @@ def fliplr(m: Any) -> Any:
     return flip(m, 1)
 
 
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """The array turned ``k`` times by 90 degrees, from the first of two axes towards the second.
 
     Args:
@@ -564,7 +572,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return slicing.rev(swapaxes(x, i, j), (j,)) if k == 3 else another(x)
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> Array:
     """The array with its elements moved along axes; those that leave at the end come in at the beginning.
 
     Args:

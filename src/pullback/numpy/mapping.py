@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, source
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.manipulation import unstack
 from pullback.numpy.promotion import axis_index, operand, sequence
@@ -23,7 +24,7 @@ from pullback.transforms.derivatives.vmap import vmap
 __all__ = ["apply_along_axis", "apply_over_axes", "packbits", "piecewise", "unpackbits", "vectorize"]
 
 
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Array:
     """A function of vectors applied to all vectors along an axis, at once.
 
     Args:
@@ -51,7 +52,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     return shapes.transpose(out, [*range(i), *range(kept, len(out.shape)), *range(i, kept)])
 
 
-def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
+def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Any) -> Array:
     """A function of an array and an axis applied for one axis after another.
 
     Args:
@@ -204,7 +205,7 @@ def _mapped(core: Callable[..., Any], cores: Sequence[Core], arrays: Sequence[An
 # Pieces ------------------------------------------------------------------------------------------------------------
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
     """A function given by pieces: for each element that of the last condition that is true.
 
     Args:
@@ -259,7 +260,7 @@ def _weights(bitorder: str, name: str) -> Any:
     return operand(name, order[::-1].copy() if bitorder == "big" else order)
 
 
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Booleans as the bits of bytes, eight along an axis becoming one; zeros fill the last one up.
 
     Args:
@@ -286,7 +287,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     return shapes.moveaxis(reduce_sum(ops.shift_left_p.bind(octets, shifts), (rank,)), rank - 1, axis)
 
 
-def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The bits of bytes, one along an axis becoming eight; ``count`` of them, or all but the last ``-count``.
 
     Args:

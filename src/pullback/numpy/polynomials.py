@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from pullback.core.trace import Tracer
 from pullback.numpy.contraction import convolve, matmul, outer
@@ -69,7 +71,7 @@ def _places(name: str, x: Any, option: str, instead: str) -> np.ndarray[Any, Any
     return np.flatnonzero(np.asarray(value))
 
 
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
     Args:
@@ -90,7 +92,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
     return ops.add(_longer(a, n), _longer(b, n))
 
 
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials; see :func:`polyadd`.
 
     >>> import pullback.numpy as pnp
@@ -102,7 +104,7 @@ def polysub(a1: Any, a2: Any) -> Any:
     return ops.sub(_longer(a, n), _longer(b, n))
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials.
 
     Args:
@@ -128,7 +130,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     return convolve(a, b)
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """The quotient and the remainder of two polynomials.
 
     Args:
@@ -178,7 +180,7 @@ def _falling(powers: np.ndarray[Any, Any], m: int) -> np.ndarray[Any, Any]:
     return np.prod(powers[:, None] - np.arange(m), axis=1, dtype=np.float64)
 
 
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The derivative of a polynomial.
 
     Args:
@@ -205,7 +207,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     return ops.mul(kept, factors.astype(x.dtype))
 
 
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[ArrayLike] | None = None) -> Array:
     """The integral of a polynomial.
 
     Args:
@@ -245,7 +247,7 @@ def _factorials(m: int) -> list[np.ndarray[Any, Any]]:
     return [np.cumprod(np.maximum(np.arange(m), 1), dtype=np.float64)[::-1]]
 
 
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The polynomial with given roots, and with 1 for its first coefficient.
 
     Args:
@@ -283,7 +285,7 @@ def _at_end(x: Any) -> Any:
     return slicing.pad(x, 0, [(0, 1, 0)])
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial: the eigenvalues of its companion matrix.
 
     Args:
@@ -361,7 +363,13 @@ def _first(there: Any, n: int) -> Any:
 
 
 def polyfit(
-    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: bool | str = False
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: bool | str = False,
 ) -> Any:
     """The polynomial of a degree that fits points best, in the sense of least squares.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from numpy import get_printoptions, printoptions, set_printoptions
 
+from pullback.core.array import ArrayLike
 from pullback.numpy.creation import listed
 
 __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
@@ -17,7 +19,10 @@ def _options(max_line_width: int | None, precision: int | None, suppress_small: 
 
 
 def array_repr(
-    arr: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+    arr: ArrayLike | Sequence[Any],
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
 ) -> str:
     """What ``repr`` returns, with other options of printing.
 
@@ -36,7 +41,10 @@ def array_repr(
 
 
 def array_str(
-    a: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+    a: ArrayLike | Sequence[Any],
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
 ) -> str:
     """What ``str`` returns, with other options of printing.
 

@@ -31,7 +31,7 @@ from pullback.core.trace import Tracer, recorders
 from pullback.primitives.elementwise import convert_element_type
 
 
-def operand(name: str, x: Any) -> Any:
+def operand(name: str, x: Any) -> Array:
     """An operand as an array; lists, strings and None are refused with the name of the function."""
     if isinstance(x, Array):
         return x
@@ -66,7 +66,7 @@ def sequence(name: str, xs: Any) -> list[Any]:
     return list(xs)
 
 
-def inexact_operand(name: str, x: Any) -> Any:
+def inexact_operand(name: str, x: Any) -> Array:
     """An operand as an array of floats or complex numbers."""
     if type(x) is float:
         return from_scalar(x)
@@ -76,7 +76,7 @@ def inexact_operand(name: str, x: Any) -> Any:
     return x if dtypes.is_inexact(dtype) else convert_element_type(x, dtypes.to_inexact(dtype), x.weak_type)
 
 
-def strong(x: Any) -> Any:
+def strong(x: Any) -> Array:
     """``x`` with a dtype that does not give way to others."""
     return convert_element_type(x, x.dtype) if x.weak_type else x
 
@@ -119,7 +119,7 @@ def fits(kind: type, dtype: np.dtype[Any]) -> bool:
     return (kind is int or kind is bool) and dtypes.is_integer(dtype)
 
 
-def promote_all(name: str, xs: Sequence[Any]) -> list[Any]:
+def promote_all(name: str, xs: Sequence[Any]) -> list[Array]:
     """Operands as arrays of their common dtype."""
     arrays = [operand(name, x) for x in xs]
     dtype, weak = dtypes.result_type(*arrays, return_weak_type_flag=True)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl, as_array
+from pullback.core.annotations import Axes, DTypeLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike, as_array
 from pullback.core.dims import is_symbolic
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import Primitive, state
@@ -108,9 +109,9 @@ def _finish(name: str, result: Any, axes: tuple[int, ...], keepdims: bool, initi
 
 
 def sum(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None, promote_integers: bool = True,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True,
+) -> Array:  # fmt: skip
     """The sum of the elements along some axes.
 
     Args:
@@ -144,9 +145,9 @@ def sum(
 
 
 def prod(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None, promote_integers: bool = True,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True,
+) -> Array:  # fmt: skip
     """The product of the elements along some axes. Its derivative is right where elements are zero.
 
     Args:
@@ -181,8 +182,13 @@ def _total(
 
 
 def max(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axes = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The largest element along some axes; NaN if there is one. Elements that tie share the derivative evenly.
 
     Args:
@@ -203,8 +209,13 @@ def max(
 
 
 def min(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axes = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The smallest element along some axes; NaN if there is one. Elements that tie share the derivative evenly.
 
     Args:
@@ -245,7 +256,7 @@ def any_empty(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
     return 0 in [shape[a] for a in axes]
 
 
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False) -> Array:
     """The difference of the largest and the smallest element along some axes.
 
     Args:
@@ -260,7 +271,7 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
     return ops.sub(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
 
 
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The position of the first largest element; of the first NaN if there is one.
 
     Args:
@@ -280,7 +291,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return _position("argmax", prims.argmax_p, operand("argmax", a), axis, keepdims)
 
 
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The position of the first smallest element; of the first NaN if there is one.
 
     Args:
@@ -310,7 +321,9 @@ def _position(name: str, primitive: Primitive, x: Any, axis: int | None, keepdim
 # Truth -------------------------------------------------------------------------------------------------------------
 
 
-def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def all(
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Array:
     """Whether all elements along some axes are true, or not zero.
 
     Args:
@@ -323,7 +336,9 @@ def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
     return _truth("all", prims.reduce_and_p, a, axis, out, keepdims, where, True)
 
 
-def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def any(
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Array:
     """Whether any element along some axes is true, or not zero.
 
     Args:
@@ -348,7 +363,7 @@ def _truth(
     return shapes.expand_dims(result, axes) if keepdims else result
 
 
-def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
     """How many elements along some axes are true, or not zero.
 
     Args:
@@ -365,8 +380,14 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def mean(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
     """The mean of the elements along some axes; NaN of none.
 
     Args:
@@ -412,9 +433,9 @@ def _counted(mask: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def var(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
-    where: Any = None, mean: Any = None, correction: float | None = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: float | None = None,
+) -> Array:  # fmt: skip
     """The variance of the elements along some axes; of complex numbers that of their distance from the mean.
 
     Args:
@@ -473,9 +494,9 @@ def _var(
 
 
 def std(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
-    where: Any = None, mean: Any = None, correction: float | None = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: float | None = None,
+) -> Array:  # fmt: skip
     """The standard deviation of the elements along some axes: the square root of :func:`var`.
 
     Args:
@@ -491,7 +512,7 @@ def std(
 # Partial results ---------------------------------------------------------------------------------------------------
 
 
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
     """The sums of the elements up to each one.
 
     Args:
@@ -507,7 +528,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     return _cumulate("cumsum", prims.cumsum, a, axis, dtype, out)
 
 
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
     """The products of the elements up to each one. Its derivative is right where elements are zero.
 
     Args:
@@ -538,7 +559,9 @@ def _cumulate(
     return strong(function(x, position))
 
 
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_sum(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike = None, include_initial: bool = False
+) -> Array:
     """The sums of the elements up to each one, as the array API standard has it.
 
     Args:
@@ -557,7 +580,9 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     return _cumulate_from("cumulative_sum", prims.cumsum, x, axis, dtype, include_initial, 0)
 
 
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_prod(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike = None, include_initial: bool = False
+) -> Array:
     """The products of the elements up to each one, as the array API standard has it.
 
     Args:
@@ -604,9 +629,9 @@ def _numbers(name: str, a: Any, where: Any) -> tuple[Any, Any]:
 
 
 def nansum(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """The sum of the elements along some axes that are not NaN; 0 if there are none.
 
     Args:
@@ -621,9 +646,9 @@ def nansum(
 
 
 def nanprod(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """The product of the elements along some axes that are not NaN; 1 if there are none.
 
     Args:
@@ -638,8 +663,13 @@ def nanprod(
 
 
 def nanmax(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axes = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The largest element along some axes that is not NaN; NaN if there are none.
 
     Args:
@@ -653,8 +683,13 @@ def nanmax(
 
 
 def nanmin(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axes = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The smallest element along some axes that is not NaN; NaN if there are none.
 
     Args:
@@ -679,7 +714,7 @@ def _nan_extreme(
     return ops.where(all(missing, axis, keepdims=keepdims), math.nan, result) if initial is None else result
 
 
-def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The position of the first largest element that is not NaN; -1 if there are none.
 
     Args:
@@ -692,7 +727,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _nan_position("nanargmax", argmax, False, a, axis, out, keepdims)
 
 
-def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The position of the first smallest element that is not NaN; -1 if there are none.
 
     Args:
@@ -718,8 +753,13 @@ def _nan_position(
 
 
 def nanmean(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Array:
     """The mean of the elements along some axes that are not NaN; NaN if there are none.
 
     Args:
@@ -734,9 +774,9 @@ def nanmean(
 
 
 def nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
-    where: Any = None, mean: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    where: ArrayLike | None = None, mean: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """The variance of the elements along some axes that are not NaN; NaN if no degree of freedom is left.
 
     Args:
@@ -751,9 +791,9 @@ def nanvar(
 
 
 def nanstd(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
-    where: Any = None, mean: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    where: ArrayLike | None = None, mean: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """The standard deviation of the elements along some axes that are not NaN.
 
     Args:
@@ -767,7 +807,7 @@ def nanstd(
     return ops.sqrt(_var("nanstd", x, axis, dtype, out, ddof, keepdims, valid, mean, None))
 
 
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
     """The sums of the elements up to each one that are not NaN.
 
     Args:
@@ -780,7 +820,7 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
     return _cumulate("nancumsum", prims.cumsum, a, axis, dtype, out, 0)
 
 
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
     """The products of the elements up to each one that are not NaN.
 
     Args:

@@ -45,7 +45,7 @@ class _ScalarType(type):
         """The dtype that this stands for."""
         return np.dtype(getattr(dtypes, cls.__name__, None) or cls.__name__.rstrip("_"))
 
-    def __call__(cls, x: Any = 0) -> Any:
+    def __call__(cls, x: Any = 0) -> Array:
         from pullback.numpy.creation import asarray
 
         return asarray(x, dtype=cls.dtype)
@@ -62,7 +62,7 @@ class _ScalarType(type):
         return f"pullback.numpy.{cls.__name__}"
 
 
-def _scalar_type(name: str) -> Any:
+def _scalar_type(name: str) -> _ScalarType:
     docstring = (
         f"The dtype ``{name.rstrip('_')}``; called, it converts a value to an array of that dtype.\n\n"
         f"    >>> import pullback.numpy as pnp\n    >>> pnp.{name}(1).dtype == pnp.zeros(0, pnp.{name}).dtype\n"

@@ -6,12 +6,14 @@ many elements to return. Missing ones are then filled in, and those that are too
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Array
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from pullback.numpy.logic import equal
 from pullback.numpy.promotion import axis_index, named, number_operand, operand, promote_all, sequence
@@ -47,7 +49,7 @@ def _refuse(name: str, kind: Any, order: Any) -> None:
 
 
 def sort(
-    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False,
 ) -> Any:  # fmt: skip
     """The elements in increasing order along an axis, NaN last.
@@ -74,9 +76,9 @@ def sort(
 
 
 def argsort(
-    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
-    descending: bool = False, dtype: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    descending: bool = False, dtype: DTypeLike = None,
+) -> Array:  # fmt: skip
     """The positions of the elements in increasing order along an axis, NaN last.
 
     Args:
@@ -96,7 +98,7 @@ def argsort(
     return rev(ops.sub(x.shape[axis] - 1, backwards), (axis,))
 
 
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The positions of elements in increasing order of several keys, the last of which is the most significant.
 
     Args:
@@ -126,7 +128,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return prims.argsort(columns[::-1], axis, index_dtype)[-1]
 
 
-def partition(a: Any, kth: int, axis: int = -1) -> Any:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The elements, of which the one at ``kth`` is where sorting would put it, with none after it that is smaller.
 
     Args:
@@ -142,7 +144,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     return prims.sort([x], axis)[0]
 
 
-def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The positions of the elements in an order as that of :func:`partition`.
 
     Args:
@@ -157,7 +159,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     return prims.argsort([x], axis, dtypes.default_int())[-1]
 
 
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """The elements, as complex numbers, in order of their real parts, then of their imaginary parts.
 
     Args:
@@ -171,7 +173,9 @@ def sort_complex(a: Any) -> Any:
     return sort(convert_element_type(x, dtypes.to_complex(x.dtype)))
 
 
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+def searchsorted(
+    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
+) -> Array:
     """Where values belong in a sorted array.
 
     Args:
@@ -293,9 +297,21 @@ def _starts(x: Any, equal_nan: bool = True) -> Any:
 # Different values --------------------------------------------------------------------------------------------------
 
 
+@overload
 def unique(
-    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
-    axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None,
+    ar: ArrayLike, return_index: Literal[False] = False, return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False, axis: int | None = None, *, equal_nan: bool = True,
+    size: int | None = None, fill_value: ArrayLike | None = None, sorted: bool = True,
+) -> Array: ...  # fmt: skip
+@overload
+def unique(
+    ar: ArrayLike, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Any: ...  # fmt: skip
+def unique(
+    ar: ArrayLike, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:  # fmt: skip
     """The different elements, in increasing order.
@@ -378,28 +394,28 @@ def _sorted_rows(x: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
 class UniqueAll(NamedTuple):
     """The different values of an array, where each comes first, which each element is, how often each comes."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
 class UniqueCounts(NamedTuple):
     """The different values of an array, and how often each comes."""
 
-    values: Any
-    counts: Any
+    values: Array
+    counts: Array
 
 
 class UniqueInverse(NamedTuple):
     """The different values of an array, and which each element is."""
 
-    values: Any
-    inverse_indices: Any
+    values: Array
+    inverse_indices: Array
 
 
 @named
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The different elements; each NaN is one.
 
     Args:
@@ -413,7 +429,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 @named
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueCounts:
     """The different elements, and how often each comes; each NaN is one.
 
     Args:
@@ -427,7 +443,7 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 @named
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueInverse:
     """The different elements, and which of them each element is; each NaN is one.
 
     Args:
@@ -441,7 +457,7 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
 
 
 @named
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueAll:
     """The different elements, where each comes first, which each element is, how often each comes; each NaN is one.
 
     Args:
@@ -458,8 +474,13 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 
 
 def isin(
-    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
-) -> Any:
+    element: ArrayLike,
+    test_elements: ArrayLike,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Array:
     """Which elements are among others; NaN never is.
 
     Args:
@@ -492,7 +513,7 @@ def _is_member(x: Any, ordered: Any) -> Any:
     return equal(_take(ordered, prims.clip_indices(positions("isin", ordered, x, "left"), n)), x)
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The different elements of two arrays, in increasing order.
 
     Args:
@@ -507,8 +528,13 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
 
 def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
-) -> Any:
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The different elements of one array that are not in another, in increasing order.
 
     Args:
@@ -538,8 +564,8 @@ def _compressed(name: str, x: Any, mask: Any, size: int | None, fill_value: Any,
 
 
 def intersect1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *, size: int | None = None,
-    fill_value: Any = None,
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
+    size: int | None = None, fill_value: ArrayLike | None = None,
 ) -> Any:  # fmt: skip
     """The different elements that two arrays have in common, in increasing order.
 
@@ -576,8 +602,13 @@ def intersect1d(
 
 
 def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
-) -> Any:
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The different elements that are in one of two arrays only, in increasing order.
 
     Args:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
+from pullback.core.annotations import Axes, DTypeLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.trace import state
 from pullback.core.types import Shape
@@ -51,7 +52,9 @@ def inexact_operands(name: str, *xs: Any) -> list[Any]:
 # Averages ----------------------------------------------------------------------------------------------------------
 
 
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
+def average(
+    a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
+) -> Any:
     """The mean of the elements along some axes, weighted.
 
     Args:
@@ -104,9 +107,9 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
 def quantile(
-    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """The values below which given parts of the elements along some axes are; NaN if there is one among them.
 
     Args:
@@ -134,8 +137,9 @@ def quantile(
 
 
 def percentile(
-    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: bool = False, *, weights: Any = None, out_sharding: Any = None,) -> Any:  # fmt: skip
+    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None, out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """The values below which given percentages of the elements along some axes are; NaN if there is one among them.
 
     Args:
@@ -154,7 +158,9 @@ def percentile(
     return _quantile("percentile", a, q, 100, axis, out, overwrite_input, method, keepdims, weights, False)
 
 
-def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def median(
+    a: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
     """The middle one of the elements along some axes, the mean of two if their number is even.
 
     Args:
@@ -168,9 +174,9 @@ def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = F
 
 
 def nanquantile(
-    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """:func:`quantile` of the elements that are not NaN; NaN if there are none.
 
     Args:
@@ -184,9 +190,9 @@ def nanquantile(
 
 
 def nanpercentile(
-    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """:func:`percentile` of the elements that are not NaN; NaN if there are none.
 
     Args:
@@ -199,7 +205,9 @@ def nanpercentile(
     return _quantile("nanpercentile", a, q, 100, axis, out, overwrite_input, method, keepdims, weights, True)
 
 
-def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def nanmedian(
+    a: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
     """:func:`median` of the elements that are not NaN; NaN if there are none.
 
     Args:
@@ -320,9 +328,9 @@ def _inverted_cdf(x: Any, weights: Any, parts: Any, skip_nan: bool) -> Any:
 
 
 def cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
-    aweights: Any = None, dtype: Any = None,
-) -> Any:  # fmt: skip
+    m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+    fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, dtype: DTypeLike = None,
+) -> Array:  # fmt: skip
     """The covariance matrix of variables.
 
     Args:
@@ -400,7 +408,7 @@ def _observation_weights(n: int, fweights: Any, aweights: Any, dtype: np.dtype[A
 
 
 @named
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike = None) -> Array:
     """The correlation coefficients of variables: their covariances over their standard deviations.
 
     Args:
@@ -428,7 +436,9 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
 # Differences and integrals -----------------------------------------------------------------------------------------
 
 
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
+) -> Array:
     """The differences of consecutive elements along an axis.
 
     Args:
@@ -467,7 +477,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return x
 
 
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """The differences of consecutive elements, in row-major order.
 
     Args:
@@ -487,7 +497,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return concatenate(parts, 0)
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral along an axis by the trapezoidal rule.
 
     Args:
@@ -511,7 +521,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return ops.mul(strong(sum(ops.mul(step, pairs), -1)), 0.5)
 
 
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: int | None = None) -> Any:
     """The derivatives of a function from its values on a grid, by differences: central ones, at the edges one-sided.
 
     Args:

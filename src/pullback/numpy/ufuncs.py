@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, as_array
+from pullback.core.array import SCALARS, Array, ArrayLike, as_array
 from pullback.core.config import config
 from pullback.core.errors import DtypeError
 from pullback.core.trace import recorders, state
@@ -65,7 +65,7 @@ nextafter = _inexact_binary("nextafter", ops.nextafter_p)
 # Signs and simple products -----------------------------------------------------------------------------------------
 
 
-def absolute(x: Any, /) -> Any:
+def absolute(x: ArrayLike, /) -> Array:
     """The absolute value, of a complex number its modulus. At zero its derivative is zero.
 
     >>> import pullback.numpy as pnp
@@ -79,7 +79,7 @@ def absolute(x: Any, /) -> Any:
 abs = absolute
 
 
-def fabs(x: Any, /) -> Any:
+def fabs(x: ArrayLike, /) -> Array:
     """The absolute value of real numbers, as a float.
 
     >>> import pullback.numpy as pnp
@@ -93,7 +93,7 @@ def fabs(x: Any, /) -> Any:
 
 
 @declare.positional
-def negative(x: Any, /, *, out: None = None, where: None = None) -> Any:
+def negative(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """``-x``.
 
     >>> import pullback.numpy as pnp
@@ -105,7 +105,7 @@ def negative(x: Any, /, *, out: None = None, where: None = None) -> Any:
     return ops.neg(operand("negative", x))
 
 
-def positive(x: Any, /) -> Any:
+def positive(x: ArrayLike, /) -> Array:
     """``x`` as it is.
 
     >>> import pullback.numpy as pnp
@@ -115,7 +115,7 @@ def positive(x: Any, /) -> Any:
     return another(operand("positive", x))
 
 
-def sign(x: Any, /) -> Any:
+def sign(x: ArrayLike, /) -> Array:
     """-1, 0 or 1; of a complex number ``x / abs(x)``; of -0.0 it is 0.0, where :func:`pullback.lax.sign` is -0.0.
 
     >>> import pullback.numpy as pnp
@@ -127,7 +127,7 @@ def sign(x: Any, /) -> Any:
     return ops.where(ops.eq(x, 0), 0, out) if dtypes.is_inexact(x.dtype) else out
 
 
-def square(x: Any, /) -> Any:
+def square(x: ArrayLike, /) -> Array:
     """``x * x``.
 
     >>> import pullback.numpy as pnp
@@ -137,7 +137,7 @@ def square(x: Any, /) -> Any:
     return ops.square(numeric("square", x))
 
 
-def reciprocal(x: Any, /) -> Any:
+def reciprocal(x: ArrayLike, /) -> Array:
     """``1 / x``, as a float.
 
     >>> import pullback.numpy as pnp
@@ -147,7 +147,7 @@ def reciprocal(x: Any, /) -> Any:
     return ops.div(1, inexact_operand("reciprocal", x))
 
 
-def _scaled(name: str, factor: float, sentence: str, example: str, result: str) -> Any:
+def _scaled(name: str, factor: float, sentence: str, example: str, result: str) -> declare.Unary:
     return declare.document(
         lambda x, /: ops.mul(inexact_operand(name, x), factor), name, (sentence, example, result), __name__
     )
@@ -159,7 +159,7 @@ radians = _scaled("radians", math.pi / 180, "Degrees as radians.", "180", "3.141
 degrees = _scaled("degrees", 180 / math.pi, "Radians as degrees.", "0.0", "0.0")
 
 
-def log2(x: Any, /) -> Any:
+def log2(x: ArrayLike, /) -> Array:
     """The logarithm to base 2.
 
     >>> import pullback.numpy as pnp
@@ -169,7 +169,7 @@ def log2(x: Any, /) -> Any:
     return _over(ops.log(strong(inexact_operand("log2", x))), math.log(2))
 
 
-def log10(x: Any, /) -> Any:
+def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10.
 
     >>> import pullback.numpy as pnp
@@ -188,7 +188,7 @@ def _over(x: Any, divisor: float) -> Any:
 # Division with remainder -------------------------------------------------------------------------------------------
 
 
-def floor_divide(x: Any, y: Any, /) -> Any:
+def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The largest integer not above ``x / y``, in the dtype of the operands; where ``x / y`` is infinite or zero, that.
 
     >>> import pullback.numpy as pnp
@@ -208,7 +208,7 @@ def floor_divide(x: Any, y: Any, /) -> Any:
     return ops.where(ops.and_p.bind(opposite, inexact), ops.sub(quotient, 1), quotient)
 
 
-def remainder(x: Any, y: Any, /) -> Any:
+def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``x - floor(x / y) * y``, with the sign of ``y``, as a zero too; of an integer by zero, zero.
 
     >>> import pullback.numpy as pnp
@@ -228,7 +228,7 @@ def remainder(x: Any, y: Any, /) -> Any:
 mod = remainder
 
 
-def fmod(x: Any, y: Any, /) -> Any:
+def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The remainder of division towards zero, with the sign of ``x``.
 
     >>> import pullback.numpy as pnp
@@ -239,7 +239,7 @@ def fmod(x: Any, y: Any, /) -> Any:
     return ops.rem_p.bind(a, ops.where(ops.eq(b, 0), 1, b) if dtypes.is_integer(b.dtype) else b)
 
 
-def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
+def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
     """The pair of :func:`floor_divide` and :func:`remainder`.
 
     >>> import pullback.numpy as pnp
@@ -253,7 +253,7 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
 # Powers ------------------------------------------------------------------------------------------------------------
 
 
-def power(x: Any, y: Any, /) -> Any:
+def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``x`` to the power ``y``; a Python integer ``y`` is taken by multiplication.
 
     Of complex numbers errors grow with ``abs(y * log(x))``, by about as many units in the last place
@@ -281,7 +281,7 @@ def power(x: Any, y: Any, /) -> Any:
 pow = power
 
 
-def float_power(x: Any, y: Any, /) -> Any:
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``x`` to the power ``y``, as floats.
 
     >>> import pullback.numpy as pnp
@@ -291,7 +291,7 @@ def float_power(x: Any, y: Any, /) -> Any:
     return ops.pow(*inexact_pair("float_power", x, y))
 
 
-def hypot(x: Any, y: Any, /) -> Any:
+def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``sqrt(x**2 + y**2)`` without overflow.
 
     >>> import pullback.numpy as pnp
@@ -301,7 +301,7 @@ def hypot(x: Any, y: Any, /) -> Any:
     return ops.hypot_p.bind(*strong_pair(x, y, *_real_pair("hypot", x, y)))
 
 
-def arctan2(x: Any, y: Any, /) -> Any:
+def arctan2(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The angle of the point with ordinate ``x`` and abscissa ``y``, from -pi to pi.
 
     >>> import pullback.numpy as pnp
@@ -322,7 +322,7 @@ def _real_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @declare.positional
-def logaddexp(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
+def logaddexp(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """``log(exp(x) + exp(y))`` without overflow.
 
     Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``). Of complex
@@ -345,7 +345,7 @@ def logaddexp(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any
 
 
 @declare.positional
-def logaddexp2(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
+def logaddexp2(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """``log2(2**x + 2**y)`` without overflow.
 
     Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``).
@@ -361,7 +361,7 @@ def logaddexp2(x: Any, y: Any, /, *, out: None = None, where: None = None) -> An
     return ops.div(logaddexp(ops.mul(a, log_two), ops.mul(b, log_two)), log_two)
 
 
-def sinc(x: Any, /) -> Any:
+def sinc(x: ArrayLike, /) -> Array:
     """``sin(pi x) / (pi x)``, and 1 at zero, with all its derivatives there.
 
     Near zero it is the Taylor polynomial, so that derivatives of any order are right. Of complex numbers errors grow
@@ -396,7 +396,7 @@ def _sine_quotient(x: Any) -> Any:
 # Rounding ----------------------------------------------------------------------------------------------------------
 
 
-def _rounding(name: str, primitive: Any, sentence: str, result: str) -> Any:
+def _rounding(name: str, primitive: Any, sentence: str, result: str) -> declare.Unary:
     def function(x: Any, /) -> Any:
         x = operand(name, x)
         return primitive.bind(x) if dtypes.is_inexact(x.dtype) else another(x)
@@ -408,7 +408,7 @@ floor = _rounding("floor", ops.floor_p, "The largest integer not above ``x``; in
 ceil = _rounding("ceil", ops.ceil_p, "The smallest integer not below ``x``; integers as they are.", "-2.0")
 
 
-def trunc(x: Any) -> Any:
+def trunc(x: ArrayLike) -> Array:
     """The integer next to ``x`` towards zero; integers as they are.
 
     >>> import pullback.numpy as pnp
@@ -424,7 +424,7 @@ def trunc(x: Any) -> Any:
 fix = trunc
 
 
-def rint(x: Any, /) -> Any:
+def rint(x: ArrayLike, /) -> Array:
     """The nearest integer, as a float; halves go to the even one.
 
     >>> import pullback.numpy as pnp
@@ -441,7 +441,7 @@ def _round_parts(x: Any) -> Any:
     return ops.round_p.bind(x)
 
 
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """``a`` rounded to ``decimals`` places, halves to the even neighbour; integers keep their dtype.
 
     Args:
@@ -495,7 +495,7 @@ def _round_integers(a: Any, places: int) -> Any:
     return ops.mul(ops.add(quotient, convert_element_type(up, a.dtype)), unit)
 
 
-def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The fractional and the integral part, both with the sign of ``x``.
 
     Args:
@@ -516,7 +516,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 # Parts of complex numbers ------------------------------------------------------------------------------------------
 
 
-def real(val: Any, /) -> Any:
+def real(val: ArrayLike, /) -> Array:
     """The real part; a real value as it is.
 
     >>> import pullback.numpy as pnp
@@ -527,7 +527,7 @@ def real(val: Any, /) -> Any:
     return ops.real(val) if dtypes.is_complex(val.dtype) else another(val)
 
 
-def imag(val: Any, /) -> Any:
+def imag(val: ArrayLike, /) -> Array:
     """The imaginary part; zeros for real values.
 
     >>> import pullback.numpy as pnp
@@ -542,7 +542,7 @@ def imag(val: Any, /) -> Any:
     return zeros
 
 
-def conjugate(x: Any, /) -> Any:
+def conjugate(x: ArrayLike, /) -> Array:
     """The complex conjugate; a real value as it is.
 
     >>> import pullback.numpy as pnp
@@ -556,7 +556,7 @@ def conjugate(x: Any, /) -> Any:
 conj = conjugate
 
 
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The argument of a complex number, from -pi to pi, or in degrees.
 
     >>> import pullback.numpy as pnp
@@ -574,7 +574,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 # Floats taken apart ------------------------------------------------------------------------------------------------
 
 
-def signbit(x: Any, /) -> Any:
+def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set: true of -0.0.
 
     >>> import pullback.numpy as pnp
@@ -591,7 +591,7 @@ def signbit(x: Any, /) -> Any:
     return ops.lt(x, 0)
 
 
-def copysign(x: Any, y: Any, /) -> Any:
+def copysign(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``x`` with the sign of ``y``.
 
     >>> import pullback.numpy as pnp
@@ -603,7 +603,7 @@ def copysign(x: Any, y: Any, /) -> Any:
     return ops.where(ops.ne_p.bind(signbit(a), signbit(b)), ops.neg(a), a)
 
 
-def spacing(x: Any, /) -> Any:
+def spacing(x: ArrayLike, /) -> Array:
     """How far the next float is, away from zero: the rounding error of a number is at most half of it.
 
     It has the sign of ``x``; of infinities it is NaN. It is constant between powers of two, so that its derivative is
@@ -619,7 +619,7 @@ def spacing(x: Any, /) -> Any:
     x = inexact_operand("spacing", x)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"spacing takes real numbers, got {dtypes.short_name(x.dtype)}")
-    x = stop_gradient(x)
+    x = operand("spacing", stop_gradient(x))
     # By bits, for compiled programs take numbers below the normal ones for zero.
     digits, limits = int(dtypes.finfo(x.dtype).nmant), dtypes.finfo(x.dtype)
     of_bits = np.dtype(f"uint{8 * x.dtype.itemsize}")
@@ -636,7 +636,7 @@ def spacing(x: Any, /) -> Any:
     return ops.where(ops.is_finite_p.bind(x), out, np.asarray(math.nan, x.dtype))
 
 
-def heaviside(x: Any, y: Any, /) -> Any:
+def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
     """0 for negative ``x``, ``y`` at zero, 1 for positive ``x``.
 
     >>> import pullback.numpy as pnp
@@ -648,7 +648,7 @@ def heaviside(x: Any, y: Any, /) -> Any:
     return ops.where(ops.eq(a, 0), b, step)
 
 
-def ldexp(x1: Any, x2: Any, /) -> Any:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """``x1 * 2**x2`` for integers ``x2``, without overflow on the way.
 
     >>> import pullback.numpy as pnp
@@ -672,7 +672,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     return mantissa
 
 
-def frexp(x: Any, /) -> tuple[Any, Any]:
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """A mantissa from 0.5 to 1, and an integer exponent of 2, whose product is ``x``.
 
     >>> import pullback.numpy as pnp

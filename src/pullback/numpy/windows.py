@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy.promotion import inexact_operand, known_int, strong
 from pullback.primitives import bessel, shapes
@@ -28,7 +28,7 @@ def _window(name: str, function: Callable[[int], Any], M: Any) -> Any:
     return ArrayImpl(np.asarray(function(_length(name, M)), dtypes.default_float()))
 
 
-def bartlett(M: int) -> Any:
+def bartlett(M: int) -> Array:
     """The Bartlett window: a triangle that is zero at both ends.
 
     Args:
@@ -47,7 +47,7 @@ def bartlett(M: int) -> Any:
     return _window("bartlett", np.bartlett, M)
 
 
-def blackman(M: int) -> Any:
+def blackman(M: int) -> Array:
     """The Blackman window: ``0.42 - 0.5 cos(2 pi n / (M-1)) + 0.08 cos(4 pi n / (M-1))``.
 
     Args, Returns, Raises: as of :func:`bartlett`.
@@ -59,7 +59,7 @@ def blackman(M: int) -> Any:
     return _window("blackman", np.blackman, M)
 
 
-def hamming(M: int) -> Any:
+def hamming(M: int) -> Array:
     """The Hamming window: ``0.54 - 0.46 cos(2 pi n / (M-1))``.
 
     Args, Returns, Raises: as of :func:`bartlett`.
@@ -71,7 +71,7 @@ def hamming(M: int) -> Any:
     return _window("hamming", np.hamming, M)
 
 
-def hanning(M: int) -> Any:
+def hanning(M: int) -> Array:
     """The Hann window: ``0.5 - 0.5 cos(2 pi n / (M-1))``.
 
     Args, Returns, Raises: as of :func:`bartlett`.
@@ -83,7 +83,7 @@ def hanning(M: int) -> Any:
     return _window("hanning", np.hanning, M)
 
 
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind and order 0.
 
     Args:
@@ -102,7 +102,7 @@ def i0(x: Any) -> Any:
     return bessel.i0_p.bind(x)
 
 
-def kaiser(M: int, beta: Any) -> Any:
+def kaiser(M: int, beta: ArrayLike) -> Array:
     """The Kaiser window, of which ``beta`` says how narrow it is.
 
     Args:

@@ -18,7 +18,7 @@ from pullback.core.trace import Primitive, state
 from pullback.primitives.elementwise import stop_gradient_p
 
 
-def array_operand(name: str, x: Any) -> Any:
+def array_operand(name: str, x: Any) -> Array:
     """An operand as an array; lists, strings and None are refused with the name of the function."""
     if isinstance(x, Array):
         return x

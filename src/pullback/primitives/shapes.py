@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.array import SCALARS, ArrayImpl, shape_of
+from pullback.core.array import SCALARS, Array, ArrayImpl, shape_of
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
@@ -164,13 +164,13 @@ def _squeeze_batch(axis: MappedAxis, args: Any, dims: Any, *, dimensions: Shape)
 # Permuting axes ----------------------------------------------------------------------------------------------------
 
 
-def transpose(x: Any, permutation: Sequence[int]) -> Any:
+def transpose(x: Any, permutation: Sequence[int]) -> Array:
     """``x`` with its axes permuted: axis ``i`` of the result is axis ``permutation[i]`` of ``x``."""
     permutation = tuple(permutation)
     return x if permutation == tuple(range(len(permutation))) else transpose_p.bind(x, permutation=permutation)
 
 
-def moveaxis(x: Any, source: int, destination: int) -> Any:
+def moveaxis(x: Any, source: int, destination: int) -> Array:
     """``x`` with one axis moved."""
     if source == destination:
         return x

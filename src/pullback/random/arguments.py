@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.array import Array
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.types import Shape
 from pullback.numpy.promotion import known_int, operand, shape_tuple
@@ -35,7 +36,7 @@ def integer_dtype(name: str, dtype: Any) -> DType:
     return found
 
 
-def parameter(name: str, what: str, x: Any, dtype: DType) -> Any:
+def parameter(name: str, what: str, x: Any, dtype: DType) -> Array:
     """A parameter of a distribution, as an array of ``dtype``."""
     array = operand(f"{name}: {what}", x)
     if not (dtypes.is_float(array.dtype) or dtypes.is_integer(array.dtype) or dtypes.is_bool(array.dtype)):

@@ -10,7 +10,8 @@ import math
 from typing import Any
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS
+from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.array import SCALARS, Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError
 from pullback.core.types import Shape
 from pullback.numpy.promotion import shape_tuple
@@ -25,7 +26,7 @@ from pullback.transforms.programs.placement import constrained
 # Uniform numbers ---------------------------------------------------------------------------------------------------
 
 
-def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def bits(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
     """Random bits, as unsigned integers.
 
     Args:
@@ -55,8 +56,14 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
 
 
 def uniform(
-    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
-) -> Any:
+    key: KeyArray,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Uniformly distributed numbers.
 
     Args:
@@ -107,7 +114,7 @@ def _above(words: Words, shape: Shape, dtype: DType, low: float) -> Any:
 # Normal numbers ----------------------------------------------------------------------------------------------------
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def normal(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
     """Numbers of the standard normal distribution.
 
     Args:
@@ -145,8 +152,14 @@ def normal_of_key(words: Words, shape: Shape, dtype: DType) -> Any:
 
 
 def truncated_normal(
-    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: KeyArray,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Numbers of the standard normal distribution under the condition that they are between two bounds.
 
     Args:
@@ -185,7 +198,7 @@ def truncated_normal(
 # Other distributions -----------------------------------------------------------------------------------------------
 
 
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def exponential(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
     """Numbers of the exponential distribution of mean 1.
 
     Args:
@@ -214,7 +227,9 @@ def exponential_of(words: Words, shape: Shape, dtype: DType) -> Any:
     return ops.neg(ops.log1p_p.bind(ops.neg(unit(words, shape, dtype))))
 
 
-def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Any:
+def gumbel(
+    key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, mode: str | None = None, *, out_sharding: Any = None
+) -> Array:
     """Numbers of the standard Gumbel distribution.
 
     Args:
@@ -260,7 +275,7 @@ def pair(x: Any) -> list[Any]:
     return [squeeze(slicing.slice_in_dim(x, i, i + 1, 0), (0,)) for i in range(2)]
 
 
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def laplace(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
     """Numbers of the Laplace distribution of mean 0 and scale 1.
 
     Args:
@@ -286,7 +301,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     return constrained(ops.mul(ops.sign(u), ops.log1p_p.bind(ops.neg(ops.abs(u)))), out_sharding, "random.laplace")
 
 
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def logistic(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
     """Numbers of the standard logistic distribution.
 
     Args:
@@ -311,7 +326,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
     return constrained(ops.sub(ops.log(u), ops.log1p_p.bind(ops.neg(u))), out_sharding, "random.logistic")
 
 
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def cauchy(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
     """Numbers of the standard Cauchy distribution.
 
     Args:

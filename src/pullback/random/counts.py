@@ -9,7 +9,8 @@ import numpy as np
 
 from pullback.control.scan import scan
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
+from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike, KeyArray
 from pullback.core.errors import ShapeError
 from pullback.core.types import Shape
 from pullback.primitives import elementwise as ops
@@ -31,7 +32,9 @@ def _counted(x: Any, valid: Any, dtype: Any) -> Any:
     return ops.where(valid, ops.convert_element_type(ops.where(valid, x, 0), dtype), nothing)
 
 
-def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def poisson(
+    key: KeyArray, lam: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Numbers of the Poisson distribution.
 
     By products of uniform numbers for means below 10 (Knuth), and by transformed rejection above (Hörmann, *The
@@ -64,7 +67,9 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     return constrained(_counted(drawn, ops.ge_p.bind(drawn, 0), found), out_sharding, "random.poisson")
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+def binomial(
+    key: KeyArray, n: ArrayLike, p: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None
+) -> Array:
     """Numbers of the binomial distribution, as floats.
 
     By sums of geometric numbers for means up to 10 (Devroye, *Non-Uniform Random Variate Generation*, 1986, X.4.3),
@@ -101,7 +106,15 @@ def _binomial(words: Words, n: Any, p: Any, shape: Shape) -> Any:
     return random_binomial(words_apart(words), n, p, generator_of(words))
 
 
-def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1) -> Any:
+def multinomial(
+    key: KeyArray,
+    n: ArrayLike,
+    p: ArrayLike,
+    *,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    unroll: int | bool = 1,
+) -> Array:
     """How often each of several outcomes occurs in a number of trials, as floats.
 
     Each count is a binomial number of the trials that are left.
@@ -156,7 +169,9 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     return ops.convert_element_type(shapes.moveaxis(counts, 0, last), asked)
 
 
-def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def geometric(
+    key: KeyArray, p: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """How many trials it takes until the first success: numbers of the geometric distribution, from 1 on.
 
     Args:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, ArrayImpl
+from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.types import Shape
 from pullback.numpy.promotion import axis_index, inexact_operand, operand, shape_tuple
@@ -25,7 +26,15 @@ from pullback.transforms.programs.placement import constrained
 # Integers ----------------------------------------------------------------------------------------------------------
 
 
-def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def randint(
+    key: KeyArray,
+    shape: ShapeLike,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Random integers.
 
     Each is the remainder of a random number of twice as many bits (at least 64), so that all integers within the
@@ -132,7 +141,9 @@ def _within_arrays(key: Words, shape: Shape, dtype: DType, low: Any, high: Any, 
     return ops.add(low, ops.convert_element_type(offset, dtype))
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
+def bernoulli(
+    key: KeyArray, p: ArrayLike = 0.5, shape: ShapeLike | None = None, mode: str = "low", *, out_sharding: Any = None
+) -> Array:
     """Random booleans.
 
     Args:
@@ -172,7 +183,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     )
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def rademacher(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
     """Random signs: -1 and 1 with equal probability.
 
     Args:
@@ -203,7 +214,9 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 # Orders and choices ------------------------------------------------------------------------------------------------
 
 
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
+def permutation(
+    key: KeyArray, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
+) -> Array:
     """An array in random order.
 
     Args:
@@ -271,14 +284,14 @@ def _taken(x: Any, indices: Any, axis: int) -> Any:
 
 
 def choice(
-    key: Any,
-    a: Any,
-    shape: Any = (),
+    key: KeyArray,
+    a: ArrayLike,
+    shape: ShapeLike = (),
     replace: bool = True,
-    p: Any = None,
+    p: ArrayLike | None = None,
     axis: int = 0,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """Random elements of an array.
 
     Args:
@@ -348,15 +361,15 @@ def _without_replacement(key: Words, draws: int, population: int, p: Any, mode: 
 
 
 def categorical(
-    key: Any,
-    logits: Any,
+    key: KeyArray,
+    logits: ArrayLike,
     axis: int = -1,
-    shape: Any = None,
+    shape: ShapeLike | None = None,
     replace: bool = True,
     mode: str | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Random categories, given the logarithms of their probabilities: by the greatest of these plus Gumbel noise.
 
     Args:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.types import Shape
 from pullback.numpy.promotion import shape_tuple
@@ -36,7 +38,9 @@ def _chisquare(words: Words, df: Any, shape: Shape) -> Any:
     return ops.mul(ops.exp(_gamma(words, ops.div(df, 2), shape, True)), 2)
 
 
-def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def gamma(
+    key: KeyArray, a: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Numbers of the gamma distribution of scale 1.
 
     By rejection (Marsaglia and Tsang, *A simple method for generating gamma variables*, 2000). Where ``a`` is so
@@ -68,7 +72,9 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
     return constrained(_gamma(words, a, size, False), out_sharding, "random.gamma")
 
 
-def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def loggamma(
+    key: KeyArray, a: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Logarithms of numbers of the gamma distribution of scale 1, which do not underflow.
 
     Args:
@@ -96,7 +102,15 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shar
     return constrained(_gamma(words, a, size, True), out_sharding, "random.loggamma")
 
 
-def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def beta(
+    key: KeyArray,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Numbers of the beta distribution, from 0 to 1.
 
     Args:
@@ -128,7 +142,9 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
     return constrained(ops.div(first, ops.add(first, second)), out_sharding, "random.beta")
 
 
-def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def chisquare(
+    key: KeyArray, df: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Numbers of the chi-squared distribution.
 
     Args:
@@ -156,7 +172,15 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
     return constrained(_chisquare(words, df, size), out_sharding, "random.chisquare")
 
 
-def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def f(
+    key: KeyArray,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Numbers of the F distribution.
 
     Args:
@@ -188,7 +212,9 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
     return constrained(ops.div(numerator, ops.div(_chisquare(below, dfden, size), dfden)), out_sharding, "random.f")
 
 
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def t(
+    key: KeyArray, df: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Numbers of Student's t distribution.
 
     Args:
@@ -219,7 +245,14 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
     return constrained(ops.mul(normal_of_key(for_normal, size, found), spread), out_sharding, "random.t")
 
 
-def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def dirichlet(
+    key: KeyArray,
+    alpha: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Points of the Dirichlet distribution: non-negative numbers whose sum is 1.
 
     Args:
@@ -259,7 +292,9 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     )
 
 
-def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def generalized_normal(
+    key: KeyArray, p: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Numbers of the generalized normal distribution, of density proportional to ``exp(-abs(x) ** p)``.
 
     Args:
@@ -294,7 +329,9 @@ def _generalized_normal(words: Words, p: Any, shape: Shape) -> Any:
     return ops.mul(signs(for_sign, shape, p.dtype), ops.pow_p.bind(size, ops.div(1, p)))
 
 
-def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def ball(
+    key: KeyArray, d: int, p: ArrayLike = 2, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Points that are uniformly distributed in the unit ball of the p-norm.
 
     By points of the generalized normal distribution (Barthe, Guédon, Mendelson and Naor, *A probabilistic approach to

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, is_at_home
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, KeyArray, as_array, is_at_home
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, OperandError, PullbackError
 from pullback.numpy.promotion import shape_tuple
@@ -37,7 +38,7 @@ from pullback.primitives.slicing import concatenate
 _word = np.dtype(np.uint32)
 
 
-def key(seed: Any, *, impl: str | None = None, dtype: Any = None) -> Any:
+def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike = None) -> Array:
     """The random key of a seed.
 
     Args:
@@ -77,7 +78,7 @@ def key_dtype(impl_spec: str | None = None) -> Any:
     return _dtype_of("key_dtype", impl_spec)
 
 
-def PRNGKey(seed: Any, *, impl: str | None = None) -> Any:
+def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
     """The random key of a seed, as an array of its words; under ``enable_custom_prng`` it is :func:`key`.
 
     Args:
@@ -98,7 +99,7 @@ def PRNGKey(seed: Any, *, impl: str | None = None) -> Any:
     return random_wrap(words, kind) if config.enable_custom_prng else words
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: KeyArray) -> Array:
     """The words of keys.
 
     Args:
@@ -114,10 +115,11 @@ def key_data(keys: Any) -> Any:
     Array([0, 7], dtype=uint32)
     """
     keys = _checked("key_data", keys)
-    return random_unwrap(keys) if _is_typed(keys) else keys
+    words: Any = keys
+    return random_unwrap(keys) if _is_typed(keys) else words
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: str | None = None, dtype: Any = None) -> Any:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None, dtype: DTypeLike = None) -> Array:
     """Keys from their words.
 
     Args:
@@ -142,7 +144,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: str | None = None, dtype: Any = 
     return random_wrap(words, kind)
 
 
-def key_impl(keys: Any) -> str:
+def key_impl(keys: KeyArray) -> str:
     """The name of the generator of keys.
 
     Args:
@@ -157,7 +159,7 @@ def key_impl(keys: Any) -> str:
     return _name_of(_checked("key_impl", keys))
 
 
-def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
+def split(key: KeyArray, num: int | tuple[int, ...] = 2) -> Array:
     """New keys from a key, which should not be used again.
 
     Args:
@@ -180,7 +182,7 @@ def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
     return random_wrap(words, key.dtype) if _is_typed(key) else words
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: KeyArray, data: ArrayLike) -> Array:
     """The key that a key and a number determine.
 
     Args:
@@ -202,7 +204,7 @@ def fold_in(key: Any, data: Any) -> Any:
     return random_wrap(words, key.dtype) if _is_typed(key) else words
 
 
-def clone(key: Any) -> Any:
+def clone(key: KeyArray) -> Array:
     """The same key: says that it is meant to be used again, where ``debug_key_reuse`` looks for keys used twice.
 
     Args:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.einstein import einsum
 from pullback.numpy.promotion import shape_tuple
@@ -26,15 +28,15 @@ _METHODS = ("cholesky", "eigh", "svd")
 
 
 def multivariate_normal(
-    key: Any,
-    mean: Any,
-    cov: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: KeyArray,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
     method: str = "cholesky",
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Vectors of the multivariate normal distribution.
 
     Each is the mean plus a square root of the covariance times standard normal numbers.
@@ -102,8 +104,14 @@ def _factor(cov: Any, method: str) -> Any:
 
 
 def orthogonal(
-    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
-) -> Any:
+    key: KeyArray,
+    n: int,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    m: int | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Uniformly distributed orthogonal matrices, or unitary ones.
 
     Q of the decomposition of a matrix of normal numbers, where the diagonal of R is positive (Mezzadri, *How to

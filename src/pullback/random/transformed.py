@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.types import Shape
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives import elementwise as ops
@@ -22,7 +24,14 @@ def _valid(valid: Any, x: Any) -> Any:
     return ops.where(valid, x, math.nan)
 
 
-def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def lognormal(
+    key: KeyArray,
+    sigma: ArrayLike = 1.0,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Numbers whose logarithms are normally distributed, with mean 0.
 
     Args:
@@ -50,7 +59,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, 
     return constrained(ops.exp(ops.mul(normal_of_key(words, size, found), sigma)), out_sharding, "random.lognormal")
 
 
-def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def maxwell(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
     """Numbers of the Maxwell distribution: lengths of vectors of three standard normal numbers.
 
     Args:
@@ -79,7 +88,9 @@ def _maxwell(words: Words, shape: Shape, dtype: DType) -> Any:
     return norm(normal_of_key(words, (*shape, 3), dtype), (len(shape),))
 
 
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
+def double_sided_maxwell(
+    key: KeyArray, loc: ArrayLike, scale: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None
+) -> Array:
     """Numbers of the Maxwell distribution with random signs, scaled and moved.
 
     Args:
@@ -110,7 +121,9 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     return ops.add(ops.mul(out, scale), loc)
 
 
-def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def pareto(
+    key: KeyArray, b: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Numbers of the Pareto distribution, from 1 on.
 
     Args:
@@ -139,7 +152,14 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
     return constrained(_valid(ops.gt(b, 0), out), out_sharding, "random.pareto")
 
 
-def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def rayleigh(
+    key: KeyArray,
+    scale: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Numbers of the Rayleigh distribution.
 
     Args:
@@ -169,8 +189,15 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
 
 
 def triangular(
-    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: KeyArray,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Numbers of the triangular distribution.
 
     Args:
@@ -206,7 +233,9 @@ def triangular(
     return constrained(_valid(ordered, out), out_sharding, "random.triangular")
 
 
-def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def wald(
+    key: KeyArray, mean: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Numbers of the Wald (inverse Gaussian) distribution of scale 1.
 
     One of the two roots of a quadratic equation (Michael, Schucany and Haas, *Generating random variates using
@@ -245,7 +274,9 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
     return constrained(_valid(ops.ge_p.bind(mean, 0), out), out_sharding, "random.wald")
 
 
-def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Any:
+def weibull_min(
+    key: KeyArray, scale: ArrayLike, concentration: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None
+) -> Array:
     """Numbers of the Weibull distribution.
 
     Args:

@@ -13,7 +13,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.numpy.promotion import axis_index, inexact_operand, known_int
 from pullback.primitives import elementwise as ops
@@ -124,7 +124,7 @@ def _several(name: str, x: Any, type: Any, s: Any, axes: Any, norm: Any) -> Any:
 # Over one axis -------------------------------------------------------------------------------------------------------
 
 
-def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete cosine transform along an axis.
 
     With n points, type 1 is ``x[0] + (-1)**k x[n-1] + 2 Σ x[j] cos(π j k / (n-1))`` (the sum without both ends), type 2
@@ -156,7 +156,7 @@ def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str |
     return _one("dct", x, type, n, axis, norm)
 
 
-def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of :func:`dct` of the same type and norm.
 
     Args:
@@ -182,7 +182,7 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str 
     return _one("idct", x, type, n, axis, norm)
 
 
-def dst(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def dst(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete sine transform along an axis.
 
     With n points, type 1 is ``2 Σ x[j] sin(π (k+1) (j+1) / (n+1))``, type 2 ``2 Σ x[j] sin(π (k+1) (2j+1) / 2n)``,
@@ -214,7 +214,7 @@ def dst(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str |
     return _one("dst", x, type, n, axis, norm)
 
 
-def idst(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def idst(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of :func:`dst` of the same type and norm.
 
     Args:
@@ -244,8 +244,12 @@ def idst(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str 
 
 
 def dctn(
-    x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
-) -> Any:
+    x: ArrayLike,
+    type: int = 2,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
     """The discrete cosine transform over any number of axes, one after the other; see :func:`dct`.
 
     Args:
@@ -273,8 +277,12 @@ def dctn(
 
 
 def idctn(
-    x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
-) -> Any:
+    x: ArrayLike,
+    type: int = 2,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
     """The inverse of :func:`dctn` of the same type and norm.
 
     Args:
@@ -302,8 +310,12 @@ def idctn(
 
 
 def dstn(
-    x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
-) -> Any:
+    x: ArrayLike,
+    type: int = 2,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
     """The discrete sine transform over any number of axes, one after the other; see :func:`dst`.
 
     Args:
@@ -331,8 +343,12 @@ def dstn(
 
 
 def idstn(
-    x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
-) -> Any:
+    x: ArrayLike,
+    type: int = 2,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
     """The inverse of :func:`dstn` of the same type and norm.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import OperandError, ShapeError, UnsupportedArgumentError
 from pullback.core.interrupts import imported
 from pullback.numpy.promotion import inexact_operand, operand, promote_all, quote, sequence
@@ -27,7 +28,13 @@ _MODES = {
 }  # fmt: skip
 
 
-def map_coordinates(input: Any, coordinates: Any, order: int, mode: str = "constant", cval: Any = 0.0) -> Any:
+def map_coordinates(
+    input: ArrayLike,
+    coordinates: ArrayLike | Sequence[ArrayLike],
+    order: int,
+    mode: str = "constant",
+    cval: ArrayLike = 0.0,
+) -> Array:
     """The values of an image between its elements, by the spline through them.
 
     Args:

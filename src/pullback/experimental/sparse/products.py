@@ -296,6 +296,7 @@ def bcoo_dot_general(
     if preferred_element_type is not None:
         wide = pnp.promote_types(pnp.promote_types(x.dtype, y.dtype), preferred_element_type)
         x, y = cast(x, wide), cast(y, wide)
+    out: Any
     if all(sparse):
         out = _sparse_sparse(x, y, xc, yc, xb, yb)
     elif sparse[0]:

@@ -9,6 +9,7 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.control.scan import scan
 from pullback.core import dtypes
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy.promotion import inexact_operand, promote_all
 from pullback.primitives import elementwise as ops
@@ -18,7 +19,7 @@ from pullback.primitives.operands import stop_gradient
 __all__ = ["vq"]
 
 
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """For each observation the nearest vector of a code book, and its distance.
 
     Args:

@@ -17,7 +17,7 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.source import warn
 from pullback.core.trace import Tracer
@@ -292,7 +292,7 @@ _integral.defvjp(_integral_fwd, _integral_bwd, symbolic_zeros=True)
 
 # long: half of it is its documentation
 def quad(
-    func: Callable[..., Any], a: Any, b: Any, args: Any = (), full_output: int = 0, epsabs: float = 1.49e-8,
+    func: Callable[..., Any], a: ArrayLike, b: ArrayLike, args: Any = (), full_output: int = 0, epsabs: float = 1.49e-8,
     epsrel: float = 1.49e-8, limit: int = 50, points: Any = None, weight: Any = None, wvar: Any = None,
     wopts: Any = None, maxp1: int = 50, limlst: int = 50, complex_func: bool = False,
 ) -> tuple[Any, ...]:  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pullback.numpy as pnp
-from pullback.core.array import Array
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import axis_index, inexact_operand, promote_all
 from pullback.primitives import elementwise as ops
@@ -45,7 +45,7 @@ def _part(x: Any, start: int, stop: int, stride: int = 1) -> Any:
     return slicing.slice(x, (*[0] * lead, start), (*x.shape[:lead], stop), (*[1] * lead, stride))
 
 
-def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
+def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral along an axis by Simpson's rule: of the parabolas through three points each.
 
     Args:
@@ -99,7 +99,9 @@ def _parabolas(f: Any, h: Any, stop: int) -> Any:
     return ops.mul(ops.div(both, 6.0), weighted)
 
 
-def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
+def cumulative_trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1, initial: ArrayLike | None = None
+) -> Array:
     """The integrals along an axis from the first point to each of the others, by the trapezoidal rule.
 
     Args:

@@ -296,8 +296,10 @@ def _slopes(h: Any, slope: Any, ends: list[Any]) -> Any:
         ends = [(1, slope) if e is None else e for e in ends]
     if n == 3 and ends == [None, None]:  # a parabola
         bend = pnp.divide(ops.sub(slope[1:], slope[:1]), pnp.sum(h))
-        first = pnp.multiply(bend, h[0])
-        return pnp.concatenate([ops.sub(slope[:1], first), ops.add(slope[:1], first), ops.add(slope[1:], bend * h[1])])
+        change = pnp.multiply(bend, h[0])
+        return pnp.concatenate(
+            [ops.sub(slope[:1], change), ops.add(slope[:1], change), ops.add(slope[1:], bend * h[1])]
+        )
     left, right = h[:-1], h[1:]
     inner = ops.mul(3.0, ops.add(pnp.multiply(_column(right), slope[:-1]), pnp.multiply(_column(left), slope[1:])))
     first = _end(h, slope, ends[0], False)

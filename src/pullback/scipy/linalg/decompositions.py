@@ -6,6 +6,7 @@ from typing import Any
 
 from pullback.control.fori_loop import fori_loop
 from pullback.core import dtypes
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.numpy import creation, decompositions, diagonals
 from pullback.numpy import linalg as numpy_linalg
@@ -29,8 +30,8 @@ __all__ = ["eigh", "eigh_tridiagonal", "hessenberg", "polar", "qr", "qr_multiply
 
 # long: half of it is its documentation
 def eigh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -109,14 +110,14 @@ def _eigh(a: Any, lower: bool, values_only: bool) -> tuple[Any, Any]:
 
 
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     *,
     eigvals_only: bool = False,
     select: str = "a",
     select_range: tuple[Any, Any] | None = None,
     tol: float | None = None,
-    key: Any = None,
+    key: ArrayLike | None = None,
 ) -> Any:
     """The eigenvalues and eigenvectors of symmetric tridiagonal matrices.
 
@@ -191,7 +192,7 @@ def _chosen(select: Any, select_range: Any, n: int) -> tuple[int, int]:
 
 
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
@@ -229,7 +230,7 @@ def svd(
 
 
 def qr(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: Any = None,
     mode: str = "full",
@@ -274,14 +275,14 @@ def qr(
 
 
 def qr_multiply(
-    a: Any,
-    c: Any,
+    a: ArrayLike,
+    c: ArrayLike,
     mode: str = "right",
     pivoting: bool = False,
     conjugate: bool = False,
     overwrite_a: bool = False,
     overwrite_c: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """The QR decomposition of matrices, and another matrix times Q, of which no more than k columns are formed.
 
     Args:
@@ -328,13 +329,13 @@ def qr_multiply(
 
 
 def polar(
-    a: Any,
+    a: ArrayLike,
     side: str = "right",
     *,
     method: str = "qdwh",
     eps: float | None = None,
     max_iterations: int | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The polar decomposition of matrices, a unitary one times a Hermitian one that is not negative.
 
     Args:
@@ -375,7 +376,7 @@ def polar(
 # Schur's and Hessenberg's forms ------------------------------------------------------------------------------------
 
 
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """Schur's decomposition of square matrices.
 
     Args:
@@ -406,7 +407,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     return t, z
 
 
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur form from the real one, by Givens' rotations.
 
     Args:
@@ -430,7 +431,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     t, z = (inexact_operand("rsf2csf", x) for x in promote_all("rsf2csf", (T, Z)))
     if len(t.shape) != 2 or t.shape[0] != t.shape[1] or t.shape != z.shape:
         raise ShapeError(f"rsf2csf: T and Z must be square matrices of one shape, got {t.shape} and {z.shape}")
-    check_decomposable("rsf2csf", t)
+    check_decomposable("rsf2csf", t.aval)
     dtype = dtypes.to_complex(t.dtype)
     t, z = ops.convert_element_type(t, dtype), ops.convert_element_type(z, dtype)
     n = t.shape[0]
@@ -461,7 +462,7 @@ def _rotated(m: Any, t: Any, z: Any) -> tuple[Any, Any]:
     return indexing.dynamic_update_slice(t, corner, (m, m - 1)), z
 
 
-def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Hessenberg's form of square matrices, which is zero below the diagonal beside the main one.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.array import typeof
+from pullback.core.array import Array, ArrayLike, typeof
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import linalg as numpy_linalg
 from pullback.numpy import manipulation
@@ -35,7 +35,7 @@ def _matrices(name: str, *xs: Any) -> list[Any]:
     return [manipulation.broadcast_to(x, (*batch, *x.shape[-2:])) for x in matrices]
 
 
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """The solutions X of A X + X B = C.
 
     Args:
@@ -78,7 +78,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     return ops.where(regular, x, float("nan"))
 
 
-def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike) -> Array:
     """The solutions X of A X + X A* = Q, where A* is the adjoint.
 
     Args:
@@ -103,7 +103,7 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     return sylvester(a, adjoint(a), q)
 
 
-def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
+def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, method: str | None = None) -> Array:
     """The solutions X of A X A* - X + Q = 0, where A* is the adjoint.
 
     Args:

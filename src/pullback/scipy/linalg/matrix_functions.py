@@ -10,7 +10,7 @@ import numpy as np
 from pullback.control.fori_loop import fori_loop
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
-from pullback.core.array import typeof
+from pullback.core.array import Array, ArrayLike, typeof
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.numpy import creation, diagonals
 from pullback.numpy import linalg as numpy_linalg
@@ -40,7 +40,7 @@ def _square(name: str, a: Any) -> Any:
     return a
 
 
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponential of square matrices.
 
     Args:
@@ -80,7 +80,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     return ops.where(small[..., None, None], expm_p.bind(a), np.nan)
 
 
-def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """The derivative of the exponential of matrices at A in the direction E.
 
     Args:
@@ -113,7 +113,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     return (expm_p.bind(a), derivative) if compute_expm else derivative
 
 
-def sqrtm(A: Any, blocksize: int = 1) -> Any:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """The principal square root of square matrices: that whose eigenvalues have no negative real part.
 
     Args:
@@ -143,7 +143,7 @@ def _complex(a: Any) -> Any:
     return ops.convert_element_type(a, dtypes.to_complex(a.dtype))
 
 
-def logm(A: Any) -> Any:
+def logm(A: ArrayLike) -> Array:
     """The principal logarithm of square matrices: that whose eigenvalues have imaginary parts within -pi and pi.
 
     Args:
@@ -168,7 +168,7 @@ def logm(A: Any) -> Any:
     return logm_p.bind(_complex(_square("logm", A)))
 
 
-def signm(A: Any) -> Any:
+def signm(A: ArrayLike) -> Array:
     """The sign of square matrices: the same eigenvectors, with 1 and -1 for eigenvalues of either half plane.
 
     Args:
@@ -231,7 +231,7 @@ def _sign_jvp(primals: Any, tangents: Any) -> Any:
     return sign, sylvester(size, size, t - product(sign, product(t, sign)))
 
 
-def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     """A function of a square matrix, which has the function's values for its eigenvalues.
 
     Args:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.numpy import creation, editing, joining, manipulation
@@ -22,7 +24,7 @@ __all__ = [
 # Of entries --------------------------------------------------------------------------------------------------------
 
 
-def _vector(name: str, what: str, x: Any, *, inexact: bool = False, least: int = 0) -> Any:
+def _vector(name: str, what: str, x: Any, *, inexact: bool = False, least: int = 0) -> Array:
     """Vectors in the last axis; a number is a vector of one."""
     x = inexact_operand(name, x) if inexact else operand(name, x)
     if not x.shape:
@@ -39,7 +41,7 @@ def _joined(first: Any, second: Any) -> Any:
     return joining.concatenate(parts, axis=-1)
 
 
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: ArrayLike) -> Array:
     """A matrix with the given matrices along its diagonal, and zeros elsewhere.
 
     Args:
@@ -72,7 +74,7 @@ def block_diag(*arrs: Any) -> Any:
     return joining.concatenate(rows, axis=0)
 
 
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Toeplitz matrices, which are constant along their diagonals.
 
     Args:
@@ -91,12 +93,12 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     """
     if r is None:
         c = _vector("toeplitz", "c", c)
-        r = ops.conj(c)
+        first_row: Any = ops.conj(c)
     else:
         c, r = promote_all("toeplitz", (c, r))
-        c, r = _vector("toeplitz", "c", c), _vector("toeplitz", "r", r)
-    m, n = c.shape[-1], r.shape[-1]
-    values = _joined(c[..., ::-1], r[..., 1:])
+        c, first_row = _vector("toeplitz", "c", c), _vector("toeplitz", "r", r)
+    m, n = c.shape[-1], first_row.shape[-1]
+    values = _joined(c[..., ::-1], first_row[..., 1:])
     return values[..., _distances(m, n) + (m - 1)]
 
 
@@ -105,7 +107,7 @@ def _distances(m: int, n: int) -> Any:
     return np.arange(n) - np.arange(m)[:, None]
 
 
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Hankel matrices, which are constant along lines from the lower left to the upper right.
 
     Args:
@@ -134,7 +136,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     return _joined(c, r[..., 1:])[..., np.arange(m)[:, None] + np.arange(n)]
 
 
-def circulant(c: Any) -> Any:
+def circulant(c: ArrayLike) -> Array:
     """Circulant matrices, each column of which is the one before it, turned by one place.
 
     Args:
@@ -154,7 +156,7 @@ def circulant(c: Any) -> Any:
     return c[..., -_distances(n, n) % max(n, 1)]
 
 
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The matrix whose product with a vector is the convolution of that and ``a``.
 
     Args:
@@ -201,7 +203,7 @@ def _with_ones_below(first: Any) -> Any:
     return joining.concatenate([first[..., None, :], manipulation.broadcast_to(below, (*batch, n - 1, n))], axis=-2)
 
 
-def companion(a: Any) -> Any:
+def companion(a: ArrayLike) -> Array:
     """The companion matrices of polynomials, whose eigenvalues are the roots.
 
     Args:
@@ -223,7 +225,7 @@ def companion(a: Any) -> Any:
     return _with_ones_below(-a[..., 1:] / a[..., :1])
 
 
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Leslie matrices, which say how a population of some ages grows.
 
     Args:
@@ -254,7 +256,7 @@ def leslie(f: Any, s: Any) -> Any:
     return joining.concatenate([first, manipulation.broadcast_to(below, (*batch, n - 1, n))], axis=-2)
 
 
-def fiedler(a: Any) -> Any:
+def fiedler(a: ArrayLike) -> Array:
     """Fiedler's matrices: the distances between numbers.
 
     Args:
@@ -273,7 +275,7 @@ def fiedler(a: Any) -> Any:
     return abs(a[..., :, None] - a[..., None, :])
 
 
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: ArrayLike) -> Array:
     """Companion matrices of polynomials of five diagonals, with the same eigenvalues as :func:`companion`.
 
     Args:
@@ -327,7 +329,7 @@ def _of_host(name: str, dtype: Any, *args: Any, **options: Any) -> Any:
         return creation.array(np.asarray(out).astype(dtypes.canonicalize_dtype(dtype)))
 
 
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
     """The matrix of the discrete Fourier transform.
 
     Args:
@@ -357,7 +359,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     return _of_host("dft", dtype, n, scale)
 
 
-def hadamard(n: int, dtype: Any = int) -> Any:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Hadamard's matrix of ones and minus ones, whose rows are orthogonal, after Sylvester.
 
     Args:
@@ -380,7 +382,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     return _of_host("hadamard", dtype, n)
 
 
-def helmert(n: int, full: bool = False) -> Any:
+def helmert(n: int, full: bool = False) -> Array:
     """Helmert's matrix, whose rows are orthonormal, and but for the first one have the sum zero.
 
     Args:
@@ -400,7 +402,7 @@ def helmert(n: int, full: bool = False) -> Any:
     return _of_host("helmert", float, _size("helmert", n, 1), bool(full))
 
 
-def hilbert(n: int) -> Any:
+def hilbert(n: int) -> Array:
     """Hilbert's matrix, with ``1 / (i + j + 1)`` in row i and column j, which is ill-conditioned.
 
     Args:
@@ -420,7 +422,7 @@ def hilbert(n: int) -> Any:
     return _of_host("hilbert", float, n) if n else creation.zeros((0, 0))
 
 
-def invhilbert(n: int) -> Any:
+def invhilbert(n: int) -> Array:
     """The inverse of Hilbert's matrix, whose elements are integers.
 
     Args:
@@ -447,7 +449,7 @@ def _kind(name: str, kind: Any) -> str:
     return kind or "symmetric"
 
 
-def pascal(n: int, kind: str | None = None) -> Any:
+def pascal(n: int, kind: str | None = None) -> Array:
     """The matrix of Pascal's triangle.
 
     Args:
@@ -470,7 +472,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     return _of_host("pascal", float, n, kind, exact=n < 30) if n else creation.zeros((0, 0))
 
 
-def invpascal(n: int, kind: str | None = None) -> Any:
+def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of the matrix of Pascal's triangle, whose elements are integers.
 
     Args:

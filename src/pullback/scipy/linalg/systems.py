@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, OperandError, ShapeError
 from pullback.numpy import creation, diagonals
 from pullback.numpy import linalg as numpy_linalg
@@ -28,7 +29,7 @@ __all__ = [
 # The Cholesky decomposition, and triangular systems ----------------------------------------------------------------
 
 
-def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The Cholesky factors of Hermitian positive-definite matrices.
 
     Args:
@@ -55,7 +56,9 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
 
 @named
-def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
+def cho_factor(
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
     """The Cholesky factors of matrices, as :func:`cho_solve` takes them.
 
     Args:
@@ -76,7 +79,9 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     return cholesky(a, lower), lower
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+def cho_solve(
+    c_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
+) -> Array:
     """The solutions x of A x = b, where the Cholesky factors of the matrices A are known.
 
     Args:
@@ -122,15 +127,15 @@ _OPERATIONS: dict[Any, dict[str, bool]] = {
 
 
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
     debug: Any = None,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """The solutions x of op(A) x = b, for triangular matrices A.
 
     Args:
@@ -169,7 +174,9 @@ def _operation(name: str, trans: Any) -> dict[str, bool]:
 # The LU decomposition ----------------------------------------------------------------------------------------------
 
 
-def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, ...]:
+def lu(
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, ...]:
     """The LU decomposition of matrices, A = P L U.
 
     Args:
@@ -207,7 +214,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     return places.astype(dtypes.to_real(factors.dtype)), lower, upper
 
 
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """The LU decomposition of matrices, as :func:`lu_solve` takes it.
 
     Args:
@@ -234,8 +241,12 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 
 def lu_solve(
-    lu_and_piv: tuple[Any, Any], b: Any, trans: int | str = 0, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+    lu_and_piv: tuple[Any, Any],
+    b: ArrayLike,
+    trans: int | str = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
     """The solutions x of op(A) x = b, where the LU decomposition of the matrices A is known.
 
     Args:
@@ -273,15 +284,15 @@ def lu_solve(
 
 
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     debug: Any = False,
     check_finite: bool = True,
     assume_a: str = "gen",
-) -> Any:
+) -> Array:
     """The solutions x of A x = b, for square matrices of a kind.
 
     Args:
@@ -346,7 +357,7 @@ _SOLVERS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverses of square matrices; see :func:`pullback.numpy.linalg.inv`.
 
     Args:
@@ -362,7 +373,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return numpy_linalg.inv(a)
 
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinants of square matrices; see :func:`pullback.numpy.linalg.det`.
 
     Args:

@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.types import Shape
@@ -141,7 +142,7 @@ def _by_fft(x: Any, y: Any, mode: str, axes: Sequence[int]) -> Any:
     return ops.convert_element_type(out, dtype)
 
 
-def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """The convolution of two arrays of any number of axes.
 
     Args:
@@ -168,7 +169,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", preci
     return _convolved("convolve", x, y, mode, method)
 
 
-def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """The cross-correlation of two arrays: the convolution of ``in1`` with the reversed conjugate of ``in2``.
 
     Args:
@@ -194,7 +195,7 @@ def _correlated(name: str, x: Any, y: Any, mode: Any, method: Any) -> Any:
     return _convolved(name, x, ops.conj(_reversed(y)), mode, method)
 
 
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = None) -> Array:
     """The convolution of two arrays along some axes, by Fourier transforms.
 
     Args:
@@ -264,8 +265,13 @@ def _in_two(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue: 
 
 
 def convolve2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0, precision: Any = None
-) -> Any:
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: ArrayLike = 0,
+    precision: Any = None,
+) -> Array:
     """The convolution of two images.
 
     Args:
@@ -291,8 +297,13 @@ def convolve2d(
 
 
 def correlate2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0, precision: Any = None
-) -> Any:
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: ArrayLike = 0,
+    precision: Any = None,
+) -> Array:
     """The cross-correlation of two images: the convolution of ``in1`` with the reversed conjugate of ``in2``.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, as_array
+from pullback.core.array import Array, ArrayImpl, ArrayLike, as_array
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import Tracer
 from pullback.core.types import Shape
@@ -24,14 +24,14 @@ __all__ = ["lfilter", "lfilter_zi", "savgol_filter", "sosfilt"]
 # Recursive filters ---------------------------------------------------------------------------------------------------
 
 
-def _operands(name: str, *xs: Any) -> list[Any]:
+def _operands(name: str, *xs: Any) -> list[Array]:
     """Arrays of one dtype, of single or double precision."""
     arrays = [inexact_operand(name, x) for x in promote_all(name, xs)]
     wide = np.dtype(np.float32)
     return [x if x.dtype.char in "fdFD" else ops.convert_element_type(x, wide) for x in arrays]
 
 
-def _coefficients(name: str, b: Any, a: Any) -> tuple[Any, Any]:
+def _coefficients(name: str, b: Any, a: Any) -> tuple[Array, Array]:
     """Those of a filter, divided by the first of ``a``."""
     for what, v in (("b", b), ("a", a)):
         if len(v.shape) != 1 or not v.shape[0]:
@@ -47,7 +47,7 @@ def _coefficients(name: str, b: Any, a: Any) -> tuple[Any, Any]:
     return ops.div(b, first), ops.div(a, first)
 
 
-def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None = None) -> Any:
     """A recursive filter: ``a[0] y[n] = Σ b[k] x[n-k] - Σ a[k] y[n-k]``, the second sum from k = 1.
 
     It can be differentiated with respect to the coefficients, the signal and the initial state, in both modes.
@@ -139,7 +139,7 @@ def _tail(b: Any, x: Any, order: int) -> Any:
     return slicing.slice_in_dim(moving_sum(b, padded), order, 2 * order, last)
 
 
-def lfilter_zi(b: Any, a: Any) -> Any:
+def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
     """The initial state of :func:`lfilter` for which its response to a step of height 1 is constant.
 
     Args:
@@ -167,7 +167,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     return slicing.slice_in_dim(pnp.flip(pnp.cumsum(pnp.flip(rest))), 1, size, 0)
 
 
-def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None = None) -> Any:
     """A recursive filter in sections of second order, one after the other, whose errors are smaller than in one piece.
 
     It can be differentiated with respect to the coefficients, the signal and the initial state, in both modes.
@@ -234,9 +234,9 @@ def _fitted(window: int, order: int, deriv: int, places: Any) -> np.ndarray[Any,
 
 # long: half of it is its documentation
 def savgol_filter(
-    x: Any, window_length: int, polyorder: int, deriv: int = 0, delta: Any = 1.0, axis: int = -1, mode: str = "interp",
-    cval: Any = 0.0,
-) -> Any:  # fmt: skip
+    x: ArrayLike, window_length: int, polyorder: int, deriv: int = 0, delta: ArrayLike = 1.0, axis: int = -1,
+    mode: str = "interp", cval: ArrayLike = 0.0,
+) -> Array:  # fmt: skip
     """Smooth a signal: each element becomes the value there of the polynomial that fits those around it best.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.core.interrupts import imported
 from pullback.core.source import warn
@@ -26,7 +26,7 @@ __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 # Arguments -----------------------------------------------------------------------------------------------------------
 
 
-def _signal(name: str, x: Any) -> Any:
+def _signal(name: str, x: Any) -> Array:
     """An array of single or double precision, with an axis."""
     x = inexact_operand(name, x)
     if not x.shape:
@@ -130,7 +130,7 @@ def _put_together(parts: Any, step: int) -> Any:
     return slicing.slice_in_dim(flat, 0, size + (count - 1) * step, last)
 
 
-def _extended(x: Any, count: int, how: str) -> Any:
+def _extended(x: Any, count: int, how: str) -> Array:
     """The last axis with ``count`` more elements at both ends."""
     last, n = len(x.shape) - 1, x.shape[-1]
     widths = [(0, 0)] * last + [(count, count)]
@@ -210,10 +210,10 @@ def _density(name: str, scaling: Any, fs: Any, window: Any) -> Any:
 
 
 def stft(
-    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
+    x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
     padded: bool = True, axis: int = -1,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """The short-time Fourier transform: the transforms of parts of a signal, which overlap.
 
     Args:
@@ -271,10 +271,10 @@ def stft(
 
 
 def csd(
-    x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
-    nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
-    axis: int = -1, average: str = "mean",
-) -> tuple[Any, Any]:  # fmt: skip
+    x: ArrayLike, y: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True,
+    scaling: str = "density", axis: int = -1, average: str = "mean",
+) -> tuple[Array, Array]:  # fmt: skip
     """The cross-spectral density of two signals, by Welch's method: the mean over parts, which overlap.
 
     Args:
@@ -357,10 +357,10 @@ def _averaged(power: Any, average: str) -> Any:
 
 
 def welch(
-    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """The power spectral density of a signal, by Welch's method: the mean over parts, which overlap.
 
     Args:
@@ -388,10 +388,10 @@ def welch(
 
 # long: half of it is its documentation
 def istft(
-    Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
     freq_axis: int = -2,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """The signal of which :func:`stft` returns these transforms; of others, that whose transforms are nearest.
 
     Args:
@@ -453,7 +453,13 @@ def istft(
 # Trends --------------------------------------------------------------------------------------------------------------
 
 
-def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Any:
+def detrend(
+    data: ArrayLike,
+    axis: int = -1,
+    type: str = "linear",
+    bp: ArrayLike | Sequence[Any] = 0,
+    overwrite_data: None = None,
+) -> Array:
     """A signal without its trend.
 
     Args:

@@ -53,6 +53,7 @@ from pullback.scipy.special.spherical import lpmn, lpmn_values, sph_harm_y
 
 __all__ = [
     "bernoulli",
+    "bessel_jn",
     "beta",
     "betainc",
     "betaln",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from pullback.core.array import as_array
+from pullback.core.array import Array, ArrayLike, as_array
 from pullback.core.errors import ArgumentError
 from pullback.numpy import declare
 from pullback.numpy.promotion import known_int
@@ -17,7 +15,7 @@ from pullback.scipy.special import bessel_orders
 from pullback.scipy.special.operands import apply, real_operand, real_operands
 
 
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 0.
 
     Args:
@@ -38,7 +36,7 @@ def i0(x: Any) -> Any:
     return apply("i0", primitives.i0_p, x)
 
 
-def i1(x: Any) -> Any:
+def i1(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 1.
 
     Compiled, errors are up to 6 units in the last place (``docs/accuracy.md``).
@@ -61,7 +59,7 @@ def i1(x: Any) -> Any:
     return apply("i1", primitives.i1_p, x)
 
 
-def i0e(x: Any) -> Any:
+def i0e(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 0, times ``exp(-abs(x))``.
 
     Args:
@@ -82,7 +80,7 @@ def i0e(x: Any) -> Any:
     return apply("i0e", primitives.bessel_i0e_p, x)
 
 
-def i1e(x: Any) -> Any:
+def i1e(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 1, times ``exp(-abs(x))``.
 
     Args:
@@ -103,7 +101,7 @@ def i1e(x: Any) -> Any:
     return apply("i1e", primitives.bessel_i1e_p, x)
 
 
-def jv(v: Any, x: Any) -> Any:
+def jv(v: ArrayLike, x: ArrayLike) -> Array:
     """The Bessel function of the first kind, of real order.
 
     Errors are up to 190 units in the last place of the amplitude, of derivatives 370 (``docs/accuracy.md``).
@@ -130,7 +128,7 @@ def jv(v: Any, x: Any) -> Any:
     return bessel_orders.jv_p.bind(*real_operands("jv", v, x), orders=(0, 0))
 
 
-def yv(v: Any, x: Any) -> Any:
+def yv(v: ArrayLike, x: ArrayLike) -> Array:
     """The Bessel function of the second kind, of real order.
 
     Errors are up to 74 units in the last place of the amplitude, of derivatives 130 (``docs/accuracy.md``).
@@ -156,7 +154,7 @@ def yv(v: Any, x: Any) -> Any:
     return bessel_orders.yv_p.bind(*real_operands("yv", v, x), orders=(0, 0))
 
 
-def iv(v: Any, x: Any) -> Any:
+def iv(v: ArrayLike, x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of real order.
 
     Errors are up to 9 units in the last place, of derivatives 40, by an order near zero 6,000 (``docs/accuracy.md``).
@@ -183,7 +181,7 @@ def iv(v: Any, x: Any) -> Any:
     return bessel_orders.iv_p.bind(*real_operands("iv", v, x), orders=(0, 0))
 
 
-def kv(v: Any, x: Any) -> Any:
+def kv(v: ArrayLike, x: ArrayLike) -> Array:
     """The modified Bessel function of the second kind, of real order.
 
     Errors are up to 62 units in the last place, of derivatives 110 (``docs/accuracy.md``).
@@ -209,7 +207,7 @@ def kv(v: Any, x: Any) -> Any:
     return bessel_orders.kv_p.bind(*real_operands("kv", v, x), orders=(0, 0))
 
 
-def jn(n: Any, x: Any) -> Any:
+def jn(n: ArrayLike, x: ArrayLike) -> Array:
     """The Bessel function of the first kind, as :func:`jv`, under SciPy's other name.
 
     Args:
@@ -229,7 +227,7 @@ def jn(n: Any, x: Any) -> Any:
     return bessel_orders.jv_p.bind(*real_operands("jn", n, x), orders=(0, 0))
 
 
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions of the first kind, of all integer orders up to ``v``.
 
     Args:

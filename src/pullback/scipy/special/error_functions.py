@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError
 from pullback.numpy import declare
 from pullback.numpy.promotion import inexact_operand, strong
@@ -16,7 +15,7 @@ from pullback.primitives.log_incomplete import log_ndtr_p
 from pullback.scipy.special.operands import apply, real_operand
 
 
-def erf(x: Any) -> Any:
+def erf(x: ArrayLike) -> Array:
     """The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to ``x``.
 
     Args:
@@ -28,7 +27,7 @@ def erf(x: Any) -> Any:
     return ops.erf_p.bind(real_operand("erf", x))
 
 
-def erfc(x: Any) -> Any:
+def erfc(x: ArrayLike) -> Array:
     """``1 - erf(x)``, without cancellation.
 
     Errors are up to 6 units in the last place (``docs/accuracy.md``).
@@ -42,7 +41,7 @@ def erfc(x: Any) -> Any:
     return ops.erfc_p.bind(real_operand("erfc", x))
 
 
-def erfinv(x: Any) -> Any:
+def erfinv(x: ArrayLike) -> Array:
     """The inverse of the error function.
 
     Compiled, errors next to -1 and 1 are up to 44 units in the last place in float32 and 1e5 in float64, and of the
@@ -57,7 +56,7 @@ def erfinv(x: Any) -> Any:
     return ops.erf_inv_p.bind(real_operand("erfinv", x))
 
 
-def ndtr(x: Any) -> Any:
+def ndtr(x: ArrayLike) -> Array:
     """The probability that a standard normal number is less than ``x``.
 
     Errors are up to 6 units in the last place (``docs/accuracy.md``).
@@ -71,7 +70,7 @@ def ndtr(x: Any) -> Any:
     return ops.ndtr_p.bind(strong(real_operand("ndtr", x)))
 
 
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """The logarithm of :func:`ndtr`, also where that underflows.
 
     Compiled it is -x²/2 plus the logarithm of half the scaled function erfcx below zero (DLMF 7.2.7).
@@ -91,7 +90,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     return log_ndtr_p.bind(real_operand("log_ndtr", x))
 
 
-def ndtri(p: Any) -> Any:
+def ndtri(p: ArrayLike) -> Array:
     """The quantile of the standard normal distribution: the inverse of :func:`ndtr`.
 
     Args:
@@ -112,7 +111,7 @@ def ndtri(p: Any) -> Any:
     return apply("ndtri", primitives.ndtri_p, p)
 
 
-def erfcx(x: Any) -> Any:
+def erfcx(x: ArrayLike) -> Array:
     """``exp(x**2) * erfc(x)``, which neither overflows nor underflows for positive ``x``.
 
     Errors are up to 5 units in the last place, of complex numbers 21 and of their derivative 80 (``docs/accuracy.md``).
@@ -135,7 +134,7 @@ def erfcx(x: Any) -> Any:
     return primitives.wofz_p.bind(ops.mul(x, 1j)) if dtypes.is_complex(x.dtype) else primitives.erfcx_p.bind(x)
 
 
-def dawsn(x: Any) -> Any:
+def dawsn(x: ArrayLike) -> Array:
     """Dawson's integral, ``exp(-x**2)`` times the integral of ``exp(t**2)`` from 0 to ``x``.
 
     Args:
@@ -156,7 +155,7 @@ def dawsn(x: Any) -> Any:
     return apply("dawsn", primitives.dawsn_p, x)
 
 
-def wofz(z: Any) -> Any:
+def wofz(z: ArrayLike) -> Array:
     """Faddeeva's function ``exp(-z**2) * erfc(-i z)``, whose parts are Voigt's profile and its dispersion.
 
     Errors are up to 16 units in the last place, of the derivative 40 (``docs/accuracy.md``).
@@ -181,7 +180,7 @@ def wofz(z: Any) -> Any:
     return primitives.wofz_p.bind(z if z.dtype == wide else ops.convert_element_type(z, wide, z.weak_type))
 
 
-def fresnel(x: Any) -> tuple[Any, Any]:
+def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """Fresnel's integrals: those of ``sin(pi / 2 t**2)`` and of ``cos(pi / 2 t**2)`` from 0 to ``x``.
 
     Args:
@@ -205,7 +204,7 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     return sine, cosine
 
 
-def owens_t(h: Any, a: Any) -> Any:
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Owen's T function: the probability that X > h and 0 < Y < a X, of independent standard normal X and Y.
 
     Errors are up to 5 units in the last place, of the derivative by ``a`` 121 (``docs/accuracy.md``).

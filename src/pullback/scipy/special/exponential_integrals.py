@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from pullback.core.array import Array, ArrayLike
 from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair
 from pullback.primitives import elementwise as ops
@@ -17,7 +16,7 @@ from pullback.scipy.special.operands import apply, real_operand
 exprel = declare.inexact_unary("exprel", exprel_p, __name__, fast=declare.REAL)
 
 
-def exp1(x: Any) -> Any:
+def exp1(x: ArrayLike) -> Array:
     """The exponential integral E1: that of ``exp(-t) / t`` from ``x`` to infinity.
 
     Args:
@@ -38,7 +37,7 @@ def exp1(x: Any) -> Any:
     return apply("exp1", primitives.exp1_p, x)
 
 
-def expi(x: Any) -> Any:
+def expi(x: ArrayLike) -> Array:
     """The exponential integral Ei: the principal value of that of ``exp(t) / t`` from minus infinity to ``x``.
 
     Args:
@@ -59,7 +58,7 @@ def expi(x: Any) -> Any:
     return apply("expi", primitives.expi_p, x)
 
 
-def expn(n: Any, x: Any) -> Any:
+def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """The generalised exponential integral: that of ``exp(-x t) / t**n`` over ``t`` from 1 to infinity.
 
     Eager, errors are up to 14 units in the last place, of the derivative 200 (``docs/accuracy.md``).
@@ -87,7 +86,7 @@ def expn(n: Any, x: Any) -> Any:
     return primitives.expn_p.bind(ops.where(ops.lt(n, 0), np.nan, n), x)
 
 
-def sici(x: Any) -> tuple[Any, Any]:
+def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The sine integral, of ``sin(t) / t`` from 0 to ``x``, and the cosine integral, of ``cos(t) / t`` from infinity.
 
     Eager, errors of the cosine integral are up to 7 units in the last place (``docs/accuracy.md``).
@@ -112,7 +111,7 @@ def sici(x: Any) -> tuple[Any, Any]:
     return sine, cosine
 
 
-def spence(x: Any) -> Any:
+def spence(x: ArrayLike) -> Array:
     """Spence's function, the dilogarithm of ``1 - x``: the integral of ``log(t) / (1 - t)`` from 1 to ``x``.
 
     Eager, errors are up to 9 units in the last place (``docs/accuracy.md``).

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import as_array
+from pullback.core.array import Array, ArrayLike, as_array
 from pullback.core.errors import ArgumentError, DtypeError, UnsupportedArgumentError
 from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair
@@ -25,7 +25,7 @@ from pullback.scipy.special import complex_gamma
 from pullback.scipy.special.operands import apply, real_operand, real_operands
 
 
-def gammaln(x: Any) -> Any:
+def gammaln(x: ArrayLike) -> Array:
     """The logarithm of the absolute value of the gamma function.
 
     Compiled, errors are up to 19 units in the last place (``docs/accuracy.md``).
@@ -39,7 +39,7 @@ def gammaln(x: Any) -> Any:
     return ops.lgamma_p.bind(real_operand("gammaln", x))
 
 
-def digamma(x: Any) -> Any:
+def digamma(x: ArrayLike) -> Array:
     """The derivative of :func:`gammaln`.
 
     Compiled, errors are up to 10 units in the last place, of the derivative 18 (``docs/accuracy.md``).
@@ -53,7 +53,7 @@ def digamma(x: Any) -> Any:
     return ops.digamma(real_operand("digamma", x))
 
 
-def polygamma(n: Any, x: Any) -> Any:
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of :func:`digamma` of order ``n``.
 
     Compiled, errors are up to 21 units in the last place, of the derivative 800 in float32 (``docs/accuracy.md``).
@@ -71,7 +71,7 @@ def polygamma(n: Any, x: Any) -> Any:
     return ops.polygamma(order, real_operand("polygamma", x))
 
 
-def gamma(x: Any) -> Any:
+def gamma(x: ArrayLike) -> Array:
     """The gamma function, which is the factorial of ``x - 1``.
 
     Errors are up to 6 units in the last place (``docs/accuracy.md``), of complex numbers of size 10 up to 500.
@@ -94,7 +94,7 @@ def gamma(x: Any) -> Any:
     return complex_gamma.gamma(x) if dtypes.is_complex(x.dtype) else primitives.gamma_p.bind(x)
 
 
-def loggamma(x: Any) -> Any:
+def loggamma(x: ArrayLike) -> Array:
     """The logarithm of the gamma function, on its principal branch.
 
     Of real numbers, compiled, errors are up to 16 units in the last place (``docs/accuracy.md``); of complex ones up to
@@ -123,7 +123,7 @@ def loggamma(x: Any) -> Any:
     return ops.where(negative, math.nan, ops.lgamma_p.bind(ops.where(negative, 1, x)))
 
 
-def gammasgn(x: Any) -> Any:
+def gammasgn(x: ArrayLike) -> Array:
     """The sign of the gamma function.
 
     Args:
@@ -144,7 +144,7 @@ def gammasgn(x: Any) -> Any:
     return apply("gammasgn", primitives.gamma_sign_p, x)
 
 
-def beta(a: Any, b: Any) -> Any:
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """Euler's beta function, ``gamma(a) * gamma(b) / gamma(a + b)``.
 
     Errors are up to 450 units in the last place compiled and 1e4 eager, where the result is tiny
@@ -170,7 +170,7 @@ def beta(a: Any, b: Any) -> Any:
     return apply("beta", primitives.beta_p, a, b)
 
 
-def betaln(a: Any, b: Any) -> Any:
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """The logarithm of the size of :func:`beta`, which neither overflows nor cancels.
 
     Errors are up to 29 units in the last place compiled and 4,000 eager (``docs/accuracy.md``).
@@ -196,7 +196,7 @@ def betaln(a: Any, b: Any) -> Any:
     return apply("betaln", primitives.betaln_p, a, b)
 
 
-def gammainc(a: Any, x: Any) -> Any:
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised lower incomplete gamma function: of ``t**(a - 1) exp(-t) / gamma(a)`` the integral to ``x``.
 
     Args:
@@ -219,7 +219,7 @@ def gammainc(a: Any, x: Any) -> Any:
     return apply("gammainc", incomplete.igamma_p, a, x)
 
 
-def gammaincc(a: Any, x: Any) -> Any:
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """``1 - gammainc(a, x)``, without cancellation.
 
     Args:
@@ -242,7 +242,7 @@ def gammaincc(a: Any, x: Any) -> Any:
     return apply("gammaincc", incomplete.igammac_p, a, x)
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularised incomplete beta function: of ``t**(a - 1) (1 - t)**(b - 1) / beta(a, b)`` the integral to ``x``.
 
     Args:
@@ -265,7 +265,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return apply("betainc", incomplete.betainc_p, a, b, x)
 
 
-def poch(z: Any, m: Any) -> Any:
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Pochhammer's symbol, the rising factorial ``gamma(z + m) / gamma(z)``.
 
     Errors are up to 260 units in the last place (``docs/accuracy.md``).
@@ -290,7 +290,7 @@ def poch(z: Any, m: Any) -> Any:
     return apply("poch", primitives.poch_p, z, m)
 
 
-def factorial(n: Any, exact: bool = False) -> Any:
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """The factorial, ``gamma(n + 1)``; 0 of negative numbers.
 
     Errors are up to 45 units in the last place in float32, where ``x + 1`` is rounded, and 37 in float64
@@ -320,7 +320,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     return ops.where(negative, 0, primitives.gamma_p.bind(ops.add(ops.where(negative, 1, n), 1)))
 
 
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """The number of ways to choose ``k`` of ``N`` things.
 
     Errors are up to 140 units in the last place (``docs/accuracy.md``).
@@ -351,7 +351,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     return ops.where(valid, value, 0)
 
 
-def multigammaln(a: Any, d: Any) -> Any:
+def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """The logarithm of the multivariate gamma function of dimension ``d``, as in Wishart's distribution.
 
     Errors are up to 7 units in the last place (``docs/accuracy.md``).
@@ -382,7 +382,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     return ops.add(reduce_sum(terms, (0,)), 0.25 * d * (d - 1) * math.log(math.pi))
 
 
-def bernoulli(n: Any) -> Any:
+def bernoulli(n: ArrayLike) -> Array:
     """The Bernoulli numbers from B0 to Bn, with B1 = -1/2.
 
     Args:
@@ -425,7 +425,7 @@ def _bernoulli_numbers(n: int) -> list[float]:
     return numbers
 
 
-def zeta(x: Any, q: Any = None) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Hurwitz's zeta function, the sum of ``(q + k)**-x`` over k = 0, 1, ...; Riemann's where ``q`` is None.
 
     Args:

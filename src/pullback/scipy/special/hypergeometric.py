@@ -7,6 +7,7 @@ from typing import Any
 
 from pullback.backends import host
 from pullback.control.loops import while_loop
+from pullback.core.array import Array, ArrayLike
 from pullback.core.trace import Primitive
 from pullback.numpy import declare
 from pullback.primitives import elementwise as ops
@@ -238,7 +239,7 @@ hyp2f1_p: Primitive = by_forward_mode(
 # Functions -----------------------------------------------------------------------------------------------------------
 
 
-def hyp1f1(a: Any, b: Any, x: Any) -> Any:
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The confluent hypergeometric function of Kummer: the sum of ``(a)_k / (b)_k x**k / k!``.
 
     Errors are up to 175 units in the last place, of derivatives 31 (``docs/accuracy.md``).
@@ -263,7 +264,7 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
     return hyp1f1_p.bind(*real_operands("hyp1f1", a, b, x), orders=(0, 0, 0))
 
 
-def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Gauss's hypergeometric function: the sum of ``(a)_k (b)_k / (c)_k x**k / k!``, continued to negative ``x``.
 
     Args:

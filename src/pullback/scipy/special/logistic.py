@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.core import dtypes
+from pullback.core.annotations import Axes
+from pullback.core.array import Array, ArrayLike
 from pullback.nn import normalized
 from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair
@@ -15,7 +17,7 @@ from pullback.primitives.special import entr_p, logit_p, xlog1py_p, xlogy_p
 from pullback.scipy.special.operands import apply, real_operand
 
 
-def expit(x: Any) -> Any:
+def expit(x: ArrayLike) -> Array:
     """The logistic function, ``1 / (1 + exp(-x))``.
 
     Args:
@@ -27,7 +29,7 @@ def expit(x: Any) -> Any:
     return ops.logistic(inexact_operand("expit", x))
 
 
-def logit(x: Any) -> Any:
+def logit(x: ArrayLike) -> Array:
     """``log(x / (1 - x))``, the inverse of the logistic function.
 
     Args:
@@ -39,7 +41,7 @@ def logit(x: Any) -> Any:
     return logit_p.bind(inexact_operand("logit", x))
 
 
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """``x * log(y)``; 0 where ``x`` is 0, even if the logarithm is not finite.
 
     Args:
@@ -53,7 +55,7 @@ def xlogy(x: Any, y: Any) -> Any:
     return xlogy_p.bind(*inexact_pair("xlogy", x, y))
 
 
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """``x * log1p(y)``; 0 where ``x`` is 0, even if the logarithm is not finite.
 
     Args:
@@ -67,7 +69,7 @@ def xlog1py(x: Any, y: Any) -> Any:
     return xlog1py_p.bind(*inexact_pair("xlog1py", x, y))
 
 
-def entr(x: Any) -> Any:
+def entr(x: ArrayLike) -> Array:
     """The term of an entropy: ``-x * log(x)``, 0 at 0, and -inf where ``x`` is negative.
 
     Args:
@@ -80,7 +82,7 @@ def entr(x: Any) -> Any:
     return entr_p.bind(real_operand("entr", x))
 
 
-def rel_entr(p: Any, q: Any) -> Any:
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """The term of a relative entropy: ``p * log(p / q)``; 0 where ``p`` is 0, and infinite outside the domain.
 
     Args:
@@ -103,7 +105,7 @@ def rel_entr(p: Any, q: Any) -> Any:
     return apply("rel_entr", transformed.rel_entr_p, p, q)
 
 
-def kl_div(p: Any, q: Any) -> Any:
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """The term of Kullback and Leibler's divergence: ``p * log(p / q) - p + q``, without cancellation.
 
     Compiled, errors are up to 7 units in the last place (``docs/accuracy.md``).
@@ -128,7 +130,7 @@ def kl_div(p: Any, q: Any) -> Any:
     return apply("kl_div", transformed.kl_div_p, p, q)
 
 
-def boxcox(x: Any, lmbda: Any) -> Any:
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """The power transform of Box and Cox: ``((x)**lmbda - 1) / lmbda``, and ``log(x)`` where ``lmbda`` is 0.
 
     Errors are up to 16 units in the last place, of derivatives 18 (``docs/accuracy.md``).
@@ -152,7 +154,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
     return _box_cox("boxcox", x, lmbda, shifted=False)
 
 
-def boxcox1p(x: Any, lmbda: Any) -> Any:
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """The power transform of Box and Cox: ``((1 + x)**lmbda - 1) / lmbda``, and ``log(1 + x)`` where ``lmbda`` is 0.
 
     Errors are up to 25 units in the last place, of derivatives 20 (``docs/accuracy.md``).
@@ -184,7 +186,7 @@ def _box_cox(name: str, x: Any, lmbda: Any, shifted: bool) -> Any:
     return (transformed.boxcox1p_p if shifted else transformed.boxcox_p).bind(x, lmbda)
 
 
-def softmax(x: Any, /, *, axis: Any = None) -> Any:
+def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
     """Exponentials divided by their sum, without overflow.
 
     Args:
@@ -198,7 +200,7 @@ def softmax(x: Any, /, *, axis: Any = None) -> Any:
     return normalized.softmax(x, axis)
 
 
-def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
+def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
     """The logarithm of :func:`softmax`, where that would underflow too.
 
     Args:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.core import dtypes
+from pullback.core.array import Array
 from pullback.core.trace import Primitive
 from pullback.numpy.promotion import inexact_operand, promote_all
 from pullback.primitives.checks import FLOAT, check_dtype
 from pullback.primitives.elementwise import convert_element_type
 
 
-def real_operand(name: str, x: Any) -> Any:
+def real_operand(name: str, x: Any) -> Array:
     """An operand as an array of floats."""
     x = inexact_operand(name, x)
     check_dtype(name, FLOAT, x.dtype)
     return x
 
 
-def real_operands(name: str, *xs: Any) -> list[Any]:
+def real_operands(name: str, *xs: Any) -> list[Array]:
     """Operands as arrays of their common dtype of floats; integers are converted."""
     arrays = promote_all(name, xs)
     dtype = dtypes.to_inexact(arrays[0].dtype)

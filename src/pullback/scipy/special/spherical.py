@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.control.fori_loop import fori_loop
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, DtypeError, UnsupportedArgumentError
 from pullback.numpy import declare
 from pullback.numpy.manipulation import roll
@@ -21,7 +21,9 @@ from pullback.scipy.special.operands import real_operands
 _where = ops.where
 
 
-def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None) -> Any:
+def sph_harm_y(
+    n: ArrayLike, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, diff_n: int | None = None, n_max: int | None = None
+) -> Array:
     """Spherical harmonics of degree ``n`` and order ``m``, with the phase of Condon and Shortley.
 
     Args:
@@ -78,7 +80,7 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, 
     return ops.complex(mul(value, ops.cos(angle)), mul(value, sine))
 
 
-def _integers(name: str, which: str, x: Any) -> Any:
+def _integers(name: str, which: str, x: Any) -> Array:
     x = operand(name, x)
     if not dtypes.is_integer(x.dtype):
         raise DtypeError(f"{name}: {which} must be integers, got {dtypes.short_name(x.dtype)}")
@@ -115,7 +117,7 @@ def _legendre(n: Any, m: Any, x: Any, sine: Any, n_max: int) -> Any:
     return _where(gt(m, n), 0, value)
 
 
-def lpmn_values(m: Any, n: Any, z: Any, is_normalized: bool) -> Any:
+def lpmn_values(m: ArrayLike, n: ArrayLike, z: ArrayLike, is_normalized: bool) -> Array:
     """Legendre's associated functions of all orders up to ``m`` and all degrees up to ``n``.
 
     Args:
@@ -145,7 +147,7 @@ def lpmn_values(m: Any, n: Any, z: Any, is_normalized: bool) -> Any:
     return value if is_normalized else mul(value, _unnormalised(n, z.dtype))
 
 
-def lpmn(m: Any, n: Any, z: Any) -> tuple[Any, Any]:
+def lpmn(m: ArrayLike, n: ArrayLike, z: ArrayLike) -> tuple[Array, Array]:
     """Legendre's associated functions and their derivatives, of all orders up to ``m`` and all degrees up to ``n``.
 
     Args:
@@ -178,7 +180,7 @@ def _table_index(n: int, axis: int) -> Any:
     return ArrayImpl(np.broadcast_to(index[:, None, None] if axis else index[None, :, None], (n + 1, n + 1, 1)).copy())
 
 
-def _table_operands(name: str, m: Any, n: Any, z: Any) -> tuple[int, int, Any]:
+def _table_operands(name: str, m: Any, n: Any, z: Any) -> tuple[int, int, Array]:
     m, n = known_int(name, "the largest order m", m), known_int(name, "the largest degree n", n)
     if m != n or m < 0:
         raise ArgumentError(f"{name}: m and n must be equal and not negative, got m={m} and n={n}")

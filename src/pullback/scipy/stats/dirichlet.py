@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pullback.numpy as pnp
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special import xlogy_p
@@ -15,7 +15,7 @@ _CLOSE = 1e-6
 """By how much the sum of shares may differ from one, as in JAX."""
 
 
-def logpdf(x: Any, alpha: Any) -> Any:
+def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The logarithm of the density of the Dirichlet distribution.
 
     Args:
@@ -56,7 +56,7 @@ def logpdf(x: Any, alpha: Any) -> Any:
     return pnp.where(pnp.all(alpha > 0), pnp.where(inside, value, -math.inf), math.nan)
 
 
-def pdf(x: Any, alpha: Any) -> Any:
+def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The density of the Dirichlet distribution: the exponential of :func:`logpdf`.
 
     Args:

@@ -18,6 +18,7 @@ from typing import Any
 
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
@@ -37,28 +38,28 @@ at_least, at_most = ops.ge_p.bind, ops.le_p.bind
 floor, log1p, expm1, lgamma = ops.floor_p.bind, ops.log1p_p.bind, ops.expm1_p.bind, ops.lgamma_p.bind
 
 
-def log_of_rest(x: Any) -> Any:
+def log_of_rest(x: ArrayLike) -> Array:
     """log(1 - exp(x)) of ``x`` below zero, without cancellation (Mächler, 2012)."""
     near = ops.gt(x, -math.log(2))
     close = log(ops.neg(expm1(where(near, x, -1))))
     return where(near, close, log1p(ops.neg(exp(where(near, -1, x)))))
 
 
-def positive(*xs: Any) -> Any:
+def positive(*xs: ArrayLike) -> Array:
     """Whether all are positive and finite."""
-    found = None
+    found: Any = None
     for x in xs:
         holds = both(ops.gt(x, 0), ops.lt(x, math.inf))
         found = holds if found is None else both(found, holds)
     return found
 
 
-def probability(p: Any) -> Any:
+def probability(p: ArrayLike) -> Array:
     """Whether ``p`` is from 0 to 1."""
     return both(at_least(p, 0), at_most(p, 1))
 
 
-def whole(x: Any) -> Any:
+def whole(x: ArrayLike) -> Array:
     """Whether ``x`` is an integer."""
     return ops.eq(floor(x), x)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from pullback.core.array import Array, ArrayLike
 from pullback.primitives import elementwise as ops
 from pullback.primitives.incomplete import igamma_p, igammac_p
 from pullback.primitives.inverse_incomplete import gammainccinv_p, gammaincinv_p
@@ -12,12 +12,12 @@ from pullback.primitives.log_incomplete import log_gamma_density_p, log_igamma_p
 from pullback.scipy.stats.distributions import Continuous, both, either, positive, where
 
 
-def inside(y: Any, a: Any) -> Any:
+def inside(y: ArrayLike, a: ArrayLike) -> Array:
     """Where the density is neither zero nor infinite."""
     return both(either(ops.gt(y, 0), both(ops.eq(y, 0), ops.eq(a, 1))), ops.lt(y, math.inf))
 
 
-def outside(y: Any, a: Any) -> Any:
+def outside(y: ArrayLike, a: ArrayLike) -> Array:
     """The log density elsewhere: infinite at zero for small parameters."""
     at_zero = both(ops.eq(y, 0), ops.lt(a, 1))
     return where(at_zero, math.inf, ops.sub(ops.mul(a, 0), math.inf))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pullback.numpy as pnp
+from pullback.core.array import Array, ArrayLike
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special import xlogy_p
 from pullback.scipy.special.operands import real_operands
 
 
-def logpmf(x: Any, n: Any, p: Any) -> Any:
+def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The logarithms of the probabilities of the multinomial distribution.
 
     Args:
@@ -45,7 +45,7 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
     return pnp.where(valid, pnp.where(inside, value, -math.inf), math.nan)
 
 
-def pmf(x: Any, n: Any, p: Any) -> Any:
+def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The probabilities of the multinomial distribution: the exponential of :func:`logpmf`.
 
     Args:

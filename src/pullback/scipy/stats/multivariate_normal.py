@@ -6,12 +6,13 @@ import math
 from typing import Any
 
 import pullback.numpy as pnp
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.scipy import linalg
 from pullback.scipy.special.operands import real_operands
 
 
-def logpdf(x: Any, mean: Any, cov: Any, allow_singular: bool | None = None) -> Any:
+def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool | None = None) -> Array:
     """The logarithm of the density of the normal distribution of vectors.
 
     Args:
@@ -84,7 +85,7 @@ def _singular(difference: Any, cov: Any) -> Any:
     return pnp.where(inside, -0.5 * total, -math.inf)
 
 
-def pdf(x: Any, mean: Any, cov: Any, allow_singular: bool | None = None) -> Any:
+def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool | None = None) -> Array:
     """The density of the normal distribution of vectors: the exponential of :func:`logpdf`, whose arguments it takes.
 
     Args:

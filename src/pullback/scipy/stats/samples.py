@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, UnsupportedArgumentError
 from pullback.numpy.promotion import axis_index, inexact_operand, known_int, operand
 from pullback.primitives.checks import NUMBER, check_dtype
@@ -56,7 +56,7 @@ class ModeResult(NamedTuple):
     count: Any
 
 
-def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
+def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """The most frequent value along an axis, the smallest if there are several.
 
     Args:
@@ -114,7 +114,7 @@ def _shaped(result: ModeResult, x: Any, axis: int | None, position: int, keepdim
     return ModeResult(*[pnp.expand_dims(v, position) for v in result])
 
 
-def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
+def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
     """The ranks of the elements, from 1 on.
 
     Args:
@@ -168,7 +168,9 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
     return ranks if axis is None or x.ndim == 0 else pnp.moveaxis(ranks, -1, position)
 
 
-def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:
+def sem(
+    a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
+) -> Array:
     """The standard error of the mean: the standard deviation of a sample, divided by the root of its size.
 
     Args:
@@ -203,9 +205,9 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagat
     if missing is not None and nan_policy == "omit":
         count = pnp.sum(~missing, axis, keepdims=keepdims).astype(x.dtype)
         return pnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims) / pnp.sqrt(count)
-    count = x.size if axis is None else x.shape[axis]
+    elements = x.size if axis is None else x.shape[axis]
     return (
-        pnp.std(x, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(count)
-        if count
+        pnp.std(x, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(elements)
+        if elements
         else pnp.std(x, axis, keepdims=keepdims)
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from pullback.core import tree
 from pullback.core.array import typeof
@@ -35,6 +35,36 @@ from pullback.transforms.jit.jit_arguments import numbers_and_names
 # The public function -------------------------------------------------------------------------------------------------
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class CheckpointDecorator(Protocol):
+    """``checkpoint`` with options, which is still to be given its function."""
+
+    def __call__(self, fun: Callable[P, R], /) -> Callable[P, R]: ...
+
+
+@overload
+def checkpoint(
+    fun: Callable[P, R],
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    concrete: bool = False,
+) -> Callable[P, R]: ...
+@overload
+def checkpoint(
+    fun: None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    concrete: bool = False,
+) -> CheckpointDecorator: ...
 # long: half of it is its documentation
 def checkpoint(
     fun: Callable[..., Any] | None = None,
@@ -44,7 +74,7 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     concrete: bool = False,
-) -> Callable[..., Any]:
+) -> Any:
     """A function whose derivatives in reverse mode keep less memory, and compute more.
 
     Reverse mode keeps what the backward pass needs of each operation. Of a checkpointed function it keeps the arguments

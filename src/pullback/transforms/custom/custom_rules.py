@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from types import MethodType
-from typing import Any
+from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
@@ -30,12 +30,17 @@ custom_vjp_call_p = equation("custom_vjp_call")
 
 # The functions with rules -------------------------------------------------------------------------------------------
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 class FunctionWithRules(OwnsPrograms):
     """A function of the user's that is called with rules of its own, under its own name."""
 
     _transformation: str
     _giver: str  # the method by which a rule is given, without which it cannot be called
+
+    __name__: str
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         check_callable(fun, self._transformation)
@@ -60,7 +65,7 @@ class FunctionWithRules(OwnsPrograms):
         return f"<{self._transformation} function {self.described}>"
 
 
-class CustomFunction(HasRules, FunctionWithRules):
+class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
     """A function with derivative rules: what ``custom_jvp`` and ``custom_vjp`` have in common."""
 
     _equation: Primitive
@@ -68,7 +73,7 @@ class CustomFunction(HasRules, FunctionWithRules):
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
@@ -137,7 +142,8 @@ class CustomFunction(HasRules, FunctionWithRules):
                     f"defjvps of {self.described} was given {len(jvps)} rules, but the function was called with "
                     f"{len(primals)} arguments; give one for each, None where the derivative is zero"
                 )
-            out = self(*primals)
+            fun: Any = self
+            out = fun(*primals)
             total = None
             for rule, t in zip(jvps, tangents, strict=True):
                 if rule is None or isinstance(t, SymbolicZero):
@@ -198,14 +204,14 @@ class CustomFunction(HasRules, FunctionWithRules):
 
     # Calling
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if getattr(self, self._rule) is None:
                 raise self._without_rule()
             if kwargs or not self._fewest <= len(args) <= self._most:
-                args = by_position(self.fun, self._transformation, args, kwargs)
+                args = by_position(self.fun, self._transformation, args, kwargs)  # type: ignore[assignment]
             nondiff: tuple[tuple[int, Any], ...] = ()
-            given = args
+            given: tuple[Any, ...] = args
             if self.nondiff_argnums:
                 chosen = {i % len(args) for i in self.nondiff_argnums if -len(args) <= i < len(args)}
                 nondiff = tuple((i, self._check_nondiff(i, args[i])) for i in sorted(chosen))
@@ -230,11 +236,17 @@ class CustomFunction(HasRules, FunctionWithRules):
                 if refs:
                     call.rules = None
                 outs = explained(self.fun, call_p.bind, *arrays, call=call)
-            return outs[0] if application.out_tree is None else tree.unflatten(application.out_tree, outs)
+            if application.out_tree is None:
+                return outs[0]  # type: ignore[no-any-return]
+            return tree.unflatten(application.out_tree, outs)  # type: ignore[no-any-return]
         except Exception as error:
             source.hide_internal_frames(error)
             raise
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: Any = None) -> Callable[..., R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
@@ -244,11 +256,11 @@ class CustomFunction(HasRules, FunctionWithRules):
 
 
 tree.register_leaf_type(CustomFunction)
-checker: Callable[[CustomFunction, tuple[Any, ...]], None] | None = None
+checker: Callable[[CustomFunction[..., Any], tuple[Any, ...]], None] | None = None
 """What the switch ``check_custom_rules`` does with each call; the floor above sets it."""
 
 
-class custom_jvp(CustomFunction):
+class custom_jvp(CustomFunction[P, R]):
     """A function with a derivative rule for forward mode, which reverse mode uses too, by transposing it.
 
     Args:
@@ -284,7 +296,7 @@ class custom_jvp(CustomFunction):
         return tree.tree_map(lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, value)
 
 
-class custom_vjp(CustomFunction):
+class custom_vjp(CustomFunction[P, R]):
     """A function with a derivative rule for reverse mode.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, ArrayImpl, typeof
@@ -41,6 +41,9 @@ from pullback.transforms.functions.flat_function import (
 from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.refs import Ref, WithRefs, check_aliases, content_of, contents, write_all
 from pullback.transforms.interpreters.transpose import CheckedLinearTrace, linear_program
+
+R = TypeVar("R")
+S = TypeVar("S")
 
 
 def grad(
@@ -94,7 +97,7 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+) -> Callable[..., tuple[Any, Any]]:
     """A function's value and its gradient, computed together.
 
     Args:
@@ -411,6 +414,16 @@ def _linearize(
     return flat.result(outs), derivative, *((flat.aux(outs),) if has_aux else ())
 
 
+@overload
+def vjp(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False, reduce_axes: Sequence[Any] = ()
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, S]], *primals: Any, has_aux: Literal[True], reduce_axes: Sequence[Any] = ()
+) -> tuple[R, Callable[[Any], tuple[Any, ...]], S]: ...
+@overload
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool, reduce_axes: Sequence[Any] = ()) -> Any: ...
 @api_boundary
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
     """The value of a function, and the function that maps cotangents of its output to cotangents of its inputs.
@@ -440,6 +453,14 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     return _linearize(fun, primals, has_aux, "vjp", VJPFunction, reduce_axes)
 
 
+@overload
+def linearize(fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, S]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[..., R], S]: ...
+@overload
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> Any: ...
 @api_boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function at a point, and its derivative there as a function of tangents.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, typeof
@@ -24,7 +24,16 @@ from pullback.transforms.interpreters.batch import BatchTracer
 from pullback.transforms.interpreters.forward import Direction, jvp_flat
 from pullback.transforms.interpreters.refs import WithRefs, check_aliases, content_of, write_all
 
+R = TypeVar("R")
+S = TypeVar("S")
 
+
+@overload
+def jvp(fun: Callable[..., R], primals: Any, tangents: Any, has_aux: Literal[False] = False) -> tuple[R, R]: ...
+@overload
+def jvp(fun: Callable[..., tuple[R, S]], primals: Any, tangents: Any, has_aux: Literal[True]) -> tuple[R, R, S]: ...
+@overload
+def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool) -> Any: ...
 @api_boundary
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """The value of a function and the tangent of its output.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from pullback.core import tree
 from pullback.core.array import Array
@@ -25,10 +25,13 @@ from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.batch import Uniform, batch_flat
 from pullback.transforms.interpreters.refs import WithRefs, check_aliases, content_of, write_all
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 # long: half of it is its documentation
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
@@ -36,7 +39,7 @@ def vmap(
     spmd_axis_name: Any = None,
     sum_match: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Map a function over axes of its arguments, all at once instead of in a loop.
 
     Args:

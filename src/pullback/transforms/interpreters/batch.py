@@ -42,18 +42,18 @@ class BatchTracer(Tracer):
         return ShapedArray(self.shape, aval.dtype, aval.weak_type, varying)
 
     @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+    def shape(self) -> tuple[int, ...]:
         """The size of each axis, without the mapped one."""
         shape = self.value.shape
         return shape[: self.dim] + shape[self.dim + 1 :]  # type: ignore[no-any-return]
 
     @property
-    def dtype(self) -> Any:  # type: ignore[override]
+    def dtype(self) -> Any:
         """The type of an element."""
         return self.value.dtype
 
     @property
-    def weak_type(self) -> bool:  # type: ignore[override]
+    def weak_type(self) -> bool:
         """Whether the type gives way to that of other operands."""
         return self.value.weak_type  # type: ignore[no-any-return]
 

@@ -39,17 +39,17 @@ class JVPTracer(Tracer):
         return typeof(self.primal)
 
     @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+    def shape(self) -> tuple[int, ...]:
         """The size of each axis."""
         return self.primal.shape  # type: ignore[no-any-return]
 
     @property
-    def dtype(self) -> Any:  # type: ignore[override]
+    def dtype(self) -> Any:
         """The type of an element."""
         return self.primal.dtype
 
     @property
-    def weak_type(self) -> bool:  # type: ignore[override]
+    def weak_type(self) -> bool:
         """Whether the type gives way to that of other operands."""
         return self.primal.weak_type  # type: ignore[no-any-return]
 

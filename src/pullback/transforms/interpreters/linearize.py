@@ -53,7 +53,7 @@ class LinearizeTrace(JVPTrace):
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         if type(tangent) is LinearTracer:
-            tangent.var._shape = out.shape
+            tangent.variable._shape = out.shape
             return JVPTracer(self, out, tangent, made_at)
         if tangent is not ZERO and is_on_host(tangent) and host_value(tangent).any():
             raise NotLinearError(
@@ -100,7 +100,7 @@ def linearize_flat(
         else:
             t = tape.input(aval.update(dtype=dtypes.float0))
             args.append(x)
-        inputs.append(t.var)
+        inputs.append(t.variable)
     state.trace = trace
     try:
         results = run(*args)
@@ -112,7 +112,7 @@ def linearize_flat(
     for x in results:
         if type(x) is JVPTracer and x._trace is trace:
             outs.append(x.primal)
-            ends.append(x.tangent.var)
+            ends.append(x.tangent.variable)
         else:
             check_result(x)
             outs.append(x)

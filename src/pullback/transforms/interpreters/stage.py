@@ -29,17 +29,17 @@ class StageTracer(Tracer):
         return self.variable.aval
 
     @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+    def shape(self) -> tuple[int, ...]:
         """The size of each axis."""
         return self.variable.aval.shape
 
     @property
-    def dtype(self) -> Any:  # type: ignore[override]
+    def dtype(self) -> Any:
         """The type of an element."""
         return self.variable.aval.dtype
 
     @property
-    def weak_type(self) -> bool:  # type: ignore[override]
+    def weak_type(self) -> bool:
         """Whether the type gives way to that of other operands."""
         return self.variable.aval.weak_type
 

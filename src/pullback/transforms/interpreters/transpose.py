@@ -35,7 +35,7 @@ def linear_program(
     finally:
         state.trace = trace.parent
         trace.live = False
-    return outs, LinearProgram(trace.nodes, [x.var for x in inputs], [trace.end(x) for x in outs], trace.count)
+    return outs, LinearProgram(trace.nodes, [x.variable for x in inputs], [trace.end(x) for x in outs], trace.count)
 
 
 def transpose_flat(
@@ -97,7 +97,7 @@ class CheckedLinearTrace(LinearTrace):
         if x is ZERO:
             return ZERO
         if type(x) is LinearTracer and x._trace is self:
-            return x.var
+            return x.variable
         if _is_nonzero(out_leaf(x, self.function)):
             raise NotLinearError(
                 f"{name_of(self.function)} is not linear: it returned {x}, which does not depend on its arguments, "

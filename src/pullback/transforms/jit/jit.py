@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from types import MethodType
-from typing import Any
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from pullback.backends import forks, trees
 from pullback.backends.buffers import buffers_of, from_buffer
@@ -32,6 +32,9 @@ from pullback.transforms.jit.stages import Compiled, Lowered, Traced, in_places,
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.programs.placement import constrained
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _signatures = attrgetter("_signature")
 _new = object.__new__
 
@@ -40,14 +43,17 @@ _frees = itertools.cycle([False] * 1023 + [True])
 """Whether a call goes the general way although it need not, which frees what the runtime keeps of the others."""
 
 
-class JitFunction(OwnsPrograms):
+class JitFunction(OwnsPrograms, Generic[P, R]):
     """A compiled function: what ``jit`` returns.
 
     It is called like the function that it was made from. ``trace``, ``lower``, ``eval_shape`` and ``clear_cache`` look
     inside.
     """
 
-    def __init__(self, fun: Callable[..., Any], options: Options) -> None:
+    __name__: str
+    __wrapped__: Callable[P, R]
+
+    def __init__(self, fun: Callable[P, R], options: Options) -> None:
         source.named_as(fun)(self)
         self._fun = fun
         self._options = options
@@ -58,7 +64,7 @@ class JitFunction(OwnsPrograms):
 
     # Calling
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         # The quick way, for arguments that are arrays, or trees of them, of a kind that was compiled before.
         try:
             if state.trace is EVAL and self._plain:
@@ -74,11 +80,11 @@ class JitFunction(OwnsPrograms):
                     pass
                 if entry is not None:
                     if not entry.simple or next(_frees):
-                        return entry.run(leaves)
+                        return entry.run(leaves)  # type: ignore[no-any-return]
                     try:
                         buffers = list(map(buffers_of, leaves))
                     except AttributeError:
-                        return entry.run(leaves)
+                        return entry.run(leaves)  # type: ignore[no-any-return]
                     outs = entry.collect(entry.execute(buffers), entry.handlers)
                     unflatten = entry.unflatten
                     if unflatten is None:
@@ -88,9 +94,9 @@ class JitFunction(OwnsPrograms):
                         x._signature = kind
                         x._held = kind.absent
                         x.weak_type = kind.aval.weak_type
-                        return x
-                    return unflatten(list(map(from_buffer, outs, entry.kinds)))
-            return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})
+                        return x  # type: ignore[no-any-return]
+                    return unflatten(list(map(from_buffer, outs, entry.kinds)))  # type: ignore[no-any-return]
+            return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})  # type: ignore[no-any-return]
         except Exception as error:
             if type(error).__module__ == "jaxlib._jax":  # of a program that failed at once
                 from pullback.backends.client import failure
@@ -183,7 +189,7 @@ class JitFunction(OwnsPrograms):
 
     # Looking inside
 
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+    def trace(self, *args: P.args, **kwargs: P.kwargs) -> Traced:
         """The program for some arguments (arrays, or anything with ``shape`` and ``dtype``), which is not run.
 
         >>> import pullback.numpy as pnp
@@ -203,7 +209,7 @@ class JitFunction(OwnsPrograms):
             source.hide_internal_frames(error)
             raise
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
         """The program for some arguments as text for the compiler.
 
         >>> import pullback.numpy as pnp
@@ -212,7 +218,7 @@ class JitFunction(OwnsPrograms):
         """
         return self.trace(*args, **kwargs).lower()
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """The types of the results for some arguments, as a tree of ``ShapeDtypeStruct``."""
         return self.trace(*args, **kwargs).out_info
 
@@ -224,6 +230,10 @@ class JitFunction(OwnsPrograms):
     def _cache_size(self) -> int:
         return len(self._compiled)
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> JitFunction[P, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: Any = None) -> Callable[..., R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
@@ -234,7 +244,7 @@ class JitFunction(OwnsPrograms):
         return qualified_name(self) or (_rebuilt, (self._fun, self._options.key()))
 
 
-def _rebuilt(fun: Any, key: tuple[Any, ...]) -> JitFunction:
+def _rebuilt(fun: Any, key: tuple[Any, ...]) -> JitFunction[..., Any]:
     options = object.__new__(Options)
     for name, value in zip(Options.__slots__, key, strict=True):
         setattr(options, name, value)
@@ -281,6 +291,46 @@ def clear_caches() -> None:
     forget()
 
 
+class JitDecorator(Protocol):
+    """``jit`` with options, which is still to be given its function."""
+
+    def __call__(self, fun: Callable[P, R], /) -> JitFunction[P, R]: ...
+
+
+@overload
+def jit(
+    fun: Callable[P, R],
+    /,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    compiler_options: Mapping[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+) -> JitFunction[P, R]: ...
+@overload
+def jit(
+    fun: None = None,
+    /,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    compiler_options: Mapping[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+) -> JitDecorator: ...
 # long: because each option is described
 def jit(
     fun: Callable[..., Any] | None = None,
