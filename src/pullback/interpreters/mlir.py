@@ -184,3 +184,7 @@ def ir_constant(value: Any) -> Any:
 def dense_int_array(values: Any) -> Any:
     """An attribute that is a list of integers, within a rule."""
     return client.mlir("ir").DenseI64ArrayAttr.get([int(n) for n in values])
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_BINDINGS})
