@@ -362,6 +362,7 @@ def _first(there: Any, n: int) -> Any:
 # Fits ---------------------------------------------------------------------------------------------------------------
 
 
+# long: half of it is its documentation
 def polyfit(
     x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False, w: ArrayLike | None = None,
     cov: bool | str = False,
