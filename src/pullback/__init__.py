@@ -212,4 +212,4 @@ _observe("check_tracer_leaks", _check_tracer_leaks)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_NAMES})
+    return sorted({*globals(), *_MODULES, *_NAMES} - {"Any", "TYPE_CHECKING", "annotations", "importlib"})

@@ -66,3 +66,7 @@ def __getattr__(name: str) -> Any:
     if name == "bfloat16":
         return dtypes.bfloat16
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -88,3 +88,7 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

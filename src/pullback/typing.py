@@ -1,7 +1,7 @@
 """Types for annotations.
 
 ``ArrayLike`` is what functions of ``pullback.numpy`` take: arrays, NumPy's arrays and scalars, Python numbers.
-``DTypeLike`` is what they take for a dtype.
+``DTypeLike`` is what stands for a dtype: one of NumPy's, its name, or a type such as ``pullback.numpy.float32``.
 """
 
 from typing import Any, Protocol
@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pullback.core.array import Array as Array
+from pullback.core.array import ArrayLike as ArrayLike
 
 
 class SupportsDType(Protocol):
@@ -17,8 +18,6 @@ class SupportsDType(Protocol):
     @property
     def dtype(self) -> np.dtype[Any]: ...
 
-
-ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
 
 DTypeLike = str | type[Any] | np.dtype[Any] | SupportsDType
 

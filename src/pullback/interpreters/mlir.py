@@ -309,3 +309,7 @@ def emit_python_callback(
         backend_config=ir.DictAttr.get({"index": index}),
     )
     return list(out.results), token, None
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_BINDINGS})

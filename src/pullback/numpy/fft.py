@@ -629,3 +629,7 @@ def _shifted(name: str, x: Any, axes: Any, step: Callable[[int], int]) -> Any:
     given = range(rank) if axes is None else axes if isinstance(axes, (tuple, list)) else (axes,)
     where = [axis_index(a, rank, name) for a in given]
     return manipulation.roll(x, tuple(step(x.shape[a]) for a in where), tuple(where))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -362,15 +362,11 @@ def _first(there: Any, n: int) -> Any:
 # Fits ---------------------------------------------------------------------------------------------------------------
 
 
+# long: half of it is its documentation
 def polyfit(
-    x: ArrayLike,
-    y: ArrayLike,
-    deg: int,
-    rcond: float | None = None,
-    full: bool = False,
-    w: ArrayLike | None = None,
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False, w: ArrayLike | None = None,
     cov: bool | str = False,
-) -> Any:
+) -> Any:  # fmt: skip
     """The polynomial of a degree that fits points best, in the sense of least squares.
 
     Args:

@@ -182,13 +182,9 @@ def _total(
 
 
 def max(
-    a: ArrayLike,
-    axis: Axes = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: ArrayLike | None = None,
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> Array:
+) -> Array:  # fmt: skip
     """The largest element along some axes; NaN if there is one. Elements that tie share the derivative evenly.
 
     Args:
@@ -209,13 +205,9 @@ def max(
 
 
 def min(
-    a: ArrayLike,
-    axis: Axes = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: ArrayLike | None = None,
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> Array:
+) -> Array:  # fmt: skip
     """The smallest element along some axes; NaN if there is one. Elements that tie share the derivative evenly.
 
     Args:
@@ -380,14 +372,9 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
 
 
 def mean(
-    a: ArrayLike,
-    axis: Axes = None,
-    dtype: DTypeLike = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False, *,
     where: ArrayLike | None = None,
-) -> Array:
+) -> Array:  # fmt: skip
     """The mean of the elements along some axes; NaN of none.
 
     Args:
@@ -663,13 +650,9 @@ def nanprod(
 
 
 def nanmax(
-    a: ArrayLike,
-    axis: Axes = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: ArrayLike | None = None,
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> Array:
+) -> Array:  # fmt: skip
     """The largest element along some axes that is not NaN; NaN if there are none.
 
     Args:
@@ -683,13 +666,9 @@ def nanmax(
 
 
 def nanmin(
-    a: ArrayLike,
-    axis: Axes = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: ArrayLike | None = None,
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> Array:
+) -> Array:  # fmt: skip
     """The smallest element along some axes that is not NaN; NaN if there are none.
 
     Args:
@@ -753,13 +732,9 @@ def _nan_position(
 
 
 def nanmean(
-    a: ArrayLike,
-    axis: Axes = None,
-    dtype: DTypeLike = None,
-    out: None = None,
-    keepdims: bool = False,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
     where: ArrayLike | None = None,
-) -> Array:
+) -> Array:  # fmt: skip
     """The mean of the elements along some axes that are not NaN; NaN if there are none.
 
     Args:

@@ -107,14 +107,9 @@ def _binomial(words: Words, n: Any, p: Any, shape: Shape) -> Any:
 
 
 def multinomial(
-    key: KeyArray,
-    n: ArrayLike,
-    p: ArrayLike,
-    *,
-    shape: ShapeLike | None = None,
-    dtype: DTypeLike = None,
+    key: KeyArray, n: ArrayLike, p: ArrayLike, *, shape: ShapeLike | None = None, dtype: DTypeLike = None,
     unroll: int | bool = 1,
-) -> Array:
+) -> Array:  # fmt: skip
     """How often each of several outcomes occurs in a number of trials, as floats.
 
     Each count is a binomial number of the trials that are left.
