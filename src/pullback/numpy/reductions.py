@@ -15,15 +15,9 @@ from pullback.core.dims import is_symbolic
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.numpy.promotion import (
-    another,
-    axes_tuple,
-    axis_index,
-    inexact_operand,
-    number_operand,
-    operand,
-    refuse_out,
-    strong,
-)
+    another, axes_tuple, axis_index, inexact_operand, number_operand,
+    operand, refuse_out, strong,
+)  # fmt: skip
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions as prims
 from pullback.primitives import shapes
