@@ -1,3 +1,4 @@
+# long: because there are many reductions, each with its docstring
 """Sums, products, extremes, truth and moments along axes, also of partial results, and without NaN."""
 
 from __future__ import annotations
@@ -15,8 +16,14 @@ from pullback.core.dims import is_symbolic
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.numpy.promotion import (
-    another, axes_tuple, axis_index, inexact_operand, number_operand,
-    operand, refuse_out, strong,
+    another,
+    axes_tuple,
+    axis_index,
+    inexact_operand,
+    number_operand,
+    operand,
+    refuse_out,
+    strong,
 )  # fmt: skip
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions as prims
