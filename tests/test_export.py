@@ -205,7 +205,7 @@ TREES = [
 ]
 
 
-@pytest.mark.parametrize("tree", TREES, ids=range(len(TREES)))
+@pytest.mark.parametrize("tree", TREES, ids=lambda tree: type(tree).__name__)
 def test_trees(tree: Any) -> None:
     exported = again(export.export(jit(lambda t, *, u: (u, t)))(tree, u=tree))
     out = exported.call(tree, u=tree)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pullback.core.dims import largest, smallest
+from pullback.core.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
 from pullback.core.trace import state
 from pullback.transforms.debugging.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 
@@ -54,4 +55,12 @@ def min_dim(d1: Any, d2: Any) -> Any:
     return smallest(d1, d2)
 
 
-__all__ = ["ParamDict", "Value", "ensure_compile_time_eval", "eval_context", "max_dim", "min_dim"]
+__all__ = [
+    "InconclusiveDimensionOperation",
+    "ParamDict",
+    "Value",
+    "ensure_compile_time_eval",
+    "eval_context",
+    "max_dim",
+    "min_dim",
+]
