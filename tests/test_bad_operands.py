@@ -157,6 +157,7 @@ VALID: dict[str, tuple[Any, ...]] = {
     "experimental.ode.odeint": (lambda y, t: y, V, V),
     "custom_derivatives.straight_through": (),
     "ad_checkpoint.checkpoint_name": (V, "a name"),
+    "lax.dtype": (),
 }
 """The arguments; none where an operand may be anything, or is no array."""
 NOT_OF_ARRAYS = """

@@ -35,6 +35,7 @@ from pullback.compat.extras._src import (
 from pullback.compat.extras._src import core as private_core
 from pullback.compat.extras._src.state import types as state_types
 from pullback.compat.extras.experimental import colocated_python, hijax
+from pullback.compat.serving import Served
 from pullback.core import source
 from pullback.extend import source_info_util as public_source_info
 
@@ -253,16 +254,18 @@ def test_the_runtime() -> None:
 
 
 def test_compilation_can_be_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jax._src.compiler", compiler)
+    served = Served("jax._src.compiler")
+    served._sources = (compiler,)
+    monkeypatch.setitem(sys.modules, "jax._src.compiler", served)
     told: list[str] = []
-    monkeypatch.setattr(compiler, "backend_compile_and_load", lambda backend: told.append(backend.platform))
+    monkeypatch.setattr(served, "backend_compile_and_load", lambda backend: told.append(backend.platform))
     jax.jit(lambda x: x * 3.14159 + 41)(1.0)
     assert told == ["cpu"]
 
     def refuse(backend: Any) -> None:
         raise RuntimeError(f"no programs for {backend.platform}")
 
-    monkeypatch.setattr(compiler, "backend_compile_and_load", refuse)
+    monkeypatch.setattr(served, "backend_compile_and_load", refuse)
     with pytest.raises(RuntimeError, match="no programs for cpu"):
         jax.jit(lambda x: x * 2.71828 + 43)(1.0)
     assert len([f for f in programs.before_compiling if f is compiler._before_compiling]) == 1

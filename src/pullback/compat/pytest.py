@@ -5,7 +5,9 @@ from typing import Any
 from pullback.compat.running import report_text
 from pullback.compat.serving import VERSION, install, missing_names
 
-install()
+
+def pytest_load_initial_conftests() -> None:
+    install()
 
 
 def pytest_report_header() -> str:

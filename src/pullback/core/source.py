@@ -174,8 +174,8 @@ def named_as(function: Any, attributes: bool = True) -> Callable[[W], W]:
             vars(wrapper).update(found if isinstance(found, dict) else {})
         for name in ("__module__", "__qualname__", "__doc__"):
             value = attribute(function, name)
-            if isinstance(value, str):
-                setattr(wrapper, name, value)
+            if isinstance(value, str) or name == "__doc__":  # not that of the wrapper's class
+                setattr(wrapper, name, value if isinstance(value, str) else None)
         wrapper.__name__ = plain_name(function)  # type: ignore[attr-defined]
         wrapper.__wrapped__ = function  # type: ignore[attr-defined]
         return wrapper

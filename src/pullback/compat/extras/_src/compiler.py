@@ -5,6 +5,7 @@ from typing import Any
 
 from pullback.backends import client as _client
 from pullback.backends import programs as _programs
+from pullback.compat.serving import Served as _Served
 
 
 def backend_compile_and_load(backend: Any, *args: Any, **kwargs: Any) -> None:
@@ -19,7 +20,7 @@ def backend_compile_and_load(backend: Any, *args: Any, **kwargs: Any) -> None:
 
 def _before_compiling(platform: str) -> None:
     served = sys.modules.get("jax._src.compiler")
-    if served is not None:
+    if isinstance(served, _Served):
         served.backend_compile_and_load(_client.client(platform))
 
 
