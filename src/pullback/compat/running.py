@@ -39,11 +39,11 @@ def run(arguments: Sequence[str]) -> int:
       ArgumentError: there is no program, or an option that there is not (a ValueError).
       SystemExit: the program asked for it.
 
-    >>> from pullback.compat import uninstall
-    >>> run(["-c", "import jax; print(jax.numpy.arange(3))"])
-    [0 1 2]
+    ``run(["-c", "import jax; print(jax.numpy.arange(3))"])`` prints ``[0 1 2]`` and returns 0.
+
+    >>> run(["--help"])  # doctest: +ELLIPSIS
+    usage: python -m pullback run ...
     0
-    >>> uninstall()
     """
     given = list(arguments)
     if given[:1] in (["-h"], ["--help"]):
