@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import pullback
 from pullback import make_jaxpr, random
 from pullback.backends.client import default_device
 from pullback.backends.programs import Lowered
@@ -291,3 +292,16 @@ def test_clamp_propagates_nan_and_prefers_the_upper_limit() -> None:
     x = np.array([math.nan, 1, -3, 5, math.inf, -0.0], np.float32)
     for low, high in ((0, 2), (3, 2), (math.nan, 2), (0, math.nan)):
         assert_same_bytes(ew.clamp_p, np.float32(low), x, np.float32(high))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_compiled_quotients_of_the_smallest_numbers_and_by_infinite_ones(dtype: Any) -> None:
+    with pullback.enable_x64():
+        info = np.finfo(dtype)
+        least, most = float(info.tiny), float(info.max)
+        x = np.array([least * (8 + 8j), least * (8 + 1j), most * (0.5 + 0.5j), most, 3 + 4j], dtype)
+        y = np.array([least * (4 + 4j), least * (2 - 3j), complex(np.inf, 1), complex(1, -np.inf), 0], dtype)
+        found = np.asarray(pullback.jit(lambda x, y: x / y)(x, y))
+    np.testing.assert_allclose(found[:2], [2, (8 + 1j) / (2 - 3j)], rtol=4 * info.eps)
+    np.testing.assert_array_equal(found[2:4], 0)
+    np.testing.assert_array_equal(np.isinf(found[4].real) & np.isinf(found[4].imag), True)

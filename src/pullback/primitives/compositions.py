@@ -317,8 +317,8 @@ def _complex_div(x: Any, y: Any) -> Any:
     """The product with the conjugate, divided by the square of the modulus.
 
     The divisor is divided by the power of two next to its larger part, and the other operand is moved away from the
-    ends of the range, so that no factor overflows. Infinite parts count as large numbers, and a divisor of zero as
-    one: the last factor makes up for it.
+    ends of the range, so that no factor overflows. Ones with their signs stand for the infinite parts of the first
+    operand and for a divisor of zero, large numbers for infinite parts of the divisor: the last factor makes up for it.
     """
     a, b, c, d = real(x), imag(x), real(y), imag(y)
     size_x, size_y = _maximum(abs(a), abs(b)), _maximum(abs(c), abs(d))
