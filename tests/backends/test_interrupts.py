@@ -1,6 +1,7 @@
 """Interrupts, at any moment: the process goes on, and so does what is called next."""
 
 import _thread
+import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +16,14 @@ from pullback.core import interrupts
 from pullback.core.config import config
 from pullback.core.interrupts import uninterrupted
 from pullback.core.trace import EVAL, recorders, state
+
+
+@pytest.fixture(autouse=True)
+def interrupts_are_not_ignored():
+    """A shell starts what it runs in the background with interrupts ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupting(seconds, count=1):

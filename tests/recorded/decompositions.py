@@ -51,7 +51,7 @@ def operations() -> Iterator[tuple[str, Callable[..., Any], tuple[tuple[Shape, .
     yield "numpy.qr", lambda np, la, x: np.linalg.qr(x, "r"), OBLONG, "any"
     yield "numpy.qr complete", lambda np, la, x: np.linalg.qr(x, "complete")[1], OBLONG, "any"
     yield "numpy.qr raw", lambda np, la, x: tuple(np.linalg.qr(x, "raw")), OBLONG, "any"
-    yield "lax.schur", lambda np, la, x: la.schur(x), SQUARE, "apart"
+    yield "lax.schur", lambda np, la, x: [squares(np, y) for y in la.schur(x)], SQUARE, "apart"
     yield "lax.hessenberg", lambda np, la, x: tuple(la.hessenberg(x)), SQUARE, "any"
     yield "lax.tridiagonal", lambda np, la, x: tuple(la.tridiagonal(x)), SYMMETRIC, "hermitian"
     solves: Any = (

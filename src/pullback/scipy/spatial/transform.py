@@ -67,7 +67,7 @@ class Rotation(NamedTuple):
     >>> quarter = Rotation.from_rotvec(pnp.array([0.0, 0.0, pnp.pi / 2]))
     >>> print(quarter.apply(pnp.array([1.0, 0.0, 0.0])).round(3) + 0)
     [0. 1. 0.]
-    >>> print((quarter * quarter).as_euler("xyz", degrees=True).round(2))
+    >>> print((quarter * quarter).as_euler("xyz", degrees=True).round(2) + 0)
     [  0.   0. 180.]
     """
 
@@ -479,7 +479,7 @@ class Slerp(NamedTuple):
 
     >>> import pullback.numpy as pnp
     >>> path = Slerp.init(pnp.array([0.0, 1.0]), Rotation.from_euler("z", pnp.array([0.0, 90.0]), degrees=True))
-    >>> print(path(0.5).as_euler("xyz", degrees=True).round(3))
+    >>> print(path(0.5).as_euler("xyz", degrees=True).round(3) + 0)
     [ 0.  0. 45.]
     """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parent.parent / "ecosystem"
+FOLDER = Path(__file__).parents[2] / "ecosystem"
 
 
 @pytest.fixture(scope="module")
