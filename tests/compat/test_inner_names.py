@@ -366,7 +366,7 @@ import pullback.compat
 pullback.compat.install()
 import jax, jax.core, jax.extend, jax.version, jax.lib
 import jax._src.traceback_util, jax._src.dispatch, jax._src.compiler
-from jax._src import core, dtypes, earray
+from jax._src import api, core, dtypes, earray, sharding_impls
 from jax._src.tree_util import _registry
 from jax._src.interpreters import pxla
 from jax._src.state.types import AbstractRef
@@ -378,6 +378,8 @@ from jax.experimental.colocated_python import func, serialization
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel, splash_attention_mask
 from jax.extend.core import Effect, get_opaque_trace_state, mapped_aval, set_current_trace, take_current_trace
 assert isinstance(jax.core.ShapedArray((), "float32"), jax.core.AbstractValue)
+assert (api.vmap, api.GradRef) == (jax.vmap, jax.ad.GradRef) and not hasattr(api, "_infer_argnums_and_argnames")
+assert sharding_impls.NamedSharding is jax.sharding.NamedSharding
 assert issubclass(hijax.MutableHiType, core.AbstractValue)
 assert jax.experimental.cur_qdd and jax.experimental.EArray is earray.EArray
 assert jax._src.xla_bridge._backends == {}, "nothing has been run"

@@ -7,7 +7,8 @@ import pytest
 
 import pullback
 import pullback.numpy as pnp
-from pullback import ShapeDtypeStruct, dtypes, eval_shape, grad, jit, vmap
+from pullback import ShapeDtypeStruct, dtypes, eval_shape, grad, jit, make_jaxpr, new_ref, typeof, vmap
+from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.custom_derivatives import SymbolicZero, zero_from_primal
 from pullback.errors import OperandError
 
@@ -29,11 +30,34 @@ def test_a_large_description_is_never_an_array():
 
 
 def test_what_computes_refuses_descriptions():
-    for transformed in (jit(lambda x: STRUCT), vmap(lambda x: STRUCT), pullback.make_jaxpr(lambda x: STRUCT)):
+    for transformed in (jit(lambda x: STRUCT), vmap(lambda x: STRUCT), grad(lambda x: STRUCT)):
         with pytest.raises(OperandError, match="ShapeDtypeStruct"):
             transformed(pnp.ones(2))
     with pytest.raises(OperandError, match="got <object"):
         eval_shape(lambda: (STRUCT, object()))
+
+
+def test_a_description_is_a_constant_of_a_program():
+    """As in JAX 0.10.2."""
+    weak = ShapeDtypeStruct((), "float32", weak_type=True)
+    closed, shape = make_jaxpr(lambda x: (x, STRUCT, {"w": weak, "again": STRUCT}), return_shape=True)(1.0)
+    assert shape == (weak, STRUCT, {"w": weak, "again": STRUCT})
+    assert str(closed) == "{ lambda a:f16[5,2] b:f32[]; c:f32[]. let  in (c, a, a, b) }"
+    assert closed.consts == [STRUCT, weak]
+    assert jaxpr_as_fun(closed)(2.0) == [2.0, STRUCT, STRUCT, weak]
+    assert len(make_jaxpr(lambda x: STRUCT)(1.0).eqns) == 0
+    with pytest.raises(OperandError, match="got <object"):
+        make_jaxpr(lambda x: (STRUCT, object()))(1.0)
+
+
+def test_the_type_of_a_description_and_of_a_reference():
+    assert typeof(STRUCT) == typeof(pnp.ones((5, 2), "float16"))
+    assert typeof(ShapeDtypeStruct((), "int32", weak_type=True)) == typeof(1)
+    assert str(typeof(new_ref(pnp.ones(2)))) == "Ref{f32[2]}"
+    assert (STRUCT.is_ref, STRUCT.manual_axis_type) == (False, None)
+    for x in ("a", [1.0], None, typeof(1)):
+        with pytest.raises(TypeError, match="expected an array"):
+            typeof(x)
 
 
 def test_functions_of_types_take_descriptions():

@@ -651,11 +651,8 @@ _WRITABLE = 1  # inspect.BufferFlags.WRITABLE, which Python has from 3.12 on
 
 recorders: list[Any] = []
 """The traces of all threads that are not ``quick`` by themselves: without any, the quickest paths need not ask."""
-
-
-def is_recording() -> bool:
-    """Whether this thread records a program; the module of traces puts its own here."""
-    raise NotImplementedError
+is_recording: Callable[[], bool] = lambda: False
+"""Whether this thread records a program; the module of traces puts its own here."""
 
 
 def scalar_array(value: Any, weak_type: bool = False) -> ArrayImpl:
