@@ -379,7 +379,7 @@ from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_ke
 from jax.extend.core import Effect, get_opaque_trace_state, mapped_aval, set_current_trace, take_current_trace
 assert isinstance(jax.core.ShapedArray((), "float32"), jax.core.AbstractValue)
 assert (api.vmap, api.GradRef) == (jax.vmap, jax.ad.GradRef) and not hasattr(api, "_infer_argnums_and_argnames")
-assert sharding_impls.NamedSharding is jax.sharding.NamedSharding
+assert sharding_impls.NamedSharding is jax.sharding.NamedSharding and jax.sharding.make_single_device_sharding
 assert issubclass(hijax.MutableHiType, core.AbstractValue)
 assert jax.experimental.cur_qdd and jax.experimental.EArray is earray.EArray
 assert jax._src.xla_bridge._backends == {}, "nothing has been run"
@@ -397,6 +397,9 @@ except RuntimeError as error:
 jax._src.compiler.backend_compile_and_load = inner
 print(jax.jit(lambda x: x * 3.5 + 17)(1.0))
 assert jax._src.xla_bridge._backends.keys() == {"cpu"}
+x = jax.jit(lambda x: x + 1)(jax.numpy.ones(9))
+x.copy_to_host_async()
+assert x.sum() == 18
 try:
     from jax._src.cudnn import fused_attention_stablehlo
 except ImportError as error:
