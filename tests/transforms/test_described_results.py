@@ -1,5 +1,6 @@
 """What stands for arrays without being any: descriptions as results and operands, keys' dtypes, zeros of trees."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -81,6 +82,43 @@ def test_the_elements_of_keys_have_the_name_of_their_kind(impl):
     for keys in (again, jit(lambda k: k)(key), pnp.stack([key, key]), vmap(lambda k: k)(key[None])):
         assert keys.dtype == key.dtype
         assert keys.dtype.type.__name__ == "prng_key"
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+def test_the_dtype_of_keys_prints_compares_and_converts_as_in_jax(impl):
+    name = {"threefry2x32": "key<fry>", "rbg": "key<rbg>", "unsafe_rbg": "key<urbg>"}[impl]
+    key = pullback.random.key(0, impl=impl)
+    seen = [pullback.random.key_dtype(impl), key.dtype, key.aval.dtype, typeof(key).dtype, pnp.result_type(key)]
+    words = 2 if impl == "threefry2x32" else 4
+    jit(lambda k: seen.append(k.dtype))(key)
+    vmap(lambda k: seen.append(k.dtype) or 0)(key[None])
+    made = [
+        eval_shape(lambda: key), jit(lambda k: k)(key), pullback.random.split(key, 3), pnp.stack([key, key]),
+        pnp.zeros(2, key.dtype), pullback.random.wrap_key_data(pnp.zeros(words, "uint32"), impl=impl),
+        pickle.loads(pickle.dumps(key)), copy.deepcopy(key), ShapeDtypeStruct((2,), key.dtype),
+        pullback.core.ShapedArray((), key.dtype), pullback.lax.cond(True, lambda: key, lambda: key),
+    ]  # fmt: skip
+    for dtype in seen + [x.dtype for x in made]:
+        assert (repr(dtype), str(dtype), f"{dtype}", dtype.name) == (name, name, name, name)
+        assert dtype == key.dtype
+        assert (dtype != key.dtype) is False
+        assert hash(dtype) == hash(key.dtype)
+        assert dtype is key.dtype
+    assert pickle.loads(pickle.dumps(key.dtype)) is copy.deepcopy(key.dtype) is key.dtype
+    assert key.dtype.itemsize == key.itemsize == 4 * words
+    assert pnp.issubdtype(key.dtype, dtypes.extended)
+    assert not pnp.issubdtype(key.dtype, np.floating)
+    assert pnp.issubdtype(key.dtype, key.dtype)
+    for other in (np.float32, pnp.uint32, name, np.dtype("uint32"), dtypes.float0):
+        assert key.dtype != other
+    assert not isinstance(key.dtype, np.dtype)
+    assert not hasattr(key.dtype, "shape")  # no array, then
+
+
+def test_numpy_takes_the_dtype_of_keys_for_that_of_their_elements():
+    dtype = pullback.random.key(0).dtype
+    assert np.dtype(dtype) == dtype == np.zeros(2, dtype).dtype
+    assert np.dtype(dtype).names == dtype.names == ("fry",)
 
 
 def test_zeros_of_a_tree():

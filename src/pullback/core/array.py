@@ -34,6 +34,7 @@ from pullback.core.naming import quoted
 from pullback.core.refs import RefCell
 from pullback.core.types import ShapedArray
 
+_VOID = dtypes.VOID
 SCALARS: frozenset[type] = frozenset((float, int, complex, bool))
 
 
@@ -416,7 +417,8 @@ class ArrayImpl(Array):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of an element."""
-        return self._held.dtype  # type: ignore[no-any-return]
+        dtype: np.dtype[Any] = self._held.dtype
+        return dtypes.shown(dtype) if dtype.num == _VOID else dtype
 
     @property
     def ndim(self) -> int:
@@ -648,7 +650,6 @@ def read_only(value: Any) -> np.ndarray[Any, Any]:
 
 
 _WRITABLE = 1  # inspect.BufferFlags.WRITABLE, which Python has from 3.12 on
-
 recorders: list[Any] = []
 """The traces of all threads that are not ``quick`` by themselves: without any, the quickest paths need not ask."""
 is_recording: Callable[[], bool] = lambda: False

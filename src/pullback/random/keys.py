@@ -303,7 +303,7 @@ def _dtype_of(name: str, impl: Any, dtype: Any = None) -> Any:
     if impl is not None and dtype is not None:
         raise ArgumentError(f"{name} takes impl or dtype, and got both: {impl!r} and {dtype!r}")
     if dtype is not None:
-        if not (isinstance(dtype, np.dtype) and dtypes.is_key(dtype)):
+        if dtype not in dtypes.KEY_DTYPES.values():
             raise ArgumentError(f"{name}: dtype must be one of keys, as random.key_dtype() returns it, got {dtype!r}")
         return dtype
     chosen = config.default_prng_impl if impl is None else impl
