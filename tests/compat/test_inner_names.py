@@ -185,6 +185,9 @@ def test_dtypes() -> None:
     with pytest.raises(dtypes.TypePromotionError), jax.numpy_dtype_promotion("strict"):
         jnp.int32(1) + jnp.float32(1)
 
+    assert isinstance(random.key(0).dtype, dtypes.ExtendedDType)
+    assert not isinstance(jnp.ones(1).dtype, dtypes.ExtendedDType)
+
     class Wrapper(dtypes.ExtendedDType):
         type = dtypes.extended
 
