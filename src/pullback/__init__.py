@@ -29,7 +29,6 @@ from pullback.backends.meshes import set_mesh as set_mesh
 from pullback.backends.shardings import NamedSharding as NamedSharding
 from pullback.backends.shardings import PartitionSpec as P
 from pullback.core.array import Array as Array
-from pullback.core.array import typeof as typeof
 from pullback.core.config import check_custom_rules as check_custom_rules
 from pullback.core.config import check_tracer_leaks as check_tracer_leaks
 from pullback.core.config import checking_leaks as checking_leaks
@@ -75,6 +74,7 @@ from pullback.transforms.derivatives.jvp import jvp as jvp
 from pullback.transforms.derivatives.tracing import ShapeDtypeStruct as ShapeDtypeStruct
 from pullback.transforms.derivatives.tracing import eval_shape as eval_shape
 from pullback.transforms.derivatives.tracing import make_jaxpr as make_jaxpr
+from pullback.transforms.derivatives.tracing import typeof as typeof
 from pullback.transforms.derivatives.vmap import vmap as vmap
 from pullback.transforms.interpreters.refs import Ref as Ref
 from pullback.transforms.interpreters.refs import empty_ref as empty_ref

@@ -16,12 +16,18 @@ from pullback.backends.meshes import (
     use_abstract_mesh,
     use_mesh,
 )
-from pullback.backends.shardings import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from pullback.backends.shardings import (
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+    make_single_device_sharding,
+)
 from pullback.spmd.axis_modes import auto_axes, explicit_axes
 from pullback.transforms.programs.placement import with_sharding_constraint as reshard
 
 __all__ = [
     "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding",
-    "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh", "reshard", "set_mesh",
-    "use_abstract_mesh", "use_mesh",
+    "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh", "make_single_device_sharding", "reshard",
+    "set_mesh", "use_abstract_mesh", "use_mesh",
 ]  # fmt: skip

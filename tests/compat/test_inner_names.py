@@ -185,6 +185,9 @@ def test_dtypes() -> None:
     with pytest.raises(dtypes.TypePromotionError), jax.numpy_dtype_promotion("strict"):
         jnp.int32(1) + jnp.float32(1)
 
+    assert isinstance(random.key(0).dtype, dtypes.ExtendedDType)
+    assert not isinstance(jnp.ones(1).dtype, dtypes.ExtendedDType)
+
     class Wrapper(dtypes.ExtendedDType):
         type = dtypes.extended
 
@@ -366,7 +369,7 @@ import pullback.compat
 pullback.compat.install()
 import jax, jax.core, jax.extend, jax.version, jax.lib
 import jax._src.traceback_util, jax._src.dispatch, jax._src.compiler
-from jax._src import core, dtypes, earray
+from jax._src import api, core, dtypes, earray, sharding_impls
 from jax._src.tree_util import _registry
 from jax._src.interpreters import pxla
 from jax._src.state.types import AbstractRef
@@ -378,6 +381,8 @@ from jax.experimental.colocated_python import func, serialization
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel, splash_attention_mask
 from jax.extend.core import Effect, get_opaque_trace_state, mapped_aval, set_current_trace, take_current_trace
 assert isinstance(jax.core.ShapedArray((), "float32"), jax.core.AbstractValue)
+assert (api.vmap, api.GradRef) == (jax.vmap, jax.ad.GradRef) and not hasattr(api, "_infer_argnums_and_argnames")
+assert sharding_impls.NamedSharding is jax.sharding.NamedSharding and jax.sharding.make_single_device_sharding
 assert issubclass(hijax.MutableHiType, core.AbstractValue)
 assert jax.experimental.cur_qdd and jax.experimental.EArray is earray.EArray
 assert jax._src.xla_bridge._backends == {}, "nothing has been run"
@@ -395,6 +400,9 @@ except RuntimeError as error:
 jax._src.compiler.backend_compile_and_load = inner
 print(jax.jit(lambda x: x * 3.5 + 17)(1.0))
 assert jax._src.xla_bridge._backends.keys() == {"cpu"}
+x = jax.jit(lambda x: x + 1)(jax.numpy.ones(9))
+x.copy_to_host_async()
+assert x.sum() == 18
 try:
     from jax._src.cudnn import fused_attention_stablehlo
 except ImportError as error:

@@ -330,7 +330,8 @@ def test_arrays_of_parts():
     z = pullback.make_array_from_process_local_data(BLOCKS, value)
     np.testing.assert_array_equal(z, value)
     np.testing.assert_array_equal(pullback.make_array_from_process_local_data(ROWS, value, (8, 4)), value)
-    on = SingleDeviceSharding(DEVICES[1])
+    on = pullback.sharding.make_single_device_sharding(DEVICES[1])
+    assert on == SingleDeviceSharding(DEVICES[1])
     assert pullback.make_array_from_callback((8, 4), on, lambda i: value[i]).device is DEVICES[1]
     assert pullback.make_array_from_single_device_arrays((8, 4), on, [value]).device is DEVICES[1]
     np.testing.assert_array_equal(x + y, 2 * value)

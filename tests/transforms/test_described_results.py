@@ -1,5 +1,6 @@
 """What stands for arrays without being any: descriptions as results and operands, keys' dtypes, zeros of trees."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 
 import pullback
 import pullback.numpy as pnp
-from pullback import ShapeDtypeStruct, dtypes, eval_shape, grad, jit, vmap
+from pullback import ShapeDtypeStruct, dtypes, eval_shape, grad, jit, make_jaxpr, new_ref, typeof, vmap
+from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.custom_derivatives import SymbolicZero, zero_from_primal
 from pullback.errors import OperandError
 
@@ -29,11 +31,34 @@ def test_a_large_description_is_never_an_array():
 
 
 def test_what_computes_refuses_descriptions():
-    for transformed in (jit(lambda x: STRUCT), vmap(lambda x: STRUCT), pullback.make_jaxpr(lambda x: STRUCT)):
+    for transformed in (jit(lambda x: STRUCT), vmap(lambda x: STRUCT), grad(lambda x: STRUCT)):
         with pytest.raises(OperandError, match="ShapeDtypeStruct"):
             transformed(pnp.ones(2))
     with pytest.raises(OperandError, match="got <object"):
         eval_shape(lambda: (STRUCT, object()))
+
+
+def test_a_description_is_a_constant_of_a_program():
+    """As in JAX 0.10.2."""
+    weak = ShapeDtypeStruct((), "float32", weak_type=True)
+    closed, shape = make_jaxpr(lambda x: (x, STRUCT, {"w": weak, "again": STRUCT}), return_shape=True)(1.0)
+    assert shape == (weak, STRUCT, {"w": weak, "again": STRUCT})
+    assert str(closed) == "{ lambda a:f16[5,2] b:f32[]; c:f32[]. let  in (c, a, a, b) }"
+    assert closed.consts == [STRUCT, weak]
+    assert jaxpr_as_fun(closed)(2.0) == [2.0, STRUCT, STRUCT, weak]
+    assert len(make_jaxpr(lambda x: STRUCT)(1.0).eqns) == 0
+    with pytest.raises(OperandError, match="got <object"):
+        make_jaxpr(lambda x: (STRUCT, object()))(1.0)
+
+
+def test_the_type_of_a_description_and_of_a_reference():
+    assert typeof(STRUCT) == typeof(pnp.ones((5, 2), "float16"))
+    assert typeof(ShapeDtypeStruct((), "int32", weak_type=True)) == typeof(1)
+    assert str(typeof(new_ref(pnp.ones(2)))) == "Ref{f32[2]}"
+    assert (STRUCT.is_ref, STRUCT.manual_axis_type) == (False, None)
+    for x in ("a", [1.0], None, typeof(1)):
+        with pytest.raises(TypeError, match="expected an array"):
+            typeof(x)
 
 
 def test_functions_of_types_take_descriptions():
@@ -57,6 +82,43 @@ def test_the_elements_of_keys_have_the_name_of_their_kind(impl):
     for keys in (again, jit(lambda k: k)(key), pnp.stack([key, key]), vmap(lambda k: k)(key[None])):
         assert keys.dtype == key.dtype
         assert keys.dtype.type.__name__ == "prng_key"
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+def test_the_dtype_of_keys_prints_compares_and_converts_as_in_jax(impl):
+    name = {"threefry2x32": "key<fry>", "rbg": "key<rbg>", "unsafe_rbg": "key<urbg>"}[impl]
+    key = pullback.random.key(0, impl=impl)
+    seen = [pullback.random.key_dtype(impl), key.dtype, key.aval.dtype, typeof(key).dtype, pnp.result_type(key)]
+    words = 2 if impl == "threefry2x32" else 4
+    jit(lambda k: seen.append(k.dtype))(key)
+    vmap(lambda k: seen.append(k.dtype) or 0)(key[None])
+    made = [
+        eval_shape(lambda: key), jit(lambda k: k)(key), pullback.random.split(key, 3), pnp.stack([key, key]),
+        pnp.zeros(2, key.dtype), pullback.random.wrap_key_data(pnp.zeros(words, "uint32"), impl=impl),
+        pickle.loads(pickle.dumps(key)), copy.deepcopy(key), ShapeDtypeStruct((2,), key.dtype),
+        pullback.core.ShapedArray((), key.dtype), pullback.lax.cond(True, lambda: key, lambda: key),
+    ]  # fmt: skip
+    for dtype in seen + [x.dtype for x in made]:
+        assert (repr(dtype), str(dtype), f"{dtype}", dtype.name) == (name, name, name, name)
+        assert dtype == key.dtype
+        assert (dtype != key.dtype) is False
+        assert hash(dtype) == hash(key.dtype)
+        assert dtype is key.dtype
+    assert pickle.loads(pickle.dumps(key.dtype)) is copy.deepcopy(key.dtype) is key.dtype
+    assert key.dtype.itemsize == key.itemsize == 4 * words
+    assert pnp.issubdtype(key.dtype, dtypes.extended)
+    assert not pnp.issubdtype(key.dtype, np.floating)
+    assert pnp.issubdtype(key.dtype, key.dtype)
+    for other in (np.float32, pnp.uint32, name, np.dtype("uint32"), dtypes.float0):
+        assert key.dtype != other
+    assert not isinstance(key.dtype, np.dtype)
+    assert not hasattr(key.dtype, "shape")  # no array, then
+
+
+def test_numpy_takes_the_dtype_of_keys_for_that_of_their_elements():
+    dtype = pullback.random.key(0).dtype
+    assert np.dtype(dtype) == dtype == np.zeros(2, dtype).dtype
+    assert np.dtype(dtype).names == dtype.names == ("fry",)
 
 
 def test_zeros_of_a_tree():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ import pytest
 import pullback.numpy as jnp
 from pullback import (
     ShapeDtypeStruct,
+    closure_convert,
     eval_shape,
     grad,
     hessian,
+    jit,
     jvp,
     linearize,
     make_jaxpr,
@@ -26,6 +29,7 @@ from pullback.core.array import as_array, typeof
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.source import describe
+from pullback.lax import cond, dynamic_slice, scan, while_loop
 
 Point = namedtuple("Point", "x y")
 x3 = as_array(np.array([0.5, -1.0, 2.0], np.float32))
@@ -83,12 +87,82 @@ def test_structs() -> None:
 
 
 def test_constants() -> None:
-    """Arrays that the function closes over are constants, once each; small ones are written into the program."""
+    """Arrays that the function closes over are constants, once each; numbers are written into the program."""
     large = jnp.arange(4.0)
     closed = make_jaxpr(lambda x: x * large + large + 2.0 + jnp.asarray(3.0))(1.0)
     assert [typeof(c).shape for c in closed.consts] == [(4,)]
     assert closed.consts[0] is large
     close(jaxpr_as_fun(closed)(1.0)[0], 2 * np.arange(4) + 5)
+
+
+scalar, weak, integer, flag = jnp.array(2.0, "float32"), jnp.asarray(2.0), jnp.array(3), jnp.array(True)
+numpy_array, numpy_number = np.array(2.0, np.float32), np.float32(2)
+CLOSED_OVER = {  # what a function closes over or makes -> whether its program has a constant for it
+    "an array": (lambda x: x * scalar, True),
+    "one whose type gives way": (lambda x: x * weak, True),
+    "an integer": (lambda x: x * integer, True),
+    "a boolean": (lambda x: jnp.where(flag, x, 0.0), True),
+    "the result itself": (lambda x: scalar, True),
+    "the same as it is": (lambda x: x * jnp.asarray(scalar), True),
+    "what is computed of it": (lambda x: x * jnp.sin(scalar), True),
+    "twice": (lambda x: x * scalar + scalar, True),
+    "the start of a slice": (lambda x: dynamic_slice(jnp.broadcast_to(x, (5,)), (integer,), (2,)), True),
+    "the body of a loop": (lambda x: scan(lambda c, _: (c * scalar, None), x, None, length=2)[0], True),
+    "the test of a loop": (lambda x: while_loop(lambda c: c < scalar, lambda c: c + 1.0, x), True),
+    "a branch": (lambda x: cond(x > 0, lambda x: x * scalar, lambda x: x, x), True),
+    "a gradient": (grad(lambda x: x * x * scalar), True),
+    "a number of Python": (lambda x: x * 2.0, False),
+    "an array of NumPy": (lambda x: x * numpy_array, False),
+    "a number of NumPy": (lambda x: x * numpy_number, False),
+    "an array made meanwhile": (lambda x: x * jnp.array(2.0), False),
+    "one of a dtype": (lambda x: x * jnp.array(2, "float32"), False),
+    "a conversion": (lambda x: x * jnp.float32(2), False),
+    "zero": (lambda x: x * jnp.zeros(()), False),
+    "a full array": (lambda x: x * jnp.full((), 7.0), False),
+    "a NumPy array made ours": (lambda x: x * jnp.asarray(numpy_array), False),
+    "a loop with numbers": (lambda x: scan(lambda c, _: (c * jnp.array(2.0), None), x, None, length=2)[0], False),
+    "a derivative": (lambda x: jvp(jnp.sin, (x,), (jnp.ones(()),)), False),
+}
+
+
+@pytest.mark.parametrize("what", CLOSED_OVER)
+def test_scalar_arrays_that_were_there_before_are_constants_and_others_literals(what: str) -> None:
+    """As in JAX 0.10.2."""
+    function, constant = CLOSED_OVER[what]
+    closed = make_jaxpr(function)(1.5)
+    assert [typeof(c).shape for c in closed.consts] == [()] * constant
+    assert len(closed.jaxpr.constvars) == constant
+    for got, expected in zip(jaxpr_as_fun(closed)(1.5), tree.leaves(function(1.5)), strict=True):
+        close(got, expected)
+    again = make_jaxpr(jaxpr_as_fun(closed))(1.5)  # constants stay constants, and literals literals
+    assert len(again.consts) == constant
+
+
+def test_what_is_made_of_a_function_has_the_scalar_arrays_that_it_closes_over() -> None:
+    f = lambda x: jnp.sin(x) * scalar
+    assert jit(f).trace(1.5).jaxpr.consts == [scalar]
+    assert closure_convert(f, 1.5)[1] == [scalar]
+    assert closure_convert(lambda x: x * numpy_number * jnp.array(2.0), 1.5)[1] == []
+    inner = make_jaxpr(lambda x: jit(f)(x))(1.5)
+    assert (inner.consts, inner.eqns[0].params["jaxpr"].consts) == ([], [scalar])
+    linear = make_jaxpr(linearize(f, 1.5)[1])(1.0)
+    assert len(linear.consts) == 2  # the cosine too
+
+
+def test_a_loop_of_another_scalar_array_is_the_same_program() -> None:
+    def program(a: Any) -> Any:
+        return make_jaxpr(lambda x: scan(lambda c, _: (c * a, None), x, None, length=2)[0])(1.5)
+
+    first, second = program(jnp.array(2.0)), program(jnp.array(3.0))
+    assert first.eqns[0].params["jaxpr"] is second.eqns[0].params["jaxpr"]
+
+
+def test_scalar_arrays_of_other_threads_are_constants() -> None:
+    def f(x: Any) -> Any:
+        with ThreadPoolExecutor(1) as pool:  # which records nothing itself
+            return x * pool.submit(jnp.array, 2.0).result()
+
+    assert len(make_jaxpr(f)(1.5).consts) == 1
 
 
 def test_equations_know_their_lines() -> None:

@@ -262,6 +262,23 @@ class SingleDeviceSharding(Sharding):
         return SingleDeviceSharding, (self._device,)
 
 
+def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+    """The sharding of arrays that are whole on one device.
+
+    Args:
+      device: one of ``devices()``.
+      memory_kind: None or ``"device"``.
+
+    Raises:
+      ShardingError: it is no device (a ValueError and TypeError).
+
+    >>> import pullback
+    >>> make_single_device_sharding(pullback.devices()[0])
+    SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
 class NamedSharding(Sharding):
     """The axes of an array divided among the named axes of a mesh.
 

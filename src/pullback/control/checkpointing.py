@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.control.loops import while_loop
-from pullback.core.array import ArrayImpl
+from pullback.core.array import ArrayImpl, scalar_array
 from pullback.primitives import elementwise as ops
 from pullback.primitives.elementwise import add, div, mul, sub, where
 from pullback.primitives.indexing import dynamic_slice, dynamic_update_slice, zeros
@@ -39,7 +39,7 @@ _INT_MAX = np.iinfo(_INT).max
 
 def integer(n: int) -> ArrayImpl:
     """A counter."""
-    return ArrayImpl(_INT.type(n))
+    return scalar_array(_INT.type(n))
 
 
 # The schedule --------------------------------------------------------------------------------------------------------

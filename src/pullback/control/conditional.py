@@ -74,8 +74,9 @@ def cond(
 ) -> Any:
     """The result of one of two functions, chosen by a value: only that one is run.
 
-    Eager, the function is called as ordinary Python where the value is known. Where it is traced, both functions
-    are, and must return the same types; under ``vmap``, if ``pred`` is mapped, both are run, and the results selected.
+    Eager, the function is called as ordinary Python where the value is known, and the result has the type that this
+    function returns, its weak type included. Where it is traced, both functions are, and must return the same types;
+    under ``vmap``, if ``pred`` is mapped, both are run, and the results selected.
 
     Args:
       pred: a boolean or a number of no axes; a number counts as true if it is not zero.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.control.conditional import cond
-from pullback.core.array import ArrayImpl
+from pullback.core.array import ArrayImpl, scalar_array
 from pullback.core.errors import ControlFlowError, MissingLibraryError
 from pullback.primitives import elementwise as ops
 from pullback.primitives.reductions import reduce_max
@@ -74,7 +74,7 @@ class Bar:
 
 
 def _like(n: int, x: Any) -> ArrayImpl:
-    return ArrayImpl(np.dtype(x.dtype).type(n))
+    return scalar_array(np.dtype(x.dtype).type(n))
 
 
 def for_all(call: Callable[..., None]) -> Any:

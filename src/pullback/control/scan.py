@@ -22,7 +22,7 @@ from pullback.control.common import (
 from pullback.control.progress import Bar, check_progress
 from pullback.control.scan_primitive import Loop, hoist_loop_invariants
 from pullback.core import source, tree
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.array import Array, scalar_array
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, RefError
 from pullback.core.jaxpr import ClosedJaxpr
@@ -129,7 +129,7 @@ def _pair(out: Any, function: Any) -> tuple[Any, Any]:
 
 def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str) -> tuple[Callable[..., Any], Any]:
     """A step that also counts, and moves a progress bar, which is shown at once."""
-    bar, total = Bar(progress), ArrayImpl(np.int32(count))
+    bar, total = Bar(progress), scalar_array(np.int32(count))
     bar.start(total)
 
     @source.named_as(f)
@@ -140,7 +140,7 @@ def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str
         bar.tick(done, total)
         return (done, carry), y
 
-    return step, (ArrayImpl(np.int32(0)), init)
+    return step, (scalar_array(np.int32(0)), init)
 
 
 def _with_rows_of_refs(f: Callable[..., Any], xs: Any) -> tuple[Callable[..., Any], Any, list[Ref]]:

@@ -34,6 +34,7 @@ from pullback.core.naming import quoted
 from pullback.core.refs import RefCell
 from pullback.core.types import ShapedArray
 
+_VOID = dtypes.VOID
 SCALARS: frozenset[type] = frozenset((float, int, complex, bool))
 
 
@@ -382,12 +383,14 @@ class ArrayImpl(Array):
       _value: the elements on the host, which are fetched if they must be.
       _buffer: the elements on a device, once a compiled program was given or has made the array.
       _signature: its signature, once a compiled program asked for it.
+      _literal: is there if programs have its number as a literal; see :func:`scalar_array`.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_held", "_signature", "weak_type")
+    __slots__ = ("__weakref__", "_buffer", "_held", "_literal", "_signature", "weak_type")
 
     _held: Any
     _buffer: Any
+    _literal: bool
     _signature: Signature
     weak_type: bool
 
@@ -414,7 +417,8 @@ class ArrayImpl(Array):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of an element."""
-        return self._held.dtype  # type: ignore[no-any-return]
+        dtype: np.dtype[Any] = self._held.dtype
+        return dtypes.shown(dtype) if dtype.num == _VOID else dtype
 
     @property
     def ndim(self) -> int:
@@ -646,13 +650,34 @@ def read_only(value: Any) -> np.ndarray[Any, Any]:
 
 
 _WRITABLE = 1  # inspect.BufferFlags.WRITABLE, which Python has from 3.12 on
+recorders: list[Any] = []
+"""The traces of all threads that are not ``quick`` by themselves: without any, the quickest paths need not ask."""
+is_recording: Callable[[], bool] = lambda: False
+"""Whether this thread records a program; the module of traces puts its own here."""
+
+
+def scalar_array(value: Any, weak_type: bool = False) -> ArrayImpl:
+    """An array of no axes.
+
+    A program that records while it is made has it as a literal. Arrays that were there before are constants of a
+    program, whatever their shape: they may be parameters, which ``closure_convert`` makes arguments of.
+    """
+    out = ArrayImpl(value, weak_type)
+    if recorders and is_recording():
+        out._literal = True
+    return out
+
+
+def is_literal(x: Any) -> bool:
+    """Whether programs have an array's number as a literal."""
+    return hasattr(x, "_literal")
 
 
 def from_scalar(x: Any) -> ArrayImpl:
     """A Python number as a weakly typed array of no axes."""
     dtype = dtypes.scalar_dtype(type(x))
     try:
-        return ArrayImpl(dtype.type(x), type(x) is not bool)
+        return (scalar_array if recorders else ArrayImpl)(dtype.type(x), type(x) is not bool)
     except OverflowError:
         raise OverflowError(
             f"Python int {x} is too large for {dtype}; enable 64-bit types or give it a dtype, as in jnp.float32({x})"
@@ -671,8 +696,9 @@ def from_numpy(x: Any) -> ArrayImpl:
     dtype = dtypes.canonicalize_dtype(x.dtype)
     try:
         if isinstance(x, np.generic):
-            return ArrayImpl(x if x.dtype is dtype else x.astype(dtype))
-        return ArrayImpl(np.array(x, dtype=dtype, order="C", subok=False))
+            return scalar_array(x if x.dtype is dtype else x.astype(dtype))
+        copied = np.array(x, dtype=dtype, order="C", subok=False)
+        return ArrayImpl(copied) if copied.ndim else scalar_array(copied)
     except MemoryError as error:
         raise AllocationError(f"no memory for an array of shape {x.shape} and dtype {dtype}: {error}") from None
 

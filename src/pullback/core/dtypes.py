@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache, wraps
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypeGuard, TypeVar, cast, overload
 
 import numpy as np
 
@@ -38,12 +38,56 @@ class _KeyElement(np.void, prng_key):  # type: ignore[misc]  # which of the two 
 
 _KeyElement.__name__ = "prng_key"  # pickle goes by the qualified name
 
+
+class KeyDtype:
+    """The dtype of random keys: of arrays and their types, ``key<fry>`` in print.
+
+    Elements on the host have a structured dtype of NumPy's, which is equal, and which NumPy takes it for.
+    """
+
+    __slots__ = ("__numpy_dtype__", "dtype", "name")  # newer releases of NumPy look for the first
+
+    def __init__(self, field: str, words: int) -> None:
+        self.dtype = self.__numpy_dtype__ = np.dtype((_KeyElement, [(field, np.uint32, (words,))]))
+        self.name = f"key<{field}>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("shape", "ndim"):  # which with ``dtype`` would make it look like an array
+            raise AttributeError(f"a dtype of keys has no attribute {name!r}")
+        return getattr(object.__getattribute__(self, "dtype"), name)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or (isinstance(other, np.dtype) and other == self.dtype)
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> Any:
+        return interned, (self.dtype,)
+
+
 float0: DType = np.dtype([("float0", np.void, 0)])
-key_dtype: DType = np.dtype((_KeyElement, [("fry", np.uint32, (2,))]))
-rbg_key_dtype: DType = np.dtype((_KeyElement, [("rbg", np.uint32, (4,))]))
-unsafe_rbg_key_dtype: DType = np.dtype((_KeyElement, [("urbg", np.uint32, (4,))]))
+key_dtype: DType = cast(DType, KeyDtype("fry", 2))
+rbg_key_dtype: DType = cast(DType, KeyDtype("rbg", 4))
+unsafe_rbg_key_dtype: DType = cast(DType, KeyDtype("urbg", 4))
 KEY_DTYPES = {"threefry2x32": key_dtype, "rbg": rbg_key_dtype, "unsafe_rbg": unsafe_rbg_key_dtype}
 """The dtypes of random keys, by the names of their generators; the field's name is what printed programs show."""
+VOID = np.dtype(np.void).num  # of NumPy's structured dtypes, of which some are of keys
+_shown = {np.dtype(dtype): dtype for dtype in KEY_DTYPES.values()}
+
+
+def is_dtype(x: Any) -> TypeGuard[DType]:
+    """Whether an object is a dtype, of NumPy's or of keys."""
+    return isinstance(x, (np.dtype, KeyDtype))
+
+
+def shown(dtype: DType) -> DType:
+    """A structured dtype as users see it: of keys a ``KeyDtype``."""
+    return _shown.get(dtype, dtype)
+
 
 _SMALL_INTEGERS = ("int2", "uint2", "int4", "uint4")
 _SMALL_FLOATS = (
@@ -69,7 +113,7 @@ class _ByDtype(dict[DType, _T], Generic[_T]):
 
     def __missing__(self, dtype: Any) -> _T:
         value = self.compute(_parse(dtype))
-        if isinstance(dtype, np.dtype):
+        if is_dtype(dtype):
             self[dtype] = value
         return value
 
@@ -109,14 +153,13 @@ def interned(dtype: DType) -> DType:
     return np.dtype(dtype.type)
 
 
-@_by_dtype
 def is_key(dtype: DType) -> bool:
     """Whether a dtype is one of random keys.
 
     >>> is_key(key_dtype), is_key(np.dtype("uint32"))
     (True, False)
     """
-    return _kind(dtype) == "k"
+    return isinstance(dtype, KeyDtype) or _kind(dtype) == "k"
 
 
 def key_field(dtype: DType) -> str:
@@ -243,6 +286,8 @@ _VOCABULARY = (
 def _parse(dtype: Any) -> DType:
     """The NumPy dtype that ``dtype`` means, whether or not Pullback supports it."""
     if isinstance(dtype, np.dtype):
+        return shown(dtype) if dtype.num == VOID else dtype
+    if is_dtype(dtype):
         return dtype
     if isinstance(dtype, str) and dtype in _EXTENDED:
         dtype = __getattr__(dtype)
@@ -251,8 +296,8 @@ def _parse(dtype: Any) -> DType:
             return key_dtype
         raise DtypeError(f"{dtype.__name__} is a kind of dtypes, and a dtype is needed, such as float32")
     own = getattr(dtype, "dtype", None)
-    if isinstance(own, np.dtype) and not hasattr(dtype, "shape"):
-        return own
+    if is_dtype(own) and not hasattr(dtype, "shape"):
+        return _parse(own)
     try:
         parsed: DType = np.dtype(dtype)
     except (TypeError, ValueError) as error:
@@ -374,7 +419,7 @@ def dtype_and_weak(value: Any) -> tuple[DType, bool]:
             return canonicalize_dtype(dtype), False
         except DtypeError as error:
             raise OperandError(f"{quoted(value)} is not an array of numbers: its dtype is {dtype}") from error
-    if isinstance(dtype, np.dtype):
+    if is_dtype(dtype):
         return dtype, False
     for base in (bool, int, float, complex):
         if isinstance(value, base):  # an IntEnum, say
@@ -465,7 +510,7 @@ def _as_operand(argument: Any) -> tuple[DType, bool]:
     weak = getattr(argument, "weak_type", None)
     if weak is not None:
         return argument.dtype, weak
-    if argument is None or isinstance(argument, (np.dtype, str, type)):
+    if argument is None or is_dtype(argument) or isinstance(argument, (str, type)):
         return canonicalize_dtype(argument), argument in python_scalar_kind and argument is not bool
     if hasattr(argument, "dtype") and not hasattr(argument, "shape"):
         return canonicalize_dtype(argument), False

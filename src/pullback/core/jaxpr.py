@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from pullback.core import source
-from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import ArgumentError, JaxprError
 from pullback.core.jaxpr_text import VariableNames, show_eqn, show_jaxpr, show_literal
 from pullback.core.trace import Primitive, missing_rule, state
@@ -471,8 +470,3 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
     """A closed jaxpr as a function of its inputs."""
     return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
-
-
-def is_literal(x: Any) -> bool:
-    """Whether a constant is small enough to be written into the program."""
-    return not isinstance(x, Array) or (isinstance(x, ArrayImpl) and x.shape == ())

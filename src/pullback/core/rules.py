@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.core import dtypes, source, trace
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, read_only, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, read_only, scalar_array, typeof
 from pullback.core.config import config
 from pullback.core.errors import CustomRuleError, MissingRuleError, OperandError
 from pullback.core.jaxpr import infer
@@ -123,7 +123,7 @@ def settled(operands: Sequence[Any]) -> Sequence[Any]:
     dtype = number_dtype(arrays)
 
     def fitted(x: Any) -> Array:
-        return as_array(x) if dtypes.is_key(dtype) else ArrayImpl(dtype.type(x), dtype.kind != "b")
+        return as_array(x) if dtypes.is_key(dtype) else scalar_array(dtype.type(x), dtype.kind != "b")
 
     return tuple([fitted(x) if type(x) in SCALARS else x for x in arrays])
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pullback.core import source, tree
+from pullback.core import array, source, tree
 from pullback.core.array import (
     SCALARS,
     Absent,
@@ -23,6 +23,7 @@ from pullback.core.array import (
     resolve_weak_scalars,
     typeof,
 )
+from pullback.core.array import recorders as recorders
 from pullback.core.config import Config, config, observe
 from pullback.core.errors import (
     AllocationError,
@@ -700,9 +701,6 @@ EVAL, WATCHED = EvalTrace(None), EvalTrace(None)
 WATCHED.quick = False
 _checked: EvalTrace = EVAL
 
-recorders: list[Trace] = []
-"""The traces of all threads that are not ``quick`` by themselves: without any, the quickest paths need not ask."""
-
 
 def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
     """The trace that evaluates for a thread, by its own switches, which outweigh those of the process."""
@@ -778,5 +776,6 @@ _lock = threading.Lock()
 renewed(globals(), "_lock", threading.Lock)
 _switched_threads: Registry[SwitchedThread] = Registry()
 state = _State()
+array.is_recording = lambda: not state.trace.eager
 for _name in ("debug_nans", "debug_infs", "debug_key_reuse", "numpy_rank_promotion"):
     observe(_name, _obey_all)

@@ -7,7 +7,16 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pullback.core.dtypes import canonicalize_dtype, dtype_name, interned, short_name, tangent_dtype
+from pullback.core.dtypes import (
+    VOID,
+    KeyDtype,
+    canonicalize_dtype,
+    dtype_name,
+    interned,
+    short_name,
+    shown,
+    tangent_dtype,
+)
 
 Shape = tuple[int, ...]
 _NOWHERE: Final[frozenset[Any]] = frozenset()
@@ -50,7 +59,10 @@ class ShapedArray(AbstractValue):
           sharding: is taken for JAX's sake; where an array is, is no part of its type here.
         """
         if not isinstance(dtype, np.dtype):
-            shape, dtype = tuple(map(operator.index, shape)), canonicalize_dtype(dtype)
+            if type(dtype) is not KeyDtype:
+                shape, dtype = tuple(map(operator.index, shape)), canonicalize_dtype(dtype)
+        elif dtype.num == VOID:
+            dtype = shown(dtype)
         self.shape = shape
         self.dtype = dtype
         self.weak_type = weak_type

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, typeof
+from pullback.core.array import ArrayImpl, scalar_array, typeof
 from pullback.core.types import ZERO, ShapedArray
 
 
 def zeros_of(aval: ShapedArray) -> ArrayImpl:
     """Zeros of a shape and dtype."""
     if aval.shape == ():
-        return ArrayImpl(aval.dtype.type(0), aval.weak_type)
+        return scalar_array(aval.dtype.type(0), aval.weak_type)
     return ArrayImpl(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval.weak_type)
 
 

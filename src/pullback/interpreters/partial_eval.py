@@ -9,7 +9,7 @@ Flax finds by it which variables depend on inputs of which only the types are kn
 >>> results[0].get_known(), results[1].get_known(), results[1].get_aval()
 (Array(4., dtype=float32), None, ShapedArray(f32[]))
 >>> jaxpr
-{ lambda ; a:f32[]. let b:f32[] = add 2.0:f32[] a in (b,) }
+{ lambda a:f32[]; b:f32[]. let c:f32[] = add a b in (c,) }
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl, ArrayLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike, scalar_array
 from pullback.core.errors import ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
@@ -53,8 +53,10 @@ def _from_the_end(name: str, i: Any, n: int, may: bool) -> Any:
             raise ShapeError(f"lax.{name}: a start index must be an integer scalar, got {i!r}") from None
         if index < 0 and not may:
             raise ShapeError(f"lax.{name}: the index {index} is negative, but allow_negative_indices is False")
+        if index >= 0 and isinstance(i, Array) and i.dtype == np.int32:
+            return i
         index = index + n if index < 0 else index
-        return ArrayImpl(np.int32(index) if -(2**31) <= index < 2**31 else np.int64(index))
+        return scalar_array(np.int32(index) if -(2**31) <= index < 2**31 else np.int64(index))
     if not may:
         return i
     i = wide_enough(i, n)

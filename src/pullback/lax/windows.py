@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, from_scalar
+from pullback.core.array import SCALARS, Array, ArrayImpl, from_scalar, scalar_array
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.jaxpr import Var
 from pullback.core.trace import Primitive
@@ -253,6 +253,6 @@ def reduce_window(
     if primitive is not None:
         out = bind(primitive, x, windows=windows)
     else:
-        nothing = ArrayImpl(_KNOWN[found.known][2](x.dtype))
+        nothing = scalar_array(_KNOWN[found.known][2](x.dtype))
         (out,) = in_windows.fold_windows(found.combine, [x], [nothing], windows)
     return tree.unflatten(found.treedef, [found.from_start(out)])

@@ -13,7 +13,7 @@ import numpy as np
 from pullback.backends import exchange, host
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype, ShapeLike
-from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, from_numpy, is_at_home
+from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, from_numpy, is_at_home, scalar_array
 from pullback.core.dims import any_symbolic, as_size, is_symbolic, largest
 from pullback.core.errors import (
     AllocationError,
@@ -157,9 +157,9 @@ def _from_value(x: Any, wanted: Any) -> Any:
     if type(x) in SCALARS and (
         (wanted.kind == "f" and type(x) is not complex) or (type(x) is int and wanted.kind in "iu")
     ):
-        return ArrayImpl(state.silently(wanted.type, x))
+        return scalar_array(state.silently(wanted.type, x))
     if isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic):
-        return ArrayImpl(_numbers(x, wanted)[()])
+        return scalar_array(_numbers(x, wanted)[()])
     if not isinstance(x, (np.ndarray, np.generic)):
         return convert_element_type(operand("array", x), wanted)
     value = x if x.dtype == wanted else _silently_converted(x, wanted)
@@ -377,6 +377,8 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any) -> ArrayImpl:
     if any_symbolic(sizes):
         return shapes.full(sizes, value, dtype)  # type: ignore[no-any-return]
     try:
+        if not sizes:
+            return shapes.full(sizes, value, dtype)
         if value == 0 if dtype.kind != "V" else dtype == dtypes.float0:
             return ArrayImpl(np.zeros(sizes, dtype))
         out = np.empty(sizes, dtype)

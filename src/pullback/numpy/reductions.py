@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
-from pullback.core.array import Array, ArrayImpl, ArrayLike, as_array
+from pullback.core.array import Array, ArrayLike, as_array, scalar_array
 from pullback.core.dims import is_symbolic
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import Primitive, state
@@ -238,7 +238,7 @@ def _extreme(
         if any_empty(x.shape, axes):
             raise ShapeError(f"{name}: an array of shape {x.shape} has nothing to compare along {axes}; give initial")
     if where is not None:
-        fill = ArrayImpl(prims.extreme(x.dtype, largest=largest))
+        fill = scalar_array(prims.extreme(x.dtype, largest=largest))
         x = ops.where(_mask(name, where, x.shape), x, fill)
     result = primitive.bind(x, axes=axes) if axes else another(x)
     return _finish(name, result, axes, keepdims, initial, combine)
@@ -689,7 +689,7 @@ def _nan_extreme(
     if not dtypes.is_inexact(x.dtype):
         return function(x, axis, out, keepdims, initial, where)
     missing = _is_nan(x)
-    fill = ArrayImpl(prims.extreme(x.dtype, largest=largest))
+    fill = scalar_array(prims.extreme(x.dtype, largest=largest))
     result = function(ops.where(missing, fill, x), axis, out, keepdims, initial, where)
     return ops.where(all(missing, axis, keepdims=keepdims), math.nan, result) if initial is None else result
 
@@ -727,7 +727,7 @@ def _nan_position(
     if not dtypes.is_inexact(x.dtype):
         return function(x, axis, out, keepdims)
     missing = _is_nan(x)
-    fill = ArrayImpl(prims.extreme(x.dtype, largest=largest))
+    fill = scalar_array(prims.extreme(x.dtype, largest=largest))
     result = function(ops.where(missing, fill, x), axis, out, keepdims)
     return ops.where(all(missing, axis, keepdims=builtins.bool(keepdims)), -1, result)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, ArrayImpl, as_array
+from pullback.core.array import SCALARS, as_array, scalar_array
 from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
@@ -32,7 +32,7 @@ from pullback.primitives.windows import zeros as zeros
 
 def scalar_indices(start_indices: Sequence[Any]) -> list[Any]:
     """Positions, with Python ints as arrays."""
-    return [ArrayImpl(np.int32(i)) if type(i) in SCALARS else i for i in start_indices]
+    return [scalar_array(np.int32(i)) if type(i) in SCALARS else i for i in start_indices]
 
 
 def wide_enough(positions: Any, size: int) -> Any:

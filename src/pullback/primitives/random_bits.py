@@ -220,7 +220,7 @@ def random_unwrap(keys: Any) -> Any:
 
 
 random_wrap_p = Primitive("random_wrap", keeps_weak_type=False)
-random_wrap_p.host_rule = lambda x, dtype: np.ascontiguousarray(x).view(dtype).reshape(x.shape[:-1])
+random_wrap_p.host_rule = lambda x, dtype: np.ascontiguousarray(x).view(np.dtype(dtype)).reshape(x.shape[:-1])
 random_wrap_p.jvp_rule = jvp_zero(random_wrap_p)
 random_unwrap_p = Primitive("random_unwrap", keeps_weak_type=False)
 random_unwrap_p.host_rule = lambda x: x[dtypes.key_field(x.dtype)]

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.array import SCALARS, ArrayImpl, shape_of
+from pullback.core.array import SCALARS, ArrayImpl, scalar_array, shape_of
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -123,7 +123,7 @@ class Generator(NamedTuple):
     def split(self, key: Sequence[Any], count: int) -> list[tuple[Any, ...]]:
         """As many new keys from each key as ``random_split`` makes of one."""
         if self.name == "unsafe_rbg":
-            return [tuple(philox4x32(key, ArrayImpl(_word.type(STRIDE * i)))) for i in range(count)]
+            return [tuple(philox4x32(key, scalar_array(_word.type(STRIDE * i)))) for i in range(count)]
         if self.name == "rbg":
             halves = [self._split_pair(half, count) for half in (key[:2], key[2:])]
             return [(*first, *second) for first, second in zip(*halves, strict=True)]
@@ -278,7 +278,7 @@ def _gamma_step(generator: Generator) -> Step:
         words = [_chosen(again, old, word) for old, word in zip(before, new, strict=True)]
         following, for_normal, for_uniform = words[:n], words[n : 2 * n], words[2 * n :]
         (*for_normal,), drawn = generator.split(for_normal, 2)
-        x, u = generator.uniform([drawn, for_uniform], ArrayImpl(_word.type(0)), 1, d.dtype)
+        x, u = generator.uniform([drawn, for_uniform], scalar_array(_word.type(0)), 1, d.dtype)
         x = normal_of(x)
         v = add(mul(x, width), 1)
         again = _le(v, 0)
@@ -296,7 +296,7 @@ def _gamma_result(a: Any, d: Any, cube: Any, *key: Any, log_space: bool, generat
     large = _ge(a, 1)
     if isinstance(large, ArrayImpl) and large._value.all():
         return add(log(d), log(cube)) if log_space else mul(d, cube)
-    (u,) = generator.uniform([key], ArrayImpl(_word.type(0)), 1, a.dtype)
+    (u,) = generator.uniform([key], scalar_array(_word.type(0)), 1, a.dtype)
     if log_space:
         out = add(add(log(d), log(cube)), where(large, 0, div(ops.log1p_p.bind(neg(u)), a)))
     else:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.array import SCALARS, Array, ArrayImpl, shape_of
+from pullback.core.array import SCALARS, Array, ArrayImpl, scalar_array, shape_of
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
@@ -85,7 +85,7 @@ def full(shape: Shape, value: Any, dtype: Any) -> ArrayImpl:
     if any_symbolic(shape):
         return broadcast_to(full((), value, dtype), shape)  # type: ignore[no-any-return]
     if shape == ():
-        return ArrayImpl(np.asarray(value).astype(dtype)[()])
+        return scalar_array(np.asarray(value).astype(dtype)[()])
     return ArrayImpl(np.broadcast_to(np.asarray(value).astype(dtype), shape))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
-from pullback.core.array import Array, ArrayImpl, ArrayLike, KeyArray
+from pullback.core.array import Array, ArrayLike, KeyArray, scalar_array
 from pullback.core.errors import ShapeError
 from pullback.core.types import Shape
 from pullback.primitives import elementwise as ops
@@ -28,7 +28,7 @@ _single = np.dtype(np.float32)
 
 def _counted(x: Any, valid: Any, dtype: Any) -> Any:
     """Counts as integers, -1 (or the greatest integer, of unsigned ones) where there is no distribution."""
-    nothing = ArrayImpl(np.array(-1).astype(dtype)[()])
+    nothing = scalar_array(np.array(-1).astype(dtype)[()])
     return ops.where(valid, ops.convert_element_type(ops.where(valid, x, 0), dtype), nothing)
 
 

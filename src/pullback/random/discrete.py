@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
-from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, KeyArray
+from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, KeyArray, scalar_array
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.types import Shape
 from pullback.numpy.promotion import axis_index, inexact_operand, operand, shape_tuple
@@ -75,7 +75,7 @@ def randint(
     if type(low) is int and type(high) is int:
         out = _within(words, size, drawn, low, high + 1 if beyond and high > low else high)
     else:
-        low, high = (ArrayImpl(drawn.type(x)) if type(x) is int else x for x in (low, high))
+        low, high = (scalar_array(drawn.type(x)) if type(x) is int else x for x in (low, high))
         drawn_shape("randint", size, minval=low.shape, maxval=high.shape)
         out = _within_arrays(words, size, drawn, low, high, beyond)
     return constrained(ops.convert_element_type(out, found), out_sharding, "random.randint")

@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
-from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, KeyArray, as_array, is_at_home
+from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, KeyArray, as_array, is_at_home, scalar_array
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, OperandError, PullbackError
 from pullback.numpy.promotion import shape_tuple
@@ -303,7 +303,7 @@ def _dtype_of(name: str, impl: Any, dtype: Any = None) -> Any:
     if impl is not None and dtype is not None:
         raise ArgumentError(f"{name} takes impl or dtype, and got both: {impl!r} and {dtype!r}")
     if dtype is not None:
-        if not (isinstance(dtype, np.dtype) and dtypes.is_key(dtype)):
+        if dtype not in dtypes.KEY_DTYPES.values():
             raise ArgumentError(f"{name}: dtype must be one of keys, as random.key_dtype() returns it, got {dtype!r}")
         return dtype
     chosen = config.default_prng_impl if impl is None else impl
@@ -359,7 +359,7 @@ def _folded(data: Any) -> Any:
     if number is not None:
         if not 0 <= number < 1 << 32:
             raise OverflowError(f"fold_in: data must be from 0 to 2**32 - 1, got {number}")
-        return ArrayImpl(_word.type(number))
+        return scalar_array(_word.type(number))
     array = _scalar("fold_in", "data", data)
     if _is_typed(array) or dtypes.is_complex(array.dtype):
         raise OperandError(f"fold_in: data must be an integer, got {dtypes.short_name(array.dtype)}")

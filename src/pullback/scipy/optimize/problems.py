@@ -10,7 +10,7 @@ import numpy as np
 from pullback.control.loops import while_loop
 from pullback.control.progress import Bar, check_progress
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
+from pullback.core.array import scalar_array
 from pullback.core.errors import ArgumentError, DtypeError
 from pullback.numpy.promotion import inexact_operand, known_int, operand, quote
 from pullback.primitives import elementwise as ops
@@ -49,12 +49,12 @@ class OptimizeResults(NamedTuple):
 
 
 def integer(value: int) -> Any:
-    return ArrayImpl(np.int32(value))
+    return scalar_array(np.int32(value))
 
 
 def largest(x: Any) -> Any:
     """The largest absolute value of a vector."""
-    return reductions.reduce_max(ops.abs(x), (0,)) if x.shape[0] else ArrayImpl(x.dtype.type(0))
+    return reductions.reduce_max(ops.abs(x), (0,)) if x.shape[0] else scalar_array(x.dtype.type(0))
 
 
 def dot(x: Any, y: Any) -> Any:

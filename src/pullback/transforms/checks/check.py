@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import Array, ArrayImpl, as_array, host_value
+from pullback.core.array import Array, ArrayImpl, as_array, host_value, scalar_array
 from pullback.core.errors import (
     ArgumentError,
     CheckError,
@@ -268,7 +268,8 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         return
     location = state.source_loc or source.here()
     table = (Check(FailedCheckError, f"{msg} (`check` failed)", structure, tuple(range(len(values))), location),)
-    code = ArrayImpl(np.int32(1)) if pred is False else where(pred, ArrayImpl(np.int32(0)), ArrayImpl(np.int32(1)))
+    passed, failed = scalar_array(np.int32(0)), scalar_array(np.int32(1))
+    code = failed if pred is False else where(pred, passed, failed)
     check_p.bind(code, *values, checks=table, debug=bool(debug))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.array import ArrayImpl, typeof
+from pullback.core.array import scalar_array, typeof
 from pullback.core.check_rules import checked_program
 from pullback.core.errors import FailedCheckError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
@@ -159,7 +159,7 @@ def _as_of(layout: Layout, failures: Failures | None) -> Failures:
         payload = list(none.payload)
         for k, place in zip(check.slots, places, strict=False):
             payload[place] = failures.payload[k]
-        parts.append(Failures(where(fails, ArrayImpl(np.int32(number)), 0), payload, layout.checks))
+        parts.append(Failures(where(fails, scalar_array(np.int32(number)), 0), payload, layout.checks))
     return reduce(earlier, parts, none)
 
 

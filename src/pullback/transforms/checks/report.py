@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import source, tree
-from pullback.core.array import ArrayImpl, typeof
+from pullback.core.array import scalar_array, typeof
 from pullback.core.errors import CheckError
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
@@ -79,7 +79,7 @@ class Layout(NamedTuple):
 
     def none(self) -> Failures:
         """No failure."""
-        return Failures(ArrayImpl(np.int32(0)), [_zeros(a) for a in self.slots], self.checks)
+        return Failures(scalar_array(np.int32(0)), [_zeros(a) for a in self.slots], self.checks)
 
 
 def _slot(aval: ShapedArray) -> ShapedArray:

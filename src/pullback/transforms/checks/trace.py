@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import ArrayImpl, host_value, typeof
+from pullback.core.array import host_value, scalar_array, typeof
 from pullback.core.check_rules import Failure, checked_program, checks
 from pullback.core.errors import CheckError, FailedCheckError, MissingRuleError, NanCheckError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun, subjaxprs
@@ -224,7 +224,7 @@ def _only(code: Any, mine: Sequence[bool]) -> Any:
     """The numbers of some of the checks, and 0 for the others."""
     if all(mine):
         return code
-    keep = ArrayImpl(np.zeros((), bool))
+    keep = scalar_array(np.zeros((), bool))
     for i, m in enumerate(mine, 1):
         if m:
             keep = or_p.bind(keep, eq_p.bind(code, i))

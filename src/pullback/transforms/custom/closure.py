@@ -43,7 +43,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     check_callable(fun, "closure_convert")
     leaves, in_tree = tree.flatten(example_args)
     flat = FlatFunction(fun, in_tree)
-    closed = stage_flat(fun, flat, [abstractify(x) for x in leaves], "closure_convert", literals=False)
+    closed = stage_flat(fun, flat, [abstractify(x) for x in leaves], "closure_convert")
     inexact = [is_inexact(x.dtype) for x in closed.consts]
     consts, hoisted = partition_list(closed.consts, inexact)
     constvars, variables = partition_list(closed.jaxpr.constvars, inexact)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
 from pullback.core import dtypes, tree
-from pullback.core.array import Array, ArrayImpl, typeof
+from pullback.core.array import Array, ArrayImpl, scalar_array, typeof
 from pullback.core.axes import reducing
 from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
 from pullback.core.linear import LinearProgram
@@ -194,7 +194,7 @@ def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
     if type(value) is ArrayImpl and not holomorphic:
         elements = value._held
         if elements.shape == () and elements.dtype.kind == "f":
-            return ArrayImpl(elements.dtype.type(1), value.weak_type)
+            return scalar_array(elements.dtype.type(1), value.weak_type)
     dtype = value.dtype
     if value.shape != ():
         raise NotDifferentiableError(
@@ -216,7 +216,7 @@ def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
         raise NotDifferentiableError(
             f"{transformation} needs a real output, but {name_of(fun)} returned {typeof(value)}. Convert it to a float."
         )
-    return ArrayImpl(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
+    return scalar_array(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
 
 
 class LinearFunction:

@@ -1,4 +1,4 @@
-"""``make_jaxpr`` and ``eval_shape``: the program of a function, and the types of its results."""
+"""``make_jaxpr`` and ``eval_shape``: the program of a function, and the types of its results, and of values."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from pullback.core import dtypes, tree
+from pullback.core import array, dtypes, tree
 from pullback.core.axes import new_axis
 from pullback.core.errors import ArgumentError, OperandError, UnsupportedArgumentError
-from pullback.core.jaxpr import ClosedJaxpr
-from pullback.core.refs import RefCell
+from pullback.core.jaxpr import ClosedJaxpr, Var
+from pullback.core.refs import AbstractRef, RefCell
 from pullback.core.trace import state
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
@@ -46,6 +46,8 @@ class ShapeDtypeStruct:
     """
 
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
+    is_ref = False
+    manual_axis_type = None
 
     def __init__(
         self,
@@ -122,6 +124,28 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}{weak}{where})"
 
 
+def typeof(x: Any) -> ShapedArray | AbstractRef:
+    """The type of an array, a number, a reference or a ``ShapeDtypeStruct``.
+
+    Args:
+      x: the value, concrete or traced.
+
+    Returns:
+      Its type, which says whether it gives way to that of other operands; of a reference an ``AbstractRef``.
+
+    Raises:
+      OperandError: it is something else (a TypeError).
+
+    >>> typeof(2.0)
+    ShapedArray(f32[], weak_type=True)
+    >>> typeof(ShapeDtypeStruct((2, 3), "int32"))
+    ShapedArray(i32[2,3])
+    """
+    if isinstance(x, ShapeDtypeStruct):
+        return ShapedArray(x.shape, x.dtype, x.weak_type)
+    return AbstractRef(x.inner) if isinstance(x, RefCell) else array.typeof(x)
+
+
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
@@ -131,7 +155,7 @@ def make_jaxpr(
     """A function that returns the program of ``fun`` instead of running it.
 
     Args:
-      fun: takes and returns trees of arrays.
+      fun: takes and returns trees of arrays; a ``ShapeDtypeStruct`` among the results is a constant of the program.
       static_argnums: positional arguments that are passed to ``fun`` as they are.
       axis_env: the names and sizes of mapped axes that ``fun`` may refer to, as pairs.
       return_shape: whether to return the types of the results too.
@@ -167,12 +191,15 @@ def make_jaxpr(
         outer = state.axes
         state.axes = {**outer, **axes}
         try:
-            closed, out_tree = stage_tree(fun, "make_jaxpr", args, kwargs, where)
+            described: dict[int, ShapeDtypeStruct] = {}
+            closed, out_tree = stage_tree(fun, "make_jaxpr", args, kwargs, where, described)
         finally:
             state.axes = outer
+        if described:
+            closed = _with_descriptions(closed, described)
         if not return_shape:
             return closed
-        return closed, _structs(out_tree, closed)
+        return closed, _structs(out_tree, closed, described)
 
     return Transformed(fun, jaxpr_of, make_jaxpr, static_argnums, return_shape)
 
@@ -225,6 +252,17 @@ def _structs(
     return tree.unflatten(
         out_tree, [described[i] if i in described else ShapeDtypeStruct.like(a) for i, a in enumerate(avals)]
     )
+
+
+def _with_descriptions(closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeStruct]) -> ClosedJaxpr:
+    """A program in which descriptions are constants, and those results that they are, by their index."""
+    distinct = {id(x): x for x in described.values()}
+    variables = {key: Var(ShapedArray(x.shape, x.dtype, x.weak_type)) for key, x in distinct.items()}
+    outvars = list(closed.jaxpr.outvars)
+    for i, x in described.items():
+        outvars[i] = variables[id(x)]
+    jaxpr = closed.jaxpr.replace(constvars=[*closed.jaxpr.constvars, *variables.values()], outvars=outvars)
+    return ClosedJaxpr(jaxpr, [*closed.consts, *distinct.values()])
 
 
 class _DescribedFunction(FlatFunction):

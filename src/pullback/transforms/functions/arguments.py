@@ -16,8 +16,10 @@ from pullback.core.array import (
     as_array,
     fresh,
     from_scalar,
+    is_literal,
     is_on_host,
     refuse_masked,
+    scalar_array,
     signature,
     typeof,
 )
@@ -221,7 +223,7 @@ def dense(ct: Any, primal: Any) -> Any:
 def as_weak(x: Any, weak_type: bool) -> Any:
     """An array whose type gives way to others, or does not."""
     if is_on_host(x):
-        return ArrayImpl(x._held, weak_type)
+        return scalar_array(x._held, weak_type) if is_literal(x) else ArrayImpl(x._held, weak_type)
     if isinstance(x, ArrayImpl):  # which need not be computed yet
         kind = x._signature
         x = fresh(x)

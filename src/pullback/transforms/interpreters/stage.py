@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import dtypes, source
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype, typeof
+from pullback.core.array import SCALARS, Array, as_array, is_literal, number_dtype, scalar_array, typeof
 from pullback.core.config import config
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, infer, is_literal
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, infer
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, recorders, state
 from pullback.core.types import ShapedArray
@@ -79,7 +79,7 @@ class StageTrace(Trace):
     Attributes:
       invars: the variables of the inputs.
       name_input: names an input by its position, for error messages; None where nobody knows.
-      literals: whether captured scalars are written into the program, as numbers.
+      literals: whether numbers that are not Python's are literals of the program.
       outside: what it uses of its surroundings beside values: references.
     """
 
@@ -142,7 +142,7 @@ class StageTrace(Trace):
                 if trace is trace.parent:
                     raise leaked(x)
                 trace = trace.parent
-        elif self.literals and is_literal(x):
+        elif is_literal(x) and self.literals:
             return Literal(x, typeof(x))
         var = self.constvars.get(id(x))
         if var is None:
@@ -162,7 +162,7 @@ def _settle_literals(atoms: list[Any], args: Sequence[Any]) -> None:
             raise OverflowError(f"Python integer {x} out of bounds for {dtype.name}")
         if atom.aval.dtype != dtype:
             atom.aval = ShapedArray((), dtype, dtype.kind != "b")
-            atom.val = ArrayImpl(dtype.type(x), dtype.kind != "b")
+            atom.val = scalar_array(dtype.type(x), dtype.kind != "b")
 
 
 def stage_flat(
@@ -182,7 +182,7 @@ def stage_flat(
       avals: the abstract inputs.
       transformation: what asks for it, for error messages.
       name_input: names an input by its position, for error messages.
-      literals: whether captured scalars are written into the program, as numbers, or are constants of it.
+      literals: whether numbers that are not Python's are literals of the program, or constants of it like arrays.
       outside: notes the references that the function uses, for each of which there are inputs and results after the
         others; without it, none may be used that was made elsewhere.
     """

@@ -1,5 +1,6 @@
 """``jax._src.dtypes``: what ``jax.dtypes`` has, and what Equinox and Flax take from here."""
 
+from abc import ABC
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,17 @@ DType = np.dtype
 """Flax (fp8)."""
 
 
-class ExtendedDType:
-    """A base class for dtypes of users' own, in JAX's spelling; Flax (fp8) has one.
+class ExtendedDType(ABC):
+    """A base class for dtypes of users' own, in JAX's spelling; Flax (fp8) has one. Those of random keys are of it.
 
     They can be named in annotations and compared. There are no arrays of them: what takes a dtype refuses them.
     """
 
     type: Any
     _rules: Any
+
+
+ExtendedDType.register(_own.KeyDtype)
 
 
 def supports_inf(dtype: Any) -> bool:

@@ -8,14 +8,14 @@ import numpy as np
 
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
+from pullback.core.array import scalar_array
 from pullback.numpy.promotion import operand
 from pullback.primitives import elementwise as ops
 from pullback.scipy.sparse.linalg.systems import System, dot, most_iterations, norm, real_part, squared_norm, tolerance
 
 
 def _count() -> Any:
-    return ArrayImpl(np.int32(0))
+    return scalar_array(np.int32(0))
 
 
 def _like(x: Any, dtype: Any) -> Any:
