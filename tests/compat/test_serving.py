@@ -8,9 +8,6 @@ from importlib.util import find_spec
 
 import pytest
 
-import pullback
-import pullback.compat
-
 INSTALL = "import pullback.compat\npullback.compat.install()\n"
 
 
@@ -97,12 +94,16 @@ def test_not_beside_another_one() -> None:
 
 
 def test_uninstalling_undoes_it() -> None:
-    pullback.compat.install()
-    import jax  # ours
+    code = """
+import jax  # ours
+import sys
 
-    assert jax.grad is pullback.grad
-    assert pullback.config.threefry_partitionable
-    pullback.compat.uninstall()
-    assert "jax" not in sys.modules
-    assert not pullback.config.threefry_partitionable
-    pullback.compat.uninstall()
+assert jax.grad is pullback.grad
+assert pullback.config.threefry_partitionable
+pullback.compat.uninstall()
+assert "jax" not in sys.modules
+assert not pullback.config.threefry_partitionable
+pullback.compat.uninstall()
+print("undone")
+"""
+    assert output(INSTALL + code) == "undone"
