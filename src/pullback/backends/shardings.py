@@ -427,6 +427,12 @@ class NamedSharding(Sharding):
         return NamedSharding, (self.mesh, self.spec)
 
 
+OutSharding = Sharding | PartitionSpec | None
+"""How a result is spread over devices; None leaves it open."""
+DeviceLike = Device | Sharding | str | None
+"""Where an array is made: a device, the name of a platform, or a sharding; None for the default device."""
+
+
 def divides(sharding: NamedSharding, shape: Sequence[int]) -> bool:
     """Whether a sharding divides arrays of a shape evenly."""
     return all(n % k == 0 for n, k in zip(shape, sharding.factors(len(shape)), strict=True))

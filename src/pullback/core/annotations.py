@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 if TYPE_CHECKING:
@@ -21,6 +22,13 @@ Axes = int | Sequence[int] | None
 ShapeLike = SupportsIndex | Sequence[SupportsIndex]
 """A shape, or the size of the one axis."""
 
+AxisName = Hashable
+"""The name of an axis of ``vmap`` or of a mesh; a tuple of names where several are taken."""
+PrecisionLike = str | Enum | Sequence[str | Enum] | None
+"""How exactly products are computed: a ``lax.Precision`` or its name, or one for each operand."""
+PyTree = Any
+"""A tree of arrays, of whatever Python types: what the user's function takes or returns."""
+
 
 class HasShapeAndDtype(Protocol):
     """What stands for an array of which only the type is asked for, such as ``ShapeDtypeStruct``."""
@@ -29,3 +37,16 @@ class HasShapeAndDtype(Protocol):
     def shape(self) -> tuple[int, ...]: ...
     @property
     def dtype(self) -> np.dtype[Any]: ...
+
+
+class SupportsArray(Protocol):
+    """What NumPy makes an array of."""
+
+    def __array__(self) -> np.ndarray[Any, Any]: ...
+
+
+class SupportsDLPack(Protocol):
+    """An array of any library that keeps the DLPack protocol."""
+
+    def __dlpack__(self) -> Any: ...
+    def __dlpack_device__(self) -> tuple[Any, int]: ...

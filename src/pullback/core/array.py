@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.annotations import Axes, DTypeLike, ShapeLike
+from pullback.core.annotations import Axes, DTypeLike, ShapeLike, SupportsArray
 from pullback.core.errors import (
     AllocationError,
     DeletedArrayError,
@@ -261,6 +261,8 @@ class Array:
 
 ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
 """What stands for an array: an array, one of NumPy's, or a number."""
+ArraySource = ArrayLike | Sequence[Any] | SupportsArray
+"""What an array is made of: also nested sequences, and objects that NumPy makes an array of."""
 KeyArray = Array | np.ndarray
 """What stands for random keys: an array of keys, or of their words."""
 
@@ -738,7 +740,7 @@ def _has_memory(x: Any) -> bool:
     return True
 
 
-def typeof(x: Any) -> ShapedArray:
+def typeof(x: ArrayLike) -> ShapedArray:
     """The abstract value of an array, a tracer or a Python number."""
     if isinstance(x, Array):
         return x.aval

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
+from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike
 from pullback.core.dims import is_symbolic
 from pullback.core.errors import ShapeError
@@ -38,7 +40,7 @@ def _reduction(primitive: Primitive, what: str) -> Callable[..., Any]:
     return function
 
 
-def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: OutSharding = None) -> Array:
     """The sum of the elements along some axes, in their dtype.
 
     Args:
@@ -108,7 +110,13 @@ cummin = _cumulative(reductions.cummin_p, "minimum")
 cumlogsumexp = _cumulative(reductions.cumlogsumexp_p, "logarithm of the sum of the exponentials")
 
 
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+@overload
+def sort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Array: ...
+@overload
+def sort(
+    operand: Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> tuple[Array, ...]: ...
+def sort(operand: PyTree, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """The elements in ascending order along an axis.
 
     Args:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pullback.numpy as pnp
 from pullback import random
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import Array, ArrayLike, KeyArray
@@ -23,7 +24,7 @@ Initializer = Callable[..., Any]
 Axis = int | Sequence[int]
 
 
-def zeros(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None) -> Array:
+def zeros(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: OutSharding = None) -> Array:
     """Zeros; the key is not used.
 
     Args:
@@ -39,7 +40,7 @@ def zeros(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding
     return pnp.zeros(shape, dtype, out_sharding=out_sharding)
 
 
-def ones(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None) -> Array:
+def ones(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: OutSharding = None) -> Array:
     """Ones; the key is not used.
 
     Args:

@@ -428,7 +428,7 @@ def _rank(sizes: Any, bound: Any) -> Any:
 
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: ArrayLike | None = None, *, numpy_resid: bool = False
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Array, Array, Array, Array]:
     """The solution x of least squares of a x = b, of minimal norm where there are several.
 
     Args:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.backends.meshes import get_abstract_mesh
+from pullback.core.annotations import PyTree
 from pullback.core.errors import ArgumentError, MeshContextError
 from pullback.transforms.programs.placement import with_sharding_constraint
 
@@ -27,7 +28,7 @@ def _checked(who: str, axes: Any) -> None:
 
 
 def auto_axes(
-    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: Any = None
+    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: PyTree = None
 ) -> Any:
     """A function whose results are spread as asked, and in which the compiler decides how values are.
 
@@ -65,7 +66,7 @@ def auto_axes(
 
 
 def explicit_axes(
-    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None
+    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: PyTree = None
 ) -> Any:
     """A function whose arguments are spread as asked.
 

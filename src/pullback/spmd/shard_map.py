@@ -9,6 +9,7 @@ from typing import Any
 from pullback.backends.meshes import Mesh, current_mesh
 from pullback.backends.shardings import UNCONSTRAINED, PartitionSpec, names_in
 from pullback.core import source, tree
+from pullback.core.annotations import AxisName, PyTree
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ShardMapError
@@ -27,9 +28,9 @@ def shard_map(
     /,
     *,
     mesh: Mesh | None = None,
-    in_specs: Any,
-    out_specs: Any,
-    axis_names: Iterable[Any] = (),
+    in_specs: PyTree,
+    out_specs: PyTree,
+    axis_names: Iterable[AxisName] = (),
     check_vma: bool = True,
 ) -> Any:
     """A function of whole arrays from one of parts: each device of a mesh runs it on its own parts.

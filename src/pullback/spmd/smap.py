@@ -8,6 +8,7 @@ from typing import Any
 
 from pullback.backends.shardings import PartitionSpec
 from pullback.core import source, tree
+from pullback.core.annotations import AxisName, PyTree
 from pullback.core.array import typeof
 from pullback.core.errors import ShardMapError
 from pullback.primitives.shapes import moveaxis
@@ -17,7 +18,7 @@ from pullback.transforms.functions.arguments import check_callable, name_of
 
 
 # long: half of it is its documentation
-def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any, out_axes: Any, axis_name: Any) -> Any:
+def smap(f: Callable[..., Any] | None = None, /, *, in_axes: PyTree, out_axes: PyTree, axis_name: AxisName) -> Any:
     """A function of whole arrays from one of parts, which the devices along one axis of a mesh run.
 
     It is :func:`shard_map` over that axis alone; along the others the compiler divides the work as it does elsewhere.

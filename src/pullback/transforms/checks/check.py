@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import Array, ArrayImpl, as_array, host_value
+from pullback.core.array import Array, ArrayImpl, ArrayLike, as_array, host_value
 from pullback.core.errors import (
     ArgumentError,
     CheckError,
@@ -32,6 +32,9 @@ from pullback.transforms.checks.trace import CheckTrace, check_p, is_checking
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import check_callable, unflatten_one
 from pullback.transforms.functions.flat_function import flat_result
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 ErrorCategory = type[CheckError]
 """The type of a kind of failures: a class of errors."""
@@ -168,7 +171,7 @@ def _value(x: Any) -> Any:
 
 
 @api_boundary
-def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
+def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) -> Callable[P, tuple[Error, R]]:
     """A function that also returns which check failed in it first, as a value.
 
     It works within and around every other transformation. Nothing that is computed changes.
@@ -221,7 +224,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
 
 
 @api_boundary
-def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, **fmt_kwargs: ArrayLike) -> None:
     """Fail unless a condition holds.
 
     In eager code that nobody transforms, a failure is raised at once. In a function that :func:`checkify` transformed
@@ -246,13 +249,14 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     pullback.core.errors.FailedCheckError: 1 is not larger than 2 (`check` failed)
     """
     _check_template(msg, fmt_args, fmt_kwargs)
-    if type(pred) is not bool:
+    holds: Any = pred
+    if type(holds) is not bool:
         try:
-            pred = as_array(pred)
+            holds = as_array(holds)
         except OperandError:
-            pred = None
-    if type(pred) is not bool and (pred is None or pred.shape or not dtypes.is_bool(pred.dtype)):
-        got = "something else" if pred is None else f"one of type {pred.aval}"
+            holds = None
+    if type(holds) is not bool and (holds is None or holds.shape or not dtypes.is_bool(holds.dtype)):
+        got = "something else" if holds is None else f"one of type {holds.aval}"
         raise OperandError(f"check takes a boolean of no axes for the condition, got {got}")
     leaves, structure = tree.flatten((fmt_args, fmt_kwargs))
     values = []
@@ -264,11 +268,11 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         if not (dtypes.is_inexact(value.dtype) or dtypes.is_integer(value.dtype) or dtypes.is_bool(value.dtype)):
             raise OperandError(f"check: the arguments of the message must be arrays of numbers, got {value.aval}")
         values.append(stop_gradient(value))
-    if pred is True:
+    if holds is True:
         return
     location = state.source_loc or source.here()
     table = (Check(FailedCheckError, f"{msg} (`check` failed)", structure, tuple(range(len(values))), location),)
-    code = ArrayImpl(np.int32(1)) if pred is False else where(pred, ArrayImpl(np.int32(0)), ArrayImpl(np.int32(1)))
+    code = ArrayImpl(np.int32(1)) if holds is False else where(holds, ArrayImpl(np.int32(0)), ArrayImpl(np.int32(1)))
     check_p.bind(code, *values, checks=table, debug=bool(debug))
 
 
@@ -299,7 +303,7 @@ def _check_template(msg: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> No
 
 
 @api_boundary
-def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+def debug_check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, **fmt_kwargs: ArrayLike) -> None:
     """Fail unless a condition holds, where there is a :func:`checkify`; elsewhere nothing is checked.
 
     Args:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
 from pullback.core import dtypes, tree
+from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayImpl, typeof
 from pullback.core.axes import reducing
 from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
@@ -53,7 +54,7 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """The gradient of a function with a scalar result.
 
     Args:
@@ -91,13 +92,13 @@ def grad(
 
 
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[..., R],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., tuple[Any, Any]]:
+) -> Callable[..., tuple[R, PyTree]]:
     """A function's value and its gradient, computed together.
 
     Args:
@@ -487,8 +488,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 @api_boundary
 def linear_transpose(
-    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
-) -> Callable[[Any], tuple[Any, ...]]:
+    fun: Callable[..., Any], *primals: PyTree, reduce_axes: Sequence[Any] = ()
+) -> Callable[[PyTree], tuple[PyTree, ...]]:
     """The transpose of a function that is linear.
 
     Args:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pullback.core import dtypes, tree
+from pullback.core.annotations import PyTree
 from pullback.core.axes import new_axis
 from pullback.core.errors import ArgumentError, OperandError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr
@@ -193,7 +194,7 @@ def _named_axes(axis_env: Any) -> dict[Any, MappedAxis]:
 
 
 @api_boundary
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTree:
     """The types of a function's results, without computing them.
 
     Args:
