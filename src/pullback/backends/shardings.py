@@ -180,7 +180,7 @@ class Sharding:
         """The part that each device of this process holds of an array of a shape."""
         return {d: index for d, index in self.devices_indices_map(global_shape).items() if d.is_local}
 
-    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether another sharding has the same parts of arrays of ``ndim`` axes on the same devices."""
         if not isinstance(other, Sharding):
             raise ShardingError(f"is_equivalent_to: expected a Sharding, got {quoted(other)}")

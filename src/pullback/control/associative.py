@@ -19,6 +19,7 @@ T = TypeVar("T")
 Leaves = list[Any]
 
 
+# long: half of it is its documentation
 @api_boundary
 def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, axis: int = 0) -> T:
     """All partial results of an associative operation along an axis.

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, SupportsIndex, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,8 +29,13 @@ AxisName = Hashable
 """The name of an axis of ``vmap`` or of a mesh; a tuple of names where several are taken."""
 PrecisionLike = str | Enum | Sequence[str | Enum] | None
 """How exactly products are computed: a ``lax.Precision`` or its name, or one for each operand."""
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+"""``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``."""
 PyTree = Any
 """A tree of arrays, of whatever Python types: what the user's function takes or returns."""
+
+Placement = Any
+"""A device or a sharding, whose classes are on a floor above; above it, annotations name them."""
 
 
 class HasShapeAndDtype(Protocol):
@@ -50,3 +58,9 @@ class SupportsDLPack(Protocol):
 
     def __dlpack__(self) -> Any: ...
     def __dlpack_device__(self) -> tuple[Any, int]: ...
+
+
+class Decorator(Protocol):
+    """A transformation with its options, which is still to be given the function."""
+
+    def __call__(self, fun: Callable[P, R], /) -> Callable[P, R]: ...

@@ -731,7 +731,7 @@ def iinfo(int_type: DTypeLike) -> np.iinfo[Any]:
 
 
 @_by_dtype
-def itemsize_bits(dtype: Any) -> int:
+def itemsize_bits(dtype: np.dtype[Any]) -> int:
     """The number of bits of an element.
 
     >>> itemsize_bits("float32"), itemsize_bits("int4"), itemsize_bits(bool)
@@ -742,7 +742,7 @@ def itemsize_bits(dtype: Any) -> int:
     return int(dtype.itemsize * 8)
 
 
-def scalar_type_of(x: Any) -> type:
+def scalar_type_of(x: DTypeLike) -> type:
     """The Python number type that a value's elements are like: ``bool``, ``int``, ``float`` or ``complex``.
 
     Raises:

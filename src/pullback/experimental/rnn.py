@@ -24,7 +24,7 @@ __all__ = [
     "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates", "unpack_lstm_weights",
 ]  # fmt: skip
 
-Weights = tuple[dict[int, Any], dict[int, Any], dict[int, Any], dict[int, Any]]
+Weights = tuple[dict[int, Array], dict[int, Array], dict[int, Array], dict[int, Array]]
 
 
 def _parts(
@@ -127,9 +127,18 @@ def swap_lstm_gates(
 
 
 def lstm(
-    x: ArrayLike, h_0: ArrayLike, c_0: ArrayLike, weights: ArrayLike, seq_lengths: ArrayLike, input_size: int, hidden_size: int, num_layers: int,
-    dropout: float, bidirectional: bool, precision: PrecisionLike = None,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    x: ArrayLike,
+    h_0: ArrayLike,
+    c_0: ArrayLike,
+    weights: ArrayLike,
+    seq_lengths: ArrayLike,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array, Array]:
     """Layers of long short-term memory over a batch of sequences.
 
     Args:
@@ -164,9 +173,20 @@ def lstm(
 
 
 def lstm_ref(
-    x: ArrayLike, h_0: ArrayLike, c_0: ArrayLike, W_ih: dict[int, Array], W_hh: dict[int, Array], b_ih: dict[int, Array], b_hh: dict[int, Array], seq_lengths: ArrayLike, input_size: int,
-    hidden_size: int, num_layers: int, dropout: float, bidirectional: bool,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    x: ArrayLike,
+    h_0: ArrayLike,
+    c_0: ArrayLike,
+    W_ih: dict[int, Array],
+    W_hh: dict[int, Array],
+    b_ih: dict[int, Array],
+    b_hh: dict[int, Array],
+    seq_lengths: ArrayLike,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+) -> tuple[Array, Array, Array]:
     """The same as :func:`lstm`, for weights that :func:`unpack_lstm_weights` returned.
 
     Args:

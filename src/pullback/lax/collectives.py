@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from pullback.core import tree
+from pullback.core.annotations import AxisName
 from pullback.core.array import SCALARS, Array, typeof
 from pullback.core.axes import axis_in_scope, axis_names
 from pullback.core.axes import axis_size as size_of
@@ -24,7 +25,6 @@ from pullback.primitives.operands import array_operand
 
 T = TypeVar("T")
 
-AxisName = Any
 Groups = Sequence[Sequence[int]] | None
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
+from pullback.core.annotations import DotDimensionNumbers as DotDimensionNumbers
 from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
@@ -17,9 +17,6 @@ from pullback.primitives import contraction, shapes
 from pullback.primitives import elementwise as ops
 from pullback.primitives.operands import array_operand, bind
 from pullback.transforms.programs.placement import constrained
-
-DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
-"""((contracted axes of the left operand, of the right), (batch axes of the left, of the right))."""
 
 
 def dot_general(

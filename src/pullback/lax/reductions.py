@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any, overload
+from collections.abc import Sequence
+from typing import Any, Protocol, overload
 
 from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
-from pullback.core.annotations import PyTree
+from pullback.core.annotations import DTypeLike, PyTree
 from pullback.core.array import Array, ArrayLike
 from pullback.core.dims import is_symbolic
 from pullback.core.errors import ShapeError
@@ -22,11 +22,29 @@ from pullback.primitives.operands import array_operand, bind
 from pullback.primitives.slicing import slice_in_dim
 from pullback.transforms.programs.placement import constrained
 
+
+class Reduction(Protocol):
+    """The checked function of a reduction."""
+
+    def __call__(self, operand: ArrayLike, axes: Sequence[int]) -> Array: ...
+
+
+class Position(Protocol):
+    """The checked function of ``argmax`` or ``argmin``."""
+
+    def __call__(self, operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array: ...
+
+
+class Cumulative(Protocol):
+    """The checked function of a cumulative operation."""
+
+    def __call__(self, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array: ...
+
+
 # Reductions --------------------------------------------------------------------------------------------------------
 
 
-def _reduction(primitive: Primitive, what: str) -> Callable[..., Any]:
-    """The checked function of a reduction."""
+def _reduction(primitive: Primitive, what: str) -> Reduction:
     name = primitive.name
 
     def function(operand: Any, axes: Sequence[int]) -> Any:
@@ -63,8 +81,7 @@ reduce_or = _reduction(reductions.reduce_or_p, "disjunction")
 reduce_xor = _reduction(reductions.reduce_xor_p, "exclusive disjunction")
 
 
-def _position(primitive: Primitive, what: str) -> Callable[..., Any]:
-    """The checked function of ``argmax`` or ``argmin``."""
+def _position(primitive: Primitive, what: str) -> Position:
     name = primitive.name
 
     def function(operand: Any, axis: int, index_dtype: Any) -> Any:
@@ -86,8 +103,7 @@ argmax = _position(reductions.argmax_p, "largest")
 argmin = _position(reductions.argmin_p, "smallest")
 
 
-def _cumulative(primitive: Primitive, what: str) -> Callable[..., Any]:
-    """The checked function of a cumulative operation."""
+def _cumulative(primitive: Primitive, what: str) -> Cumulative:
     name = primitive.name
 
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:

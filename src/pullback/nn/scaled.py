@@ -15,7 +15,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.annotations import DTypeLike
+from pullback.core.annotations import DotDimensionNumbers, DTypeLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.numpy.promotion import operand, quote
@@ -137,7 +137,7 @@ def _batched(x: Any, y: Any) -> Any:
 def scaled_dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
-    dimension_numbers: tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]],
+    dimension_numbers: DotDimensionNumbers,
     preferred_element_type: DTypeLike = _FLOAT,
     configs: Sequence[BlockScaleConfig] | None = None,
     implementation: str | None = None,

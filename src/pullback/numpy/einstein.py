@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
@@ -32,11 +32,36 @@ Action = Callable[[Any], Any]
 Shapes = tuple[Shape, ...]
 
 
-# long: half of it is its documentation
+@overload
 def einsum(
-    subscripts: str | ArrayLike,
+    subscripts: str,
+    /,
+    *operands: ArrayLike,
+    out: None = None,
+    optimize: bool | str | Sequence[Any] = "auto",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: OutSharding = None,
+    _dot_general: Callable[..., Any] | None = None,
+) -> Array: ...
+@overload
+def einsum(
+    operand: ArrayLike,
+    names: Sequence[Any],
     /,
     *operands: ArrayLike | Sequence[Any],
+    out: None = None,
+    optimize: bool | str | Sequence[Any] = "auto",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: OutSharding = None,
+    _dot_general: Callable[..., Any] | None = None,
+) -> Array: ...
+# long: half of it is its documentation
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
     out: None = None,
     optimize: bool | str | Sequence[Any] = "auto",
     precision: PrecisionLike = None,
@@ -109,8 +134,20 @@ def _of_one_dtype(values: Sequence[Any]) -> Sequence[Any]:
     return promote_all("einsum", values)
 
 
+@overload
 def einsum_path(
-    subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Any], optimize: bool | str | Sequence[Any] = "auto"
+    subscripts: str, /, *operands: ArrayLike, optimize: bool | str | Sequence[Any] = "auto"
+) -> tuple[list[tuple[int, ...]], Any]: ...
+@overload
+def einsum_path(
+    operand: ArrayLike,
+    names: Sequence[Any],
+    /,
+    *operands: ArrayLike | Sequence[Any],
+    optimize: bool | str | Sequence[Any] = "auto",
+) -> tuple[list[tuple[int, ...]], Any]: ...
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: bool | str | Sequence[Any] = "auto"
 ) -> tuple[list[tuple[int, ...]], Any]:
     """The order in which ``einsum`` would contract its operands, and what it would cost.
 

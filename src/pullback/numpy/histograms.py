@@ -147,6 +147,7 @@ def histogram2d(
     return counts, edges[0], edges[1]
 
 
+# long: half of it is its documentation
 def histogramdd(
     sample: ArrayLike | Sequence[ArrayLike],
     bins: ArrayLike | Sequence[Any] = 10,

@@ -289,9 +289,14 @@ def _index_vectors(positions: Any, size: int, wrap: bool = True) -> Any:
 
 
 def take_along_axis(
-    arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, mode: str | GatherScatterMode | None = None, fill_value: ArrayLike | None = None, *,
+    arr: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = -1,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: ArrayLike | None = None,
+    *,
     wrap_negative_indices: bool = True,
-) -> Array:  # fmt: skip
+) -> Array:
     """For each place along the other axes the elements at its own positions along one axis.
 
     Args:

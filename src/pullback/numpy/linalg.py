@@ -331,8 +331,8 @@ class SlogdetResult(NamedTuple):
       logabsdet: the logarithms of the sizes of the determinants.
     """
 
-    sign: Any
-    logabsdet: Any
+    sign: Array
+    logabsdet: Array
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:

@@ -159,9 +159,17 @@ def quantile(
 
 
 def percentile(
-    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None, out_sharding: OutSharding = None,
-) -> Array:  # fmt: skip
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The values below which given percentages of the elements along some axes are; NaN if there is one among them.
 
     Args:

@@ -393,10 +393,17 @@ def welch(
 
 # long: half of it is its documentation
 def istft(
-    Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: int | None = None, noverlap: int | None = None,
-    nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
+    Zxx: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: Window = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    input_onesided: bool = True,
+    boundary: bool = True,
+    time_axis: int = -1,
     freq_axis: int = -2,
-) -> tuple[Array, Array]:  # fmt: skip
+) -> tuple[Array, Array]:
     """The signal of which :func:`stft` returns these transforms; of others, that whose transforms are nearest.
 
     Args:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 import numpy as np
 
 from pullback.core import dtypes, source, tree
+from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayImpl, ArrayLike, as_array, host_value
 from pullback.core.errors import (
     ArgumentError,
@@ -66,15 +67,15 @@ class Error:
 
     __slots__ = ("_checks", "_code", "_payload")
 
-    def __init__(self, code: Any, payload: Sequence[Any] = (), checks: tuple[Check, ...] = ()) -> None:
+    def __init__(self, code: PyTree, payload: Sequence[Any] = (), checks: tuple[Check, ...] = ()) -> None:
         self._code, self._payload, self._checks = code, list(payload), checks
 
-    def tree_flatten(self) -> tuple[list[Any], Any]:
+    def tree_flatten(self) -> tuple[list[PyTree], PyTree]:
         """The arrays, and the checks of the program."""
         return [self._code, *self._payload], self._checks
 
     @classmethod
-    def tree_unflatten(cls, checks: Any, leaves: Sequence[Any]) -> Error:
+    def tree_unflatten(cls, checks: PyTree, leaves: Sequence[Any]) -> Error:
         """The error with other arrays."""
         code, *payload = leaves
         return cls(code, payload, checks)

@@ -417,16 +417,16 @@ def _linearize(
 
 @overload
 def vjp(
-    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False, reduce_axes: Sequence[Any] = ()
-) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+    fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False, reduce_axes: Sequence[Any] = ()
+) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]]]: ...
 @overload
 def vjp(
-    fun: Callable[..., tuple[R, S]], *primals: Any, has_aux: Literal[True], reduce_axes: Sequence[Any] = ()
-) -> tuple[R, Callable[[Any], tuple[Any, ...]], S]: ...
+    fun: Callable[..., tuple[R, S]], *primals: PyTree, has_aux: Literal[True], reduce_axes: Sequence[Any] = ()
+) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]], S]: ...
 @overload
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool, reduce_axes: Sequence[Any] = ()) -> Any: ...
+def vjp(fun: Callable[..., Any], *primals: PyTree, has_aux: bool, reduce_axes: Sequence[Any] = ()) -> Any: ...
 @api_boundary
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
+def vjp(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
     """The value of a function, and the function that maps cotangents of its output to cotangents of its inputs.
 
     Args:
@@ -455,15 +455,17 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
 
 
 @overload
-def linearize(fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, Callable[..., R]]: ...
+def linearize(
+    fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False
+) -> tuple[R, Callable[..., R]]: ...
 @overload
 def linearize(
-    fun: Callable[..., tuple[R, S]], *primals: Any, has_aux: Literal[True]
+    fun: Callable[..., tuple[R, S]], *primals: PyTree, has_aux: Literal[True]
 ) -> tuple[R, Callable[..., R], S]: ...
 @overload
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> Any: ...
+def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool) -> Any: ...
 @api_boundary
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> Any:
     """The value of a function at a point, and its derivative there as a function of tangents.
 
     Args:

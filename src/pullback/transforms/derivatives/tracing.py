@@ -6,10 +6,12 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, overload
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes, tree
-from pullback.core.annotations import PyTree
+from pullback.core.annotations import DTypeLike, HasShapeAndDtype, PyTree
+from pullback.core.array import ArrayLike
 from pullback.core.axes import new_axis
 from pullback.core.errors import ArgumentError, OperandError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr
@@ -51,10 +53,10 @@ class ShapeDtypeStruct:
     def __init__(
         self,
         shape: Sequence[int],
-        dtype: Any,
+        dtype: DTypeLike,
         *,
         weak_type: bool = False,
-        sharding: Any = None,
+        sharding: OutSharding = None,
         manual_axis_type: None = None,
         is_ref: bool = False,
     ) -> None:
@@ -70,7 +72,7 @@ class ShapeDtypeStruct:
         self.weak_type = weak_type
 
     @classmethod
-    def like(cls, x: Any) -> ShapeDtypeStruct:
+    def like(cls, x: ArrayLike | HasShapeAndDtype) -> ShapeDtypeStruct:
         """The shape and dtype of an array, a number, or anything that has both.
 
         Raises:
@@ -123,6 +125,28 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}{weak}{where})"
 
 
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: Literal[False] = False,
+) -> Callable[..., ClosedJaxpr]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    *,
+    return_shape: Literal[True],
+) -> Callable[..., tuple[ClosedJaxpr, PyTree]]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Any: ...
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),

@@ -35,6 +35,7 @@ def _like(x: Any, dtype: Any) -> Any:
     return ops.convert_element_type(x, dtype)
 
 
+# long: half of it is its documentation
 def cg(
     A: Operator,
     b: T,
