@@ -79,6 +79,9 @@ def completed(text: str) -> set[str]:
         ("pullback.tree_util.PyTreeD", {"PyTreeDef"}),
         ("pullback.lax.fori", {"fori_loop"}),
         ("pullback.numpy.linalg.vec", {"vecdot", "vector_norm"}),
+        ("pullback.scipy.special.log_", {"log_ndtr", "log_softmax"}),
+        ("pullback.scipy.stats.no", {"norm"}),
+        ("pullback.experimental.sparse.bcoo_to", {"bcoo_todense"}),
     ],
 )
 def test_completion_of_a_running_interpreter(text: str, expected: set[str]) -> None:
@@ -97,6 +100,22 @@ print(sorted(set(sys.modules) - before))
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_every_documented_name_is_listed_before_it_is_used() -> None:
+    program = """
+import importlib
+from tests.documented_parameters import documented
+listed = {}
+for module, names in documented():
+    there = importlib.import_module(module.replace("jax", "pullback", 1))
+    listed[module] = set(dir(there))
+for module, names in documented():
+    there = importlib.import_module(module.replace("jax", "pullback", 1))
+    print(*[f"{module}.{n}" for n in names if n not in listed[module] and hasattr(there, n)], end="")
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert found.stdout == ""
 
 
 @pytest.mark.slow

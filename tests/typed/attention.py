@@ -23,8 +23,8 @@ def each(f: Callable[[Array, float], Array], x: Array) -> Array:
     return pullback.vmap(f, in_axes=(0, None), out_axes=-1)(x, 2.0)
 
 
-def mistaken(x: Array) -> None:
-    jnp.einsum("ij->ji", "x")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+def mistaken(x: Array) -> Array:
+    return each(x, x)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def main() -> None:
