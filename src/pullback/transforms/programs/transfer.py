@@ -124,9 +124,10 @@ def block_until_ready(x: T) -> T:
     >>> block_until_ready(3.0)
     3.0
     """
-    if isinstance(x, ArrayImpl) and type(x) is ArrayImpl:
-        if is_on_device(x):
-            backend().wait(x._buffer)
+    if type(x) is ArrayImpl:
+        array: Any = x
+        if is_on_device(array):
+            backend().wait(array._buffer)
         return x
     waiting = [leaf._buffer for leaf in tree.leaves(x) if is_on_device(leaf)]
     if waiting:
