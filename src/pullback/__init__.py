@@ -102,6 +102,7 @@ from pullback.transforms.programs.transfer import device_put as device_put
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from pullback import ad as ad
     from pullback import ad_checkpoint as ad_checkpoint
     from pullback import core as core
     from pullback import custom_batching as custom_batching
@@ -181,14 +182,16 @@ _NAMES = {
 }  # and so are these
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"pullback.{name}")
-    if name not in _NAMES:
-        raise AttributeError(f"module 'pullback' has no attribute {name!r}")
-    module, attribute = _NAMES[name]
-    value = globals()[name] = getattr(importlib.import_module(f"pullback.{module}"), attribute)
-    return value
+if not TYPE_CHECKING:  # for whom a name that is not there is an error
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return importlib.import_module(f"pullback.{name}")
+        if name not in _NAMES:
+            raise AttributeError(f"module 'pullback' has no attribute {name!r}")
+        module, attribute = _NAMES[name]
+        value = globals()[name] = getattr(importlib.import_module(f"pullback.{module}"), attribute)
+        return value
 
 
 def _check_custom_rules(everywhere: bool) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pullback.backends.exchange import is_exchangeable
+from pullback.backends.shardings import DeviceLike
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike, SupportsDLPack
+from pullback.core.array import Array
 from pullback.numpy.creation import from_dlpack as _from_dlpack
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
 
-def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(external_array: SupportsDLPack, device: DeviceLike = None, copy: bool | None = None) -> Array:
     """An array of the values of an array of another library; see :func:`pullback.numpy.from_dlpack`.
 
     >>> import numpy as np
@@ -23,7 +24,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     return _from_dlpack(external_array, device=device, copy=copy)
 
 
-def is_supported_dtype(dtype: Any) -> bool:
+def is_supported_dtype(dtype: DTypeLike) -> bool:
     """Whether arrays of a dtype can be exchanged: bfloat16, and NumPy's own booleans, integers and inexact numbers.
 
     Args:

@@ -2,7 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike
 from pullback.core.dtypes import (
     extended,
     finfo,
@@ -34,7 +37,7 @@ __all__ = [
 ]
 
 
-def issubdtype(a: Any, b: Any) -> bool:
+def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
     """Whether the dtype ``a`` is of the kind ``b``: as :func:`pullback.numpy.issubdtype`.
 
     >>> issubdtype("bfloat16", "bfloat16")
@@ -43,7 +46,7 @@ def issubdtype(a: Any, b: Any) -> bool:
     return dtypes.issubdtype(a, b)
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> np.dtype[Any]:
     """The dtype that values asked for as ``dtype`` have: 64 bits become 32 unless ``config.enable_x64``.
 
     Args:

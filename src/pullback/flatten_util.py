@@ -4,13 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.core import dtypes, tree
+from pullback.core.annotations import PyTree
+from pullback.core.array import Array, ArrayLike
 from pullback.core.naming import named
 
 __all__ = ["ravel_pytree"]
 
 
 @named
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[ArrayLike], PyTree]]:
     """The leaves of a tree one after another in a vector, and the function that builds the tree from it.
 
     Args:

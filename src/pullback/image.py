@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.annotations import ShapeLike
+from pullback.core.annotations import PrecisionLike, ShapeLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import axis_index, inexact_operand, operand, quote, sequence, shape_tuple, strong
@@ -60,7 +60,11 @@ _NAMES = {
 
 
 def resize(
-    image: ArrayLike, shape: ShapeLike, method: str | ResizeMethod, antialias: bool = True, precision: Any = "highest"
+    image: ArrayLike,
+    shape: ShapeLike,
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: PrecisionLike = "highest",
 ) -> Array:
     """An image of another size.
 
@@ -109,12 +113,12 @@ def resize(
 def scale_and_translate(
     image: ArrayLike,
     shape: ShapeLike,
-    spatial_dims: Any,
+    spatial_dims: Sequence[int],
     scale: ArrayLike,
     translation: ArrayLike,
     method: str | ResizeMethod,
     antialias: bool = True,
-    precision: Any = "highest",
+    precision: PrecisionLike = "highest",
 ) -> Array:
     """An image that is scaled, and moved, along some of its axes.
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.backends.shardings import OutSharding
 from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
@@ -31,8 +32,8 @@ def segment_sum(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
+    mode: str | GatherScatterMode | None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The sum of the rows of each segment.
 
@@ -75,8 +76,8 @@ def segment_prod(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
+    mode: str | GatherScatterMode | None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The product of the rows of each segment; 1 for segments without rows.
 
@@ -100,8 +101,8 @@ def segment_max(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
+    mode: str | GatherScatterMode | None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The largest of the rows of each segment; -inf, or the least integer, for segments without rows.
 
@@ -125,8 +126,8 @@ def segment_min(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
+    mode: str | GatherScatterMode | None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The least of the rows of each segment; inf, or the largest integer, for segments without rows.
 

@@ -60,7 +60,7 @@ class Format:
 
     __slots__ = ("layout", "sharding")
 
-    def __init__(self, layout: Any = None, sharding: Any = None) -> None:
+    def __init__(self, layout: Layout | None = None, sharding: Sharding | None = None) -> None:
         if layout is not None and layout is not Layout.AUTO and not isinstance(layout, Layout):
             raise LayoutError(f"Format: expected a Layout, Layout.AUTO or None, got {quoted(layout)}")
         if sharding is not None and not isinstance(sharding, Sharding):

@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.backends.devices import Device, DeviceAssignment, assignment, devices, process_index
 from pullback.core import config as switches
+from pullback.core.annotations import AxisName
 from pullback.core.errors import MeshContextError, MeshError
 from pullback.core.naming import quoted
 
@@ -324,8 +325,8 @@ def _types(given: Any, names: tuple[Any, ...], who: str) -> tuple[AxisType, ...]
 
 def make_mesh(
     axis_shapes: Sequence[int],
-    axis_names: Sequence[Any],
-    axis_types: Any = None,
+    axis_names: Sequence[AxisName],
+    axis_types: Sequence[AxisType] | None = None,
     *,
     devices: Sequence[Device] | None = None,
 ) -> Mesh:

@@ -16,13 +16,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from pullback.backends import client
 from pullback.backends.devices import default_device
+from pullback.core.annotations import Decorator
 from pullback.core.errors import ArgumentError, ProfilerError
 from pullback.core.locks import renewed
 from pullback.core.source import named_as
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 PERFETTO = "perfetto_trace.json.gz"
 
@@ -40,7 +44,7 @@ def start_trace(
     log_dir: str | os.PathLike[str],
     create_perfetto_link: bool = False,
     create_perfetto_trace: bool = True,
-    profiler_options: Any = None,
+    profiler_options: object = None,
 ) -> None:
     """Begin to record a profile of the process, until ``stop_trace``.
 
@@ -101,7 +105,7 @@ def trace(
     log_dir: str | os.PathLike[str],
     create_perfetto_link: bool = False,
     create_perfetto_trace: bool = True,
-    profiler_options: Any = None,
+    profiler_options: object = None,
 ) -> Iterator[None]:
     """A block of which a profile is recorded and written.
 
@@ -249,6 +253,10 @@ class StepTraceAnnotation(TraceAnnotation):
         super().__init__(name, _r=1, **metadata)
 
 
+@overload
+def annotate_function(func: Callable[P, R], name: str | None = None, **metadata: Any) -> Callable[P, R]: ...
+@overload
+def annotate_function(func: None = None, name: str | None = None, **metadata: Any) -> Decorator: ...
 def annotate_function(func: Callable[..., Any] | None = None, name: str | None = None, **metadata: Any) -> Any:
     """A function whose calls appear in the profile as events.
 

@@ -180,7 +180,7 @@ class Sharding:
         """The part that each device of this process holds of an array of a shape."""
         return {d: index for d, index in self.devices_indices_map(global_shape).items() if d.is_local}
 
-    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether another sharding has the same parts of arrays of ``ndim`` axes on the same devices."""
         if not isinstance(other, Sharding):
             raise ShardingError(f"is_equivalent_to: expected a Sharding, got {quoted(other)}")
@@ -442,6 +442,12 @@ class NamedSharding(Sharding):
 
     def __reduce__(self) -> Any:
         return NamedSharding, (self.mesh, self.spec)
+
+
+OutSharding = Sharding | PartitionSpec | None
+"""How a result is spread over devices; None leaves it open."""
+DeviceLike = Device | Sharding | str | None
+"""Where an array is made: a device, the name of a platform, or a sharding; None for the default device."""
 
 
 def divides(sharding: NamedSharding, shape: Sequence[int]) -> bool:

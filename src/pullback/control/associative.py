@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from pullback.control.common import GIVEN_AND_RETURNED, aval_difference, leaf_names, leaves_of, tree_difference
 from pullback.core import tree
@@ -14,11 +14,14 @@ from pullback.primitives.slicing import concatenate, rev, slice_in_dim, stack
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
 
+T = TypeVar("T")
+
 Leaves = list[Any]
 
 
+# long: half of it is its documentation
 @api_boundary
-def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, axis: int = 0) -> T:
     """All partial results of an associative operation along an axis.
 
     Args:
@@ -77,7 +80,8 @@ def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, 
     out = _partial_results(combine, leaves, axes)
     if reverse:
         out = [rev(x, (a,)) for x, a in zip(out, axes, strict=True)]
-    return tree.unflatten(treedef, out)
+    results: T = tree.unflatten(treedef, out)
+    return results
 
 
 def _axis(name: str, x: Any, axis: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -32,7 +32,8 @@ from pullback.control.common import (
 )
 from pullback.control.guard import guard
 from pullback.core import dtypes, tree
-from pullback.core.array import Array, as_array, host_value, typeof
+from pullback.core.annotations import PyTree
+from pullback.core.array import Array, ArrayLike, as_array, host_value, typeof
 from pullback.core.check_rules import checked_program
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, JaxprError
@@ -60,6 +61,8 @@ from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete, run_compiled
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
 
+R = TypeVar("R")
+
 Branches = tuple[ClosedJaxpr, ...]
 _int32 = np.dtype(np.int32)
 _NOTHING: Any = object()
@@ -68,9 +71,27 @@ _NOTHING: Any = object()
 # The public functions ------------------------------------------------------------------------------------------------
 
 
+@overload
+def cond(
+    pred: ArrayLike,
+    true_fun: Callable[..., ArrayLike],
+    false_fun: Callable[..., Any],
+    *operands: PyTree,
+    operand: PyTree = ...,
+) -> Array: ...
+@overload
+def cond(
+    pred: ArrayLike, true_fun: Callable[..., R], false_fun: Callable[..., Any], *operands: PyTree, operand: PyTree = ...
+) -> R: ...
+@overload
+def cond(pred: ArrayLike, true_fun: PyTree, false_fun: Callable[..., Any], *operands: PyTree) -> PyTree: ...
 @api_boundary
 def cond(
-    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = _NOTHING
+    pred: ArrayLike,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: PyTree,
+    operand: PyTree = _NOTHING,
 ) -> Any:
     """The result of one of two functions, chosen by a value: only that one is run.
 
@@ -108,8 +129,16 @@ def cond(
     return _choose("cond", index, [false_fun, true_fun], _operands("cond", operands, operand))
 
 
+@overload
+def switch(
+    index: ArrayLike, branches: Sequence[Callable[..., ArrayLike]], *operands: PyTree, operand: PyTree = ...
+) -> Array: ...
+@overload
+def switch(index: ArrayLike, branches: Sequence[Callable[..., R]], *operands: PyTree, operand: PyTree = ...) -> R: ...
 @api_boundary
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NOTHING) -> Any:
+def switch(
+    index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: PyTree, operand: PyTree = _NOTHING
+) -> Any:
     """The result of one of several functions, chosen by a number: only that one is run.
 
     See :func:`cond` for when the functions are run as ordinary Python, and when all of them are traced or run.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from pullback.control.common import Carry, array_of, check_checkpoints, known, leaves_of
 from pullback.control.loops import run_while
@@ -11,20 +11,45 @@ from pullback.control.progress import Bar, check_progress
 from pullback.control.scan import checked_unroll, run_scan
 from pullback.control.scan_primitive import Loop
 from pullback.core import dtypes, source, tree
-from pullback.core.array import Array, as_array, typeof
+from pullback.core.annotations import PyTree
+from pullback.core.array import Array, ArrayLike, as_array, typeof
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError
 from pullback.primitives.elementwise import add, convert_element_type, lt_p, sub
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable
 
+R = TypeVar("R")
 
+
+@overload
+def fori_loop(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    body_fun: Callable[..., ArrayLike],
+    init_val: PyTree,
+    *,
+    unroll: int | bool | None = None,
+    checkpoints: int | None = None,
+    progress: bool | str = False,
+) -> Array: ...
+@overload
+def fori_loop(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    body_fun: Callable[..., R],
+    init_val: PyTree,
+    *,
+    unroll: int | bool | None = None,
+    checkpoints: int | None = None,
+    progress: bool | str = False,
+) -> R: ...
 @api_boundary
 def fori_loop(
-    lower: Any,
-    upper: Any,
+    lower: ArrayLike,
+    upper: ArrayLike,
     body_fun: Callable[..., Any],
-    init_val: Any,
+    init_val: PyTree,
     *,
     unroll: int | bool | None = None,
     checkpoints: int | None = None,

@@ -7,7 +7,7 @@ of the condition and of the body, take what is theirs and the carry.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -34,7 +34,8 @@ from pullback.control.common import (
 from pullback.control.guard import guard
 from pullback.control.scan_primitive import Dims, Flags, jvp_body, smaller_body
 from pullback.core import dtypes, tree
-from pullback.core.array import as_array, host_value, is_at_home, typeof
+from pullback.core.annotations import PyTree
+from pullback.core.array import Array, ArrayLike, as_array, host_value, is_at_home, typeof
 from pullback.core.check_rules import checked_program
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, OperandError, RefError
@@ -71,15 +72,29 @@ from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types
 
+R = TypeVar("R")
+
 _BOOL = np.dtype(bool)
 
 
 # The public functions ------------------------------------------------------------------------------------------------
 
 
+@overload
+def while_loop(
+    cond_fun: Callable[..., ArrayLike],
+    body_fun: Callable[..., ArrayLike],
+    init_val: PyTree,
+    *,
+    checkpoints: int | None = None,
+) -> Array: ...
+@overload
+def while_loop(
+    cond_fun: Callable[..., ArrayLike], body_fun: Callable[..., R], init_val: PyTree, *, checkpoints: int | None = None
+) -> R: ...
 @api_boundary
 def while_loop(
-    cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any, *, checkpoints: int | None = None
+    cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: PyTree, *, checkpoints: int | None = None
 ) -> Any:
     """Apply a function again and again, as long as a condition holds.
 

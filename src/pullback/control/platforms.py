@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from pullback.control.conditional import switch
+from pullback.core.annotations import PyTree
 from pullback.core.errors import ArgumentError, MissingRuleError
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.primitives.rules import jvp_zero
 from pullback.transforms.debugging.named_scope import named_call
 from pullback.transforms.functions.arguments import check_callable
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 platform_index_p = Primitive("platform_index")
 platform_index_p.jvp_rule = jvp_zero(platform_index_p)
@@ -45,9 +49,7 @@ def _index_xla(hlo: Any, *, platforms: tuple[str, ...], default: bool) -> Any:
     return hlo.number(_index(hlo.module.platform, platforms, default), np.dtype(np.int32))
 
 
-def platform_dependent(
-    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
-) -> Any:
+def platform_dependent(*args: PyTree, default: Callable[..., R] | None = None, **per_platform: Callable[..., R]) -> R:
     """The result of the function for the platform on which a program runs.
 
     A compiled program has all of them, and takes the one of the platform for which it is compiled; eager code runs the
@@ -78,10 +80,11 @@ def platform_dependent(
     index = platform_index_p.bind(platforms=tuple(per_platform), default=default is not None)
     if len(branches) == 1:
         branches *= 2  # so that the choice stays in the program, which is refused on other platforms
-    return switch(index, branches, *args)
+    result: R = switch(index, branches, *args)
+    return result
 
 
-def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Callable[P, R]:
     """A function that is known by a name, and does what its decomposition does.
 
     No compiler here has operations of its own for such names: programs have the operations of the decomposition, in a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from pullback.control.common import (
 from pullback.control.progress import Bar, check_progress
 from pullback.control.scan_primitive import Loop, hoist_loop_invariants
 from pullback.core import source, tree
-from pullback.core.array import Array, scalar_array
+from pullback.core.annotations import PyTree
+from pullback.core.array import Array, ArrayLike, scalar_array
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, RefError
 from pullback.core.jaxpr import ClosedJaxpr
@@ -37,12 +38,17 @@ from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
 from pullback.transforms.interpreters.refs import Ref, check_aliases, content_of, contents, lent, write_all
 
+R = TypeVar("R")
+
+C = TypeVar("C")
+Y = TypeVar("Y")
+
 
 @api_boundary
 def scan(
-    f: Callable[..., Any],
-    init: Any,
-    xs: Any = None,
+    f: Callable[..., tuple[C, Y]],
+    init: PyTree,
+    xs: PyTree = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
@@ -50,7 +56,7 @@ def scan(
     *,
     checkpoints: int | None = None,
     progress: bool | str = False,
-) -> tuple[Any, Any]:
+) -> tuple[C, Y]:
     """Run a function over the leading axis of arrays, carrying values from each step to the next.
 
     What is compiled does not grow with the number of steps. Eager, too, a loop of more than a few operations runs
@@ -272,7 +278,11 @@ def _in_python(carry: Carry, f: Callable[..., Any], xs: Sequence[Any], xs_tree: 
 
 
 @api_boundary
-def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
+@overload
+def map(f: Callable[..., ArrayLike], xs: PyTree, *, batch_size: int | None = None) -> Array: ...
+@overload
+def map(f: Callable[..., R], xs: PyTree, *, batch_size: int | None = None) -> R: ...
+def map(f: Callable[..., Any], xs: PyTree, *, batch_size: int | None = None) -> Any:
     """Apply a function to each element of the leading axis of arrays, one after the other, or some at a time.
 
     Args:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 from pullback.core import tree
-from pullback.core.array import typeof
+from pullback.core.annotations import PyTree
+from pullback.core.array import Array, ArrayLike, typeof
 from pullback.core.errors import ArgumentError, ControlFlowError, NotLinearError
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.trace import state
@@ -29,16 +30,47 @@ from pullback.transforms.functions.arguments import check_callable, name_of, spl
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 
+T = TypeVar("T")
+S = TypeVar("S")
 
-@api_boundary
+
+@overload
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
-    b: Any,
+    b: T,
+    solve: Callable[..., Any],
+    transpose_solve: Callable[..., Any] | None = None,
+    symmetric: bool = False,
+    has_aux: Literal[False] = False,
+) -> T: ...
+@overload
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: T,
+    solve: Callable[..., tuple[Any, S]],
+    transpose_solve: Callable[..., Any] | None = None,
+    symmetric: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> tuple[T, S]: ...
+@overload
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: PyTree,
     solve: Callable[..., Any],
     transpose_solve: Callable[..., Any] | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
-) -> Any:
+) -> Any: ...
+@api_boundary
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: PyTree,
+    solve: Callable[..., Any],
+    transpose_solve: Callable[..., Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> PyTree:
     """Solve a linear equation by a function of the user's, with derivatives that do not look into it.
 
     Args:
@@ -199,14 +231,46 @@ def _check_like(expected: Any, found: Any, function: Any, what: str) -> None:
             )
 
 
+@overload
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: ArrayLike,
+    solve: Callable[..., Any],
+    tangent_solve: Callable[..., Any],
+    has_aux: Literal[False] = False,
+) -> Array: ...
+@overload
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: T,
+    solve: Callable[..., Any],
+    tangent_solve: Callable[..., Any],
+    has_aux: Literal[False] = False,
+) -> T: ...
+@overload
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: T,
+    solve: Callable[..., tuple[Any, S]],
+    tangent_solve: Callable[..., Any],
+    has_aux: Literal[True],
+) -> tuple[T, S]: ...
+@overload
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: PyTree,
+    solve: Callable[..., Any],
+    tangent_solve: Callable[..., Any],
+    has_aux: bool,
+) -> Any: ...
 @api_boundary
 def custom_root(
     f: Callable[[Any], Any],
-    initial_guess: Any,
+    initial_guess: PyTree,
     solve: Callable[..., Any],
     tangent_solve: Callable[..., Any],
     has_aux: bool = False,
-) -> Any:
+) -> PyTree:
     """Find a root by a function of the user's, and differentiate it by the implicit function theorem.
 
     Args:

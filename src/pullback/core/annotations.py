@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
+from collections.abc import Callable, Hashable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, SupportsIndex, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +25,18 @@ Axes = int | Sequence[int] | None
 ShapeLike = SupportsIndex | Sequence[SupportsIndex]
 """A shape, or the size of the one axis."""
 
+AxisName = Hashable
+"""The name of an axis of ``vmap`` or of a mesh; a tuple of names where several are taken."""
+PrecisionLike = str | Enum | Sequence[str | Enum] | None
+"""How exactly products are computed: a ``lax.Precision`` or its name, or one for each operand."""
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+"""``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``."""
+PyTree = Any
+"""A tree of arrays, of whatever Python types: what the user's function takes or returns."""
+
+Placement = Any
+"""A device or a sharding, whose classes are on a floor above; above it, annotations name them."""
+
 
 class HasShapeAndDtype(Protocol):
     """What stands for an array of which only the type is asked for, such as ``ShapeDtypeStruct``."""
@@ -29,3 +45,22 @@ class HasShapeAndDtype(Protocol):
     def shape(self) -> tuple[int, ...]: ...
     @property
     def dtype(self) -> np.dtype[Any]: ...
+
+
+class SupportsArray(Protocol):
+    """What NumPy makes an array of."""
+
+    def __array__(self) -> np.ndarray[Any, Any]: ...
+
+
+class SupportsDLPack(Protocol):
+    """An array of any library that keeps the DLPack protocol."""
+
+    def __dlpack__(self) -> Any: ...
+    def __dlpack_device__(self) -> tuple[Any, int]: ...
+
+
+class Decorator(Protocol):
+    """A transformation with its options, which is still to be given the function."""
+
+    def __call__(self, fun: Callable[P, R], /) -> Callable[P, R]: ...

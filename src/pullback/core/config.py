@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from operator import attrgetter
 from typing import Any
 
@@ -260,7 +260,7 @@ def _set_logging_level(everywhere: bool) -> None:
 observe("logging_level", _set_logging_level)
 
 
-def override(name: str, value: Any) -> Any:
+def override(name: str, value: Any) -> AbstractContextManager[None]:
     """Set a switch within a block, for the current thread only."""
     return _overridden({_checked(name, value): value})
 
@@ -283,7 +283,7 @@ def _overridden(switches: dict[str, Any]) -> Iterator[None]:
         _tell(switches, False)
 
 
-def enable_x64(new_val: bool = True) -> Any:
+def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which 64-bit types are kept (or, with False, narrowed to 32 bits).
 
     >>> import pullback.numpy as pnp
@@ -294,12 +294,12 @@ def enable_x64(new_val: bool = True) -> Any:
     return override("enable_x64", bool(new_val))
 
 
-def disable_x64() -> Any:
+def disable_x64() -> AbstractContextManager[None]:
     """A block in which 64-bit types are narrowed to 32 bits."""
     return override("enable_x64", False)
 
 
-def numpy_rank_promotion(new_val: str) -> Any:
+def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
     """A block in which functions of arrays with different numbers of axes broadcast silently, warn, or raise.
 
     Scalars broadcast in any case. It concerns the functions of elements of ``pullback.numpy``, and operators.
@@ -317,7 +317,7 @@ def numpy_rank_promotion(new_val: str) -> Any:
     return override("numpy_rank_promotion", new_val)
 
 
-def numpy_dtype_promotion(new_val: str) -> Any:
+def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
     """A block in which arrays of different dtypes are promoted to a common one, or refused.
 
     Args:
@@ -332,12 +332,12 @@ def numpy_dtype_promotion(new_val: str) -> Any:
     return override("numpy_dtype_promotion", new_val)
 
 
-def threefry_partitionable(new_val: bool = True) -> Any:
+def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which random bits are laid out so that each can be computed by itself."""
     return override("threefry_partitionable", bool(new_val))
 
 
-def disable_jit(disable: bool = True) -> Any:
+def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
     """A block in which functions under ``jit`` run as ordinary Python, operation by operation.
 
     >>> import pullback.numpy as pnp
@@ -349,7 +349,7 @@ def disable_jit(disable: bool = True) -> Any:
     return override("disable_jit", bool(disable))
 
 
-def default_device(new_val: Any) -> Any:
+def default_device(new_val: object) -> AbstractContextManager[None]:
     """A block in which programs run on a device, a device or the name of a platform, if their operands are on none.
 
     >>> import pullback
@@ -360,17 +360,17 @@ def default_device(new_val: Any) -> Any:
     return override("default_device", new_val)
 
 
-def debug_nans(new_val: bool = True) -> Any:
+def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which an operation that returns NaN raises ``FloatingPointError``, naming it and the user's line."""
     return override("debug_nans", bool(new_val))
 
 
-def debug_infs(new_val: bool = True) -> Any:
+def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which an operation that returns an infinity raises ``FloatingPointError``, naming it and the line."""
     return override("debug_infs", bool(new_val))
 
 
-def check_custom_rules(new_val: bool = True) -> Any:
+def check_custom_rules(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which calls of functions with custom derivative rules have these checked.
 
     ``test_util.check_rule`` is run for each eager call whose arguments have known values, once for each function
@@ -387,7 +387,7 @@ def check_custom_rules(new_val: bool = True) -> Any:
     return override("check_custom_rules", bool(new_val))
 
 
-def enable_checks(new_val: bool = True) -> Any:
+def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which each program that is traced is checked: its variables, and the types of its equations.
 
     Operations that users declare have the shapes and dtypes of their results checked, too.
@@ -400,7 +400,7 @@ def enable_checks(new_val: bool = True) -> Any:
     return override("enable_checks", bool(new_val))
 
 
-def check_tracer_leaks(new_val: bool = True) -> Any:
+def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which a traced value that outlives its transformation raises ``UnexpectedTracerError`` at once.
 
     Each outermost call of a transformed function looks, when it returns, through all objects of the process for values
@@ -417,12 +417,12 @@ def check_tracer_leaks(new_val: bool = True) -> Any:
     return override("check_tracer_leaks", bool(new_val))
 
 
-def checking_leaks() -> Any:
+def checking_leaks() -> AbstractContextManager[None]:
     """The block of :func:`check_tracer_leaks`."""
     return check_tracer_leaks()
 
 
-def debug_key_reuse(new_val: bool = True) -> Any:
+def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which a random function that is given a key that was used before raises ``KeyReuseError``.
 
     What counts as a use is said in :mod:`pullback.experimental.key_reuse`.
@@ -439,7 +439,7 @@ def debug_key_reuse(new_val: bool = True) -> Any:
     return override("debug_key_reuse", bool(new_val))
 
 
-def default_matmul_precision(new_val: str | None) -> Any:
+def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None]:
     """A block in which products of matrices in compiled programs ask the compiler for a precision.
 
     Args:
@@ -460,7 +460,7 @@ def default_matmul_precision(new_val: str | None) -> Any:
     return override("default_matmul_precision", new_val)
 
 
-def enable_custom_prng(new_val: bool = True) -> Any:
+def enable_custom_prng(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which ``random.PRNGKey`` returns keys of their own dtype, as ``random.key`` does, and not words.
 
     >>> import pullback
@@ -471,7 +471,7 @@ def enable_custom_prng(new_val: bool = True) -> Any:
     return override("enable_custom_prng", bool(new_val))
 
 
-def default_prng_impl(new_val: str) -> Any:
+def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
     """A block in which new random keys are of a kind, and words of keys are understood as such.
 
     Args:
@@ -488,7 +488,7 @@ def default_prng_impl(new_val: str) -> Any:
     return override("default_prng_impl", new_val)
 
 
-def transfer_guard(new_val: str) -> Any:
+def transfer_guard(new_val: str) -> AbstractContextManager[None]:
     """A block in which arrays that move between host and device, or between devices, are logged or refused.
 
     Args:
@@ -513,27 +513,27 @@ def transfer_guard(new_val: str) -> Any:
     return _overridden({_checked(guard, new_val): new_val for guard in _GUARDS})
 
 
-def transfer_guard_host_to_device(new_val: str) -> Any:
+def transfer_guard_host_to_device(new_val: str) -> AbstractContextManager[None]:
     """The block of :func:`transfer_guard` for what goes from the host to a device."""
     return override("transfer_guard_host_to_device", new_val)
 
 
-def transfer_guard_device_to_host(new_val: str) -> Any:
+def transfer_guard_device_to_host(new_val: str) -> AbstractContextManager[None]:
     """The block of :func:`transfer_guard` for what goes from a device to the host."""
     return override("transfer_guard_device_to_host", new_val)
 
 
-def transfer_guard_device_to_device(new_val: str) -> Any:
+def transfer_guard_device_to_device(new_val: str) -> AbstractContextManager[None]:
     """The block of :func:`transfer_guard` for what goes from one device to another."""
     return override("transfer_guard_device_to_device", new_val)
 
 
-def explain_cache_misses(new_val: bool = True) -> Any:
+def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which each tracing of a function under ``jit`` is explained in the log: what changed, and how."""
     return override("explain_cache_misses", bool(new_val))
 
 
-def no_tracing(new_val: bool = True) -> Any:
+def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which ``jit`` raises ``TracingForbiddenError`` instead of tracing: everything must be compiled before.
 
     >>> import pullback
@@ -546,6 +546,6 @@ def no_tracing(new_val: bool = True) -> Any:
     return override("no_tracing", bool(new_val))
 
 
-def log_compiles(new_val: bool = True) -> Any:
+def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which each compilation is logged, with the time that it took."""
     return override("log_compiles", bool(new_val))

@@ -15,6 +15,7 @@ from typing import Any, Generic, Literal, TypeGuard, TypeVar, cast, overload
 
 import numpy as np
 
+from pullback.core.annotations import DTypeLike
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, DtypeError, KeyPromotionError, OperandError, TypePromotionError
 from pullback.core.interrupts import imported
@@ -517,7 +518,7 @@ def _as_operand(argument: Any) -> tuple[DType, bool]:
     return dtype_and_weak(argument)
 
 
-def promote_types(a: Any, b: Any) -> DType:
+def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """The dtype of an operation on values of two dtypes.
 
     Args:
@@ -533,10 +534,10 @@ def promote_types(a: Any, b: Any) -> DType:
 
 
 @overload
-def result_type(*args: Any, return_weak_type_flag: Literal[True]) -> tuple[DType, bool]: ...
+def result_type(*args: DTypeLike, return_weak_type_flag: Literal[True]) -> tuple[DType, bool]: ...
 @overload
-def result_type(*args: Any, return_weak_type_flag: Literal[False] = False) -> DType: ...
-def result_type(*args: Any, return_weak_type_flag: bool = False) -> DType | tuple[DType, bool]:
+def result_type(*args: DTypeLike, return_weak_type_flag: Literal[False] = False) -> DType: ...
+def result_type(*args: DTypeLike, return_weak_type_flag: bool = False) -> DType | tuple[DType, bool]:
     """The dtype of an operation on all of ``args``.
 
     Args:
@@ -673,7 +674,7 @@ def _scalar_type(dtype: Any) -> type:
     return prng_key if is_key(parsed) else parsed.type
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
     """Whether dtype ``arg1`` is ``arg2`` or of kind ``arg2``.
 
     Args:
@@ -704,7 +705,7 @@ _KINDS: dict[str, str] = {
 }
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     """Whether a dtype is of a kind, in the words of the array API standard.
 
     Args:
@@ -736,7 +737,7 @@ def _library(dtype: DType) -> Any:
     return imported("ml_dtypes") if dtype.name in _EXTENDED else np
 
 
-def finfo(dtype: Any) -> Any:
+def finfo(dtype: DTypeLike) -> np.finfo[Any]:
     """The limits of a floating-point or complex dtype.
 
     Returns:
@@ -751,10 +752,11 @@ def finfo(dtype: Any) -> Any:
     parsed = _parse(dtype)
     if not is_inexact(parsed):
         raise DtypeError(f"finfo takes a floating-point or complex dtype, got {dtype!r}")
-    return _library(parsed).finfo(parsed)
+    found: np.finfo[Any] = _library(parsed).finfo(parsed)
+    return found
 
 
-def iinfo(int_type: Any) -> Any:
+def iinfo(int_type: DTypeLike) -> np.iinfo[Any]:
     """The limits of an integer dtype.
 
     Returns:
@@ -769,11 +771,12 @@ def iinfo(int_type: Any) -> Any:
     parsed = _parse(int_type)
     if not is_integer(parsed):
         raise DtypeError(f"iinfo takes an integer dtype, got {int_type!r}")
-    return _library(parsed).iinfo(parsed)
+    found: np.iinfo[Any] = _library(parsed).iinfo(parsed)
+    return found
 
 
 @_by_dtype
-def itemsize_bits(dtype: Any) -> int:
+def itemsize_bits(dtype: np.dtype[Any]) -> int:
     """The number of bits of an element.
 
     >>> itemsize_bits("float32"), itemsize_bits("int4"), itemsize_bits(bool)
@@ -784,7 +787,7 @@ def itemsize_bits(dtype: Any) -> int:
     return int(dtype.itemsize * 8)
 
 
-def scalar_type_of(x: Any) -> type:
+def scalar_type_of(x: DTypeLike) -> type:
     """The Python number type that a value's elements are like: ``bool``, ``int``, ``float`` or ``complex``.
 
     Raises:

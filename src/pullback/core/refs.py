@@ -55,7 +55,7 @@ class AbstractRef:
 
     __slots__ = ("inner_aval", "kind", "memory_space")
 
-    def __init__(self, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None) -> None:
+    def __init__(self, inner_aval: ShapedArray, memory_space: object = None, kind: object = None) -> None:
         self.inner_aval = inner_aval
         self.memory_space = memory_space
         self.kind = kind

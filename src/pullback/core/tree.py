@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pullback.core import tree_nodes as nodes
+from pullback.core.annotations import PyTree
 from pullback.core.errors import ArgumentError
 from pullback.core.tree_nodes import NAMESPACE, keyed_children, native_flatten, optree
 from pullback.core.tree_nodes import DictKey as DictKey
@@ -78,7 +79,7 @@ _tuple_treedefs = _Treedefs(lambda length: (0,) * length)
 _list_treedefs = _Treedefs(lambda length: [0] * length)
 
 
-def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeDef]:
     """The leaves of a tree and its structure.
 
     Args:
@@ -106,7 +107,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     return flat
 
 
-def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
     """The tree of a structure with the given leaves.
 
     Raises:
@@ -125,7 +126,7 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
         raise
 
 
-def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[PyTree]:
     """The leaves of a tree, from left to right.
 
     >>> leaves([1, (2, None), {"a": 3}])
@@ -134,7 +135,7 @@ def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     return flatten(tree, is_leaf)[0]
 
 
-def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
+def structure(tree: PyTree, is_leaf: IsLeaf = None) -> PyTreeDef:
     """The structure of a tree.
 
     >>> structure((1, [2])) == structure((3, [4]))
@@ -159,7 +160,7 @@ def _stops(node: Any, is_leaf: IsLeaf) -> bool:
 # Working on trees
 
 
-def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf = None) -> PyTree:
     """Apply a function to the leaves of a tree, or to those of several trees together.
 
     Args:
@@ -183,7 +184,9 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
     return treedef.unflatten([f(*row) for row in zip(flat, *columns)])
 
 
-def reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf = None) -> Any:
+def reduce(
+    function: Callable[[Any, Any], Any], tree: PyTree, initializer: PyTree = _MISSING, is_leaf: IsLeaf = None
+) -> PyTree:
     """Combine the leaves of a tree, from left to right.
 
     Args:
@@ -203,8 +206,8 @@ def reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _M
 
 
 def reduce_associative(
-    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _MISSING, is_leaf: IsLeaf = None
-) -> Any:
+    operation: Callable[[Any, Any], Any], tree: PyTree, *, identity: PyTree = _MISSING, is_leaf: IsLeaf = None
+) -> PyTree:
     """Combine the leaves of a tree by an associative operation, in a balanced order.
 
     Args:
@@ -232,7 +235,7 @@ def reduce_associative(
     return combine(flat)
 
 
-def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
+def all(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
     """Whether all leaves are true.
 
     >>> all({"a": True, "b": (1, 0)})
@@ -241,7 +244,7 @@ def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     return builtins.all(leaves(tree, is_leaf))
 
 
-def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
+def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: PyTree) -> PyTree:
     """Turn a tree of trees inside out.
 
     Args:
@@ -304,7 +307,7 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -
     return broadcast
 
 
-def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
+def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) -> PyTree:
     """A tree of the structure of ``full_tree`` with the leaves of a prefix of it.
 
     Args:
@@ -375,8 +378,8 @@ def _describe(node: Any) -> str:
 
 
 def flatten_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
-) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    tree: PyTree, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, PyTree]], PyTreeDef]:
     """The leaves of a tree, each with its path, and its structure.
 
     Args:
@@ -408,8 +411,8 @@ def flatten_with_path(
 
 
 def leaves_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
-) -> list[tuple[KeyPath, Any]]:
+    tree: PyTree, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, PyTree]]:
     """The leaves of a tree, each with its path; see :func:`flatten_with_path`.
 
     Args:
@@ -425,11 +428,11 @@ def leaves_with_path(
 
 def map_with_path(
     f: Callable[..., Any],
-    tree: Any,
-    *rest: Any,
+    tree: PyTree,
+    *rest: PyTree,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
-) -> Any:
+) -> PyTree:
     """Apply a function to the paths and leaves of a tree, or of several together; see :func:`tree_map`.
 
     Args:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
+from pullback.core.annotations import PyTree
 from pullback.core.interrupts import imported, uninterrupted
 from pullback.core.locks import renewed
 
@@ -470,7 +471,7 @@ def is_leaf(tree: Any) -> bool:
     return type(tree) in leaf_types or bool(optree().tree_is_leaf(tree, namespace=NAMESPACE))
 
 
-def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
+def flatten_one_level(tree: PyTree) -> tuple[Iterable[PyTree], PyTree]:
     """The children of a node and its auxiliary data.
 
     Raises:
@@ -487,7 +488,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
     return children, aux
 
 
-def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Any]:
+def flatten_one_level_with_keys(tree: PyTree) -> tuple[Iterable[tuple[KeyEntry, PyTree]], PyTree]:
     """The children of a node, each with its key, and its auxiliary data.
 
     Raises:

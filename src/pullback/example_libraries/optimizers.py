@@ -19,13 +19,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec
 
 import pullback.numpy as pnp
 from pullback.core import tree
+from pullback.core.annotations import PyTree
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError
 
-Schedule = Callable[[Any], Any]
+Schedule = Callable[[ArrayLike], ArrayLike]
+"""The size of a step from its number."""
+Rules = tuple[Callable[[Any], PyTree], Callable[[Any, Any, Any], PyTree], Callable[[Any], PyTree]]
+"""What an optimiser does with one array: how its state begins, the step, and the parameter of a state."""
+P = ParamSpec("P")
 
 __all__ = [
     "JoinPoint", "Optimizer", "OptimizerState", "Schedule", "adagrad", "adam", "adamax", "clip_grads", "constant",
@@ -44,9 +50,9 @@ class OptimizerState(NamedTuple):
       subtree_defs: for each parameter the tree of its state.
     """
 
-    packed_state: Any
-    tree_def: Any
-    subtree_defs: Any
+    packed_state: PyTree
+    tree_def: PyTree
+    subtree_defs: PyTree
 
 
 tree.register_pytree_node(
@@ -65,12 +71,12 @@ class Optimizer(NamedTuple):
       params_fn: from a state to parameters.
     """
 
-    init_fn: Callable[[Any], OptimizerState]
-    update_fn: Callable[[Any, Any, OptimizerState], OptimizerState]
-    params_fn: Callable[[OptimizerState], Any]
+    init_fn: Callable[[PyTree], OptimizerState]
+    update_fn: Callable[[ArrayLike, PyTree, OptimizerState], OptimizerState]
+    params_fn: Callable[[OptimizerState], PyTree]
 
 
-def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
+def optimizer(opt_maker: Callable[P, Rules]) -> Callable[P, Optimizer]:
     """A maker of optimizers of trees, from one of optimizers of single arrays.
 
     Args:
@@ -89,7 +95,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
     """
 
     @functools.wraps(opt_maker)
-    def make(*args: Any, **kwargs: Any) -> Optimizer:
+    def make(*args: P.args, **kwargs: P.kwargs) -> Optimizer:
         init, update, get_params = opt_maker(*args, **kwargs)
 
         def states_of(state: OptimizerState) -> list[Any]:
@@ -136,11 +142,11 @@ class JoinPoint:
       subtree: the state, a tree.
     """
 
-    def __init__(self, subtree: Any) -> None:
+    def __init__(self, subtree: PyTree) -> None:
         self.subtree = subtree
 
 
-def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
+def unpack_optimizer_state(opt_state: OptimizerState) -> PyTree:
     """The state of an optimizer as a tree like the parameters, with a :class:`JoinPoint` for each; to be kept in files.
 
     Args:
@@ -150,7 +156,7 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
     return tree.unflatten(treedef, [JoinPoint(tree.unflatten(t, x)) for t, x in zip(subtrees, packed, strict=True)])
 
 
-def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
+def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
     """The state of an optimizer, from what :func:`unpack_optimizer_state` returned.
 
     Args:
@@ -174,7 +180,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
 
 
 @optimizer
-def sgd(step_size: Any) -> Any:
+def sgd(step_size: float | Schedule) -> Rules:
     """Gradient descent.
 
     Args:
@@ -185,7 +191,7 @@ def sgd(step_size: Any) -> Any:
 
 
 @optimizer
-def momentum(step_size: Any, mass: float) -> Any:
+def momentum(step_size: float | Schedule, mass: float) -> Rules:
     """Gradient descent with momentum.
 
     Args:
@@ -203,7 +209,7 @@ def momentum(step_size: Any, mass: float) -> Any:
 
 
 @optimizer
-def nesterov(step_size: Any, mass: float) -> Any:
+def nesterov(step_size: float | Schedule, mass: float) -> Rules:
     """Gradient descent with Nesterov's momentum.
 
     Args:
@@ -229,7 +235,7 @@ def _inverse_root(x: Any) -> Any:
 
 
 @optimizer
-def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
+def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Rules:
     """Adagrad, with momentum.
 
     Args:
@@ -250,7 +256,7 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
 
 
 @optimizer
-def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
+def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) -> Rules:
     """RMSProp: gradients divided by the root of a mean of their squares.
 
     Args:
@@ -269,7 +275,9 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
 
 
 @optimizer
-def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9) -> Any:
+def rmsprop_momentum(
+    step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
+) -> Rules:
     """RMSProp with momentum.
 
     Args:
@@ -289,7 +297,7 @@ def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, mome
 
 
 @optimizer
-def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Rules:
     """Adam.
 
     Args:
@@ -313,7 +321,7 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
 
 
 @optimizer
-def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+def adamax(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Rules:
     """AdaMax, which is Adam with the maximum norm.
 
     Args:
@@ -335,7 +343,7 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 
 
 @optimizer
-def sm3(step_size: Any, momentum: float = 0.9) -> Any:
+def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Rules:
     """SM3: Adagrad whose sums of squares are kept for each axis, not for each element.
 
     Args:
@@ -370,7 +378,7 @@ def _first(state: Any) -> Any:
 # Sizes of steps ------------------------------------------------------------------------------------------------------
 
 
-def constant(step_size: float) -> Schedule:
+def constant(step_size: ArrayLike) -> Schedule:
     """The same size for each step.
 
     Args:
@@ -432,7 +440,7 @@ def polynomial_decay(step_size: float, decay_steps: float, final_step_size: floa
     return schedule
 
 
-def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+def piecewise_constant(boundaries: ArrayLike | Sequence[float], values: ArrayLike | Sequence[float]) -> Schedule:
     """Sizes that change after some steps.
 
     Args:
@@ -453,7 +461,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     return lambda i: sizes[pnp.sum(i > limits)]
 
 
-def make_schedule(scalar_or_schedule: Any) -> Schedule:
+def make_schedule(scalar_or_schedule: ArrayLike | Schedule) -> Schedule:
     """A function from the number of a step to its size.
 
     Args:
@@ -474,7 +482,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 # Gradients -----------------------------------------------------------------------------------------------------------
 
 
-def l2_norm(tree: Any) -> Any:
+def l2_norm(tree: PyTree) -> Array:
     """The root of the sum of the squares of all elements.
 
     Args:
@@ -489,7 +497,7 @@ def l2_norm(tree: Any) -> Any:
 _leaves = tree.leaves
 
 
-def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
+def clip_grads(grad_tree: PyTree, max_norm: ArrayLike) -> PyTree:
     """Gradients, scaled down where their norm is larger than it may be.
 
     Args:

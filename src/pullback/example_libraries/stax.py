@@ -16,12 +16,15 @@ from typing import Any
 
 import pullback.numpy as pnp
 from pullback import lax, nn, random
+from pullback.core.annotations import PyTree
 from pullback.core.errors import ArgumentError
 from pullback.core.types import ShapedArray
-from pullback.nn.initializers import glorot_normal, normal, ones, zeros
+from pullback.nn.initializers import Initializer, glorot_normal, normal, ones, zeros
 from pullback.transforms.derivatives.tracing import eval_shape
 
-Layer = tuple[Callable[..., Any], Callable[..., Any]]
+Layer = tuple[Callable[..., tuple[PyTree, PyTree]], Callable[..., PyTree]]
+"""``init_fun(rng, input_shape) -> (output_shape, params)`` and ``apply_fun(params, inputs, rng=None) -> outputs``."""
+Padding = str | Sequence[tuple[int, int]]
 randn = normal
 glorot = glorot_normal
 
@@ -33,7 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -> Layer:  # noqa: B008
+def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializer = normal()) -> Layer:  # noqa: B008
     """A layer that multiplies by a matrix and adds a vector.
 
     Args:
@@ -68,9 +71,15 @@ def _shape_of(apply_fun: Callable[..., Any], params: Any, input_shape: Sequence[
 
 
 def _convolution(
-    apply: Callable[..., Any], dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int], strides: Any,
-    padding: Any, W_init: Any, b_init: Any,
-) -> Layer:  # fmt: skip
+    apply: Callable[..., Any],
+    dimension_numbers: tuple[str, str, str],
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Any,
+    padding: Padding,
+    W_init: Initializer | None,
+    b_init: Initializer,
+) -> Layer:
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     steps = tuple(strides or (1,) * len(filter_shape))
     init_W = W_init or glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
@@ -92,9 +101,14 @@ def _convolution(
 
 
 def GeneralConv(
-    dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
-    padding: Any = "VALID", W_init: Any = None, b_init: Any = normal(1e-6),  # noqa: B008
-) -> Layer:  # fmt: skip
+    dimension_numbers: tuple[str, str, str],
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Padding = "VALID",
+    W_init: Initializer | None = None,
+    b_init: Initializer = normal(1e-6),  # noqa: B008
+) -> Layer:
     """A layer that convolves and adds a vector.
 
     Args:
@@ -111,9 +125,14 @@ def GeneralConv(
 
 
 def GeneralConvTranspose(
-    dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
-    padding: Any = "VALID", W_init: Any = None, b_init: Any = normal(1e-6),  # noqa: B008
-) -> Layer:  # fmt: skip
+    dimension_numbers: tuple[str, str, str],
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Padding = "VALID",
+    W_init: Initializer | None = None,
+    b_init: Initializer = normal(1e-6),  # noqa: B008
+) -> Layer:
     """A layer that applies the transpose of a convolution, and adds a vector.
 
     Args:
@@ -123,8 +142,8 @@ def GeneralConvTranspose(
 
 
 def Conv(
-    out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
-    W_init: Any = None, b_init: Any = normal(1e-6),  # noqa: B008
+    out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID",
+    W_init: Initializer | None = None, b_init: Initializer = normal(1e-6),  # noqa: B008
 ) -> Layer:  # fmt: skip
     """A convolution of images with the features last; see :func:`GeneralConv`.
 
@@ -140,8 +159,8 @@ def Conv(
 
 
 def ConvTranspose(
-    out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
-    W_init: Any = None, b_init: Any = normal(1e-6),  # noqa: B008
+    out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID",
+    W_init: Initializer | None = None, b_init: Initializer = normal(1e-6),  # noqa: B008
 ) -> Layer:  # fmt: skip
     """The transpose of a convolution of images with the features last; see :func:`GeneralConvTranspose`.
 
@@ -152,8 +171,8 @@ def ConvTranspose(
 
 
 def Conv1DTranspose(
-    out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
-    W_init: Any = None, b_init: Any = normal(1e-6),  # noqa: B008
+    out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID",
+    W_init: Initializer | None = None, b_init: Initializer = normal(1e-6),  # noqa: B008
 ) -> Layer:  # fmt: skip
     """The transpose of a convolution of sequences with the features last; see :func:`GeneralConvTranspose`.
 
@@ -165,7 +184,7 @@ def Conv1DTranspose(
 
 def BatchNorm(
     axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True,
-    beta_init: Any = zeros, gamma_init: Any = ones,
+    beta_init: Initializer = zeros, gamma_init: Initializer = ones,
 ) -> Layer:  # fmt: skip
     """A layer that subtracts the mean over some axes, divides by the standard deviation, scales and shifts.
 
@@ -196,7 +215,7 @@ def BatchNorm(
     return init_fun, apply_fun
 
 
-def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
+def elementwise(fun: Callable[..., Any], **fun_kwargs: PyTree) -> Layer:
     """A layer without parameters that applies a function.
 
     Args:
@@ -225,7 +244,13 @@ Identity: Layer = (lambda rng, input_shape: (input_shape, ()), lambda params, in
 
 
 def _pooling(
-    reducer: Any, initial: float, window_shape: Sequence[int], strides: Any, padding: Any, spec: str | None, mean: bool
+    reducer: Any,
+    initial: float,
+    window_shape: Sequence[int],
+    strides: Any,
+    padding: Padding,
+    spec: str | None,
+    mean: bool,
 ) -> Layer:
     def geometry(ndim: int) -> tuple[list[int], list[int], int]:
         batch, features = (0, ndim - 1) if spec is None else (spec.index("N"), spec.index("C"))
@@ -250,7 +275,10 @@ def _pooling(
 
 
 def MaxPool(
-    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+    window_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Padding = "VALID",
+    spec: str | None = None,
 ) -> Layer:
     """A layer that takes the maximum of each window.
 
@@ -268,7 +296,10 @@ def MaxPool(
 
 
 def SumPool(
-    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+    window_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Padding = "VALID",
+    spec: str | None = None,
 ) -> Layer:
     """A layer that takes the sum of each window.
 
@@ -279,7 +310,10 @@ def SumPool(
 
 
 def AvgPool(
-    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+    window_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Padding = "VALID",
+    spec: str | None = None,
 ) -> Layer:
     """A layer that takes the mean of each window; what is padded does not count.
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from pullback.backends.layouts import Format, Layout, check_layout
 from pullback.core import tree
+from pullback.core.annotations import PyTree
 from pullback.core.errors import LayoutError
+
+T = TypeVar("T")
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
 
 
-def with_layout_constraint(x: Any, layouts: Any) -> Any:
+def with_layout_constraint(x: T, layouts: PyTree) -> T:
     """A tree of arrays in a layout.
 
     Args:

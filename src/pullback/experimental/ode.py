@@ -14,14 +14,15 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 import pullback.numpy as pnp
 from pullback.control.common import aval_difference, interned, known, leaf_names, leaves_of, reordered, tree_difference
 from pullback.core import dtypes, tree
-from pullback.core.array import Array, typeof
+from pullback.core.annotations import PyTree
+from pullback.core.array import Array, ArrayLike, typeof
 from pullback.core.errors import ArgumentError, ControlFlowError, DtypeError, OperandError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from pullback.core.lists import select, split_list
@@ -43,20 +44,44 @@ from pullback.transforms.interpreters.jaxprs import jvp_jaxpr
 from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 
+T = TypeVar("T")
+
 __all__ = ["odeint"]
 
 
+@overload
+def odeint(
+    func: Callable[..., Any],
+    y0: ArrayLike,
+    t: ArrayLike,
+    *args: PyTree,
+    rtol: float = 1.4e-8,
+    atol: float = 1.4e-8,
+    mxstep: float = ...,
+    hmax: float = ...,
+) -> Array: ...
+@overload
+def odeint(
+    func: Callable[..., Any],
+    y0: T,
+    t: ArrayLike,
+    *args: PyTree,
+    rtol: float = 1.4e-8,
+    atol: float = 1.4e-8,
+    mxstep: float = ...,
+    hmax: float = ...,
+) -> T: ...
 @api_boundary
 def odeint(
     func: Callable[..., Any],
-    y0: Any,
-    t: Any,
-    *args: Any,
+    y0: T,
+    t: ArrayLike,
+    *args: PyTree,
     rtol: float = 1.4e-8,
     atol: float = 1.4e-8,
     mxstep: float = math.inf,
     hmax: float = math.inf,
-) -> Any:
+) -> T:
     """Solve the differential equation ``dy/dt = func(y, t, *args)`` by Dormand and Prince's method of order 5(4).
 
     It can be differentiated with respect to ``y0``, ``t``, ``args`` and what ``func`` closes over, in both modes, at

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-from pullback.transforms.jit.jit import jit
+from pullback.backends.shardings import DeviceLike
+from pullback.core.annotations import PyTree
+from pullback.transforms.jit.jit import JitFunction, jit
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 __all__ = ["pjit"]
 
 
 def pjit(
-    fun: Callable[..., Any],
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    fun: Callable[P, R],
+    in_shardings: PyTree = None,
+    out_shardings: PyTree = None,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False,
-    device: Any = None,
+    device: DeviceLike = None,
     backend: str | None = None,
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
-) -> Any:
+) -> JitFunction[P, R]:
     """A function that is compiled, as by ``pullback.jit``, whose options may be given by position here.
 
     Args:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 import pullback.numpy as pnp
 from pullback.control.scan import scan
+from pullback.core.annotations import PrecisionLike
+from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, UnsupportedArgumentError
 from pullback.nn.activations import sigmoid
 from pullback.random.continuous import uniform
@@ -22,7 +24,7 @@ __all__ = [
     "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates", "unpack_lstm_weights",
 ]  # fmt: skip
 
-Weights = tuple[dict[int, Any], dict[int, Any], dict[int, Any], dict[int, Any]]
+Weights = tuple[dict[int, Array], dict[int, Array], dict[int, Array], dict[int, Array]]
 
 
 def _parts(
@@ -54,7 +56,7 @@ def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, b
     return sum(math.prod(shape) for _, _, shape in _parts(input_size, hidden_size, num_layers, bidirectional))
 
 
-def init_lstm_weight(rng: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Any:
+def init_lstm_weight(rng: KeyArray, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Array:
     """Weights to begin with, uniform between ±1/√hidden_size; a vector.
 
     Args:
@@ -71,7 +73,7 @@ def init_lstm_weight(rng: Any, input_size: int, hidden_size: int, num_layers: in
 
 
 def unpack_lstm_weights(
-    weights: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
+    weights: ArrayLike, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Weights:
     """The matrices and vectors that a vector of weights consists of.
 
@@ -98,12 +100,14 @@ def unpack_lstm_weights(
     start = 0
     for kind, i, shape in _parts(input_size, hidden_size, num_layers, bidirectional):
         end = start + math.prod(shape)
-        found[kind][i] = pnp.reshape(weights[start:end], shape)
+        found[kind][i] = pnp.reshape(cast("Array", weights)[start:end], shape)
         start = end
     return found
 
 
-def swap_lstm_gates(weights: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Any:
+def swap_lstm_gates(
+    weights: ArrayLike, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
+) -> Array:
     """The vector of weights with the rows of the cell and of the output gate exchanged, as AMD's MIOpen has them.
 
     Args:
@@ -123,9 +127,18 @@ def swap_lstm_gates(weights: Any, input_size: int, hidden_size: int, num_layers:
 
 
 def lstm(
-    x: Any, h_0: Any, c_0: Any, weights: Any, seq_lengths: Any, input_size: int, hidden_size: int, num_layers: int,
-    dropout: float, bidirectional: bool, precision: Any = None,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+    x: ArrayLike,
+    h_0: ArrayLike,
+    c_0: ArrayLike,
+    weights: ArrayLike,
+    seq_lengths: ArrayLike,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array, Array]:
     """Layers of long short-term memory over a batch of sequences.
 
     Args:
@@ -160,9 +173,20 @@ def lstm(
 
 
 def lstm_ref(
-    x: Any, h_0: Any, c_0: Any, W_ih: Any, W_hh: Any, b_ih: Any, b_hh: Any, seq_lengths: Any, input_size: int,
-    hidden_size: int, num_layers: int, dropout: float, bidirectional: bool,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+    x: ArrayLike,
+    h_0: ArrayLike,
+    c_0: ArrayLike,
+    W_ih: dict[int, Array],
+    W_hh: dict[int, Array],
+    b_ih: dict[int, Array],
+    b_hh: dict[int, Array],
+    seq_lengths: ArrayLike,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+) -> tuple[Array, Array, Array]:
     """The same as :func:`lstm`, for weights that :func:`unpack_lstm_weights` returned.
 
     Args:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.backends import portable
 from pullback.backends.backend import backend
 from pullback.backends.devices import default_backend
+from pullback.backends.meshes import Mesh
 from pullback.core import dtypes, source, tree
+from pullback.core.annotations import PyTree
 from pullback.core.array import as_array
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ArgumentError, ExportError, OperandError, UnsupportedExportError
@@ -25,6 +27,9 @@ from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.jit.jit import JitFunction, jit
 from pullback.transforms.jit.stages import Traced
+
+if TYPE_CHECKING:
+    from pullback.core.tree import PyTreeDef
 
 minimum_supported_calling_convention_version = 9
 """The oldest way of calling ``main`` of an exported program that this release reads."""
@@ -67,9 +72,9 @@ class Exported:
         self,
         *,
         fun_name: str,
-        in_tree: Any,
+        in_tree: PyTreeDef,
         in_avals: tuple[ShapedArray, ...],
-        out_tree: Any,
+        out_tree: PyTreeDef,
         out_avals: tuple[ShapedArray, ...],
         platforms: tuple[str, ...],
         entries: tuple[str, ...],
@@ -106,11 +111,11 @@ class Exported:
         """The program as StableHLO text."""
         return str(backend().from_portable(self.mlir_module_serialized))
 
-    def in_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
+    def in_shardings_jax(self, mesh: Mesh) -> tuple[None, ...]:
         """How the leaves of the arguments are spread over a mesh: None for each, since they are not."""
         return self.in_shardings_hlo
 
-    def out_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
+    def out_shardings_jax(self, mesh: Mesh) -> tuple[None, ...]:
         """How the leaves of the results are spread over a mesh: None for each, since they are not."""
         return self.out_shardings_hlo
 
@@ -166,7 +171,7 @@ class Exported:
             )
         return self._make_vjp()
 
-    def call(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         """The results for some arguments, eagerly or within other transformations.
 
         Args:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pullback.core import tree
+from pullback.core.annotations import PyTree
 from pullback.core.dims import Size, SymbolicScope, is_symbolic, parse_size
 from pullback.core.errors import ArgumentError
 from pullback.primitives import sizes as sizes  # which makes arrays of sizes
@@ -13,7 +13,7 @@ from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import abstractify
 
 
-def is_symbolic_dim(p: Any) -> bool:
+def is_symbolic_dim(p: object) -> bool:
     """Whether a size is symbolic.
 
     Args:
@@ -113,8 +113,8 @@ def _placeholder(text: str, like: Sequence[int | None] | None, i: int) -> Size:
 
 
 def symbolic_args_specs(
-    args: Any, shapes_specs: Any, constraints: Sequence[str] = (), scope: SymbolicScope | None = None
-) -> Any:
+    args: PyTree, shapes_specs: PyTree, constraints: Sequence[str] = (), scope: SymbolicScope | None = None
+) -> PyTree:
     """What stands for arguments with symbolic sizes, for :func:`export`.
 
     Args:

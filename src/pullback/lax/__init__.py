@@ -219,6 +219,7 @@ globals().update({f"{primitive.name}_p": primitive for primitive in PUBLIC})
 del FUNCTIONS, PUBLIC
 
 if _typing.TYPE_CHECKING:  # what the declarations of the primitives make
+    from pullback.core.annotations import DTypeLike as _DTypeLike
     from pullback.core.array import Array as _Array
     from pullback.core.array import ArrayLike as _ArrayLike
     from pullback.core.trace import Primitive as _Primitive
@@ -229,7 +230,7 @@ if _typing.TYPE_CHECKING:  # what the declarations of the primitives make
 
     _primitive = _typing.cast("_Primitive", None)
 
-    def mul(x: _ArrayLike, y: _ArrayLike, *, out_dtype: _typing.Any = None) -> _Array: ...
+    def mul(x: _ArrayLike, y: _ArrayLike, *, out_dtype: _DTypeLike = None) -> _Array: ...
     def nextafter(x1: _ArrayLike, x2: _ArrayLike) -> _Array: ...
     def polygamma(m: _ArrayLike, x: _ArrayLike) -> _Array: ...
 

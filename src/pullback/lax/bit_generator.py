@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.array import Array, KeyArray
@@ -24,7 +24,7 @@ def rng_bit_generator(
     dtype: DTypeLike = np.uint32,
     algorithm: RandomAlgorithm | int = RandomAlgorithm.RNG_DEFAULT,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> tuple[Array, Array]:
     """Random bits of a key, by XLA's generator; :mod:`pullback.random` has functions that are easier to use.
 

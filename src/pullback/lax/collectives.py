@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.array import SCALARS, typeof
+from pullback.core.annotations import AxisName
+from pullback.core.array import SCALARS, Array, typeof
 from pullback.core.axes import axis_in_scope, axis_names
 from pullback.core.axes import axis_size as size_of
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
@@ -22,7 +23,8 @@ from pullback.primitives import collectives as ops
 from pullback.primitives import elementwise, shapes
 from pullback.primitives.operands import array_operand
 
-AxisName = Any
+T = TypeVar("T")
+
 Groups = Sequence[Sequence[int]] | None
 
 
@@ -65,7 +67,7 @@ def _axis(name: str, axis: Any, rank: int, what: str) -> int:
 # Reductions ----------------------------------------------------------------------------------------------------------
 
 
-def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+def psum(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
     """The sum of each array over all indices of named axes.
 
     Args:
@@ -102,7 +104,7 @@ def _psum(x: Any, names: tuple[Any, ...], groups: ops.Groups) -> Any:
     return ops.psum(x, names, groups)
 
 
-def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+def pmean(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
     """The mean of each array over all indices of named axes.
 
     Args:
@@ -133,7 +135,7 @@ def _extreme(name: str, primitive: Any, x: Any, axis_name: AxisName, groups: Gro
     return tree.tree_map(lambda leaf: primitive.bind(array_operand(name, leaf), axes=names, groups=found), x)
 
 
-def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+def pmax(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
     """The greatest element over all indices of named axes, for each place in each array.
 
     Its derivative is that of the greatest element; where several are, the mean of theirs.
@@ -158,7 +160,7 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
     return _extreme("pmax", ops.pmax_p, x, axis_name, axis_index_groups)
 
 
-def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+def pmin(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
     """The least element over all indices of named axes, for each place in each array; see :func:`pmax`.
 
     Args:
@@ -185,14 +187,14 @@ def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
 
 
 def all_gather(
-    x: Any,
+    x: T,
     axis_name: AxisName,
     *,
     axis_index_groups: Groups = None,
     axis: int = 0,
     tiled: bool = False,
     to: str = "varying",
-) -> Any:
+) -> T:
     """The arrays of all indices of named axes, along an axis of the result.
 
     Args:
@@ -245,8 +247,8 @@ def _scatterable(name: str, what: str, size: int, count: int, tiled: bool) -> No
 
 
 def psum_scatter(
-    x: Any, axis_name: AxisName, *, scatter_dimension: int = 0, axis_index_groups: Groups = None, tiled: bool = False
-) -> Any:
+    x: T, axis_name: AxisName, *, scatter_dimension: int = 0, axis_index_groups: Groups = None, tiled: bool = False
+) -> T:
     """The sum over all indices of named axes, of which each index gets a part: ``psum``, divided.
 
     Args:
@@ -286,14 +288,14 @@ def psum_scatter(
 
 
 def all_to_all(
-    x: Any,
+    x: T,
     axis_name: AxisName,
     split_axis: int,
     concat_axis: int,
     *,
     axis_index_groups: Groups = None,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """An exchange: each index sends the parts along an axis to the others, and gets theirs along another axis.
 
     Args:
@@ -354,7 +356,7 @@ def _exchange_all(x: Any, names: tuple[Any, ...], split: int, concat: int, tiled
     return shapes.reshape(x, (*x.shape[:concat], x.shape[concat] * x.shape[concat + 1], *x.shape[concat + 2 :]))
 
 
-def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
     """Arrays sent from index to index of named axes.
 
     Args:
@@ -395,7 +397,7 @@ def _pairs(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:
     return pairs
 
 
-def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
+def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
     """Arrays permuted along named axes: index ``i`` gets what index ``perm[i]`` had.
 
     Args:
@@ -421,7 +423,7 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, [(source, target) for target, source in enumerate(perm)])
 
 
-def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Groups = None) -> Any:
+def pswapaxes(x: T, axis_name: AxisName, axis: int, *, axis_index_groups: Groups = None) -> T:
     """Arrays whose axis changes places with a named axis of the same size.
 
     Args:
@@ -446,7 +448,7 @@ def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Grou
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
+def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
     """The arrays of one index of named axes, at all indices.
 
     Args:
@@ -487,7 +489,7 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
 # Indices, sizes, types -----------------------------------------------------------------------------------------------
 
 
-def axis_index(axis_name: AxisName) -> Any:
+def axis_index(axis_name: AxisName) -> Array:
     """The index of this call along named axes, as an ``int32``.
 
     Args:
@@ -506,7 +508,7 @@ def axis_index(axis_name: AxisName) -> Any:
     for name in names:
         own = ops.axis_index_p.bind(axes=(name,))
         index = own if index is None else index * axis_in_scope(name).size + own
-    return np.int32(0) if index is None else index
+    return cast(Any, np.int32(0)) if index is None else index
 
 
 def axis_size(axis_name: AxisName) -> int:
@@ -526,7 +528,7 @@ def axis_size(axis_name: AxisName) -> int:
     return size_of(axis_names(axis_name, "lax.axis_size"))
 
 
-def pvary(x: Any, axis_name: AxisName) -> Any:
+def pvary(x: T, axis_name: AxisName) -> T:
     """Arrays as they are, of a type that says that they vary along named axes.
 
     The gradient with respect to what ``pvary`` returns is that of each index, where reverse mode would sum over the
@@ -555,7 +557,7 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
     return tree.tree_map(varying, x)
 
 
-def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
+def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
     """Arrays as they are, of another type: see :func:`pvary`.
 
     Args:

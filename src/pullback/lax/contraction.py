@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
-from pullback.core.annotations import DTypeLike
+from pullback.core.annotations import DotDimensionNumbers as DotDimensionNumbers
+from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.lax import precision as precisions
 from pullback.lax.arguments import ints
+from pullback.lax.precision import DotAlgorithm
 from pullback.primitives import contraction, shapes
 from pullback.primitives import elementwise as ops
 from pullback.primitives.operands import array_operand, bind
 from pullback.transforms.programs.placement import constrained
-
-DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
-"""((contracted axes of the left operand, of the right), (batch axes of the left, of the right))."""
 
 
 def dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
     dimension_numbers: DotDimensionNumbers,
-    precision: Any = None,
+    precision: PrecisionLike | DotAlgorithm = None,
     preferred_element_type: DTypeLike = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The sum of products over some axes, for each index of others.
 
@@ -83,9 +82,9 @@ def dot(
     rhs: ArrayLike,
     *,
     dimension_numbers: DotDimensionNumbers | None = None,
-    precision: Any = None,
+    precision: PrecisionLike | DotAlgorithm = None,
     preferred_element_type: DTypeLike = None,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The product of two vectors, of two matrices, or of a matrix and a vector; or what the dimension numbers say.
 
@@ -117,7 +116,7 @@ def dot(
     return dot_general(x, y, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
 
 
-def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike | DotAlgorithm = None) -> Array:
     """The products of matrices in the last two axes, for each index of the others, which are equal.
 
     Args:

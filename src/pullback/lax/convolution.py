@@ -7,15 +7,16 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
-from pullback.core.annotations import DTypeLike
+from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.config import PRECISIONS
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.types import Shape
 from pullback.lax.arguments import ints
 from pullback.lax.contraction import dot_general
-from pullback.lax.precision import Precision
+from pullback.lax.precision import DotAlgorithm, Precision
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.convolution import (
@@ -30,11 +31,14 @@ from pullback.primitives.convolution import (
 )
 from pullback.primitives.operands import array_operand, bind
 
+ConvDimensionNumbersLike = ConvDimensionNumbers | tuple[str, str, str] | Sequence[Any] | None
+"""Which axes are which, as users say it: see :func:`conv_dimension_numbers`."""
+
 # Arguments ---------------------------------------------------------------------------------------------------------
 
 
 def conv_dimension_numbers(
-    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: ConvDimensionNumbersLike
 ) -> ConvDimensionNumbers:
     """The dimension numbers of a convolution as positions of axes.
 
@@ -61,6 +65,9 @@ def conv_dimension_numbers(
         )
     if dimension_numbers is None:
         return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
+    lhs: Any
+    rhs: Any
+    out: Any
     try:
         lhs, rhs, out = dimension_numbers
     except (TypeError, ValueError):
@@ -96,7 +103,7 @@ def _from_letters(rank: int, lhs: str, rhs: str, out: str) -> ConvDimensionNumbe
     return ConvDimensionNumbers(*specs)
 
 
-def precisions(precision: Any) -> tuple[str, str] | None:
+def precisions(precision: PrecisionLike | DotAlgorithm) -> tuple[str, str] | None:
     """The precisions of two operands by the compiler's names.
 
     Raises:
@@ -152,12 +159,12 @@ def conv_general_dilated(
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: ConvDimensionNumbersLike = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
-    precision: Any = None,
+    precision: PrecisionLike | DotAlgorithm = None,
     preferred_element_type: DTypeLike = None,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The convolution of an operand by a kernel, as neural networks have it: the kernel is not turned around.
 
@@ -261,7 +268,7 @@ def conv(
     rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str,
-    precision: Any = None,
+    precision: PrecisionLike | DotAlgorithm = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:
     """The convolution of an operand of axes (batch, features, space) by a kernel (features out, features in, space).
@@ -295,7 +302,7 @@ def conv_with_general_padding(
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
-    precision: Any = None,
+    precision: PrecisionLike | DotAlgorithm = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:
     """The same as :func:`conv` with any padding and with dilations.
@@ -328,9 +335,9 @@ def conv_transpose(
     strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: ConvDimensionNumbersLike = None,
     transpose_kernel: bool = False,
-    precision: Any = None,
+    precision: PrecisionLike | DotAlgorithm = None,
     preferred_element_type: DTypeLike = None,
     use_consistent_padding: bool = False,
 ) -> Array:
@@ -424,8 +431,8 @@ def conv_general_dilated_patches(
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
-    precision: Any = None,
+    dimension_numbers: ConvDimensionNumbersLike = None,
+    precision: PrecisionLike | DotAlgorithm = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:
     """What a convolution sees at each place: its windows, as features.
@@ -493,8 +500,8 @@ def conv_general_dilated_local(
     filter_shape: Sequence[int],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
-    precision: Any = None,
+    dimension_numbers: ConvDimensionNumbersLike = None,
+    precision: PrecisionLike | DotAlgorithm = None,
 ) -> Array:
     """A convolution whose kernel is another one at each place: a locally connected layer.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
@@ -116,7 +116,7 @@ def eigh(
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The eigenvectors and eigenvalues of Hermitian matrices.
 
     Args:
@@ -207,6 +207,33 @@ def eig(
 # Singular values ---------------------------------------------------------------------------------------------------
 
 
+@overload
+def svd(
+    x: ArrayLike,
+    *,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def svd(
+    x: ArrayLike,
+    *,
+    full_matrices: bool = True,
+    compute_uv: Literal[False],
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Array: ...
+@overload
+def svd(
+    x: ArrayLike,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Any: ...
 def svd(
     x: ArrayLike,
     *,
@@ -319,6 +346,16 @@ def qdwh(
 # QR ----------------------------------------------------------------------------------------------------------------
 
 
+@overload
+def qr(
+    x: ArrayLike, *, pivoting: Literal[False] = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple[Array, Array]: ...
+@overload
+def qr(
+    x: ArrayLike, *, pivoting: Literal[True], full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple[Array, Array, Array]: ...
+@overload
+def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any: ...
 def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
     """The QR decomposition of matrices.
 
@@ -449,7 +486,7 @@ def schur(
     return tuple(bind(schur_p, array_operand("linalg.schur", x), vectors=bool(compute_schur_vectors)))
 
 
-def hessenberg(a: ArrayLike) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """Square matrices reduced to Hessenberg's form, which is zero below the diagonal under the main one.
 
     Args:

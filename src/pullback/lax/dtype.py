@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike, HasShapeAndDtype
+from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError
 
 
-def dtype(x: Any) -> np.dtype[Any]:
+def dtype(x: ArrayLike | DTypeLike | HasShapeAndDtype) -> np.dtype[Any]:
     """The dtype of an array or a number, or of what stands for one.
 
     Args:

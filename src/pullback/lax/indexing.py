@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -263,8 +263,23 @@ def gather(
     )
 
 
-def _scatter(primitive: Primitive, what: str) -> Callable[..., Any]:
+class Scatter(Protocol):
     """The checked function of a scatter."""
+
+    def __call__(
+        self,
+        operand: ArrayLike,
+        scatter_indices: ArrayLike,
+        updates: ArrayLike,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: GatherScatterMode | str | None = None,
+    ) -> Array: ...
+
+
+def _scatter(primitive: Primitive, what: str) -> Scatter:
     name = primitive.name
 
     def function(
@@ -345,7 +360,7 @@ def scatter_sub(
 def scatter_apply(
     operand: ArrayLike,
     scatter_indices: ArrayLike,
-    func: Callable[[Any], Any],
+    func: Callable[[Array], ArrayLike],
     dimension_numbers: ScatterDimensionNumbers,
     *,
     update_shape: Sequence[int] = (),

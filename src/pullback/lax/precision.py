@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike
 from pullback.core.config import PRECISIONS
 from pullback.core.errors import ArgumentError, DtypeError
 from pullback.primitives import bits
@@ -49,9 +50,9 @@ class DotAlgorithm:
     11.0
     """
 
-    lhs_precision_type: Any
-    rhs_precision_type: Any
-    accumulation_type: Any
+    lhs_precision_type: DTypeLike
+    rhs_precision_type: DTypeLike
+    accumulation_type: DTypeLike
     lhs_component_count: int = 1
     rhs_component_count: int = 1
     num_primitive_operations: int = 1

@@ -6,13 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
-from pullback.core.annotations import DTypeLike
+from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.lax import precision as precisions
 from pullback.lax.arguments import ints
 from pullback.lax.contraction import DotDimensionNumbers, dot_general
+from pullback.lax.precision import DotAlgorithm
 from pullback.primitives import elementwise as ops
 from pullback.primitives import ragged, shapes
 from pullback.primitives.operands import array_operand
@@ -62,10 +64,10 @@ def ragged_dot(
     lhs: ArrayLike,
     rhs: ArrayLike,
     group_sizes: ArrayLike,
-    precision: Any = None,
+    precision: PrecisionLike | DotAlgorithm = None,
     preferred_element_type: DTypeLike = None,
     group_offset: ArrayLike | None = None,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The product of a matrix whose rows are in groups, each with the matrix of its group.
 
@@ -106,10 +108,10 @@ def ragged_dot_general(
     rhs: ArrayLike,
     group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any = None,
+    precision: PrecisionLike | DotAlgorithm = None,
     preferred_element_type: DTypeLike = None,
     group_offset: ArrayLike | None = None,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The sum of products over some axes, where an axis of the left operand is in groups of different sizes.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol, overload
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike, PyTree
 from pullback.core.array import Array, ArrayLike
 from pullback.core.dims import is_symbolic
 from pullback.core.errors import ShapeError
@@ -20,11 +22,29 @@ from pullback.primitives.operands import array_operand, bind
 from pullback.primitives.slicing import slice_in_dim
 from pullback.transforms.programs.placement import constrained
 
+
+class Reduction(Protocol):
+    """The checked function of a reduction."""
+
+    def __call__(self, operand: ArrayLike, axes: Sequence[int]) -> Array: ...
+
+
+class Position(Protocol):
+    """The checked function of ``argmax`` or ``argmin``."""
+
+    def __call__(self, operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array: ...
+
+
+class Cumulative(Protocol):
+    """The checked function of a cumulative operation."""
+
+    def __call__(self, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array: ...
+
+
 # Reductions --------------------------------------------------------------------------------------------------------
 
 
-def _reduction(primitive: Primitive, what: str) -> Callable[..., Any]:
-    """The checked function of a reduction."""
+def _reduction(primitive: Primitive, what: str) -> Reduction:
     name = primitive.name
 
     def function(operand: Any, axes: Sequence[int]) -> Any:
@@ -38,7 +58,7 @@ def _reduction(primitive: Primitive, what: str) -> Callable[..., Any]:
     return function
 
 
-def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: OutSharding = None) -> Array:
     """The sum of the elements along some axes, in their dtype.
 
     Args:
@@ -61,8 +81,7 @@ reduce_or = _reduction(reductions.reduce_or_p, "disjunction")
 reduce_xor = _reduction(reductions.reduce_xor_p, "exclusive disjunction")
 
 
-def _position(primitive: Primitive, what: str) -> Callable[..., Any]:
-    """The checked function of ``argmax`` or ``argmin``."""
+def _position(primitive: Primitive, what: str) -> Position:
     name = primitive.name
 
     def function(operand: Any, axis: int, index_dtype: Any) -> Any:
@@ -84,8 +103,7 @@ argmax = _position(reductions.argmax_p, "largest")
 argmin = _position(reductions.argmin_p, "smallest")
 
 
-def _cumulative(primitive: Primitive, what: str) -> Callable[..., Any]:
-    """The checked function of a cumulative operation."""
+def _cumulative(primitive: Primitive, what: str) -> Cumulative:
     name = primitive.name
 
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
@@ -108,7 +126,13 @@ cummin = _cumulative(reductions.cummin_p, "minimum")
 cumlogsumexp = _cumulative(reductions.cumlogsumexp_p, "logarithm of the sum of the exponentials")
 
 
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+@overload
+def sort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Array: ...
+@overload
+def sort(
+    operand: Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> tuple[Array, ...]: ...
+def sort(operand: PyTree, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """The elements in ascending order along an axis.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.shardings import NamedSharding
+from pullback.backends.shardings import NamedSharding, OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.array import Array, ArrayImpl, ArrayLike, is_at_home
@@ -27,7 +27,7 @@ from pullback.primitives.operands import array_operand, bind, operands
 from pullback.transforms.programs.placement import constrained
 
 
-def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: OutSharding = None) -> Array:
     """The array repeated along new axes in front, of the given sizes.
 
     Args:
@@ -64,7 +64,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
 
 def broadcast_in_dim(
-    operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+    operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: OutSharding = None
 ) -> Array:
     """The array repeated to a shape, where its axis ``i`` becomes the axis ``broadcast_dimensions[i]``.
 
@@ -89,7 +89,11 @@ def broadcast_in_dim(
 
 
 def reshape(
-    operand: ArrayLike, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+    operand: ArrayLike,
+    new_sizes: Sequence[int],
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The elements in another shape, read in the order of the axes ``dimensions``.
 
@@ -383,7 +387,9 @@ def iota(dtype: DTypeLike, size: int) -> Array:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Array:
+def broadcasted_iota(
+    dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: OutSharding = None
+) -> Array:
     """0, 1, 2, ... along one axis of an array.
 
     Args:
@@ -403,7 +409,9 @@ def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int, *, 
     return constrained(out, out_sharding, "lax.broadcasted_iota")
 
 
-def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike = None, *, sharding: Any = None) -> Array:
+def full(
+    shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike = None, *, sharding: OutSharding = None
+) -> Array:
     """An array of one value.
 
     Args:
@@ -434,7 +442,7 @@ def full_like(
     fill_value: ArrayLike,
     dtype: DTypeLike = None,
     shape: Sequence[int] | None = None,
-    sharding: Any = None,
+    sharding: OutSharding = None,
 ) -> Array:
     """An array of one value, of the shape and dtype of another unless they are given.
 
@@ -461,7 +469,7 @@ def full_like(
     return full(sizes, value, sharding=sharding)
 
 
-def empty(shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
+def empty(shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: OutSharding = None) -> Array:
     """An array whose elements are not to be relied on; here they are zero.
 
     Args:

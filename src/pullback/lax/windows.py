@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, from_scalar, scalar_array
+from pullback.core.annotations import PyTree
+from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, from_scalar, scalar_array
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.jaxpr import Var
 from pullback.core.trace import Primitive
@@ -148,13 +150,29 @@ class _Reduction:
         return out if self.changes_nothing() else self.known.bind(self.starts[0], out)
 
 
+@overload
 def reduce(
-    operands: Any,
-    init_values: Any,
+    operands: ArrayLike,
+    init_values: ArrayLike,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array: ...
+@overload
+def reduce(
+    operands: PyTree,
+    init_values: PyTree,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: OutSharding = None,
+) -> PyTree: ...
+def reduce(
+    operands: PyTree,
+    init_values: PyTree,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: OutSharding = None,
+) -> PyTree:
     """The elements along some axes, combined by a function.
 
     Args:
@@ -200,8 +218,8 @@ def reduce(
 
 
 def reduce_window(
-    operand: Any,
-    init_value: Any,
+    operand: ArrayLike,
+    init_value: ArrayLike,
     computation: Callable[[Any, Any], Any],
     window_dimensions: Sequence[int],
     window_strides: Sequence[int] | None = None,

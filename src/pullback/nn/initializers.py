@@ -7,23 +7,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import pullback.numpy as pnp
 from pullback import random
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import axis_index, shape_tuple
 
-Initializer = Callable[..., Any]
-"""``initializer(key, shape, dtype=...)`` returns an array of that shape and dtype."""
+
+class Initializer(Protocol):
+    """``initializer(key, shape, dtype=...)`` returns an array of that shape and dtype."""
+
+    def __call__(self, key: KeyArray, shape: ShapeLike, dtype: DTypeLike = ..., /) -> Array: ...
+
 
 Axis = int | Sequence[int]
 
 
-def zeros(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None) -> Array:
+def zeros(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: OutSharding = None) -> Array:
     """Zeros; the key is not used.
 
     Args:
@@ -39,7 +44,7 @@ def zeros(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding
     return pnp.zeros(shape, dtype, out_sharding=out_sharding)
 
 
-def ones(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None) -> Array:
+def ones(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: OutSharding = None) -> Array:
     """Ones; the key is not used.
 
     Args:
@@ -233,7 +238,15 @@ def _fans(shape: tuple[int, ...], in_axis: Axis, out_axis: Axis, batch_axis: Axi
     return inputs * others, outputs * others
 
 
-def _named(name: str, scale: float, mode: str, distribution: str, source: str) -> Callable[..., Initializer]:
+class Builder(Protocol):
+    """A builder of initializers with a scale, mode and distribution of its own."""
+
+    def __call__(
+        self, in_axis: Axis = -2, out_axis: Axis = -1, batch_axis: Axis = (), dtype: DTypeLike = None
+    ) -> Initializer: ...
+
+
+def _named(name: str, scale: float, mode: str, distribution: str, source: str) -> Builder:
     """Declare a builder of initializers by the scale, mode and distribution of :func:`variance_scaling`."""
 
     def build(in_axis: Axis = -2, out_axis: Axis = -1, batch_axis: Axis = (), dtype: Any = None) -> Initializer:

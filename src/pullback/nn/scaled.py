@@ -6,6 +6,7 @@ The formats are those of the Open Compute Project (Rouhani et al. 2023, "Microsc
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.annotations import DTypeLike
+from pullback.core.annotations import DotDimensionNumbers, DTypeLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.numpy.promotion import operand, quote
@@ -47,7 +48,7 @@ class BlockScaleConfig:
     infer_only: bool
 
 
-def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = None) -> BlockScaleConfig:
     """The configuration of an operand of :func:`scaled_dot_general`.
 
     Args:
@@ -136,9 +137,9 @@ def _batched(x: Any, y: Any) -> Any:
 def scaled_dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
-    dimension_numbers: Any,
+    dimension_numbers: DotDimensionNumbers,
     preferred_element_type: DTypeLike = _FLOAT,
-    configs: Any = None,
+    configs: Sequence[BlockScaleConfig] | None = None,
     implementation: str | None = None,
 ) -> Array:
     """The contraction of two arrays, each rounded to few bits first, as are cotangents in the backward pass.
@@ -182,7 +183,7 @@ def scaled_dot_general(
         )
     (xc, yc), (xb, yb) = (tuple(map(tuple, pair)) for pair in dimension_numbers)
     shape = _shape_of(x, y, ((xc, yc), (xb, yb)))
-    formats = tuple(c.mode for c in configs)
+    formats: Any = tuple(c.mode for c in configs)
     scales = [pnp.asarray(1.0 if c.global_scale is None else c.global_scale, _FLOAT).reshape(()) for c in configs]
     out = _product(formats, _three_axes(x, xb, xc), _three_axes(y, yb, yc), scales)
     return ops.convert_element_type(shapes.reshape(out, shape), wanted)

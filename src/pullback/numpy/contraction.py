@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
-from pullback.core.annotations import DTypeLike
+from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.core.trace import NUMPY_REFUSES, state
@@ -42,9 +43,9 @@ def dot(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The inner product of vectors, the product of matrices.
 
@@ -116,9 +117,9 @@ def matmul(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The product of matrices, in the last two axes; the axes before them broadcast.
 
@@ -177,7 +178,9 @@ def _check_core(name: str, operands: tuple[Shape, Shape], k: int, l: int, batch:
         raise ShapeError(f"{name}: incompatible shapes for broadcasting: {operands[0]} and {operands[1]}") from None
 
 
-def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None) -> Array:
+def vdot(
+    a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike = None
+) -> Array:
     """The inner product of all elements, those of ``a`` conjugated.
 
     Args:
@@ -198,7 +201,13 @@ def _ravel(x: Any) -> Any:
 
 
 def vecdot(
-    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None, preferred_element_type: DTypeLike = None
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
     """The inner products of vectors along an axis, the first ones conjugated; the other axes broadcast.
 
@@ -265,7 +274,9 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return contract("...k,...kn->...n", (ops.conj(a), b))
 
 
-def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None) -> Array:
+def inner(
+    a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike = None
+) -> Array:
     """The contraction of the last axes; the product where one operand is a scalar.
 
     Args:
@@ -302,11 +313,11 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 def tensordot(
     a: ArrayLike,
     b: ArrayLike,
-    axes: Any = 2,
+    axes: int | Sequence[int | Sequence[int]] = 2,
     *,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The contraction of several axes of two arrays.
 
@@ -500,7 +511,12 @@ _TAPS = 1 << 11  # and for how many elements of the shorter vector
 
 
 def convolve(
-    a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None, preferred_element_type: DTypeLike = None
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "full",
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
     """The discrete convolution of two vectors.
 
@@ -526,7 +542,12 @@ def convolve(
 
 
 def correlate(
-    a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None, preferred_element_type: DTypeLike = None
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "valid",
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
     """The cross-correlation of two vectors: the convolution of ``a`` with the reversed conjugate of ``v``.
 

@@ -11,9 +11,10 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from pullback.backends import exchange, host
+from pullback.backends.shardings import DeviceLike, OutSharding
 from pullback.core import dtypes
-from pullback.core.annotations import DTypeLike, HasShapeAndDtype, ShapeLike
-from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, from_numpy, is_at_home, scalar_array
+from pullback.core.annotations import DTypeLike, HasShapeAndDtype, ShapeLike, SupportsDLPack
+from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, ArraySource, from_numpy, is_at_home, scalar_array
 from pullback.core.dims import any_symbolic, as_size, is_symbolic, largest
 from pullback.core.errors import (
     AllocationError,
@@ -47,14 +48,14 @@ from pullback.transforms.programs.transfer import device_put
 
 
 def array(
-    object: Any,
+    object: ArraySource,
     dtype: DTypeLike = None,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """An array of the values of ``object``.
 
@@ -116,13 +117,13 @@ def listed(name: str, x: Any) -> Array:
 
 
 def asarray(
-    a: Any,
+    a: ArraySource,
     dtype: DTypeLike = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """``a`` as an array; an array as it is. See :func:`array`.
 
@@ -242,7 +243,7 @@ def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
     return slicing.concatenate([shapes.expand_dims(part, (0,)) for part in parts], 0)
 
 
-def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: DeviceLike = None) -> Array:
     """``x`` in another dtype.
 
     Floats become integers towards zero and within range; complex numbers lose their imaginary part.
@@ -280,7 +281,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     return array(a)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool | None = None) -> Array:
     """An array of the values of an array of another library, by the DLPack protocol.
 
     The memory is shared where it can be. What writes to it later changes the result: pass ``copy=True`` if something
@@ -330,7 +331,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 _DLPACK_HOST = 1
 
 
-def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
+def frombuffer(
+    buffer: bytes | bytearray | memoryview | np.ndarray, dtype: DTypeLike = float, count: int = -1, offset: int = 0
+) -> Array:
     """An array of the bytes of a buffer, read as ``dtype``.
 
     Args:
@@ -390,7 +393,9 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any) -> ArrayImpl:
         ) from None
 
 
-def zeros(shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def zeros(
+    shape: ShapeLike, dtype: DTypeLike = None, *, device: DeviceLike = None, out_sharding: OutSharding = None
+) -> Array:
     """An array of zeros.
 
     Args:
@@ -411,7 +416,9 @@ def zeros(shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_
     return _filled("zeros", shape, dtypes.canonicalize_dtype(dtype or float), 0)
 
 
-def ones(shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def ones(
+    shape: ShapeLike, dtype: DTypeLike = None, *, device: DeviceLike = None, out_sharding: OutSharding = None
+) -> Array:
     """An array of ones.
 
     Args:
@@ -432,7 +439,9 @@ def ones(shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_s
     return _filled("ones", shape, dtypes.canonicalize_dtype(dtype or float), 1)
 
 
-def empty(shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def empty(
+    shape: ShapeLike, dtype: DTypeLike = None, *, device: DeviceLike = None, out_sharding: OutSharding = None
+) -> Array:
     """An array of zeros: there are no uninitialised arrays.
 
     Args:
@@ -456,8 +465,8 @@ def full(
     fill_value: ArrayLike | Sequence[Any],
     dtype: DTypeLike = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """An array filled with a value, or with an array broadcast to the shape.
 
@@ -520,8 +529,8 @@ def zeros_like(
     dtype: DTypeLike = None,
     shape: ShapeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Zeros of the shape and dtype of ``a``, unless others are given.
 
@@ -546,8 +555,8 @@ def ones_like(
     dtype: DTypeLike = None,
     shape: ShapeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Ones of the shape and dtype of ``a``, unless others are given.
 
@@ -572,8 +581,8 @@ def empty_like(
     dtype: DTypeLike = None,
     shape: ShapeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Zeros of the shape and dtype of ``prototype``: there are no uninitialised arrays.
 
@@ -600,8 +609,8 @@ def full_like(
     dtype: DTypeLike = None,
     shape: ShapeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """An array of the shape and dtype of ``a``, unless others are given, filled with a value.
 
@@ -626,7 +635,7 @@ def full_like(
     return convert_element_type(out, target, weak) if weak else out
 
 
-def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None, *, device: Any = None) -> Array:
+def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None, *, device: DeviceLike = None) -> Array:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
     Args:
@@ -704,8 +713,8 @@ def arange(
     step: ArrayLike | None = None,
     dtype: DTypeLike = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The numbers from ``start`` (or 0) to before ``stop``, in steps of ``step``.
 
@@ -772,26 +781,26 @@ def _number(x: Any) -> Any:
 @overload
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: Literal[False] = False,
-    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
+    dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,
 ) -> Array: ...  # fmt: skip
 @overload
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, retstep: Literal[True],
-    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
+    dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,
 ) -> tuple[Array, Array]: ...  # fmt: skip
 @overload
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, *, retstep: Literal[True],
-    dtype: DTypeLike = None, axis: int = 0, device: Any = None,
+    dtype: DTypeLike = None, axis: int = 0, device: DeviceLike = None,
 ) -> tuple[Array, Array]: ...  # fmt: skip
 @overload
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
+    dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,
 ) -> Any: ...  # fmt: skip
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
+    dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,
 ) -> Any:  # fmt: skip
     """``num`` numbers from ``start`` to ``stop``, evenly spaced along a new axis; differentiable in both ends.
 
@@ -899,7 +908,7 @@ def geomspace(
 # Grids -------------------------------------------------------------------------------------------------------------
 
 
-def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
     """The coordinates of the points of a grid, one array an axis.
 
     Args:
@@ -929,6 +938,12 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
     return grids if sparse else [shapes.broadcast_to(g, tuple(shape)) for g in grids]
 
 
+@overload
+def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: Literal[False] = False) -> Array: ...
+@overload
+def indices(dimensions: Sequence[int], dtype: DTypeLike = None, *, sparse: Literal[True]) -> tuple[Array, ...]: ...
+@overload
+def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = False) -> Any: ...
 def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = False) -> Any:
     """The indices of the elements of an array of a shape, one array an axis, stacked.
 

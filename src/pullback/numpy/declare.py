@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from pullback.primitives.elementwise import convert_element_type
 REAL = frozenset(map(np.dtype, ("float16", "float32", "float64")))
 COMPLEX = REAL | frozenset(map(np.dtype, ("complex64", "complex128")))
 
+F = TypeVar("F", bound=Callable[..., Any])
 Unary = Callable[[ArrayLike], Array]
 Binary = Callable[[ArrayLike, ArrayLike], Array]
 
@@ -84,6 +85,10 @@ def public_names(module: str, names: dict[str, Any]) -> list[str]:
     return sorted(n for n, v in names.items() if n[0] != "_" and getattr(v, "__module__", None) == module)
 
 
+@overload
+def positional(function: Binary) -> BinaryUfunc: ...
+@overload
+def positional(function: F) -> F: ...
 def positional(function: Any) -> Any:
     """A function of which the options ``out`` and ``where``, which it refuses, are no part of the signature.
 

@@ -35,8 +35,8 @@ class EigResult(NamedTuple):
       eigenvectors: as columns, in the order of the eigenvalues.
     """
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
@@ -47,8 +47,8 @@ class EighResult(NamedTuple):
       eigenvectors: as columns, in the order of the eigenvalues.
     """
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 def _hermitian(name: str, a: Any, triangle: Any, symmetrize: bool) -> Any:
@@ -158,9 +158,9 @@ class SVDResult(NamedTuple):
       Vh: the right singular vectors, as conjugated rows.
     """
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Array
+    S: Array
+    Vh: Array
 
 
 @overload
@@ -277,8 +277,8 @@ class QRResult(NamedTuple):
       R: upper triangular matrices.
     """
 
-    Q: Any
-    R: Any
+    Q: Array
+    R: Array
 
 
 @overload
@@ -428,7 +428,7 @@ def _rank(sizes: Any, bound: Any) -> Any:
 
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: ArrayLike | None = None, *, numpy_resid: bool = False
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Array, Array, Array, Array]:
     """The solution x of least squares of a x = b, of minimal norm where there are several.
 
     Args:

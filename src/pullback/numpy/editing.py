@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,12 @@ __all__ = ["append", "delete", "insert", "pad", "resize", "trim_zeros"]
 Widths = tuple[int, int]
 
 
-def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
+def pad(
+    array: ArrayLike,
+    pad_width: ArrayLike | Sequence[Any] | Mapping[int, int | tuple[int, int]],
+    mode: str | Callable[..., Any] = "constant",
+    **kwargs: Any,
+) -> Array:
     """The array with elements added before and after it along its axes.
 
     Args:
@@ -247,7 +252,13 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     return concatenate([ravel(x), ravel(v)]) if axis is None else concatenate([x, v], axis)
 
 
-def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
+def delete(
+    arr: ArrayLike,
+    obj: ArrayLike | slice | Sequence[int],
+    axis: int | None = None,
+    *,
+    assume_unique_indices: bool = False,
+) -> Array:
     """The array without the parts at some positions of an axis.
 
     Args:
@@ -282,7 +293,7 @@ def _positions(obj: Any) -> Any:
     return positions if positions.size else positions.astype(np.intp)
 
 
-def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
+def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: ArrayLike, axis: int | None = None) -> Array:
     """The array with parts inserted before some positions of an axis.
 
     Args:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
-from pullback.core.annotations import DTypeLike
-from pullback.core.array import Array
+from pullback.core.annotations import DTypeLike, PrecisionLike
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.types import Shape
@@ -31,16 +32,41 @@ Action = Callable[[Any], Any]
 Shapes = tuple[Shape, ...]
 
 
+@overload
+def einsum(
+    subscripts: str,
+    /,
+    *operands: ArrayLike,
+    out: None = None,
+    optimize: bool | str | Sequence[Any] = "auto",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: OutSharding = None,
+    _dot_general: Callable[..., Any] | None = None,
+) -> Array: ...
+@overload
+def einsum(
+    operand: ArrayLike,
+    names: Sequence[Any],
+    /,
+    *operands: ArrayLike | Sequence[Any],
+    out: None = None,
+    optimize: bool | str | Sequence[Any] = "auto",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: OutSharding = None,
+    _dot_general: Callable[..., Any] | None = None,
+) -> Array: ...
 # long: half of it is its documentation
 def einsum(
     subscripts: Any,
     /,
     *operands: Any,
     out: None = None,
-    optimize: Any = "auto",
-    precision: Any = None,
+    optimize: bool | str | Sequence[Any] = "auto",
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
     _dot_general: Callable[..., Any] | None = None,
 ) -> Array:
     """Sums of products over named indices.
@@ -108,7 +134,21 @@ def _of_one_dtype(values: Sequence[Any]) -> Sequence[Any]:
     return promote_all("einsum", values)
 
 
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], Any]:
+@overload
+def einsum_path(
+    subscripts: str, /, *operands: ArrayLike, optimize: bool | str | Sequence[Any] = "auto"
+) -> tuple[list[tuple[int, ...]], Any]: ...
+@overload
+def einsum_path(
+    operand: ArrayLike,
+    names: Sequence[Any],
+    /,
+    *operands: ArrayLike | Sequence[Any],
+    optimize: bool | str | Sequence[Any] = "auto",
+) -> tuple[list[tuple[int, ...]], Any]: ...
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: bool | str | Sequence[Any] = "auto"
+) -> tuple[list[tuple[int, ...]], Any]:
     """The order in which ``einsum`` would contract its operands, and what it would cost.
 
     Args:

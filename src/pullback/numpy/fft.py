@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.backends.shardings import DeviceLike
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.array import Array, ArrayLike
@@ -523,7 +524,7 @@ def irfft2(
 # Frequencies, and where they are --------------------------------------------------------------------------------------
 
 
-def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any = None) -> Array:
+def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Array:
     """The frequencies of the coefficients of :func:`fft`: from 0 up, then the negative ones.
 
     Args:
@@ -548,7 +549,7 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any 
     return _frequencies("fftfreq", signed, count, d, dtype, device)
 
 
-def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any = None) -> Array:
+def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Array:
     """The frequencies of the coefficients of :func:`rfft`, from 0 up.
 
     Args:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import IO, Any
 
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import Array, ArraySource
 from pullback.core.errors import ArgumentError, DtypeError
 from pullback.numpy.creation import asarray, listed
 
 __all__ = ["fromfile", "fromstring", "load", "save", "savez"]
 
 _BFLOAT16 = dtypes.canonicalize_dtype("bfloat16")
+
+FileLike = str | os.PathLike[str] | IO[Any]
+"""A path, or an open file."""
 
 
 def _of_bits(x: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
@@ -38,7 +44,7 @@ def _for_file(name: str, x: Any) -> np.ndarray[Any, Any]:
     return value
 
 
-def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+def save(file: FileLike, arr: ArraySource, allow_pickle: bool = True) -> None:
     """Write an array to a file, in NumPy's format ``.npy``.
 
     Args:
@@ -61,7 +67,7 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
     np.save(file, _for_file("save", arr), allow_pickle=False)
 
 
-def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+def savez(file: FileLike, *args: ArraySource, allow_pickle: bool = True, **kwds: ArraySource) -> None:
     """Write several arrays to a file, in NumPy's format ``.npz``.
 
     Args:
@@ -89,7 +95,7 @@ def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None
     np.savez(file, allow_pickle=False, **arrays)
 
 
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+def load(file: FileLike, *args: Any, **kwargs: Any) -> Any:
     """Read an array from a file that :func:`save` wrote, or several from one that :func:`savez` wrote.
 
     Args:
@@ -115,7 +121,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return asarray(_of_bits(found, "load")) if isinstance(found, np.ndarray) else found
 
 
-def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Any:
+def fromfile(file: FileLike, dtype: DTypeLike = float, count: int = -1, sep: str = "", offset: int = 0) -> Array:
     """The numbers in a file of bytes, or of text, as a vector.
 
     Args:
@@ -139,7 +145,7 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
     return asarray(read)
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """The numbers in a text, as a vector.
 
     Args:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError, UnsupportedArgumentError
@@ -33,7 +35,12 @@ def _shape(bins: Any) -> tuple[int, ...]:
     return listed("histogramdd", bins).shape  # type: ignore[no-any-return]
 
 
-def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
+def histogram_bin_edges(
+    a: ArrayLike,
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
+    range: Sequence[ArrayLike] | Array | None = None,
+    weights: ArrayLike | None = None,
+) -> Array:
     """The edges of the bins of :func:`histogram`.
 
     Args:
@@ -50,7 +57,7 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights
     given = operand("histogram_bin_edges", bins)
     if given.shape:
         return convert_element_type(given, x.dtype)
-    count = operator.index(bins)
+    count = operator.index(cast(SupportsIndex, bins))
     if range is None:
         low, high = min(x), max(x)
     else:
@@ -63,8 +70,12 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights
 
 
 def histogram(
-    a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
-) -> Any:
+    a: ArrayLike,
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
+    range: Sequence[ArrayLike] | Array | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, Array]:
     """How many elements are in each of a row of bins.
 
     Args:
@@ -103,8 +114,8 @@ def histogram(
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
-    bins: Any = 10,
-    range: Any = None,
+    bins: ArrayLike | Sequence[Any] = 10,
+    range: Sequence[Any] | ArrayLike | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
@@ -136,8 +147,13 @@ def histogram2d(
     return counts, edges[0], edges[1]
 
 
+# long: half of it is its documentation
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
+    sample: ArrayLike | Sequence[ArrayLike],
+    bins: ArrayLike | Sequence[Any] = 10,
+    range: Sequence[Any] | ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
     """How many points are in each box of a grid of any number of axes.
 
@@ -167,10 +183,10 @@ def histogramdd(
     if len(points.shape) != 2:
         raise ShapeError(f"histogramdd takes points of shape (n, d), got shape {points.shape}")
     n, d = points.shape
-    given = list(bins) if isinstance(bins, (tuple, list)) or _shape(bins) else [bins] * d
+    given = list(cast("Sequence[Any]", bins)) if isinstance(bins, (tuple, list)) or _shape(bins) else [bins] * d
     if len(given) != d:
         raise ShapeError(f"histogramdd: bins must be one for each of {d} axes, or one number for all; got {len(given)}")
-    ranges = [None] * d if range is None else list(range)
+    ranges: Any = [None] * d if range is None else list(cast("Sequence[Any]", range))
     if len(ranges) != d:
         raise ShapeError(f"histogramdd: range must have a pair, or None, for each of {d} axes; got {len(ranges)}")
     w: Any = shapes.full((n,), 1, dtypes.default_int()) if weights is None else operand("histogramdd", weights)
@@ -218,7 +234,7 @@ def bincount(
     minlength: int = 0,
     *,
     length: int | None = None,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """How often each integer from 0 on occurs.
 

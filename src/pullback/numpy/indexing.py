@@ -289,9 +289,14 @@ def _index_vectors(positions: Any, size: int, wrap: bool = True) -> Any:
 
 
 def take_along_axis(
-    arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, mode: Any = None, fill_value: ArrayLike | None = None, *,
+    arr: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = -1,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: ArrayLike | None = None,
+    *,
     wrap_negative_indices: bool = True,
-) -> Array:  # fmt: skip
+) -> Array:
     """For each place along the other axes the elements at its own positions along one axis.
 
     Args:
@@ -337,7 +342,13 @@ def take_along_axis(
 
 
 def put_along_axis(
-    arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True, *, mode: Any = None
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """The array with values at each place's own positions along an axis: the inverse of :func:`take_along_axis`.
 
@@ -665,7 +676,7 @@ def unravel_index(indices: ArrayLike | Sequence[Any], shape: ShapeLike) -> tuple
 def ravel_multi_index(
     multi_index: Sequence[ArrayLike] | Array,
     dims: Sequence[int],
-    mode: Any = "raise",
+    mode: str | Sequence[str] = "raise",
     order: str = "C",
     *,
     dtype: DTypeLike = None,
@@ -719,7 +730,7 @@ def ravel_multi_index(
     return total
 
 
-def ix_(*args: Any) -> tuple[Array, ...]:
+def ix_(*args: ArrayLike | Sequence[Any]) -> tuple[Array, ...]:
     """Vectors of positions shaped so that they index an open mesh.
 
     Args:

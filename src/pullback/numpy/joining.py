@@ -216,7 +216,7 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     return _joined("column_stack", [transpose(two_axes(x)) if len(x.shape) < 2 else x for x in xs], 1)
 
 
-def block(arrays: Any) -> Array:
+def block(arrays: ArrayLike | Sequence[Any]) -> Array:
     """An array put together from nested lists of blocks: the innermost lists along the last axis.
 
     >>> import pullback.numpy as pnp

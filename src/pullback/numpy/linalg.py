@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
-from pullback.core.annotations import Axes, DTypeLike
+from pullback.core.annotations import Axes, DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import contraction, diagonals, manipulation, reductions
@@ -54,7 +55,7 @@ from pullback.transforms.derivatives.vmap import vmap
 _INF = float("inf")
 
 
-def norm(x: ArrayLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Array:
+def norm(x: ArrayLike, ord: float | str | None = None, axis: Axes = None, keepdims: bool = False) -> Array:
     """The norm of vectors or matrices.
 
     Args:
@@ -148,7 +149,7 @@ def _by_singular_values(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool)
     return shapes.expand_dims(out, sorted(axes)) if keepdims else out
 
 
-def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2) -> Array:
+def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: float | str | None = 2) -> Array:
     """The norm of vectors along one or several axes, by default of all elements.
 
     Args:
@@ -168,7 +169,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
 
 
 @named
-def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Array:
     """The norm of the matrices in the last two axes.
 
     Args:
@@ -330,8 +331,8 @@ class SlogdetResult(NamedTuple):
       logabsdet: the logarithms of the sizes of the determinants.
     """
 
-    sign: Any
-    logabsdet: Any
+    sign: Array
+    logabsdet: Array
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
@@ -371,7 +372,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 
 def matmul(
-    x1: ArrayLike, x2: ArrayLike, /, *, precision: Any = None, preferred_element_type: DTypeLike = None
+    x1: ArrayLike, x2: ArrayLike, /, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike = None
 ) -> Array:
     """The product of matrices; see :func:`pullback.numpy.matmul`.
 
@@ -392,10 +393,10 @@ def tensordot(
     x2: ArrayLike,
     /,
     *,
-    axes: Any = 2,
-    precision: Any = None,
+    axes: int | Sequence[int | Sequence[int]] = 2,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The contraction over several axes; see :func:`pullback.numpy.tensordot`.
 
@@ -416,7 +417,13 @@ def tensordot(
 
 
 def vecdot(
-    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None, preferred_element_type: DTypeLike = None
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
     """The inner products of vectors along an axis; the first is conjugated.
 
@@ -528,7 +535,7 @@ def require_square(name: str, a: Array) -> None:
         raise ShapeError(f"{name} takes square matrices, got shape {a.shape}")
 
 
-def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -> Array:
     """The product of several matrices, in the order that costs least; the first and the last may be vectors.
 
     Source: T. Cormen et al., Introduction to Algorithms, section 14.2 (matrix-chain multiplication).
@@ -570,7 +577,7 @@ def _cheapest_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     return split
 
 
-def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
+def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     """The condition numbers of matrices: how much solutions of equations may change relative to what they depend on.
 
     Args:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from pullback.backends.shardings import OutSharding
 from pullback.core.annotations import Axes, ShapeLike
 from pullback.core.array import Array, ArrayImpl, ArrayLike, refuse_masked
 from pullback.core.errors import DtypeError, ShapeError, TracerArrayConversionError
@@ -30,7 +31,7 @@ __all__ = [
 
 
 def reshape(
-    a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
+    a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | None = None, out_sharding: OutSharding = None
 ) -> Array:
     """The elements in another shape.
 
@@ -90,7 +91,7 @@ def is_sequence(x: Any) -> bool:
     return isinstance(x, (tuple, list)) or getattr(x, "ndim", 0) > 0
 
 
-def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
     """The elements as a vector.
 
     Args:
@@ -151,6 +152,10 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     return shapes.squeeze(x, axes) if axes else another(x)
 
 
+@overload
+def atleast_1d(arys: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(*arys: ArrayLike) -> list[Array]: ...
 def atleast_1d(*arys: ArrayLike) -> Any:
     """Arrays with at least one axis: a scalar becomes a vector. One array returns one, several a list.
 
@@ -161,6 +166,10 @@ def atleast_1d(*arys: ArrayLike) -> Any:
     return _each("atleast_1d", arys, lambda x: another(x) if x.shape else shapes.reshape(x, (1,)))
 
 
+@overload
+def atleast_2d(arys: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(*arys: ArrayLike) -> list[Array]: ...
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Arrays with at least two axes: new ones go in front. One array returns one, several a list.
 
@@ -176,6 +185,10 @@ def two_axes(x: Any) -> Any:
     return x if len(x.shape) >= 2 else shapes.reshape(x, (*(1,) * (2 - len(x.shape)), *x.shape))
 
 
+@overload
+def atleast_3d(arys: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(*arys: ArrayLike) -> list[Array]: ...
 def atleast_3d(*arys: ArrayLike) -> Any:
     """Arrays with at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1). Several return a list.
 
@@ -214,7 +227,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 # Broadcasting ------------------------------------------------------------------------------------------------------
 
 
-def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None) -> Array:
+def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutSharding = None) -> Array:
     """The array repeated along axes of size one, and along new axes in front, to a shape.
 
     Args:
@@ -240,7 +253,7 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None
     return shapes.broadcast_to(x, shape)
 
 
-def broadcast_arrays(*args: Any) -> list[Array]:
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """Arrays repeated to the shape to which all broadcast, as a list.
 
     >>> import pullback.numpy as pnp
@@ -424,7 +437,7 @@ def repeat(
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The array with each element, or part along an axis, repeated.
 

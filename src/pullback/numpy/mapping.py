@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, source
+from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.manipulation import unstack
@@ -52,7 +53,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
     return shapes.transpose(out, [*range(i), *range(kept, len(out.shape)), *range(i, kept)])
 
 
-def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Any) -> Array:
+def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: ArrayLike | Sequence[int]) -> Array:
     """A function of an array and an axis applied for one axis after another.
 
     Args:
@@ -89,7 +90,7 @@ Core = tuple[str, ...]
 
 def vectorize(
     pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """A function of arrays of a few axes, as a function of arrays of any more, which broadcast.
 
     Args:
@@ -205,7 +206,9 @@ def _mapped(core: Callable[..., Any], cores: Sequence[Core], arrays: Sequence[An
 # Pieces ------------------------------------------------------------------------------------------------------------
 
 
-def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
+def piecewise(
+    x: ArrayLike, condlist: ArrayLike | Sequence[ArrayLike], funclist: Sequence[Any], *args: Any, **kw: Any
+) -> Array:
     """A function given by pieces: for each element that of the last condition that is true.
 
     Args:

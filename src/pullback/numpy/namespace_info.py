@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import devices
+from pullback.backends.shardings import DeviceLike
 from pullback.core import dtypes
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError
@@ -56,7 +57,7 @@ class NamespaceInfo:
         """
         return devices.default_device()
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
+    def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, np.dtype[Any]]:
         """The dtypes that results have where no dtype is asked for; 64 bits wide if ``enable_x64`` is on.
 
         Args:
@@ -84,7 +85,9 @@ class NamespaceInfo:
         """
         return devices.devices()
 
-    def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, np.dtype[Any]]:
+    def dtypes(
+        self, *, device: DeviceLike = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, np.dtype[Any]]:
         """The standard's dtypes that arrays can have, by name; those of 64 bits if ``enable_x64`` is on.
 
         Args:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy import (  # the kinds of dtypes, for issubdtype
@@ -23,7 +23,8 @@ from numpy import (  # the kinds of dtypes, for issubdtype
 from numpy.exceptions import ComplexWarning
 
 from pullback.core import dtypes
-from pullback.core.array import Array
+from pullback.core.annotations import Axes, DTypeLike, HasShapeAndDtype
+from pullback.core.array import Array, ArrayLike
 from pullback.core.dtypes import finfo, iinfo, isdtype, issubdtype, promote_types, result_type
 from pullback.core.errors import DtypeError
 
@@ -90,7 +91,7 @@ int_, uint, float_, complex_ = int64, uint64, float64, complex128
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 
 
-def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
+def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe") -> builtins.bool:
     """Whether NumPy's rules allow a cast from one dtype to another.
 
     Args:
@@ -101,15 +102,14 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
     >>> can_cast("int32", "int8")
     False
     """
-    source = from_.dtype if hasattr(from_, "dtype") else from_
-    target = to.dtype if hasattr(to, "dtype") else to
+    source, target = (cast(Any, getattr(given, "dtype", given)) for given in (from_, to))
     try:
-        return np.can_cast(np.dtype(source), np.dtype(target), casting)
+        return np.can_cast(np.dtype(source), np.dtype(target), cast(Any, casting))
     except (TypeError, ValueError) as error:
         raise DtypeError(f"can_cast: expected two dtypes, got {from_!r} and {to!r} ({error})") from None
 
 
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike | Sequence[Any] | HasShapeAndDtype) -> int:
     """The number of axes.
 
     >>> ndim([[1, 2]])
@@ -118,7 +118,7 @@ def ndim(a: Any) -> int:
     return len(_sizes("ndim", a))
 
 
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: ArrayLike | Sequence[Any] | HasShapeAndDtype) -> tuple[int, ...]:
     """The size of each axis.
 
     >>> shape([[1, 2]])
@@ -127,7 +127,7 @@ def shape(a: Any) -> tuple[int, ...]:
     return _sizes("shape", a)
 
 
-def size(a: Any, axis: Any = None) -> int:
+def size(a: ArrayLike | Sequence[Any] | HasShapeAndDtype, axis: Axes = None) -> int:
     """The number of elements, or the size of an axis.
 
     >>> size([[1, 2]]), size([[1, 2]], 0)
@@ -150,7 +150,7 @@ def _sizes(name: str, a: Any) -> tuple[int, ...]:
     return tuple(type_of(name, a).shape)
 
 
-def isscalar(element: Any) -> builtins.bool:
+def isscalar(element: object) -> builtins.bool:
     """Whether a value is a number, or an array of no axes.
 
     >>> isscalar(1.0), isscalar([1.0])
@@ -159,7 +159,7 @@ def isscalar(element: Any) -> builtins.bool:
     return len(element.shape) == 0 if isinstance(element, (Array, np.ndarray)) else builtins.bool(np.isscalar(element))
 
 
-def iterable(y: Any) -> builtins.bool:
+def iterable(y: object) -> builtins.bool:
     """Whether a value can be iterated over.
 
     >>> iterable([1.0]), iterable(1.0)

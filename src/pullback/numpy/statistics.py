@@ -6,10 +6,11 @@ import builtins
 import math
 import operator
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.array import Array, ArrayImpl, ArrayLike
@@ -52,6 +53,27 @@ def inexact_operands(name: str, *xs: Any) -> list[Any]:
 # Averages ----------------------------------------------------------------------------------------------------------
 
 
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axes = None,
+    weights: ArrayLike | None = None,
+    returned: Literal[False] = False,
+    keepdims: bool = False,
+) -> Array: ...
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axes = None,
+    weights: ArrayLike | None = None,
+    *,
+    returned: Literal[True],
+    keepdims: bool = False,
+) -> tuple[Array, Array]: ...
+@overload
+def average(
+    a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
+) -> Any: ...
 def average(
     a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
 ) -> Any:
@@ -137,9 +159,17 @@ def quantile(
 
 
 def percentile(
-    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None, out_sharding: Any = None,
-) -> Array:  # fmt: skip
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The values below which given percentages of the elements along some axes are; NaN if there is one among them.
 
     Args:
@@ -521,6 +551,10 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     return ops.mul(strong(sum(ops.mul(step, pairs), -1)), 0.5)
 
 
+@overload
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int, edge_order: int | None = None) -> Array: ...
+@overload
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: int | None = None) -> Any: ...
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: int | None = None) -> Any:
     """The derivatives of a function from its values on a grid, by differences: central ones, at the edges one-sided.
 

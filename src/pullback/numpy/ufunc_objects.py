@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, source
+from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, IndexingError, ShapeError, UnsupportedArgumentError
 from pullback.core.trace import Tracer
 from pullback.numpy.promotion import axes_tuple, axis_index, known_int, operand, refuse_options, refuse_out
@@ -370,7 +371,7 @@ class ufunc(metaclass=_KindOfUfunc):
         *,
         name: str | None = None,
         nargs: int | None = None,
-        identity: Any = None,
+        identity: ArrayLike | None = None,
         call: Callable[..., Any] | None = None,
         reduce: Callable[..., Any] | None = None,
         accumulate: Callable[..., Any] | None = None,
@@ -409,7 +410,7 @@ class ufunc(metaclass=_KindOfUfunc):
         return object.__hash__(self)
 
 
-def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> Any:
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: ArrayLike | None = None) -> ufunc:
     """A :class:`ufunc` of a function of scalars.
 
     Args:

@@ -6,7 +6,7 @@ Primitives check nothing themselves when they are evaluated: NumPy would promote
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from pullback.core.errors import OperandError
 from pullback.core.linear import operand_avals
 from pullback.core.trace import Primitive, state
 from pullback.primitives.elementwise import stop_gradient_p
+
+T = TypeVar("T")
 
 
 def array_operand(name: str, x: Any) -> Array:
@@ -55,7 +57,7 @@ def bind(primitive: Primitive, *xs: Any, **params: Any) -> Any:
     return state.trace.process(primitive, xs, params)
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: T) -> T:
     """A tree of arrays as it is, except that no derivative flows through it.
 
     >>> from pullback import grad, lax

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import SCALARS, Array, ArrayLike, KeyArray
@@ -26,7 +27,7 @@ from pullback.transforms.programs.placement import constrained
 # Uniform numbers ---------------------------------------------------------------------------------------------------
 
 
-def bits(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
+def bits(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: OutSharding = None) -> Array:
     """Random bits, as unsigned integers.
 
     Args:
@@ -62,7 +63,7 @@ def uniform(
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Uniformly distributed numbers.
 
@@ -114,7 +115,7 @@ def _above(words: Words, shape: Shape, dtype: DType, low: float) -> Any:
 # Normal numbers ----------------------------------------------------------------------------------------------------
 
 
-def normal(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
+def normal(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: OutSharding = None) -> Array:
     """Numbers of the standard normal distribution.
 
     Args:
@@ -158,7 +159,7 @@ def truncated_normal(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the standard normal distribution under the condition that they are between two bounds.
 
@@ -198,7 +199,9 @@ def truncated_normal(
 # Other distributions -----------------------------------------------------------------------------------------------
 
 
-def exponential(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
+def exponential(
+    key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: OutSharding = None
+) -> Array:
     """Numbers of the exponential distribution of mean 1.
 
     Args:
@@ -228,7 +231,12 @@ def exponential_of(words: Words, shape: Shape, dtype: DType) -> Any:
 
 
 def gumbel(
-    key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, mode: str | None = None, *, out_sharding: Any = None
+    key: KeyArray,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    mode: str | None = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the standard Gumbel distribution.
 
@@ -275,7 +283,9 @@ def pair(x: Any) -> list[Any]:
     return [squeeze(slicing.slice_in_dim(x, i, i + 1, 0), (0,)) for i in range(2)]
 
 
-def laplace(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
+def laplace(
+    key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: OutSharding = None
+) -> Array:
     """Numbers of the Laplace distribution of mean 0 and scale 1.
 
     Args:
@@ -301,7 +311,9 @@ def laplace(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, ou
     return constrained(ops.mul(ops.sign(u), ops.log1p_p.bind(ops.neg(ops.abs(u)))), out_sharding, "random.laplace")
 
 
-def logistic(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
+def logistic(
+    key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: OutSharding = None
+) -> Array:
     """Numbers of the standard logistic distribution.
 
     Args:
@@ -326,7 +338,7 @@ def logistic(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, o
     return constrained(ops.sub(ops.log(u), ops.log1p_p.bind(ops.neg(u))), out_sharding, "random.logistic")
 
 
-def cauchy(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
+def cauchy(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: OutSharding = None) -> Array:
     """Numbers of the standard Cauchy distribution.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.shardings import OutSharding
 from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
@@ -33,7 +34,12 @@ def _counted(x: Any, valid: Any, dtype: Any) -> Any:
 
 
 def poisson(
-    key: KeyArray, lam: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: KeyArray,
+    lam: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the Poisson distribution.
 
@@ -165,7 +171,12 @@ def multinomial(
 
 
 def geometric(
-    key: KeyArray, p: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: KeyArray,
+    p: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """How many trials it takes until the first success: numbers of the geometric distribution, from 1 on.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, KeyArray, scalar_array
@@ -33,7 +34,7 @@ def randint(
     maxval: ArrayLike,
     dtype: DTypeLike = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Random integers.
 
@@ -142,7 +143,12 @@ def _within_arrays(key: Words, shape: Shape, dtype: DType, low: Any, high: Any, 
 
 
 def bernoulli(
-    key: KeyArray, p: ArrayLike = 0.5, shape: ShapeLike | None = None, mode: str = "low", *, out_sharding: Any = None
+    key: KeyArray,
+    p: ArrayLike = 0.5,
+    shape: ShapeLike | None = None,
+    mode: str = "low",
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Random booleans.
 
@@ -183,7 +189,9 @@ def bernoulli(
     )
 
 
-def rademacher(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
+def rademacher(
+    key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: OutSharding = None
+) -> Array:
     """Random signs: -1 and 1 with equal probability.
 
     Args:
@@ -215,7 +223,7 @@ def rademacher(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *,
 
 
 def permutation(
-    key: KeyArray, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
+    key: KeyArray, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: OutSharding = None
 ) -> Array:
     """An array in random order.
 
@@ -368,7 +376,7 @@ def categorical(
     replace: bool = True,
     mode: str | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Random categories, given the logarithms of their probabilities: by the greatest of these plus Gumbel noise.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pullback.backends.shardings import OutSharding
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, ShapeError
@@ -39,7 +40,12 @@ def _chisquare(words: Words, df: Any, shape: Shape) -> Any:
 
 
 def gamma(
-    key: KeyArray, a: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: KeyArray,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the gamma distribution of scale 1.
 
@@ -73,7 +79,12 @@ def gamma(
 
 
 def loggamma(
-    key: KeyArray, a: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: KeyArray,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Logarithms of numbers of the gamma distribution of scale 1, which do not underflow.
 
@@ -109,7 +120,7 @@ def beta(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the beta distribution, from 0 to 1.
 
@@ -143,7 +154,12 @@ def beta(
 
 
 def chisquare(
-    key: KeyArray, df: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: KeyArray,
+    df: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the chi-squared distribution.
 
@@ -179,7 +195,7 @@ def f(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the F distribution.
 
@@ -213,7 +229,12 @@ def f(
 
 
 def t(
-    key: KeyArray, df: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: KeyArray,
+    df: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of Student's t distribution.
 
@@ -251,7 +272,7 @@ def dirichlet(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Points of the Dirichlet distribution: non-negative numbers whose sum is 1.
 
@@ -293,7 +314,7 @@ def dirichlet(
 
 
 def generalized_normal(
-    key: KeyArray, p: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: KeyArray, p: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: OutSharding = None
 ) -> Array:
     """Numbers of the generalized normal distribution, of density proportional to ``exp(-abs(x) ** p)``.
 
@@ -330,7 +351,13 @@ def _generalized_normal(words: Words, p: Any, shape: Shape) -> Any:
 
 
 def ball(
-    key: KeyArray, d: int, p: ArrayLike = 2, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: KeyArray,
+    d: int,
+    p: ArrayLike = 2,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Points that are uniformly distributed in the unit ball of the p-norm.
 

@@ -63,7 +63,7 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike = None) ->
     return random_wrap(_seeded("key", seed, kind), kind)
 
 
-def key_dtype(impl_spec: str | None = None) -> Any:
+def key_dtype(impl_spec: str | None = None) -> np.dtype[Any]:
     """The dtype of the keys of a generator.
 
     Args:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import Array, ArrayLike, KeyArray
@@ -35,7 +36,7 @@ def multivariate_normal(
     dtype: DTypeLike = None,
     method: str = "cholesky",
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Vectors of the multivariate normal distribution.
 
@@ -110,7 +111,7 @@ def orthogonal(
     dtype: DTypeLike = None,
     m: int | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Uniformly distributed orthogonal matrices, or unitary ones.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pullback.backends.shardings import OutSharding
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.types import Shape
@@ -30,7 +31,7 @@ def lognormal(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers whose logarithms are normally distributed, with mean 0.
 
@@ -59,7 +60,9 @@ def lognormal(
     return constrained(ops.exp(ops.mul(normal_of_key(words, size, found), sigma)), out_sharding, "random.lognormal")
 
 
-def maxwell(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None) -> Array:
+def maxwell(
+    key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: OutSharding = None
+) -> Array:
     """Numbers of the Maxwell distribution: lengths of vectors of three standard normal numbers.
 
     Args:
@@ -122,7 +125,12 @@ def double_sided_maxwell(
 
 
 def pareto(
-    key: KeyArray, b: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: KeyArray,
+    b: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the Pareto distribution, from 1 on.
 
@@ -158,7 +166,7 @@ def rayleigh(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the Rayleigh distribution.
 
@@ -196,7 +204,7 @@ def triangular(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the triangular distribution.
 
@@ -234,7 +242,12 @@ def triangular(
 
 
 def wald(
-    key: KeyArray, mean: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: KeyArray,
+    mean: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the Wald (inverse Gaussian) distribution of scale 1.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl
+from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import (
     ArgumentError,
     DtypeError,
@@ -28,7 +28,7 @@ def known(x: Any) -> Any:
     return None if value is None else np.asarray(value)
 
 
-def inexact(name: str, x: Any) -> Any:
+def inexact(name: str, x: Any) -> Array:
     """An operand, or a list of numbers, as floats or complex numbers."""
     if isinstance(x, (list, tuple)) and x:
         try:
@@ -38,7 +38,7 @@ def inexact(name: str, x: Any) -> Any:
     return inexact_operand(name, x)
 
 
-def floats(name: str, x: Any) -> Any:
+def floats(name: str, x: Any) -> Array:
     """The same in single or double precision."""
     x = inexact(name, x)
     return x if x.dtype.char in "fdFD" else ops.convert_element_type(x, np.dtype(np.float32))

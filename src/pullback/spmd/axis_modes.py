@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from pullback.backends.meshes import get_abstract_mesh
+from pullback.core.annotations import Decorator, PyTree
 from pullback.core.errors import ArgumentError, MeshContextError
 from pullback.transforms.programs.placement import with_sharding_constraint
+
+R = TypeVar("R")
 
 
 def _checked(who: str, axes: Any) -> None:
@@ -26,8 +29,16 @@ def _checked(who: str, axes: Any) -> None:
         raise ArgumentError(f"{who}: the mesh has the axes {mesh.axis_names}, but axes={axes!r} names {unknown[0]!r}")
 
 
+@overload
 def auto_axes(
-    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: Any = None
+    f: Callable[..., R], /, *, axes: str | tuple[str, ...] | None = None, out_sharding: PyTree = None
+) -> Callable[..., R]: ...
+@overload
+def auto_axes(
+    f: None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: PyTree = None
+) -> Decorator: ...
+def auto_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: PyTree = None
 ) -> Any:
     """A function whose results are spread as asked, and in which the compiler decides how values are.
 
@@ -64,8 +75,16 @@ def auto_axes(
     return spread
 
 
+@overload
 def explicit_axes(
-    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None
+    f: Callable[..., R], /, *, axes: str | tuple[str, ...] | None = None, in_sharding: PyTree = None
+) -> Callable[..., R]: ...
+@overload
+def explicit_axes(
+    f: None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: PyTree = None
+) -> Decorator: ...
+def explicit_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: PyTree = None
 ) -> Any:
     """A function whose arguments are spread as asked.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pullback.backends.devices import devices as all_devices
 from pullback.backends.meshes import Mesh
 from pullback.backends.shardings import PartitionSpec
 from pullback.core import source, tree
+from pullback.core.annotations import AxisName, PyTree
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
@@ -26,6 +27,8 @@ from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, check_callable, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.jit.jit import jit
+
+R = TypeVar("R")
 
 
 class _Unnamed:
@@ -236,17 +239,17 @@ def _numbers(given: Any, name: str) -> tuple[int, ...]:
 
 
 def pmap(
-    fun: Callable[..., Any],
-    axis_name: Any = None,
+    fun: Callable[..., R],
+    axis_name: AxisName | None = None,
     *,
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    in_axes: PyTree = 0,
+    out_axes: PyTree = 0,
     static_broadcasted_argnums: int | Iterable[int] = (),
     devices: Sequence[Device] | None = None,
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Iterable[int] = (),
-) -> Any:
+) -> Callable[..., R]:
     """Map a function over an axis of its arguments, each index on a device of its own.
 
     It is compiled, once for each kind of arguments. The parts of the results stay on the devices that computed them.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from pullback.backends.meshes import Mesh, current_mesh
 from pullback.backends.shardings import UNCONSTRAINED, PartitionSpec, names_in
 from pullback.core import source, tree
+from pullback.core.annotations import AxisName, Decorator, PyTree
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ShardMapError
@@ -21,15 +22,40 @@ from pullback.transforms.functions.arguments import argument_name, check_callabl
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+@overload
+def shard_map(
+    f: Callable[P, R],
+    /,
+    *,
+    mesh: Mesh | None = None,
+    in_specs: PyTree,
+    out_specs: PyTree,
+    axis_names: Iterable[AxisName] = (),
+    check_vma: bool = True,
+) -> Callable[P, R]: ...
+@overload
+def shard_map(
+    f: None = None,
+    /,
+    *,
+    mesh: Mesh | None = None,
+    in_specs: PyTree,
+    out_specs: PyTree,
+    axis_names: Iterable[AxisName] = (),
+    check_vma: bool = True,
+) -> Decorator: ...
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,
     *,
     mesh: Mesh | None = None,
-    in_specs: Any,
-    out_specs: Any,
-    axis_names: Iterable[Any] = (),
+    in_specs: PyTree,
+    out_specs: PyTree,
+    axis_names: Iterable[AxisName] = (),
     check_vma: bool = True,
 ) -> Any:
     """A function of whole arrays from one of parts: each device of a mesh runs it on its own parts.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from pullback.backends.shardings import PartitionSpec
 from pullback.core import source, tree
+from pullback.core.annotations import AxisName, Decorator, PyTree
 from pullback.core.array import typeof
 from pullback.core.errors import ShardMapError
 from pullback.primitives.shapes import moveaxis
@@ -15,9 +16,16 @@ from pullback.spmd.shard_map import shard_map
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+@overload
+def smap(f: Callable[P, R], /, *, in_axes: PyTree, out_axes: PyTree, axis_name: AxisName) -> Callable[P, R]: ...
+@overload
+def smap(f: None = None, /, *, in_axes: PyTree, out_axes: PyTree, axis_name: AxisName) -> Decorator: ...
 # long: half of it is its documentation
-def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any, out_axes: Any, axis_name: Any) -> Any:
+def smap(f: Callable[..., Any] | None = None, /, *, in_axes: PyTree, out_axes: PyTree, axis_name: AxisName) -> Any:
     """A function of whole arrays from one of parts, which the devices along one axis of a mesh run.
 
     It is :func:`shard_map` over that axis alone; along the others the compiler divides the work as it does elsewhere.

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.backends.shardings import OutSharding
+from pullback.core.annotations import DotDimensionNumbers, DTypeLike, PrecisionLike
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, OperandError, ShapeError
 from pullback.experimental.sparse.formats import BCOO, BCSR, COO, CSC, CSR, JAXSparse
 from pullback.experimental.sparse.layouts import (
@@ -106,7 +109,7 @@ def from_bcoo(mat: Any) -> BCSR:
 
 
 def bcsr_fromdense(
-    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: Any = np.int32
+    mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = np.int32
 ) -> BCSR:
     """The sparse array of a dense one, row by row; the arguments are those of :func:`bcoo_fromdense`.
 
@@ -133,7 +136,7 @@ def bcsr_fromdense(
     return from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
 
 
-def bcsr_todense(mat: BCSR) -> Any:
+def bcsr_todense(mat: BCSR) -> Array:
     """The dense array of a BCSR.
 
     >>> import pullback.numpy as pnp
@@ -145,7 +148,7 @@ def bcsr_todense(mat: BCSR) -> Any:
     return bcoo_todense(to_bcoo(bcsr("bcsr_todense", mat)))
 
 
-def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
+def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
     """The elements of a dense array at the places that a BCSR's indices say.
 
     Args:
@@ -162,7 +165,8 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
     >>> print(sparse.bcsr_extract(pnp.array([1, 0]), pnp.array([0, 1, 2]), x))
     [2. 3.]
     """
-    mat, indices = dense_operand("bcsr_extract", mat), pnp.asarray(indices)
+    mat = dense_operand("bcsr_extract", mat)
+    indices = pnp.asarray(indices)
     n = indices.ndim - 1
     if n < 0 or mat.ndim < n + 2:
         raise ShapeError(f"bcsr_extract: indices of shape {indices.shape} do not fit an array of shape {mat.shape}")
@@ -173,14 +177,14 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
 
 
 def bcsr_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: BCSR | ArrayLike,
+    rhs: ArrayLike,
     *,
-    dimension_numbers: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    dimension_numbers: DotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The sum of products over some axes, of a BCSR and another array; see :func:`bcoo_dot_general`.
 
     Args:
@@ -197,7 +201,11 @@ def bcsr_dot_general(
     if not isinstance(lhs, BCSR) and not isinstance(rhs, BCSR):
         raise OperandError(f"bcsr_dot_general: lhs or rhs must be a BCSR, got {quote(lhs)} and {quote(rhs)}")
     x, y = (to_bcoo(a) if isinstance(a, JAXSparse) else a for a in (lhs, rhs))
-    options = {"precision": precision, "preferred_element_type": preferred_element_type, "out_sharding": out_sharding}
+    options: Any = {
+        "precision": precision,
+        "preferred_element_type": preferred_element_type,
+        "out_sharding": out_sharding,
+    }
     return bcoo_dot_general(x, y, dimension_numbers=dimension_numbers, **options)
 
 
@@ -271,7 +279,7 @@ def matrix_fromdense(name: str, mat: Any, nse: int | None, index_dtype: Any) -> 
     return bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
 
-def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
+def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO:
     """The COO of a dense matrix; see :func:`bcoo_fromdense`.
 
     >>> import pullback.numpy as pnp
@@ -282,7 +290,7 @@ def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int
     return as_coo(matrix_fromdense("coo_fromdense", mat, nse, index_dtype))
 
 
-def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
+def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
     """The CSR of a dense matrix; see :func:`bcoo_fromdense`.
 
     >>> import pullback.numpy as pnp
@@ -293,7 +301,7 @@ def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int
     return as_csr(matrix_fromdense("csr_fromdense", mat, nse, index_dtype))
 
 
-def csc_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSC:
+def csc_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSC:
     """The CSC of a dense matrix; see :func:`bcoo_fromdense`."""
     return as_csc(matrix_fromdense("csc_fromdense", mat, nse, index_dtype))
 
@@ -304,7 +312,7 @@ def _of(name: str, mat: Any, kind: type) -> BCOO:
     return to_bcoo(mat)
 
 
-def coo_todense(mat: COO) -> Any:
+def coo_todense(mat: COO) -> Array:
     """The dense matrix of a COO.
 
     >>> import pullback.numpy as pnp
@@ -315,7 +323,7 @@ def coo_todense(mat: COO) -> Any:
     return bcoo_todense(_of("coo_todense", mat, COO))
 
 
-def csr_todense(mat: CSR) -> Any:
+def csr_todense(mat: CSR) -> Array:
     """The dense matrix of a CSR.
 
     >>> import pullback.numpy as pnp
@@ -335,7 +343,7 @@ def _product(name: str, mat: BCOO, x: Any, rank: int, transpose: bool) -> Any:
     return bcoo_dot_general(mat, x, dimension_numbers=(((axis,), (0,)), ((), ())))
 
 
-def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Any:
+def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
     """The product of a COO and a vector.
 
     Args:
@@ -351,7 +359,7 @@ def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Any:
     return _product("coo_matvec", _of("coo_matvec", mat, COO), v, 1, transpose)
 
 
-def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
+def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
     """The product of a COO and a matrix; the arguments are those of :func:`coo_matvec`.
 
     >>> import pullback.numpy as pnp
@@ -362,7 +370,7 @@ def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
     return _product("coo_matmat", _of("coo_matmat", mat, COO), B, 2, transpose)
 
 
-def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Any:
+def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
     """The product of a CSR and a vector; the arguments are those of :func:`coo_matvec`.
 
     >>> import pullback.numpy as pnp
@@ -373,7 +381,7 @@ def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Any:
     return _product("csr_matvec", _of("csr_matvec", mat, CSR), v, 1, transpose)
 
 
-def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
+def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
     """The product of a CSR and a matrix; the arguments are those of :func:`coo_matvec`.
 
     >>> import pullback.numpy as pnp

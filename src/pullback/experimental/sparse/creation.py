@@ -10,10 +10,12 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import KeyArray
 from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.interrupts import imported
 from pullback.experimental.sparse.compressed import as_coo, as_csc, as_csr, from_bcoo
-from pullback.experimental.sparse.formats import BCOO, BCSR, as_dtype, shape_of
+from pullback.experimental.sparse.formats import BCOO, BCSR, JAXSparse, as_dtype, shape_of
 from pullback.experimental.sparse.layouts import (
     bcoo_sort_indices,
     check_layout,
@@ -53,11 +55,11 @@ def _in_format(name: str, mat: BCOO, sparse_format: Any, kwds: dict[str, Any]) -
 
 def empty(
     shape: Sequence[int],
-    dtype: Any = None,
-    index_dtype: Any = "int32",
+    dtype: DTypeLike = None,
+    index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo",
     **kwds: Any,
-) -> Any:
+) -> JAXSparse:
     """A sparse array that stores nothing, all zeros.
 
     Args:
@@ -92,11 +94,11 @@ def eye(
     N: int,
     M: int | None = None,
     k: int = 0,
-    dtype: Any = None,
-    index_dtype: Any = "int32",
+    dtype: DTypeLike = None,
+    index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo",
     **kwds: Any,
-) -> Any:
+) -> JAXSparse:
     """A sparse matrix with ones on a diagonal.
 
     Args:
@@ -132,11 +134,11 @@ def eye(
 
 
 def random_bcoo(
-    key: Any,
+    key: KeyArray,
     shape: Sequence[int],
     *,
-    dtype: Any = np.float64,
-    indices_dtype: Any = None,
+    dtype: DTypeLike = np.float64,
+    indices_dtype: DTypeLike = None,
     nse: float | int = 0.2,
     n_batch: int = 0,
     n_dense: int = 0,

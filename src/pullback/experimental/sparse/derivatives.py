@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pullback.numpy as pnp
 from pullback.core import source, tree
+from pullback.core.annotations import PyTree
 from pullback.core.errors import ArgumentError, NotDifferentiableError
 from pullback.experimental.sparse.formats import BCOO
 from pullback.experimental.sparse.layouts import spread
@@ -14,6 +15,8 @@ from pullback.experimental.sparse.sparsify import is_sparse
 from pullback.transforms.derivatives import grad as gradients
 from pullback.transforms.derivatives import jacobian as jacobians
 from pullback.transforms.functions.arguments import check_argnums, check_callable, name_of
+
+R = TypeVar("R")
 
 Argnums = int | Sequence[int]
 
@@ -75,7 +78,7 @@ def _by_data(
     return transformed
 
 
-def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
+def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., PyTree]:
     """The gradient of a function with a scalar result, with respect to the data of sparse arguments.
 
     Args:
@@ -105,8 +108,8 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
 
 
 def value_and_grad(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any
-) -> Callable[..., Any]:
+    fun: Callable[..., R], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any
+) -> Callable[..., tuple[R, PyTree]]:
     """A function's value and its gradient with respect to the data of sparse arguments; see :func:`grad`.
 
     >>> import pullback.numpy as pnp

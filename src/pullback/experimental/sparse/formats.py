@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.array import Array, typeof
+from pullback.core.annotations import Axes, DTypeLike, PyTree
+from pullback.core.array import Array, ArrayLike, Index, typeof
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.tree_nodes import register_pytree_node_class
 from pullback.core.types import Shape
@@ -29,9 +30,34 @@ class JAXSparse:
     __array_priority__ = 100  # NumPy's arrays leave operators to us
     _names: ClassVar[tuple[str, ...]] = ()
     shape: Shape
-    data: Any
+    data: Array
 
-    def __init__(self, args: Sequence[Any], *, shape: Sequence[int]) -> None:
+    if TYPE_CHECKING:  # what experimental/sparse/methods attaches, as type checkers see it
+
+        @property
+        def T(self) -> Self: ...
+        def __abs__(self) -> Self: ...
+        def __neg__(self) -> Self: ...
+        def __pos__(self) -> Self: ...
+        def __add__(self, other: Any) -> Any: ...
+        def __getitem__(self, item: Index) -> Any: ...
+        def __iter__(self) -> Iterator[Any]: ...
+        def __eq__(self, other: object) -> Any: ...
+        def __ne__(self, other: object) -> Any: ...
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __add__
+        __matmul__ = __rmatmul__ = __lt__ = __le__ = __gt__ = __ge__ = __add__
+
+        def todense(self) -> Array: ...
+        def sum(
+            self, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False
+        ) -> JAXSparse: ...
+        def transpose(self, *axes: int | Sequence[int] | None) -> JAXSparse: ...
+        def reshape(self, *shape: int | Sequence[int]) -> JAXSparse: ...
+        def astype(self, dtype: DTypeLike) -> JAXSparse: ...
+        def to_scipy_sparse(self) -> PyTree: ...
+
+    def __init__(self, args: Sequence[ArrayLike], *, shape: Sequence[int]) -> None:
         name = type(self).__name__
         if not isinstance(args, (tuple, list)) or len(args) != len(self._names):
             raise ArgumentError(f"{name} takes a tuple ({', '.join(self._names)}), got {quote(args)}")
@@ -46,7 +72,7 @@ class JAXSparse:
         self.shape = shape_of(name, shape)
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
         return self.data.dtype
 
@@ -88,7 +114,7 @@ class JAXSparse:
             getattr(self, field).block_until_ready()
         return self
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
+    def tree_flatten(self) -> tuple[tuple[PyTree, ...], PyTree]:
         """The stored arrays, and what is static."""
         return tuple(getattr(self, field) for field in self._names), self._static()
 
@@ -96,7 +122,7 @@ class JAXSparse:
         return (self.shape,)
 
     @classmethod
-    def tree_unflatten(cls, static: Any, leaves: Any) -> Any:
+    def tree_unflatten(cls, static: PyTree, leaves: PyTree) -> Self:
         """The sparse array of some leaves, of whatever kind."""
         out = object.__new__(cls)
         for field, x in zip(cls._names, leaves, strict=True):
@@ -122,13 +148,18 @@ def shape_of(name: str, shape: Any) -> Shape:
 class _Batched(JAXSparse):
     """What BCOO and BCSR have in common: batch, sparse and dense axes, in this order."""
 
-    indices: Any
+    indices: Array
     indices_sorted: bool
     unique_indices: bool
     _sparse_rank: int | None = None
 
     def __init__(
-        self, args: Any, *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
+        self,
+        args: Sequence[ArrayLike],
+        *,
+        shape: Sequence[int],
+        indices_sorted: bool = False,
+        unique_indices: bool = False,
     ) -> None:
         super().__init__(args, shape=shape)
         self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
@@ -224,6 +255,27 @@ class BCOO(_Batched):
     [100.   0.  20.]
     """
 
+    if TYPE_CHECKING:  # what experimental/sparse/methods attaches
+
+        @staticmethod
+        def fromdense(
+            mat: ArrayLike,
+            *,
+            nse: int | None = None,
+            n_batch: int = 0,
+            n_dense: int = 0,
+            index_dtype: DTypeLike = np.int32,
+        ) -> BCOO: ...
+        @staticmethod
+        def from_scipy_sparse(
+            mat: PyTree, *, index_dtype: DTypeLike = None, n_dense: int = 0, n_batch: int = 0
+        ) -> BCOO: ...
+        def sort_indices(self) -> BCOO: ...
+        def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO: ...
+        def update_layout(
+            self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
+        ) -> BCOO: ...
+
     _names = ("data", "indices")
 
     def _check(self) -> None:
@@ -277,9 +329,29 @@ class BCSR(_Batched):
     [0 1 3] [1. 5.]
     """
 
+    if TYPE_CHECKING:  # what experimental/sparse/methods attaches
+
+        @staticmethod
+        def fromdense(
+            mat: ArrayLike,
+            *,
+            nse: int | None = None,
+            n_batch: int = 0,
+            n_dense: int = 0,
+            index_dtype: DTypeLike = np.int32,
+        ) -> BCSR: ...
+        @staticmethod
+        def from_bcoo(mat: BCOO) -> BCSR: ...
+        @staticmethod
+        def from_scipy_sparse(
+            mat: PyTree, *, index_dtype: DTypeLike = None, n_dense: int = 0, n_batch: int = 0
+        ) -> BCSR: ...
+        def to_bcoo(self) -> BCOO: ...
+        def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR: ...
+
     _names = ("data", "indices", "indptr")
     _after_batch = 1
-    indptr: Any
+    indptr: Array
 
     @property
     def n_sparse(self) -> int:
@@ -313,7 +385,7 @@ class BCSR(_Batched):
 class _Matrix(JAXSparse):
     """What the formats of one matrix have in common."""
 
-    def __init__(self, args: Any, *, shape: Sequence[int]) -> None:
+    def __init__(self, args: Sequence[ArrayLike], *, shape: Sequence[int]) -> None:
         super().__init__(args, shape=shape)
         name = type(self).__name__
         if len(self.shape) != 2 or any(getattr(self, f).ndim != 1 for f in self._names):
@@ -344,12 +416,17 @@ class COO(_Matrix):
      [1. 0.]]
     """
 
+    if TYPE_CHECKING:  # what experimental/sparse/methods attaches
+
+        @staticmethod
+        def fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO: ...
+
     _names = ("data", "row", "col")
-    row: Any
-    col: Any
+    row: Array
+    col: Array
 
     def __init__(
-        self, args: Any, *, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False
+        self, args: Sequence[ArrayLike], *, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False
     ) -> None:
         super().__init__(args, shape=shape)
         self._rows_sorted, self._cols_sorted = bool(rows_sorted), bool(cols_sorted)
@@ -371,8 +448,8 @@ class COO(_Matrix):
 class _Compressed(_Matrix):
     _names = ("data", "indices", "indptr")
     _major: ClassVar[int] = 0
-    indices: Any
-    indptr: Any
+    indices: Array
+    indptr: Array
 
     def _check(self) -> None:
         name = type(self).__name__
@@ -400,6 +477,11 @@ class CSR(_Compressed):
     CSC(float32[2, 2], nse=2)
     """
 
+    if TYPE_CHECKING:  # what experimental/sparse/methods attaches
+
+        @staticmethod
+        def fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR: ...
+
 
 @register_pytree_node_class
 class CSC(_Compressed):
@@ -415,6 +497,11 @@ class CSC(_Compressed):
     >>> print(sparse.CSC.fromdense(pnp.eye(2)) @ pnp.ones(2))
     [1. 1.]
     """
+
+    if TYPE_CHECKING:  # what experimental/sparse/methods attaches
+
+        @staticmethod
+        def fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSC: ...
 
     _major = 1
 

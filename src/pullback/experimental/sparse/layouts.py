@@ -15,7 +15,8 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, typeof
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike, typeof
 from pullback.core.errors import (
     ArgumentError,
     DtypeError,
@@ -177,7 +178,7 @@ def check_layout(name: str, n_batch: int, n_dense: int, rank: int) -> int:
 # Dense and sparse --------------------------------------------------------------------------------------------------
 
 
-def bcoo_todense(mat: BCOO) -> Any:
+def bcoo_todense(mat: BCOO) -> Array:
     """The dense array of a sparse one: elements at one place are summed.
 
     Args:
@@ -229,7 +230,7 @@ def index_type(name: str, dtype: Any) -> Any:
 
 
 def bcoo_fromdense(
-    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: Any = np.int32
+    mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = np.int32
 ) -> BCOO:
     """The sparse array of a dense one: the elements that are not zero, in order.
 

@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
+from pullback.core.annotations import DotDimensionNumbers, DTypeLike, PrecisionLike
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import OperandError, ShapeError, UnsupportedArgumentError
 from pullback.core.types import Shape
 from pullback.experimental.sparse.formats import BCOO, JAXSparse
@@ -46,7 +49,7 @@ from pullback.primitives.sparse import blocks_of_product, blocks_times_dense, in
 Dims = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
 
-def promoted(x: Any, y: Any) -> tuple[Any, Any, Any]:
+def promoted(x: Any, y: Any) -> tuple[Array, Array, Any]:
     """Two arrays of elements in their common dtype, and this."""
     dtype = x.dtype if x.dtype == y.dtype else pnp.promote_types(x.dtype, y.dtype)
     if x.weak_type != y.weak_type:
@@ -54,7 +57,7 @@ def promoted(x: Any, y: Any) -> tuple[Any, Any, Any]:
     return x.astype(dtype) if x.dtype != dtype else x, y.astype(dtype) if y.dtype != dtype else y, dtype
 
 
-def dense_operand(name: str, x: Any) -> Any:
+def dense_operand(name: str, x: Any) -> Array:
     if isinstance(x, JAXSparse):
         raise OperandError(f"{name} takes a dense array, got {x!r}")
     return pnp.asarray(x)
@@ -63,7 +66,7 @@ def dense_operand(name: str, x: Any) -> Any:
 # Element by element ------------------------------------------------------------------------------------------------
 
 
-def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
+def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = None) -> BCOO:
     """The elements of a dense array at the places where a sparse one has elements.
 
     Args:
@@ -84,7 +87,8 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
     [1. 4.]
     """
     name = "bcoo_extract"
-    sparr, arr = bcoo(name, sparr), dense_operand(name, arr)
+    sparr = bcoo(name, sparr)
+    arr = dense_operand(name, arr)
     if arr.shape != sparr.shape:
         raise ShapeError(
             f"{name}: an array of shape {arr.shape} and a sparse one of shape {sparr.shape} must have one shape"
@@ -130,7 +134,7 @@ def _first_of_each(mat: BCOO) -> Any:
     return pnp.take_along_axis(new, pnp.argsort(order, axis=-1), axis=-1)
 
 
-def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
+def bcoo_multiply_dense(sp_mat: BCOO, v: ArrayLike) -> Array:
     """The data of the product, element by element, of a sparse and a dense array.
 
     Args:
@@ -149,7 +153,8 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
     [2. 3.]
     """
     name = "bcoo_multiply_dense"
-    mat, v = bcoo(name, sp_mat), dense_operand(name, v)
+    mat = bcoo(name, sp_mat)
+    v = dense_operand(name, v)
     extra = mat.ndim - v.ndim
     if extra < 0 or any(n not in (1, m) for n, m in zip(v.shape, mat.shape[extra:], strict=True)):
         raise ShapeError(
@@ -255,13 +260,13 @@ def checked_dims(name: str, x: Any, y: Any, dimension_numbers: Any) -> tuple[Sha
 
 
 def bcoo_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: BCOO | ArrayLike,
+    rhs: BCOO | ArrayLike,
     *,
-    dimension_numbers: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    dimension_numbers: DotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: OutSharding = None,
 ) -> Any:
     """The sum of products over some axes, for each index of others, of a sparse array and another array.
 
@@ -288,6 +293,8 @@ def bcoo_dot_general(
     if out_sharding is not None:
         raise UnsupportedArgumentError(f"{name}: out_sharding must be None, got {out_sharding!r}")
     sparse = isinstance(lhs, BCOO), isinstance(rhs, BCOO)
+    x: Any
+    y: Any
     if not any(sparse):
         raise OperandError(f"{name}: lhs or rhs must be a BCOO, got {quote(lhs)} and {quote(rhs)}")
     x = lhs if sparse[0] else dense_operand(name, lhs)
@@ -477,7 +484,9 @@ def _by_dense(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape, shap
 
 
 # long: half of it is its documentation
-def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Any) -> Any:
+def bcoo_dot_general_sampled(
+    A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, dimension_numbers: DotDimensionNumbers
+) -> Array:
     """The elements of a product of dense arrays at some indices, without the others.
 
     Args:

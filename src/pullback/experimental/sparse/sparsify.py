@@ -17,6 +17,8 @@ from pullback.control.conditional import switch
 from pullback.control.loops import while_loop
 from pullback.control.scan import scan
 from pullback.core import source, tree
+from pullback.core.annotations import PyTree
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
 from pullback.core.trace import Primitive, Tracer, state
@@ -68,7 +70,7 @@ todense_p.batch_rule = batch_unary(todense_p)
 todense_p.lowering(lambda hlo, x: x)
 
 
-def todense(arr: Any) -> Any:
+def todense(arr: JAXSparse | ArrayLike) -> Array:
     """The dense array of a sparse one, of any format; other arrays as they are.
 
     Args:
@@ -89,7 +91,7 @@ def todense(arr: Any) -> Any:
 
 
 @api_boundary
-def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
+def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., PyTree]:
     """A function of dense arrays as a function that takes sparse ones too, and keeps them sparse.
 
     Args:

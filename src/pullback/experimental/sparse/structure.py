@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
-from pullback.core.array import typeof
+from pullback.core.array import ArrayLike, typeof
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.core.types import Shape
 from pullback.experimental.sparse.formats import BCOO, shape_of
@@ -89,7 +90,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 
 
 def bcoo_broadcast_in_dim(
-    mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+    mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: OutSharding = None
 ) -> BCOO:
     """A sparse array repeated along new axes, or along axes of size 1.
 
@@ -243,7 +244,7 @@ def common_layout(mats: Sequence[BCOO]) -> list[BCOO]:
 
 
 def bcoo_reshape(
-    mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: Any = None
+    mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: OutSharding = None
 ) -> BCOO:
     """A sparse array in another shape, its elements in the same order.
 
@@ -548,14 +549,14 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
 # long: half of it is its documentation
 def bcoo_gather(
     operand: BCOO,
-    start_indices: Any,
+    start_indices: ArrayLike,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: GatherScatterMode | str | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> BCOO:
     """One window of a sparse array for each index vector; the arguments are those of ``lax.gather``.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import tree
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import promote_all, sequence
 from pullback.primitives import elementwise as ops
@@ -51,30 +52,31 @@ class RegularGridInterpolator:
     """
 
     def __init__(
-        self, points: Sequence[Any], values: Any, method: str = "linear", bounds_error: bool = False,
-        fill_value: Any = math.nan,
+        self, points: Sequence[ArrayLike], values: ArrayLike, method: str = "linear", bounds_error: bool = False,
+        fill_value: ArrayLike | None = math.nan,
     ) -> None:  # fmt: skip
         if method not in _METHODS:
             raise ArgumentError(f"{_NAME}: method must be 'linear', 'slinear' or 'nearest', got {method!r}")
-        values = floats(_NAME, values)
+        table = floats(_NAME, values)
         axes = [
             abscissas(_NAME, p, f"the coordinates along axis {i}", 1) for i, p in enumerate(sequence(_NAME, points))
         ]
         if not axes:
             raise ShapeError(f"{_NAME} takes at least one vector of coordinates")
-        if len(axes) > len(values.shape) or tuple(p.shape[0] for p in axes) != values.shape[: len(axes)]:
+        if len(axes) > len(table.shape) or tuple(p.shape[0] for p in axes) != table.shape[: len(axes)]:
             raise ShapeError(
                 f"{_NAME}: the first {len(axes)} axes of values must have the sizes of the coordinates, "
-                f"{tuple(p.shape[0] for p in axes)}, got shape {values.shape}"
+                f"{tuple(p.shape[0] for p in axes)}, got shape {table.shape}"
             )
         backwards = [i for i, p in enumerate(axes) if _decreases(p)]
         for i in backwards:
             axes[i] = slicing.rev(axes[i], (0,))
         if backwards:
-            values = slicing.rev(values, tuple(backwards))
+            table = slicing.rev(table, tuple(backwards))
         for i, p in enumerate(axes):
             check_increasing(_NAME, p, f"the coordinates along axis {i}")
-        self.grid, self.values, self.method, self.bounds_error = tuple(axes), values, method, bounds_error
+        self.values = table
+        self.grid, self.method, self.bounds_error = tuple(axes), method, bounds_error
         self.fill_value = None if fill_value is None else floats(_NAME, fill_value)
         if self.fill_value is not None and self.fill_value.shape:
             raise ShapeError(f"{_NAME}: fill_value must be a number, got shape {self.fill_value.shape}")
@@ -82,7 +84,7 @@ class RegularGridInterpolator:
     def __repr__(self) -> str:
         return f"RegularGridInterpolator(a grid of {tuple(p.shape[0] for p in self.grid)} points, {self.method})"
 
-    def __call__(self, xi: Any, method: str | None = None) -> Any:
+    def __call__(self, xi: ArrayLike | Sequence[ArrayLike], method: str | None = None) -> Array:
         """The values at some points.
 
         Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 from pullback.control.fori_loop import fori_loop
 from pullback.core import dtypes
@@ -28,6 +28,46 @@ __all__ = ["eigh", "eigh_tridiagonal", "hessenberg", "polar", "qr", "qr_multiply
 # Hermitian matrices ------------------------------------------------------------------------------------------------
 
 
+@overload
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    lower: bool = True,
+    eigvals_only: Literal[False] = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: tuple[int, int] | None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    lower: bool = True,
+    *,
+    eigvals_only: Literal[True],
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: tuple[int, int] | None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Array: ...
+@overload
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: tuple[int, int] | None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Any: ...
 # long: half of it is its documentation
 def eigh(
     a: ArrayLike,
@@ -109,13 +149,46 @@ def _eigh(a: Any, lower: bool, values_only: bool) -> tuple[Any, Any]:
     return w, v
 
 
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: Literal[False] = False,
+    select: str = "a",
+    select_range: tuple[ArrayLike, ArrayLike] | None = None,
+    tol: float | None = None,
+    key: ArrayLike | None = None,
+) -> tuple[Array, Array]: ...
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: Literal[True],
+    select: str = "a",
+    select_range: tuple[ArrayLike, ArrayLike] | None = None,
+    tol: float | None = None,
+    key: ArrayLike | None = None,
+) -> Array: ...
+@overload
 def eigh_tridiagonal(
     d: ArrayLike,
     e: ArrayLike,
     *,
     eigvals_only: bool = False,
     select: str = "a",
-    select_range: tuple[Any, Any] | None = None,
+    select_range: tuple[ArrayLike, ArrayLike] | None = None,
+    tol: float | None = None,
+    key: ArrayLike | None = None,
+) -> Any: ...
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: tuple[ArrayLike, ArrayLike] | None = None,
     tol: float | None = None,
     key: ArrayLike | None = None,
 ) -> Any:
@@ -191,6 +264,34 @@ def _chosen(select: Any, select_range: Any, n: int) -> tuple[int, int]:
 # Singular values, QR -----------------------------------------------------------------------------------------------
 
 
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> tuple[Array, Array, Array]: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    *,
+    compute_uv: Literal[False],
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Array: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any: ...
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -229,10 +330,38 @@ def svd(
     return (factors[0], s, factors[1]) if factors else s
 
 
+@overload
 def qr(
     a: ArrayLike,
     overwrite_a: bool = False,
-    lwork: Any = None,
+    lwork: int | None = None,
+    *,
+    mode: Literal["raw"],
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[tuple[Array, Array], Array]: ...
+@overload
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: int | None = None,
+    mode: Literal["full", "economic", "r"] = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array, ...]: ...
+@overload
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: int | None = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[Any, ...]: ...
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: int | None = None,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
@@ -462,6 +591,16 @@ def _rotated(m: Any, t: Any, z: Any) -> tuple[Any, Any]:
     return indexing.dynamic_update_slice(t, corner, (m, m - 1)), z
 
 
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: Literal[False] = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array: ...
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: Literal[True], overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]: ...
+@overload
+def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any: ...
 def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Hessenberg's form of square matrices, which is zero below the diagonal beside the main one.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -80,6 +80,14 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     return ops.where(small[..., None, None], expm_p.bind(a), np.nan)
 
 
+@overload
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[True] = True
+) -> tuple[Array, Array]: ...
+@overload
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[False]) -> Array: ...
+@overload
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Any: ...
 def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """The derivative of the exponential of matrices at A in the direction E.
 
@@ -231,7 +239,13 @@ def _sign_jvp(primals: Any, tangents: Any) -> Any:
     return sign, sylvester(size, size, t - product(sign, product(t, sign)))
 
 
-def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
+@overload
+def funm(A: ArrayLike, func: Callable[[Array], ArrayLike], disp: Literal[True] = True) -> Array: ...
+@overload
+def funm(A: ArrayLike, func: Callable[[Array], ArrayLike], disp: Literal[False]) -> tuple[Array, Array]: ...
+@overload
+def funm(A: ArrayLike, func: Callable[[Array], ArrayLike], disp: bool = True) -> Any: ...
+def funm(A: ArrayLike, func: Callable[[Array], ArrayLike], disp: bool = True) -> Any:
     """A function of a square matrix, which has the function's values for its eigenvalues.
 
     Args:

@@ -80,7 +80,7 @@ def cho_factor(
 
 
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
+    c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
     """The solutions x of A x = b, where the Cholesky factors of the matrices A are known.
 
@@ -133,7 +133,7 @@ def solve_triangular(
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
-    debug: Any = None,
+    debug: bool | None = None,
     check_finite: bool = True,
 ) -> Array:
     """The solutions x of op(A) x = b, for triangular matrices A.
@@ -241,7 +241,7 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 
 
 def lu_solve(
-    lu_and_piv: tuple[Any, Any],
+    lu_and_piv: tuple[ArrayLike, ArrayLike],
     b: ArrayLike,
     trans: int | str = 0,
     overwrite_b: bool = False,
@@ -289,7 +289,7 @@ def solve(
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
-    debug: Any = False,
+    debug: bool | None = False,
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:

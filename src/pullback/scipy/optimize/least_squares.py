@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.control.solves import custom_root
+from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.joining import concatenate
 from pullback.primitives import elementwise as ops
@@ -69,13 +70,13 @@ class LeastSquaresResult(NamedTuple):
 # long: half of it is its documentation
 def least_squares(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: ArrayLike,
     args: tuple[Any, ...] = (),
     *,
     method: str = "lm",
-    ftol: Any = 1e-8,
-    xtol: Any = 1e-8,
-    gtol: Any = 1e-8,
+    ftol: ArrayLike = 1e-8,
+    xtol: ArrayLike = 1e-8,
+    gtol: ArrayLike = 1e-8,
     options: Mapping[str, Any] | None = None,
     progress: bool | str = False,
 ) -> LeastSquaresResult:
@@ -114,8 +115,8 @@ def least_squares(
     if method != "lm":
         raise ArgumentError(f"least_squares: method must be 'lm', got {method!r}")
     chosen = options_of("least_squares", options, {"maxiter": None})
-    x0 = start_of("least_squares", fun, x0, args)
-    vector, function = flat(fun, x0, args)
+    start = start_of("least_squares", fun, x0, args)
+    vector, function = flat(fun, start, args)
     out = eval_shape(function, vector)
     if not is_real(out):
         raise ShapeError(f"least_squares: fun must return an array of real numbers, got {out}")
@@ -137,9 +138,9 @@ def least_squares(
 
     x, end = custom_root(gradient, vector, solve, dense_solution, has_aux=True)
     values = converted(x, *captured)
-    slope = shapes.reshape(end["g"], x0.shape)
+    slope = shapes.reshape(end["g"], start.shape)
     return LeastSquaresResult(
-        shapes.reshape(x, x0.shape), end["status"] > 0, end["status"], 0.5 * dot(values, values),
+        shapes.reshape(x, start.shape), end["status"] > 0, end["status"], 0.5 * dot(values, values),
         shapes.reshape(values, out.shape), end["jac"], slope, largest(end["g"]), end["nfev"], end["njev"], end["nit"],
     )  # fmt: skip
 

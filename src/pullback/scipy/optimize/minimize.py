@@ -10,6 +10,7 @@ import numpy as np
 from pullback.control.fori_loop import fori_loop
 from pullback.control.loops import while_loop
 from pullback.control.solves import custom_root
+from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import linalg as numpy_linalg
 from pullback.primitives import elementwise as ops
@@ -51,12 +52,12 @@ _PATIENCE = 5  # so many steps may make neither the function nor its gradient sm
 
 # long: half of it is its documentation
 def minimize(
-    fun: Callable[..., Any],
-    x0: Any,
+    fun: Callable[..., ArrayLike],
+    x0: ArrayLike,
     args: tuple[Any, ...] = (),
     *,
     method: str,
-    tol: Any = None,
+    tol: ArrayLike | None = None,
     options: Mapping[str, Any] | None = None,
     progress: bool | str = False,
 ) -> OptimizeResults:
@@ -103,8 +104,8 @@ def minimize(
     chosen = options_of("minimize", options, _OPTIONS[name])
     if tol is not None:
         chosen["gtol"] = tol
-    x0 = start_of("minimize", fun, x0, args)
-    vector, objective = flat(fun, x0, args)
+    start = start_of("minimize", fun, x0, args)
+    vector, objective = flat(fun, start, args)
     out = eval_shape(objective, vector)
     if getattr(out, "shape", None) != () or not is_real(out):
         raise ShapeError(f"minimize: fun must return one real number, a float without axes, got {out}")
@@ -119,10 +120,18 @@ def minimize(
     gradient = grad(lambda x: converted(x, *captured))
     x, end = custom_root(gradient, vector, solve, dense_solution if name == "bfgs" else _by_products, has_aux=True)
     success = (end["status"] == 0) | (end["status"] == 2)
-    jac = shapes.reshape(end["g"], x0.shape)
+    jac = shapes.reshape(end["g"], start.shape)
     value, inverse = converted(x, *captured), end.get("inverse")
     return OptimizeResults(
-        shapes.reshape(x, x0.shape), success, end["status"], value, jac, inverse, end["nfev"], end["nfev"], end["nit"]
+        shapes.reshape(x, start.shape),
+        success,
+        end["status"],
+        value,
+        jac,
+        inverse,
+        end["nfev"],
+        end["nfev"],
+        end["nit"],
     )
 
 

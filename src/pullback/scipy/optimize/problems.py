@@ -10,7 +10,7 @@ import numpy as np
 from pullback.control.loops import while_loop
 from pullback.control.progress import Bar, check_progress
 from pullback.core import dtypes
-from pullback.core.array import scalar_array
+from pullback.core.array import Array, scalar_array
 from pullback.core.errors import ArgumentError, DtypeError
 from pullback.numpy.promotion import inexact_operand, known_int, operand, quote
 from pullback.primitives import elementwise as ops
@@ -37,15 +37,15 @@ class OptimizeResults(NamedTuple):
       nit: how many iterations there were.
     """
 
-    x: Any
-    success: Any
-    status: Any
-    fun: Any
+    x: Array
+    success: Array
+    status: Array
+    fun: Array
     jac: Any
     hess_inv: Any
-    nfev: Any
-    njev: Any
-    nit: Any
+    nfev: Array
+    njev: Array
+    nit: Array
 
 
 def integer(value: int) -> Any:
@@ -69,7 +69,7 @@ def all_finite(x: Any) -> Any:
     return reductions.reduce_and(ops.is_finite_p.bind(x), tuple(range(len(x.shape))))
 
 
-def start_of(name: str, fun: Any, x0: Any, args: Any) -> Any:
+def start_of(name: str, fun: Any, x0: Any, args: Any) -> Array:
     """Where to begin, as an array of floats, after a look at the other arguments."""
     if not callable(fun):
         raise ArgumentError(f"{name}: fun must be a function, got {quote(fun)}")

@@ -10,6 +10,7 @@ import numpy as np
 from pullback.control.conditional import cond
 from pullback.control.loops import while_loop
 from pullback.control.solves import custom_root
+from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
@@ -40,11 +41,11 @@ _HALVINGS = 30
 # long: half of it is its documentation
 def root(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: ArrayLike,
     args: tuple[Any, ...] = (),
     method: str = "newton",
     *,
-    tol: Any = None,
+    tol: ArrayLike | None = None,
     options: Mapping[str, Any] | None = None,
     progress: bool | str = False,
 ) -> OptimizeResults:
@@ -88,11 +89,11 @@ def root(
         raise ArgumentError(f"root: method must be 'newton' or 'broyden', got {method!r}")
     chosen = options_of("root", options, {"maxiter": 100 if name == "newton" else 200})
     maxiter = count_of("root", "maxiter", chosen["maxiter"])
-    x0 = start_of("root", fun, x0, args)
-    vector, function = flat(fun, x0, args)
+    start = start_of("root", fun, x0, args)
+    vector, function = flat(fun, start, args)
     out = eval_shape(function, vector)
-    if getattr(out, "shape", None) != x0.shape or not is_real(out):
-        raise ShapeError(f"root: fun must return an array of real numbers of the shape of x0, {x0.shape}, got {out}")
+    if getattr(out, "shape", None) != start.shape or not is_real(out):
+        raise ShapeError(f"root: fun must return an array of real numbers of the shape of x0, {start.shape}, got {out}")
     equation = lambda x: ops.convert_element_type(shapes.reshape(function(x), vector.shape), vector.dtype)
     tol = float(np.finfo(vector.dtype).eps) ** (2 / 3) if tol is None else tol
 
@@ -101,8 +102,8 @@ def root(
         return end.pop("x"), end
 
     x, end = custom_root(equation, vector, solve, dense_solution, has_aux=True)
-    x = shapes.reshape(x, x0.shape)
-    values = shapes.reshape(end["f"], x0.shape)
+    x = shapes.reshape(x, start.shape)
+    values = shapes.reshape(end["f"], start.shape)
     return OptimizeResults(
         x, end["status"] == 0, end["status"], values, None, None, end["nfev"], end["njev"], end["nit"]
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.annotations import Axes, PrecisionLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.interrupts import imported
@@ -142,7 +143,9 @@ def _by_fft(x: Any, y: Any, mode: str, axes: Sequence[int]) -> Any:
     return ops.convert_element_type(out, dtype)
 
 
-def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
+def convolve(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: PrecisionLike = None
+) -> Array:
     """The convolution of two arrays of any number of axes.
 
     Args:
@@ -169,7 +172,9 @@ def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "
     return _convolved("convolve", x, y, mode, method)
 
 
-def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
+def correlate(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: PrecisionLike = None
+) -> Array:
     """The cross-correlation of two arrays: the convolution of ``in1`` with the reversed conjugate of ``in2``.
 
     Args:
@@ -195,7 +200,7 @@ def _correlated(name: str, x: Any, y: Any, mode: Any, method: Any) -> Any:
     return _convolved(name, x, ops.conj(_reversed(y)), mode, method)
 
 
-def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = None) -> Array:
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes = None) -> Array:
     """The convolution of two arrays along some axes, by Fourier transforms.
 
     Args:
@@ -270,7 +275,7 @@ def convolve2d(
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: ArrayLike = 0,
-    precision: Any = None,
+    precision: PrecisionLike = None,
 ) -> Array:
     """The convolution of two images.
 
@@ -302,7 +307,7 @@ def correlate2d(
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: ArrayLike = 0,
-    precision: Any = None,
+    precision: PrecisionLike = None,
 ) -> Array:
     """The cross-correlation of two images: the convolution of ``in1`` with the reversed conjugate of ``in2``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -47,6 +47,12 @@ def _coefficients(name: str, b: Any, a: Any) -> tuple[Array, Array]:
     return ops.div(b, first), ops.div(a, first)
 
 
+@overload
+def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: None = None) -> Array: ...
+@overload
+def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, *, zi: ArrayLike) -> tuple[Array, Array]: ...
+@overload
+def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int, zi: ArrayLike) -> tuple[Array, Array]: ...
 def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None = None) -> Any:
     """A recursive filter: ``a[0] y[n] = Σ b[k] x[n-k] - Σ a[k] y[n-k]``, the second sum from k = 1.
 
@@ -167,6 +173,12 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
     return slicing.slice_in_dim(pnp.flip(pnp.cumsum(pnp.flip(rest))), 1, size, 0)
 
 
+@overload
+def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: None = None) -> Array: ...
+@overload
+def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, *, zi: ArrayLike) -> tuple[Array, Array]: ...
+@overload
+def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int, zi: ArrayLike) -> tuple[Array, Array]: ...
 def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None = None) -> Any:
     """A recursive filter in sections of second order, one after the other, whose errors are smaller than in one piece.
 

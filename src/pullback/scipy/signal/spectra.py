@@ -23,6 +23,11 @@ from pullback.scipy.arguments import inexact
 
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 
+Window = str | tuple[Any, ...] | ArrayLike
+"""The name of a window, with its parameters in a tuple if it has any, or its values."""
+Trend = str | bool | Callable[..., Any]
+"""What is subtracted from each part of a signal."""
+
 # Arguments -----------------------------------------------------------------------------------------------------------
 
 
@@ -210,8 +215,8 @@ def _density(name: str, scaling: Any, fs: Any, window: Any) -> Any:
 
 
 def stft(
-    x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
-    nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
+    x: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: int = 256, noverlap: int | None = None,
+    nfft: int | None = None, detrend: Trend = False, return_onesided: bool = True, boundary: str | None = "zeros",
     padded: bool = True, axis: int = -1,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """The short-time Fourier transform: the transforms of parts of a signal, which overlap.
@@ -271,8 +276,8 @@ def stft(
 
 
 def csd(
-    x: ArrayLike, y: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None,
-    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True,
+    x: ArrayLike, y: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Trend = "constant", return_onesided: bool = True,
     scaling: str = "density", axis: int = -1, average: str = "mean",
 ) -> tuple[Array, Array]:  # fmt: skip
     """The cross-spectral density of two signals, by Welch's method: the mean over parts, which overlap.
@@ -357,8 +362,8 @@ def _averaged(power: Any, average: str) -> Any:
 
 
 def welch(
-    x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
-    nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
+    x: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    nfft: int | None = None, detrend: Trend = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
 ) -> tuple[Array, Array]:  # fmt: skip
     """The power spectral density of a signal, by Welch's method: the mean over parts, which overlap.
@@ -388,10 +393,17 @@ def welch(
 
 # long: half of it is its documentation
 def istft(
-    Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
-    nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
+    Zxx: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: Window = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    input_onesided: bool = True,
+    boundary: bool = True,
+    time_axis: int = -1,
     freq_axis: int = -2,
-) -> tuple[Array, Array]:  # fmt: skip
+) -> tuple[Array, Array]:
     """The signal of which :func:`stft` returns these transforms; of others, that whose transforms are nearest.
 
     Args:

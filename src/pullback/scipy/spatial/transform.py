@@ -17,6 +17,8 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback import random
 from pullback.core import dtypes
+from pullback.core.annotations import DTypeLike
+from pullback.core.array import Array, ArrayLike, Index, KeyArray
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.numpy.promotion import known_int, operand, promote_all, quote, sequence
 from pullback.primitives import elementwise as ops
@@ -71,10 +73,10 @@ class Rotation(NamedTuple):
     [  0.   0. 180.]
     """
 
-    quat: Any
+    quat: Array
 
     @classmethod
-    def from_quat(cls, quat: Any, *, scalar_first: bool = False) -> Rotation:
+    def from_quat(cls, quat: ArrayLike, *, scalar_first: bool = False) -> Rotation:
         """Of quaternions, which are divided by their norms.
 
         Args:
@@ -98,7 +100,7 @@ class Rotation(NamedTuple):
         return cls(ops.div(q, _last(ops.sqrt(_square(q)))))
 
     @classmethod
-    def from_matrix(cls, matrix: Any) -> Rotation:
+    def from_matrix(cls, matrix: ArrayLike) -> Rotation:
         """Of rotation matrices, (..., 3, 3); of others a rotation near them.
 
         Raises:
@@ -131,7 +133,7 @@ class Rotation(NamedTuple):
         return cls(ops.div(chosen, _last(ops.sqrt(_square(chosen)))))
 
     @classmethod
-    def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
+    def from_rotvec(cls, rotvec: ArrayLike, degrees: bool = False) -> Rotation:
         """Of vectors, (..., 3), along the axes of the rotations, whose norms are their angles.
 
         Raises:
@@ -152,7 +154,7 @@ class Rotation(NamedTuple):
         return cls(pnp.concatenate([ops.mul(_last(scale), v), _last(real)], axis=-1))
 
     @classmethod
-    def from_mrp(cls, mrp: Any) -> Rotation:
+    def from_mrp(cls, mrp: ArrayLike) -> Rotation:
         """Of modified Rodrigues parameters, (..., 3): along the axes, of norms tan(angle / 4).
 
         Raises:
@@ -168,7 +170,7 @@ class Rotation(NamedTuple):
         return cls(ops.div(parts, ops.add(1.0, square)))
 
     @classmethod
-    def from_euler(cls, seq: str, angles: Any, degrees: bool = False) -> Rotation:
+    def from_euler(cls, seq: str, angles: ArrayLike, degrees: bool = False) -> Rotation:
         """Of up to three rotations about axes of the coordinates.
 
         Args:
@@ -201,7 +203,7 @@ class Rotation(NamedTuple):
         return cls(out)
 
     @classmethod
-    def identity(cls, num: int | None = None, dtype: Any = float) -> Rotation:
+    def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> Rotation:
         """The rotation by nothing, or ``num`` of them.
 
         >>> print(Rotation.identity().quat)
@@ -213,7 +215,7 @@ class Rotation(NamedTuple):
         )
 
     @classmethod
-    def random(cls, random_key: Any, num: int | None = None) -> Rotation:
+    def random(cls, random_key: KeyArray, num: int | None = None) -> Rotation:
         """A random rotation, or ``num`` of them, all equally likely.
 
         >>> from pullback import random
@@ -248,20 +250,20 @@ class Rotation(NamedTuple):
             raise OperandError("a single rotation has no len(); make an array of rotations with Rotation.concatenate")
         return int(self.quat.shape[0])
 
-    def __getitem__(self, indexer: Any) -> Rotation:  # type: ignore[override]
+    def __getitem__(self, indexer: Index) -> Rotation:  # type: ignore[override]
         if self.single:
             raise OperandError(f"a single rotation has no elements, got the index {quote(indexer)}")
         return Rotation(self.quat[indexer])
 
-    def __mul__(self, other: Any) -> Rotation:  # type: ignore[override]
+    def __mul__(self, other: Rotation) -> Rotation:  # type: ignore[override]
         """The rotation by ``other``, and then by this one."""
         return Rotation(_product(self.quat, other.quat)) if isinstance(other, Rotation) else NotImplemented
 
-    def __pow__(self, n: Any) -> Rotation:
+    def __pow__(self, n: ArrayLike) -> Rotation:
         """The rotation about the same axis by ``n`` times the angle."""
         return Rotation.from_rotvec(pnp.multiply(self.as_rotvec(), operand("Rotation.__pow__", n)))
 
-    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
+    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
         """The quaternions, (..., 4).
 
         Args:
@@ -276,7 +278,7 @@ class Rotation(NamedTuple):
         q = _canonical(self.quat) if canonical else self.quat
         return pnp.roll(q, 1, axis=-1) if scalar_first else q
 
-    def as_matrix(self) -> Any:
+    def as_matrix(self) -> Array:
         """The matrices, (..., 3, 3), by which vectors are multiplied.
 
         >>> print(Rotation.identity().as_matrix())
@@ -294,7 +296,7 @@ class Rotation(NamedTuple):
         ]
         return pnp.stack([pnp.stack(row, axis=-1) for row in rows], axis=-2)
 
-    def as_rotvec(self, degrees: bool = False) -> Any:
+    def as_rotvec(self, degrees: bool = False) -> Array:
         """Vectors along the axes of the rotations, (..., 3), whose norms are their angles, at most a half turn.
 
         >>> print(Rotation.from_euler("y", 90.0, degrees=True).as_rotvec(degrees=True).round(3))
@@ -312,7 +314,7 @@ class Rotation(NamedTuple):
         out = ops.mul(_last(scale), v)
         return ops.mul(out, 180 / math.pi) if degrees else out
 
-    def as_mrp(self) -> Any:
+    def as_mrp(self) -> Array:
         """Modified Rodrigues parameters, (..., 3): along the axes, of norms tan(angle / 4) of at most 1.
 
         >>> print(Rotation.from_euler("x", 180.0, degrees=True).as_mrp().round(3))
@@ -321,7 +323,7 @@ class Rotation(NamedTuple):
         v, w = self.quat[..., :3], self.quat[..., 3:]
         return ops.div(ops.where(ops.lt(w, 0.0), ops.neg(v), v), ops.add(1.0, ops.abs(w)))
 
-    def as_euler(self, seq: str, degrees: bool = False) -> Any:
+    def as_euler(self, seq: str, degrees: bool = False) -> Array:
         """The angles, (..., 3), of three rotations about axes of the coordinates.
 
         Args:
@@ -370,7 +372,7 @@ class Rotation(NamedTuple):
         out = pnp.stack([first, second, third], axis=-1)
         return ops.mul(out, 180 / math.pi) if degrees else out
 
-    def apply(self, vectors: Any, inverse: bool = False) -> Any:
+    def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
         """The vectors rotated.
 
         Args:
@@ -397,7 +399,7 @@ class Rotation(NamedTuple):
         """
         return Rotation(ops.mul(self.quat, np.array([-1, -1, -1, 1], self.quat.dtype)))
 
-    def magnitude(self) -> Any:
+    def magnitude(self) -> Array:
         """The angles, from 0 to π.
 
         >>> print(Rotation.from_euler("z", 2.0).magnitude())
@@ -406,7 +408,7 @@ class Rotation(NamedTuple):
         norm = pnp.linalg.norm(self.quat[..., :3], axis=-1)
         return ops.mul(2.0, pnp.arctan2(norm, ops.abs(self.quat[..., 3])))
 
-    def mean(self, weights: Any = None) -> Rotation:
+    def mean(self, weights: ArrayLike | None = None) -> Rotation:
         """The mean of an array of rotations: that from which the sum of squared distances (of matrices) is least.
 
         Args:
@@ -483,13 +485,13 @@ class Slerp(NamedTuple):
     [ 0.  0. 45.]
     """
 
-    times: Any
-    timedelta: Any
+    times: Array
+    timedelta: Array
     rotations: Rotation
-    rotvecs: Any
+    rotvecs: Array
 
     @classmethod
-    def init(cls, times: Any, rotations: Rotation) -> Slerp:
+    def init(cls, times: ArrayLike, rotations: Rotation) -> Slerp:
         """The path through n rotations.
 
         Args:
@@ -515,7 +517,7 @@ class Slerp(NamedTuple):
         start = Rotation(rotations.quat[:-1])
         return cls(t, pnp.diff(t), start, (start.inv() * Rotation(rotations.quat[1:])).as_rotvec())
 
-    def __call__(self, times: Any) -> Rotation:
+    def __call__(self, times: ArrayLike) -> Rotation:
         """The rotations at some times.
 
         Args:

@@ -28,7 +28,7 @@ from pullback.primitives.reductions import reduce_or
 from pullback.scipy.special.operands import real_operands
 
 Formula = Callable[..., Any]
-Function = Callable[..., Any]
+Function = Callable[..., Array]
 End = float | Callable[..., Any]
 """The end of a support: a number, or a function of the parameters."""
 

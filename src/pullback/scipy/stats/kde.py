@@ -9,7 +9,8 @@ from typing import Any
 import pullback.numpy as pnp
 from pullback import random
 from pullback.control.scan import map as map_rows
-from pullback.core.array import Array
+from pullback.core.annotations import PyTree, ShapeLike
+from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, ImmutableArrayError, ShapeError, UnsupportedArgumentError
 from pullback.core.tree import register_pytree_node_class
 from pullback.nn.normalized import logsumexp
@@ -17,6 +18,8 @@ from pullback.numpy.promotion import inexact_operand, operand
 from pullback.scipy import linalg
 from pullback.scipy.special import ndtr
 
+Bandwidth = str | ArrayLike | Callable[..., ArrayLike] | None
+"""How wide kernels are, as users say it."""
 _FIELDS = ("neff", "dataset", "weights", "covariance", "inv_cov")
 
 
@@ -52,13 +55,13 @@ class gaussian_kde:
     0.2149
     """
 
-    neff: Any
-    dataset: Any
-    weights: Any
-    covariance: Any
-    inv_cov: Any
+    neff: Array
+    dataset: Array
+    weights: Array
+    covariance: Array
+    inv_cov: Array
 
-    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
+    def __init__(self, dataset: ArrayLike, bw_method: Bandwidth = None, weights: ArrayLike | None = None) -> None:
         data = pnp.atleast_2d(_real("dataset", dataset))
         if data.ndim != 2:
             raise ShapeError(f"gaussian_kde: the samples must have the shape (d, n) or (n,), got {data.shape}")
@@ -108,7 +111,7 @@ class gaussian_kde:
     def __repr__(self) -> str:
         return f"gaussian_kde({', '.join(f'{name}={getattr(self, name)!r}' for name in _FIELDS)})"
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
+    def tree_flatten(self) -> tuple[tuple[PyTree, ...], None]:
         """The arrays of the estimate, for pytrees.
 
         >>> import pullback.numpy as pnp
@@ -118,7 +121,7 @@ class gaussian_kde:
         return tuple(getattr(self, name) for name in _FIELDS), None
 
     @classmethod
-    def tree_unflatten(cls, aux: None, children: Any) -> gaussian_kde:
+    def tree_unflatten(cls, aux: None, children: PyTree) -> gaussian_kde:
         """The estimate of the arrays of another.
 
         >>> import pullback.numpy as pnp
@@ -164,7 +167,7 @@ class gaussian_kde:
             x = x.reshape(self.d, 1)  # one point
         return x
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: ArrayLike) -> Array:
         """The logarithm of the estimated density.
 
         Args:
@@ -184,7 +187,7 @@ class gaussian_kde:
         factor, constant = self._factor_of(self.covariance)
         return map_rows(lambda point: self._log_terms(factor, constant, self.dataset, self.weights, point), points.T)
 
-    def evaluate(self, points: Any) -> Any:
+    def evaluate(self, points: ArrayLike) -> Array:
         """The estimated density.
 
         Args:
@@ -202,9 +205,9 @@ class gaussian_kde:
         """
         return pnp.exp(self.logpdf(points))
 
-    __call__: Callable[..., Any] = evaluate
+    __call__ = evaluate
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: ArrayLike) -> Array:
         """The estimated density, as :meth:`evaluate`.
 
         Args:
@@ -216,7 +219,7 @@ class gaussian_kde:
         """
         return self.evaluate(x)
 
-    def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
+    def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
         """The integral of the density times that of a normal distribution.
 
         Args:
@@ -242,7 +245,7 @@ class gaussian_kde:
         factor, constant = self._factor_of(self.covariance + spread)
         return pnp.exp(self._log_terms(factor, constant, self.dataset, self.weights, centre))
 
-    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+    def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
         """The probability of an interval, of one variable.
 
         Args:
@@ -270,7 +273,7 @@ class gaussian_kde:
         below, above = [ndtr((end - self.dataset[0]) / sigma) for end in ends]
         return pnp.sum(self.weights * (above - below))
 
-    def integrate_kde(self, other: gaussian_kde) -> Any:
+    def integrate_kde(self, other: gaussian_kde) -> Array:
         """The integral of the product of two estimated densities.
 
         Args:
@@ -295,7 +298,7 @@ class gaussian_kde:
         )
         return pnp.exp(logsumexp(each, b=other.weights))
 
-    def resample(self, key: Any, shape: Any = ()) -> Any:
+    def resample(self, key: KeyArray, shape: ShapeLike = ()) -> Array:
         """Samples of the estimated distribution.
 
         Args:
@@ -317,7 +320,7 @@ class gaussian_kde:
         )
         return self.dataset[:, chosen] + pnp.moveaxis(noise, -1, 0)
 
-    def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
+    def integrate_box(self, low_bounds: ArrayLike, high_bounds: ArrayLike, maxpts: int | None = None) -> Array:
         """The probability of a box: of one variable that of an interval; of several there is no such function.
 
         Args:
@@ -340,7 +343,7 @@ class gaussian_kde:
             pnp.squeeze(operand("low_bounds", low_bounds)), pnp.squeeze(operand("high_bounds", high_bounds))
         )
 
-    def set_bandwidth(self, bw_method: Any = None) -> None:
+    def set_bandwidth(self, bw_method: Bandwidth = None) -> None:
         """Refused, for estimates are immutable: make another with that bandwidth.
 
         Args:

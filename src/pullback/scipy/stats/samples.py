@@ -52,8 +52,8 @@ class ModeResult(NamedTuple):
       count: how often they are there.
     """
 
-    mode: Any
-    count: Any
+    mode: Array
+    count: Array  # type: ignore[assignment]
 
 
 def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:

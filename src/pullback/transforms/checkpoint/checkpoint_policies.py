@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pullback.core import tree
 from pullback.core.array import Array, as_array
@@ -17,6 +17,8 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.primitives.contraction import dot_general_p
 from pullback.transforms.functions.api_boundary import api_boundary
+
+T = TypeVar("T")
 
 Policy = Callable[..., bool]
 
@@ -33,7 +35,7 @@ name_p.lowering(lambda hlo, x, *, name: x)
 
 
 @api_boundary
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: T, name: str) -> T:
     """A value with a name, by which the policies of ``checkpoint`` know it.
 
     Args:
@@ -55,7 +57,8 @@ def checkpoint_name(x: Any, name: str) -> Any:
     """
     if not isinstance(name, str):
         raise ArgumentError(f"checkpoint_name takes a name, a text, got {name!r} of type {type(name).__name__}")
-    return tree.tree_map(lambda leaf: name_p.bind(_array(leaf, name), name=name), x)
+    named: T = tree.tree_map(lambda leaf: name_p.bind(_array(leaf, name), name=name), x)
+    return named
 
 
 def _array(x: Any, name: str) -> Array:

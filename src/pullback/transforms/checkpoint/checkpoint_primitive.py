@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from pullback.transforms.interpreters.remat import remat_partial_eval
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import if_needed, program_primitive
 
+T = TypeVar("T")
+
 Flags = Sequence[bool]
 
 # The barrier ---------------------------------------------------------------------------------------------------------
@@ -41,7 +43,7 @@ optimization_barrier_p.impl(lambda args, params: [fresh(concrete(x)) for x in ar
 
 @named
 @api_boundary
-def optimization_barrier(operand: Any) -> Any:
+def optimization_barrier(operand: T) -> T:
     """The same values, of which the compiler is kept from knowing anything: it moves no operation past the barrier.
 
     Args:
@@ -59,7 +61,8 @@ def optimization_barrier(operand: Any) -> Any:
     0.0
     """
     leaves, treedef = tree.flatten(operand)
-    return tree.unflatten(treedef, optimization_barrier_p.bind(*map(as_array, leaves)))
+    same: T = tree.unflatten(treedef, optimization_barrier_p.bind(*map(as_array, leaves)))
+    return same
 
 
 @optimization_barrier_p.jvp

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import Array, ArrayImpl, as_array, host_value, scalar_array
+from pullback.core.annotations import PyTree
+from pullback.core.array import Array, ArrayImpl, ArrayLike, as_array, host_value, scalar_array
 from pullback.core.errors import (
     ArgumentError,
     CheckError,
@@ -32,6 +33,9 @@ from pullback.transforms.checks.trace import CheckTrace, check_p, is_checking
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import check_callable, unflatten_one
 from pullback.transforms.functions.flat_function import flat_result
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 ErrorCategory = type[CheckError]
 """The type of a kind of failures: a class of errors."""
@@ -63,15 +67,15 @@ class Error:
 
     __slots__ = ("_checks", "_code", "_payload")
 
-    def __init__(self, code: Any, payload: Sequence[Any] = (), checks: tuple[Check, ...] = ()) -> None:
+    def __init__(self, code: PyTree, payload: Sequence[Any] = (), checks: tuple[Check, ...] = ()) -> None:
         self._code, self._payload, self._checks = code, list(payload), checks
 
-    def tree_flatten(self) -> tuple[list[Any], Any]:
+    def tree_flatten(self) -> tuple[list[PyTree], PyTree]:
         """The arrays, and the checks of the program."""
         return [self._code, *self._payload], self._checks
 
     @classmethod
-    def tree_unflatten(cls, checks: Any, leaves: Sequence[Any]) -> Error:
+    def tree_unflatten(cls, checks: PyTree, leaves: Sequence[Any]) -> Error:
         """The error with other arrays."""
         code, *payload = leaves
         return cls(code, payload, checks)
@@ -168,7 +172,7 @@ def _value(x: Any) -> Any:
 
 
 @api_boundary
-def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
+def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) -> Callable[P, tuple[Error, R]]:
     """A function that also returns which check failed in it first, as a value.
 
     It works within and around every other transformation. Nothing that is computed changes.
@@ -221,7 +225,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
 
 
 @api_boundary
-def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, **fmt_kwargs: ArrayLike) -> None:
     """Fail unless a condition holds.
 
     In eager code that nobody transforms, a failure is raised at once. In a function that :func:`checkify` transformed
@@ -246,13 +250,14 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     pullback.core.errors.FailedCheckError: 1 is not larger than 2 (`check` failed)
     """
     _check_template(msg, fmt_args, fmt_kwargs)
-    if type(pred) is not bool:
+    holds: Any = pred
+    if type(holds) is not bool:
         try:
-            pred = as_array(pred)
+            holds = as_array(holds)
         except OperandError:
-            pred = None
-    if type(pred) is not bool and (pred is None or pred.shape or not dtypes.is_bool(pred.dtype)):
-        got = "something else" if pred is None else f"one of type {pred.aval}"
+            holds = None
+    if type(holds) is not bool and (holds is None or holds.shape or not dtypes.is_bool(holds.dtype)):
+        got = "something else" if holds is None else f"one of type {holds.aval}"
         raise OperandError(f"check takes a boolean of no axes for the condition, got {got}")
     leaves, structure = tree.flatten((fmt_args, fmt_kwargs))
     values = []
@@ -264,12 +269,12 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         if not (dtypes.is_inexact(value.dtype) or dtypes.is_integer(value.dtype) or dtypes.is_bool(value.dtype)):
             raise OperandError(f"check: the arguments of the message must be arrays of numbers, got {value.aval}")
         values.append(stop_gradient(value))
-    if pred is True:
+    if holds is True:
         return
     location = state.source_loc or source.here()
     table = (Check(FailedCheckError, f"{msg} (`check` failed)", structure, tuple(range(len(values))), location),)
     passed, failed = scalar_array(np.int32(0)), scalar_array(np.int32(1))
-    code = failed if pred is False else where(pred, passed, failed)
+    code = failed if holds is False else where(holds, passed, failed)
     check_p.bind(code, *values, checks=table, debug=bool(debug))
 
 
@@ -300,7 +305,7 @@ def _check_template(msg: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> No
 
 
 @api_boundary
-def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+def debug_check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, **fmt_kwargs: ArrayLike) -> None:
     """Fail unless a condition holds, where there is a :func:`checkify`; elsewhere nothing is checked.
 
     Args:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 from pullback.core import source, tree
-from pullback.core.array import typeof
+from pullback.core.annotations import PyTree
+from pullback.core.array import Array, typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import ArgumentError, CustomRuleError
 from pullback.core.jaxpr import Jaxpr, eval_jaxpr
@@ -19,9 +20,12 @@ from pullback.transforms.functions.arguments import abstractify, check_callable,
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.stage import stage_flat
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 @api_boundary
-def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
+def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Callable[..., R], list[Array]]:
     """Turn the arrays that a function closes over into arguments, for rules that must be given them.
 
     Args:
@@ -67,7 +71,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     return converted, hoisted
 
 
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P, R]:
     """A function that returns the function for its own backward pass beside its result.
 
     Args:
@@ -90,9 +94,10 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     9.0 3.0
     """
     check_callable(fun, "custom_gradient")
+    function: Callable[..., Any] = fun
 
     def call(*args: Any) -> tuple[Any, Callable[[Any], Any]]:
-        pair = fun(*args)
+        pair: Any = function(*args)
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and callable(pair[1])):
             raise CustomRuleError(
                 f"{name_of(fun)} is a custom_gradient function, which must return a pair (out, vjp_function), "
@@ -116,9 +121,9 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         cts = pull(ct, *captured)
         return (cts,) if count == 1 and not (isinstance(cts, tuple) and len(cts) == 1) else cts
 
-    function = custom_vjp(only_value)
-    function.defvjp(forward, backward)
-    return function
+    with_rule: Any = custom_vjp(only_value)
+    with_rule.defvjp(forward, backward)
+    return cast("Callable[P, R]", with_rule)
 
 
 def _closed_pull(pull: Callable[[Any], Any], out: Any) -> tuple[Callable[..., Any], list[Any]]:

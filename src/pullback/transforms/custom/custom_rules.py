@@ -31,6 +31,7 @@ custom_vjp_call_p = equation("custom_vjp_call")
 # The functions with rules -------------------------------------------------------------------------------------------
 
 P = ParamSpec("P")
+Rule = TypeVar("Rule", bound=Callable[..., Any])
 R = TypeVar("R")
 
 
@@ -84,7 +85,7 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
 
     # Rules
 
-    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+    def defjvp(self, jvp: Rule, symbolic_zeros: bool = False) -> Rule:
         """Give the rule of forward mode.
 
         Args:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pullback.core import tree
+from pullback.core.annotations import PyTree
 from pullback.core.array import typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError
@@ -34,6 +35,8 @@ from pullback.transforms.functions.arguments import check_callable, name_of, str
 from pullback.transforms.functions.flat_function import FlatFunction, flat_result
 from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.forward import jvp_flat
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 custom_vmap_call_p = equation("custom_vmap_call")
 custom_vmap_linear_p = linear_operation("custom_vmap_linear")
@@ -223,7 +226,7 @@ class custom_vmap(FunctionWithRules):
         super().__init__(fun)
         self.vmap_rule: Callable[..., Any] | None = None
 
-    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+    def def_vmap(self, vmap_rule: F) -> F:
         """Give the rule.
 
         Args:
@@ -239,7 +242,7 @@ class custom_vmap(FunctionWithRules):
         return vmap_rule
 
     @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         if self.vmap_rule is None:
             raise self._without_rule()
         args = by_position(self.fun, "custom_vmap", args, kwargs)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, ParamSpec, TypeVar
 
 from pullback.core.errors import ArgumentError
 from pullback.core.source import Scope, attribute, named_as
 from pullback.core.trace import state
 from pullback.transforms.functions.arguments import check_callable
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def named_scope(name: str) -> Any:
+
+def named_scope(name: str) -> AbstractContextManager[None]:
     """A block, or a decorator, that names a part of a program: for the compiler's names of operations, and in profiles.
 
     Args:
@@ -45,7 +48,7 @@ def _scope(name: str) -> Iterator[None]:
         state.scope = outer
 
 
-def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     """A function whose operations are in a named scope.
 
     Args:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
 from pullback.core import dtypes, tree
+from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayImpl, scalar_array, typeof
 from pullback.core.axes import reducing
 from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
@@ -53,7 +54,7 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """The gradient of a function with a scalar result.
 
     Args:
@@ -91,13 +92,13 @@ def grad(
 
 
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[..., R],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., tuple[Any, Any]]:
+) -> Callable[..., tuple[R, PyTree]]:
     """A function's value and its gradient, computed together.
 
     Args:
@@ -416,16 +417,16 @@ def _linearize(
 
 @overload
 def vjp(
-    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False, reduce_axes: Sequence[Any] = ()
-) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+    fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False, reduce_axes: Sequence[Any] = ()
+) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]]]: ...
 @overload
 def vjp(
-    fun: Callable[..., tuple[R, S]], *primals: Any, has_aux: Literal[True], reduce_axes: Sequence[Any] = ()
-) -> tuple[R, Callable[[Any], tuple[Any, ...]], S]: ...
+    fun: Callable[..., tuple[R, S]], *primals: PyTree, has_aux: Literal[True], reduce_axes: Sequence[Any] = ()
+) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]], S]: ...
 @overload
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool, reduce_axes: Sequence[Any] = ()) -> Any: ...
+def vjp(fun: Callable[..., Any], *primals: PyTree, has_aux: bool, reduce_axes: Sequence[Any] = ()) -> Any: ...
 @api_boundary
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
+def vjp(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
     """The value of a function, and the function that maps cotangents of its output to cotangents of its inputs.
 
     Args:
@@ -454,15 +455,17 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
 
 
 @overload
-def linearize(fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, Callable[..., R]]: ...
+def linearize(
+    fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False
+) -> tuple[R, Callable[..., R]]: ...
 @overload
 def linearize(
-    fun: Callable[..., tuple[R, S]], *primals: Any, has_aux: Literal[True]
+    fun: Callable[..., tuple[R, S]], *primals: PyTree, has_aux: Literal[True]
 ) -> tuple[R, Callable[..., R], S]: ...
 @overload
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> Any: ...
+def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool) -> Any: ...
 @api_boundary
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> Any:
     """The value of a function at a point, and its derivative there as a function of tangents.
 
     Args:
@@ -487,8 +490,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 @api_boundary
 def linear_transpose(
-    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
-) -> Callable[[Any], tuple[Any, ...]]:
+    fun: Callable[..., Any], *primals: PyTree, reduce_axes: Sequence[Any] = ()
+) -> Callable[[PyTree], tuple[PyTree, ...]]:
     """The transpose of a function that is linear.
 
     Args:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.annotations import PyTree
 from pullback.core.array import ArrayImpl, typeof
 from pullback.core.errors import AllocationError, NotDifferentiableError
 from pullback.core.types import ShapedArray
@@ -40,7 +41,7 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """The Jacobian of a function, column by column in forward mode: for functions with few inputs.
 
     Args:
@@ -96,7 +97,7 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """The Jacobian of a function, row by row in reverse mode: for functions with few outputs.
 
     Args:
@@ -168,7 +169,7 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """The Hessian of a function, forward over reverse.
 
     Args:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
 from pullback.core import dtypes, tree
+from pullback.core.annotations import PyTree
 from pullback.core.array import Array, typeof
 from pullback.core.errors import ArgumentError, TangentMismatchError
 from pullback.core.refs import RefCell
@@ -29,13 +30,15 @@ S = TypeVar("S")
 
 
 @overload
-def jvp(fun: Callable[..., R], primals: Any, tangents: Any, has_aux: Literal[False] = False) -> tuple[R, R]: ...
+def jvp(fun: Callable[..., R], primals: PyTree, tangents: PyTree, has_aux: Literal[False] = False) -> tuple[R, R]: ...
 @overload
-def jvp(fun: Callable[..., tuple[R, S]], primals: Any, tangents: Any, has_aux: Literal[True]) -> tuple[R, R, S]: ...
+def jvp(
+    fun: Callable[..., tuple[R, S]], primals: PyTree, tangents: PyTree, has_aux: Literal[True]
+) -> tuple[R, R, S]: ...
 @overload
-def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool) -> Any: ...
+def jvp(fun: Callable[..., Any], primals: PyTree, tangents: PyTree, has_aux: bool) -> Any: ...
 @api_boundary
-def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+def jvp(fun: Callable[..., Any], primals: PyTree, tangents: PyTree, has_aux: bool = False) -> Any:
     """The value of a function and the tangent of its output.
 
     Args:

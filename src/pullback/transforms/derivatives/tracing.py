@@ -6,9 +6,12 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, overload
 
+from pullback.backends.shardings import OutSharding
 from pullback.core import array, dtypes, tree
+from pullback.core.annotations import DTypeLike, HasShapeAndDtype, PyTree
+from pullback.core.array import ArrayLike
 from pullback.core.axes import new_axis
 from pullback.core.errors import ArgumentError, OperandError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Var
@@ -52,10 +55,10 @@ class ShapeDtypeStruct:
     def __init__(
         self,
         shape: Sequence[int],
-        dtype: Any,
+        dtype: DTypeLike,
         *,
         weak_type: bool = False,
-        sharding: Any = None,
+        sharding: OutSharding = None,
         manual_axis_type: None = None,
         is_ref: bool = False,
     ) -> None:
@@ -71,7 +74,7 @@ class ShapeDtypeStruct:
         self.weak_type = weak_type
 
     @classmethod
-    def like(cls, x: Any) -> ShapeDtypeStruct:
+    def like(cls, x: ArrayLike | HasShapeAndDtype) -> ShapeDtypeStruct:
         """The shape and dtype of an array, a number, or anything that has both.
 
         Raises:
@@ -146,6 +149,28 @@ def typeof(x: Any) -> ShapedArray | AbstractRef:
     return AbstractRef(x.inner) if isinstance(x, RefCell) else array.typeof(x)
 
 
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: Literal[False] = False,
+) -> Callable[..., ClosedJaxpr]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    *,
+    return_shape: Literal[True],
+) -> Callable[..., tuple[ClosedJaxpr, PyTree]]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Any: ...
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
@@ -220,7 +245,7 @@ def _named_axes(axis_env: Any) -> dict[Any, MappedAxis]:
 
 
 @api_boundary
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTree:
     """The types of a function's results, without computing them.
 
     Args:

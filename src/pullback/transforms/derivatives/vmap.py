@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from pullback.core import tree
+from pullback.core.annotations import AxisName, PyTree
 from pullback.core.array import Array
 from pullback.core.axes import CHUNKS, new_axis
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
@@ -32,11 +33,11 @@ R = TypeVar("R")
 # long: half of it is its documentation
 def vmap(
     fun: Callable[P, R],
-    in_axes: Any = 0,
-    out_axes: Any = 0,
-    axis_name: Any = None,
+    in_axes: PyTree = 0,
+    out_axes: PyTree = 0,
+    axis_name: AxisName | None = None,
     axis_size: int | None = None,
-    spmd_axis_name: Any = None,
+    spmd_axis_name: AxisName | None = None,
     sum_match: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[P, R]:

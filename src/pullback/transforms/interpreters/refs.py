@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import Array, as_array, typeof
+from pullback.core.array import Array, ArrayLike, Index, as_array, typeof
 from pullback.core.errors import IndexingError, OperandError, RefError, RefIndexError, UnexpectedTracerError
 from pullback.core.jaxpr import Var
 from pullback.core.naming import quoted
@@ -62,7 +62,7 @@ class Ref(RefCell):
         return self.inner.shape
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype[Any]:
         """The type of an element."""
         return self.inner.dtype
 
@@ -100,13 +100,13 @@ class Ref(RefCell):
         """The address of the elements on the host, valid until the next write; a write may move them."""
         return int(content_of(self).unsafe_buffer_pointer())
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: Index) -> Array:
         return get(self, idx)
 
-    def __setitem__(self, idx: Any, x: Any) -> None:
+    def __setitem__(self, idx: Index, x: ArrayLike) -> None:
         swap(self, idx, x, "set")
 
-    def addupdate(self, x: Any, idx: Any = ()) -> None:
+    def addupdate(self, x: ArrayLike, idx: Index = ()) -> None:
         """Add to the elements at an index; see :func:`addupdate`.
 
         >>> ref = new_ref(1.0)
@@ -155,7 +155,7 @@ def _made(content: Any) -> Ref:
     return ref
 
 
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: str | None = None) -> Ref:
     """A mutable array reference.
 
     Args:
@@ -308,11 +308,12 @@ class Scope(Outside):
         return [self.touched[r].content for r in self.written]
 
 
-def content_of(ref: RefCell, trace: Trace | None = None) -> Any:
+def content_of(ref: RefCell, trace: Trace | None = None) -> Array:
     """What a reference holds for a trace, by default the current one."""
     trace = state.trace if trace is None else trace
     place = _place(ref, trace)
-    return ref.content if place is None else _entered(ref, place).content
+    content: Array = ref.content if place is None else _entered(ref, place).content
+    return content
 
 
 def _entered(ref: Any, place: StageTrace) -> Touched:
@@ -370,7 +371,7 @@ def _is_whole(idx: Any) -> bool:
     return idx is None or idx is Ellipsis or (isinstance(idx, tuple) and (not idx or idx == (Ellipsis,)))
 
 
-def _at(ref: Ref, content: Any, idx: Any) -> Any:
+def _at(ref: Ref, content: Array, idx: Any) -> Array:
     """The elements at an index."""
     if isinstance(idx, Ref) or (isinstance(idx, tuple) and any(isinstance(i, Ref) for i in idx)):
         raise OperandError(f"a reference is no index; ref[...] reads its content: {idx!r}")
@@ -398,7 +399,7 @@ def _check_range(ref: Ref, indices: tuple[Any, ...]) -> None:
         axis += axes[position]
 
 
-def get(ref: Ref, idx: Any = None) -> Any:
+def get(ref: Ref, idx: Index = None) -> Array:
     """What a reference holds, the same as ``ref[idx]``.
 
     Args:
@@ -421,7 +422,7 @@ def get(ref: Ref, idx: Any = None) -> Any:
     return content if _is_whole(idx) else _at(ref, content, idx)
 
 
-def set(ref: Ref, idx: Any, value: Any) -> None:
+def set(ref: Ref, idx: Index, value: ArrayLike) -> None:
     """Write to a reference, the same as ``ref[idx] = value``.
 
     Args:
@@ -442,7 +443,7 @@ def set(ref: Ref, idx: Any, value: Any) -> None:
     swap(ref, idx, value, "ref.set")
 
 
-def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref.swap") -> Any:
+def swap(ref: Ref, idx: Index, value: ArrayLike, _function_name: str = "ref.swap") -> Array:
     """Write to a reference, and return what was there before.
 
     Args:
@@ -473,7 +474,7 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref.swap") -> An
     return before
 
 
-def addupdate(ref: Ref, idx: Any, x: Any) -> None:
+def addupdate(ref: Ref, idx: Index, x: ArrayLike) -> None:
     """Add to elements of a reference, as ``ref[idx] += x`` does.
 
     Args:
@@ -529,7 +530,7 @@ def _like(x: Any, ref: Ref) -> Any:
     return x if x.weak_type == weak else as_weak(x, weak)
 
 
-def freeze(ref: Ref) -> Any:
+def freeze(ref: Ref) -> Array:
     """What a reference holds, after which the reference cannot be used any more.
 
     Args:
@@ -555,12 +556,13 @@ def free_ref(ref: Ref) -> None:
     _ended(ref, "free_ref", "it was freed")
 
 
-def _ended(ref: Ref, what: str, why: str) -> Any:
+def _ended(ref: Ref, what: str, why: str) -> Array:
     check_ref(ref, what)
     place = _place(ref, state.trace)
     if place is not None or ref.lent:
         raise RefError(f"{what}: {ref.described()} belongs to the caller, which cannot be told that it ends here")
-    content, ref.ended = ref.content, why
+    content: Array = ref.content
+    ref.ended = why
     ref.content = None
     return content
 

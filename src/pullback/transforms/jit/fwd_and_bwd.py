@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from pullback.core import source
+from pullback.core.annotations import PyTree
 from pullback.transforms.derivatives.grad import vjp
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import Argnums, check_argnums, check_callable, positions
 from pullback.transforms.jit.jit import jit
 
+R = TypeVar("R")
+
 
 @api_boundary
 def fwd_and_bwd(
-    fun: Callable[..., Any], argnums: Argnums, has_aux: bool = False, jitted: bool = True
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    fun: Callable[..., R], argnums: Argnums, has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable[..., tuple[R, PyTree]], Callable[..., PyTree]]:
     """The forward and the backward pass of a function, which may be called apart and again and again.
 
     Args:

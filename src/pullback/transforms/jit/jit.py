@@ -11,7 +11,9 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from pullback.backends import forks, trees
 from pullback.backends.buffers import buffers_of, from_buffer
+from pullback.backends.shardings import DeviceLike
 from pullback.core import monitoring, source, tree
+from pullback.core.annotations import PyTree
 from pullback.core.array import signature_of, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, TracingForbiddenError
@@ -308,11 +310,11 @@ def jit(
     donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False,
     inline: bool = False,
-    device: Any = None,
+    device: DeviceLike = None,
     backend: str | None = None,
     compiler_options: Mapping[str, Any] | None = None,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    in_shardings: PyTree = None,
+    out_shardings: PyTree = None,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -325,11 +327,11 @@ def jit(
     donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False,
     inline: bool = False,
-    device: Any = None,
+    device: DeviceLike = None,
     backend: str | None = None,
     compiler_options: Mapping[str, Any] | None = None,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    in_shardings: PyTree = None,
+    out_shardings: PyTree = None,
 ) -> JitDecorator: ...
 # long: because each option is described
 def jit(
@@ -342,11 +344,11 @@ def jit(
     donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False,
     inline: bool = False,
-    device: Any = None,
+    device: DeviceLike = None,
     backend: str | None = None,
     compiler_options: Mapping[str, Any] | None = None,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    in_shardings: PyTree = None,
+    out_shardings: PyTree = None,
 ) -> Any:
     """Compile a function: it is traced once for each kind of arguments, and runs as one program from then on.
 

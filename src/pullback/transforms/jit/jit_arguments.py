@@ -124,7 +124,7 @@ class Call:
         if isinstance(x, RefCell):
             self.refs[i] = x
             check_aliases(list(self.refs.values()), f"jit of {name_of(self.fun)}, {self.arg_name(i)}")
-            return content_of(x)  # type: ignore[no-any-return]
+            return content_of(x)
         if config.transfer_guard_host_to_device is not None and state.trace.is_bottom:
             transfers.check("host_to_device", as_array(x).aval)
         try:

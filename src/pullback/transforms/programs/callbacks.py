@@ -13,12 +13,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from pullback.backends.shardings import OutSharding
 from pullback.backends.storage import stored_dtype
 from pullback.core import dtypes, source, tree
+from pullback.core.annotations import PyTree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, read_only
 from pullback.core.config import config
 from pullback.core.errors import (
@@ -343,12 +345,12 @@ def _call_for_results(
 @api_boundary
 def pure_callback(
     callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
-    sharding: Any = None,
+    result_shape_dtypes: PyTree,
+    *args: PyTree,
+    sharding: OutSharding = None,
     vmap_method: str | None = None,
-    **kwargs: Any,
-) -> Any:
+    **kwargs: PyTree,
+) -> PyTree:
     """Call a Python function of arrays, also from transformed and compiled functions.
 
     The function must depend on its arguments alone and have no effects: it may be called more than once, or not at all.
@@ -399,8 +401,8 @@ def pure_callback(
 
 @api_boundary
 def io_callback(
-    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, ordered: bool = False, **kwargs: Any
-) -> Any:
+    callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree, ordered: bool = False, **kwargs: PyTree
+) -> PyTree:
     """Call a Python function that has effects, exactly once, also from compiled functions.
 
     Args:
@@ -447,13 +449,21 @@ def _call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, order
     debug_callback_p.bind(*map(as_array, arrays), call=call, ordered=bool(ordered))
 
 
+@overload
+def debug_callback(
+    callback: Callable[..., Any], *args: PyTree, ordered: bool = False, partitioned: bool = False, **kwargs: PyTree
+) -> None: ...
+@overload
+def debug_callback(
+    callback: None = None, *args: PyTree, ordered: bool = False, partitioned: bool = False, **kwargs: PyTree
+) -> Callable[..., None]: ...
 @api_boundary
 def debug_callback(
     callback: Callable[..., Any] | None = None,
-    *args: Any,
+    *args: PyTree,
     ordered: bool = False,
     partitioned: bool = False,
-    **kwargs: Any,
+    **kwargs: PyTree,
 ) -> Any:
     """Call a Python function for its effects, also from transformed and compiled functions, exactly once.
 
@@ -491,15 +501,35 @@ def _check_order(who: str, ordered: bool, partitioned: bool) -> None:
         raise ArgumentError(f"{who}: ordered and partitioned exclude each other: parts of arrays have no order")
 
 
-@api_boundary
+@overload
 def debug_print(
-    fmt: str | None = None,
-    *args: Any,
+    fmt: str,
+    *args: PyTree,
     ordered: bool = False,
     partitioned: bool = False,
     skip_format_check: bool = False,
     _use_logging: bool = False,
-    **kwargs: Any,
+    **kwargs: PyTree,
+) -> None: ...
+@overload
+def debug_print(
+    fmt: None = None,
+    *args: PyTree,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    _use_logging: bool = False,
+    **kwargs: PyTree,
+) -> Callable[..., None]: ...
+@api_boundary
+def debug_print(
+    fmt: str | None = None,
+    *args: PyTree,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    _use_logging: bool = False,
+    **kwargs: PyTree,
 ) -> Any:
     """Print values when they are known, also from transformed and compiled functions.
 
@@ -586,8 +616,8 @@ def debug_breakpoint(
     filter_frames: bool = True,
     num_frames: int | None = None,
     ordered: bool = False,
-    token: Any = None,
-    **kwargs: Any,
+    token: object = None,
+    **kwargs: PyTree,
 ) -> None:
     """Stop in Python's debugger, at the line after the call, where values can be looked at.
 

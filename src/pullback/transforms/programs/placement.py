@@ -8,7 +8,7 @@ program runs on one, or on those of a mesh.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pullback.backends import transfers
 from pullback.backends.buffers import buffer_at, from_buffer
@@ -23,6 +23,7 @@ from pullback.backends.shardings import (
     SingleDeviceSharding,
 )
 from pullback.core import tree
+from pullback.core.annotations import PyTree
 from pullback.core.array import ArrayImpl, as_array, shared, signature, signature_of
 from pullback.core.errors import BackendError, OperandError, ShardingError
 from pullback.core.naming import quoted
@@ -30,6 +31,8 @@ from pullback.core.trace import Primitive, Tracer
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.jit_primitive import concrete
+
+T = TypeVar("T")
 
 sharding_constraint_p = Primitive("sharding_constraint")
 device_put_p = Primitive("device_put")
@@ -140,7 +143,7 @@ def is_place(x: Any) -> bool:
 
 
 @api_boundary
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+def with_sharding_constraint(x: T, shardings: PyTree) -> T:
     """A tree of arrays that are spread over devices as asked, within compiled functions too.
 
     Args:
@@ -171,7 +174,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             places = tree.broadcast_prefix(shardings, x, is_leaf=is_place)
         except (TypeError, ValueError) as error:
             raise ShardingError(f"{who}: the tree of shardings is no prefix of the tree of arrays: {error}") from None
-    return tree.unflatten(treedef, [constrained(a, p, who) for a, p in zip(leaves, places, strict=True)])
+    spread: T = tree.unflatten(treedef, [constrained(a, p, who) for a, p in zip(leaves, places, strict=True)])
+    return spread
 
 
 def constrained(x: Any, given: Any, who: str) -> Any:

@@ -10,9 +10,10 @@ import numpy as np
 from pullback.backends import spread
 from pullback.backends.buffers import buffer_of, from_buffer
 from pullback.backends.devices import Device
-from pullback.backends.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from pullback.backends.shardings import Index, NamedSharding, Sharding, SingleDeviceSharding
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl, PlacedArray, as_array, signature
+from pullback.core.annotations import DTypeLike, PyTree
+from pullback.core.array import Array, ArrayImpl, ArrayLike, PlacedArray, as_array, signature
 from pullback.core.errors import ArgumentError, ShapeError, ShardingError
 from pullback.core.naming import quoted
 from pullback.transforms.functions.api_boundary import api_boundary
@@ -102,7 +103,7 @@ def _part(value: Any, shape: tuple[int, ...], dtype: Any, who: str, device: Devi
     return part
 
 
-def _from_local(shape: tuple[int, ...], place: Any, parts: Sequence[ArrayImpl], dtype: Any) -> Any:
+def _from_local(shape: tuple[int, ...], place: Any, parts: Sequence[ArrayImpl], dtype: Any) -> ArrayImpl:
     """An array over devices, of the parts for those of this process."""
     kind = signature(shape, dtype, False, place)
     local = place.assignment.local
@@ -112,8 +113,8 @@ def _from_local(shape: tuple[int, ...], place: Any, parts: Sequence[ArrayImpl], 
 
 @api_boundary
 def make_array_from_single_device_arrays(
-    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
-) -> Any:
+    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *, dtype: DTypeLike = None
+) -> Array:
     """An array over several devices, of arrays that are each on one of them; nothing is moved.
 
     Args:
@@ -168,8 +169,8 @@ def make_array_from_single_device_arrays(
 
 @api_boundary
 def make_array_from_callback(
-    shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Any], Any], dtype: Any = None
-) -> Any:
+    shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Index], ArrayLike], dtype: DTypeLike = None
+) -> Array:
     """An array over several devices, whose parts a function returns, so that the whole need not exist anywhere.
 
     Args:
@@ -213,7 +214,9 @@ def make_array_from_callback(
 
 
 @api_boundary
-def make_array_from_process_local_data(sharding: Sharding, local_data: Any, global_shape: Any = None) -> Any:
+def make_array_from_process_local_data(
+    sharding: Sharding, local_data: PyTree, global_shape: Sequence[int] | PyTree = None
+) -> PyTree:
     """An array over the devices of all processes, of the data that each process has.
 
     Args:

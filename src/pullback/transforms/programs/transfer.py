@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,10 +12,13 @@ from pullback.backends.buffers import buffer_of
 from pullback.backends.devices import Device, default_device, device
 from pullback.backends.shardings import NamedSharding
 from pullback.core import dtypes, tree
+from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayImpl, as_array, delete, fresh, is_on_device, signature_of
 from pullback.core.errors import OperandError, ShardingError
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.placement import check_divides, destination, device_put_p, is_place, placed, put
+
+T = TypeVar("T")
 
 
 def device_of(x: Any) -> Any:
@@ -63,8 +66,8 @@ def _put_leaf(x: Any, destination: Any, donate: bool, may_alias: bool | None) ->
 
 @api_boundary
 def device_put(
-    x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None
-) -> Any:
+    x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: bool = False, may_alias: bool | None = None
+) -> PyTree:
     """A tree of arrays on a device, or over several, where programs that are given them will run, and operations too.
 
     Args:
@@ -96,7 +99,7 @@ def device_put(
     return tree.unflatten(treedef, outs)
 
 
-def device_get(x: Any) -> Any:
+def device_get(x: PyTree) -> PyTree:
     """A tree of arrays as NumPy arrays, once they are computed; random keys, which NumPy lacks, stay as they are.
 
     >>> import pullback.numpy as pnp
@@ -111,7 +114,7 @@ def device_get(x: Any) -> Any:
         return tree.tree_map(get, x)
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: T) -> T:
     """A tree of arrays, once they are computed: compiled programs run while Python goes on.
 
     Raises:
@@ -122,8 +125,9 @@ def block_until_ready(x: Any) -> Any:
     3.0
     """
     if type(x) is ArrayImpl:
-        if is_on_device(x):
-            backend().wait(x._buffer)
+        array: Any = x
+        if is_on_device(array):
+            backend().wait(array._buffer)
         return x
     waiting = [leaf._buffer for leaf in tree.leaves(x) if is_on_device(leaf)]
     if waiting:
@@ -133,7 +137,7 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-def copy_to_host_async(x: Any) -> Any:
+def copy_to_host_async(x: T) -> T:
     """A tree of arrays, whose elements are on their way to the host."""
     for leaf in tree.leaves(x):
         if is_on_device(leaf) and not isinstance(signature_of(leaf).place, NamedSharding):

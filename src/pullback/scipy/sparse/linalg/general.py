@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
+from pullback.core.annotations import PyTree
+from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError
 from pullback.numpy import creation
 from pullback.numpy.promotion import known_int
@@ -15,15 +17,24 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.decompositions import on_diagonal
 from pullback.primitives.linalg import product, triangular_solve
 from pullback.primitives.lu import identity
-from pullback.scipy.sparse.linalg.systems import System, dot, most_iterations, norm, squared_norm, tolerance
+from pullback.scipy.sparse.linalg.systems import Operator, System, dot, most_iterations, norm, squared_norm, tolerance
+
+T = TypeVar("T")
 
 _BREAKDOWN = {"rho": -10, "omega": -11}
 
 
 # long: half of it is its documentation
 def bicgstab(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
-) -> tuple[Any, Any]:
+    A: Operator,
+    b: T,
+    x0: PyTree = None,
+    *,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
+    maxiter: int | None = None,
+    M: Operator | None = None,
+) -> tuple[T, None]:
     """The solution x of A x = b by the stabilised method of biconjugate gradients, for any regular A.
 
     Args:
@@ -99,17 +110,17 @@ def bicgstab(
 
 # long: half of it is its documentation
 def gmres(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: Operator,
+    b: T,
+    x0: PyTree = None,
     *,
-    tol: Any = 1e-5,
-    atol: Any = 0.0,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
     restart: int = 20,
-    maxiter: Any = None,
-    M: Any = None,
+    maxiter: int | None = None,
+    M: Operator | None = None,
     solve_method: str = "batched",
-) -> tuple[Any, Any]:
+) -> tuple[T, None]:
     """The solution x of A x = b by generalised minimal residuals, for any regular A.
 
     Args:

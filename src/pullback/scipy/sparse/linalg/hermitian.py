@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
-from pullback.core.array import scalar_array
+from pullback.core.annotations import PyTree
+from pullback.core.array import ArrayLike, scalar_array
 from pullback.numpy.promotion import operand
 from pullback.primitives import elementwise as ops
-from pullback.scipy.sparse.linalg.systems import System, dot, most_iterations, norm, real_part, squared_norm, tolerance
+from pullback.scipy.sparse.linalg.systems import (
+    Operator,
+    System,
+    dot,
+    most_iterations,
+    norm,
+    real_part,
+    squared_norm,
+    tolerance,
+)
+
+T = TypeVar("T")
 
 
 def _count() -> Any:
@@ -23,9 +35,17 @@ def _like(x: Any, dtype: Any) -> Any:
     return ops.convert_element_type(x, dtype)
 
 
+# long: half of it is its documentation
 def cg(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
-) -> tuple[Any, Any]:
+    A: Operator,
+    b: T,
+    x0: PyTree = None,
+    *,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
+    maxiter: int | None = None,
+    M: Operator | None = None,
+) -> tuple[T, None]:
     """The solution x of A x = b by conjugate gradients, for Hermitian positive definite A.
 
     Args:
@@ -83,8 +103,15 @@ def cg(
 
 # long: half of it is its documentation
 def minres(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
-) -> tuple[Any, Any]:
+    A: Operator,
+    b: T,
+    x0: PyTree = None,
+    *,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
+    maxiter: int | None = None,
+    M: Operator | None = None,
+) -> tuple[T, None]:
     """The solution x of A x = b by minimal residuals, for Hermitian A that may be indefinite.
 
     Args:

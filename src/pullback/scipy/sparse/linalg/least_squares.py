@@ -9,12 +9,14 @@ import numpy as np
 from pullback.control.loops import while_loop
 from pullback.control.solves import custom_linear_solve
 from pullback.core import dtypes, tree
+from pullback.core.annotations import PyTree
+from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, OperandError, ShapeError
 from pullback.numpy import creation
 from pullback.numpy.promotion import inexact_operand, operand
 from pullback.primitives import elementwise as ops
 from pullback.primitives.operands import stop_gradient
-from pullback.scipy.sparse.linalg.systems import most_iterations, norm, operator, squared_norm
+from pullback.scipy.sparse.linalg.systems import Operator, most_iterations, norm, operator, squared_norm
 from pullback.scipy.vectors import Vectors
 from pullback.transforms.derivatives.grad import linear_transpose
 from pullback.transforms.derivatives.tracing import eval_shape
@@ -42,13 +44,13 @@ class LsqrResult(NamedTuple):
 
 # long: half of it is its documentation
 def lsqr(
-    A: Any,
-    b: Any,
-    damp: Any = 0.0,
-    atol: Any = 1e-6,
-    btol: Any = 1e-6,
-    iter_lim: Any = None,
-    x0: Any = None,
+    A: Operator,
+    b: PyTree,
+    damp: ArrayLike = 0.0,
+    atol: ArrayLike = 1e-6,
+    btol: ArrayLike = 1e-6,
+    iter_lim: int | None = None,
+    x0: PyTree = None,
 ) -> LsqrResult:
     """The vector x with the least squares of b - A x, and of ``damp`` times x.
 

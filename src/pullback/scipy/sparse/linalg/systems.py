@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from pullback.control.solves import custom_linear_solve
 from pullback.core import dtypes, tree
-from pullback.core.array import typeof
+from pullback.core.array import ArrayLike, typeof
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.numpy.promotion import inexact_operand, operand, quote
 from pullback.primitives import elementwise as ops
@@ -18,6 +18,18 @@ from pullback.transforms.derivatives.grad import linear_transpose
 from pullback.transforms.derivatives.tracing import eval_shape
 
 Function = Callable[[Any], Any]
+
+
+class Matrix(Protocol):
+    """What has a shape and multiplies, such as a sparse matrix."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __matmul__(self, other: Any, /) -> Any: ...
+
+
+Operator = ArrayLike | Matrix | Function
+"""A matrix, or a function that multiplies by it."""
 Method = Callable[[Function, Any, Any, Function, Any], tuple[Any, Any]]
 
 
