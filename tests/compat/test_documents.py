@@ -219,6 +219,8 @@ np.testing.assert_allclose(jax.grad(lambda xs: jnp.sum(differences(xs) ** 2))(jn
 """
 
 EXPORT = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 import numpy as np
 import jax, jax.errors, jax.numpy as jnp
 from jax import export, lax
@@ -332,6 +334,52 @@ for size, word in (("n*n", "n"), ("n, n, 2*m", "")):
         assert word in str(caught)
     else:
         raise AssertionError
+
+# several devices
+from jax.sharding import AbstractMesh, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+def turned(x):
+    return x.transpose()
+
+def over(mesh, *spec):
+    return NamedSharding(mesh, P(*spec))
+
+numbers = jnp.arange(32)
+concrete = Mesh(jax.local_devices()[:4], ("a",))
+logical = over(AbstractMesh((4,), ("a",)), "a")
+four = export.export(jax.jit(turned))(jax.ShapeDtypeStruct((32,), np.int32, sharding=logical))
+same = export.export(jax.jit(turned))(jax.ShapeDtypeStruct((32,), np.int32, sharding=over(concrete, "a")))
+assert four.nr_devices == 4 and str(four.in_shardings_hlo) == "({devices=[4]<=[4]},)"
+assert four.in_shardings_hlo == same.in_shardings_hlo
+for mesh, name in ((concrete, "a"), (Mesh(np.array(jax.local_devices()[2:6]).reshape((2, 2)), ("b", "c")), "b")):
+    result = four.call(jax.device_put(numbers, over(mesh, name)))
+    first = [(s.device, s.index) for s in result.addressable_shards[:2]]
+    assert first == [(mesh.devices.flat[i], (slice(8 * i, 8 * i + 8, None),)) for i in (0, 1)]
+every = jax.local_devices()
+struct = jax.ShapeDtypeStruct((32,), np.int32, sharding=over(Mesh(np.array(every), ("a",)), "a"))
+eight = export.export(jax.jit(turned))(struct)
+try:
+    eight.call(numbers)
+except ValueError as caught:
+    assert "for 8 devices and is called in a context with 1 devices" in str(caught)
+else:
+    raise AssertionError
+backwards = Mesh(np.array(every[::-1]), ("b",))
+placed = jax.device_put(numbers, eight.in_shardings_jax(backwards)[0])
+assert placed.addressable_shards[0].data.tolist() != [] and eight.call(placed).tolist() == list(range(32))
+single = export.export(jax.jit(lambda x: jnp.cos(x)))(jnp.arange(4))
+assert single.nr_devices == 1
+spread = single.call(jax.device_put(jnp.arange(4), over(Mesh(jax.local_devices()[:4], ("b",)), "b")))
+assert len(spread.sharding.device_set) == 4
+
+# functions of Python
+try:
+    export.export(jax.jit(lambda x: jax.pure_callback(np.sin, x, x)))(1.0)
+except NotImplementedError as caught:
+    assert "pure_callback" in str(caught)
+else:
+    raise AssertionError
 """
 
 CALLBACKS = """

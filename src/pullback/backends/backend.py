@@ -240,9 +240,12 @@ class Backend(Protocol):
 
     def functions_of(
         self, data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
-    ) -> tuple[str, list[list[str]]]:
+    ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
         """From such bytes the function ``entry`` for operands of some types, and the others that it needs, with names
-        that ``unique`` made: its name, and the lines of each."""
+        that ``unique`` made: its name, and the lines of each; and for each mesh the sizes and names of its axes."""
+
+    def hlo_sharding(self, sharding: Sharding, ndim: int) -> Any:
+        """A sharding of arrays of a rank as the runtime writes it."""
 
     # Processes
 

@@ -143,7 +143,7 @@ def _several_class(base: Any) -> Any:
             return self.raw
 
         def _to_xla_hlo_sharding(self, ndim: int) -> Any:
-            return _hlo_sharding(self.sharding, ndim)
+            return hlo_sharding(self.sharding, ndim)
 
         @property
         def _addressable_device_assignment(self) -> Any:
@@ -393,7 +393,7 @@ def parts(buffer: Buffer) -> list[Buffer]:
     """The parts of an array over several devices that this process has, each an array on one device."""
     found = []
     for part in buffer._arrays:
-        (raw,) = part.devices() if callable(getattr(part, "devices", None)) else part._sharding.device_set
+        raw = part._sharding._device  # of a class of JAX's where that is installed, else of one of jaxlib's
         found.append(part._rewrap_with_aval_and_sharding(part.aval, bound(_by_raw[raw]).sharding))
     return found
 
@@ -808,7 +808,7 @@ def _tilings(loaded: Any) -> tuple[list[Any] | None, list[Any] | None]:
 
 
 @functools.lru_cache(maxsize=256)
-def _hlo_sharding(sharding: NamedSharding, ndim: int) -> Any:
+def hlo_sharding(sharding: NamedSharding, ndim: int) -> Any:
     """A sharding of arrays of a rank as the runtime writes it."""
     kinds = library().xla_client.OpSharding.Type
     proto = library().xla_client.OpSharding()
@@ -822,7 +822,11 @@ def _hlo_sharding(sharding: NamedSharding, ndim: int) -> Any:
         proto.tile_assignment_dimensions = [*factors, copies] if copies > 1 else list(factors)
         proto.replicate_on_last_tile_dim = copies > 1
         numbers = np.ravel_multi_index(tuple(sharding.parts(ndim).T), factors)
-        proto.tile_assignment_devices = np.argsort(numbers, kind="stable").tolist()
+        order = np.argsort(numbers, kind="stable").tolist()
+        if order == sorted(order):
+            proto.iota_reshape_dims, proto.iota_transpose_perm = [len(order)], [0]
+        else:
+            proto.tile_assignment_devices = order
     return library().xla_client.HloSharding.from_proto(proto)
 
 
@@ -963,7 +967,9 @@ def to_portable(text: str) -> bytes:
     target = dialect.get_version_from_compatibility_requirement(dialect.StablehloCompatibilityRequirement.WEEK_12)
     module = _parsed(text)
     try:
-        return library().jax.mlir.serialize_portable_artifact(module, target)  # type: ignore[no-any-return]
+        serialize = library().jax.mlir.serialize_portable_artifact
+        mixed = _known(serialize, {"use_mixed_serialization": True}) if "sdy." in text else {}  # shardings as they are
+        return serialize(module, target, **mixed)  # type: ignore[no-any-return]
     except library().jax.JaxRuntimeError as error:
         raise CompilationError(str(error).partition("-:1:1: note")[0]) from None
 
@@ -982,7 +988,7 @@ def from_portable(data: bytes) -> Any:
 
 def functions_of(
     data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
-) -> tuple[str, list[list[str]]]:
+) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
     """The functions of a portable program that one of them needs, for another program to hold.
 
     Sizes that depend on those of the operands are computed and written as numbers (StableHLO's shape refinement), as
@@ -996,7 +1002,8 @@ def functions_of(
       unique: makes a name that the other program does not have.
 
     Returns:
-      The name of the function there, and the lines of each function.
+      The name of the function there, the lines of each function, and the sizes and names of the axes of each mesh, by
+      what it is called in these lines.
 
     Raises:
       CompilationError: the bytes are no program, or not one for such operands (a RuntimeError).
@@ -1032,11 +1039,21 @@ def functions_of(
     return _taken_over(module, entry, unique)
 
 
-def _taken_over(module: Any, entry: str, unique: Callable[[str], str]) -> tuple[str, list[list[str]]]:
-    """The functions of a module of MLIR's with new names: that of ``main``, and the lines of each."""
+def _taken_over(
+    module: Any, entry: str, unique: Callable[[str], str]
+) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
+    """The functions of a module of MLIR's with new names: that of ``main``, and the lines of each; and its meshes."""
     ir, symbols = mlir("ir"), mlir("ir").SymbolTable
     found = ""
-    functions = list(module.body.operations)
+    operations = list(module.body.operations)
+    functions = [op for op in operations if op.operation.name == "func.func"]
+    meshes = {}
+    for op in operations:
+        if op.operation.name == "sdy.mesh":
+            sdy = mlir("dialects.sdy")
+            axes = [sdy.MeshAxisAttr(axis) for axis in sdy.MeshAttr(op.attributes["mesh"]).axes]
+            named = f"@{ir.StringAttr(op.attributes['sym_name']).value}"
+            meshes[named] = ([axis.size for axis in axes], [axis.name for axis in axes])
     for function in functions:
         old = ir.StringAttr(function.attributes["sym_name"]).value
         new = unique(entry if old == "main" else old)
@@ -1045,7 +1062,7 @@ def _taken_over(module: Any, entry: str, unique: Callable[[str], str]) -> tuple[
             symbols.set_symbol_name(function, new)
         found = new if old == "main" else found
         symbols.set_visibility(function, "private")
-    return found, [function.get_asm().splitlines() for function in functions]
+    return found, [function.get_asm().splitlines() for function in functions], meshes
 
 
 @functools.cache

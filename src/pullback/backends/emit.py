@@ -53,6 +53,7 @@ def emit_module(
             module.mesh(found)
     hlo = Builder(module)
     outs = _emit_body(hlo, closed)
+    module.settle_devices()
     several = isinstance(module.devices, DeviceAssignment)
     if isinstance(module.devices, DeviceAssignment) and not module.meshes:
         module.mesh(Mesh(module.devices.devices, ("devices",)))

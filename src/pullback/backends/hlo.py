@@ -20,7 +20,7 @@ import numpy as np
 
 from pullback.backends.hlo_module import Function, Module
 from pullback.backends.hlo_sizes import shape_value
-from pullback.backends.meshes import Mesh
+from pullback.backends.meshes import AbstractMesh, Mesh
 from pullback.backends.shardings import NamedSharding, PartitionSpec
 from pullback.backends.storage import stored_dtype
 from pullback.core import dtypes
@@ -535,6 +535,8 @@ class Builder:
 
     def constrained(self, x: Value, sharding: NamedSharding) -> Value:
         """A value that is spread over the devices of the program by a sharding."""
+        if sharding.mesh.size == 1 and (self.module.portable or isinstance(sharding.mesh, AbstractMesh)):
+            return x  # which leaves open on how many devices the program runs
         out, source = self.fresh(), x.name
         shown = self.module.sharding(sharding, x.ndim)
         self.lines.append(f"{out} = sdy.sharding_constraint {source} {shown} : {x.type}{self.source_loc}")

@@ -12,6 +12,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pullback.backends import forks, options, small_loops, spread
 from pullback.backends.backend import Executable, backend
 from pullback.backends.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
@@ -19,6 +21,7 @@ from pullback.backends.devices import Device, Devices
 from pullback.backends.emit import emit_module
 from pullback.backends.hlo import _NONE, Aliases, captured_shardings
 from pullback.backends.hlo_module import Module
+from pullback.backends.meshes import Mesh
 from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, divides, sharding_of_tiles
 from pullback.core import monitoring
 from pullback.core.array import ArrayImpl, Signature, signature, signature_of
@@ -247,6 +250,9 @@ class _Shardings:
 
     def __init__(self, lowered: Lowered) -> None:
         self.mesh = next(iter(lowered.module.meshes))
+        grid = np.array(self.mesh.assignment.devices)
+        others = [Mesh(grid.reshape(m.axis_sizes), m.axis_names) for m in lowered.module.logical_meshes]
+        self.meshes = [self.mesh, *others]
         avals = lowered.closed.in_avals
         self.in_shapes = [a.shape for a in avals] + [x.shape for x in lowered.captured]
         self.out_shapes = [a.shape for a in lowered.closed.out_avals]
@@ -275,8 +281,11 @@ class _Shardings:
             return asked
         if tiling is None:
             return NamedSharding(self.mesh, PartitionSpec())
-        found = sharding_of_tiles(self.mesh, *tiling)
-        return found if found is None or divides(found, shape) else None
+        for mesh in self.meshes:
+            found = sharding_of_tiles(mesh, *tiling)
+            if found is not None and divides(found, shape):
+                return found
+        return None
 
 
 def _compile_inspected(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:

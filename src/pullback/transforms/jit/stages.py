@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,11 @@ class Traced:
         avals = self.jaxpr.out_avals
         return avals if self.refs is None else avals[: self.refs.results]
 
+    def argument_places(self) -> list[Any]:
+        """For each leaf of the arguments the place that ``in_shardings`` asks for, or where it is; None if neither."""
+        found = [_kind(leaf, aval).place for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)]
+        return _asked_or_given(in_places(self.call, self), found)
+
     def lower(self) -> Lowered:
         """The program as text for the compiler, for the device on which the arguments are."""
         kinds = list(map(_kind, self.call.leaves, self.in_avals))
@@ -131,14 +137,10 @@ class Lowered:
         self.traced = traced
         self.given_places = [k.place for k in kinds]
         name = call.fun_name
-        wanted = in_places(call, traced)
         results = out_places(call, traced)
         if results:
             results += [None] * (len(traced.jaxpr.out_avals) - len(results))
-        places = [k.place for k in kinds]
-        if wanted:
-            asked = [*wanted, *[None] * (len(places) - len(wanted))]
-            places = [have if ask is None else ask for have, ask in zip(places, asked, strict=True)]
+        places = _asked_or_given(in_places(call, traced), self.given_places)
         device, asked_for = _device(call, places, results, traced.jaxpr.consts)
         self.out_index, jaxpr = _without_forwarded(traced.jaxpr, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
@@ -413,6 +415,11 @@ def in_places(call: Call, traced: Traced) -> list[Any]:
     for i, (place, aval) in enumerate(zip(places, traced.in_avals, strict=False)):
         check_fits(place, aval.shape, f"{who}, {call.arg_name(i)}")
     return places
+
+
+def _asked_or_given(asked: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    """The places that were asked for, of the first of some leaves, and those that they have for the others."""
+    return [have if ask is None else ask for ask, have in itertools.zip_longest(asked, given)]
 
 
 def out_places(call: Call, traced: Traced) -> list[Any]:

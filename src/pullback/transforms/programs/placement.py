@@ -14,7 +14,7 @@ from pullback.backends import transfers
 from pullback.backends.buffers import buffer_at, from_buffer
 from pullback.backends.devices import Device
 from pullback.backends.layouts import Format, without_layout
-from pullback.backends.meshes import Mesh, needed_mesh
+from pullback.backends.meshes import Mesh, current_mesh, needed_mesh
 from pullback.backends.shardings import (
     UNCONSTRAINED,
     NamedSharding,
@@ -184,13 +184,21 @@ def constrained(x: Any, given: Any, who: str) -> Any:
         array = as_array(x)
     except OperandError as error:
         raise type(error)(f"{who}: {error}") from None
-    place = destination(given, who)
+    if _is_logical(given) and isinstance(array, Tracer) and not isinstance(current_mesh(), Mesh):
+        place = given  # over the devices of the program, whichever they will be
+    else:
+        place = destination(given, who)
     if isinstance(place, NamedSharding):
         try:
             check_divides(place, array.shape)
         except ShardingError as error:
             raise type(error)(f"{who}: {error}") from None
     return put(sharding_constraint_p, array, place)
+
+
+def _is_logical(given: Any) -> bool:
+    """Whether a sharding is over a mesh without devices."""
+    return isinstance(given, NamedSharding) and not isinstance(given.mesh, Mesh)
 
 
 def check_divides(sharding: NamedSharding, shape: tuple[int, ...]) -> None:
