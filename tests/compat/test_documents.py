@@ -595,11 +595,61 @@ missing = jax.jit(lambda x: jax.ffi.ffi_call("no_such_target", jax.ShapeDtypeStr
 refused(lambda: missing(jnp.ones(2)), Exception, "no_such_target")
 """
 
+PARTITIONS = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+import re
+import numpy as np
+import jax, jax.numpy as jnp
+from jax.experimental.custom_partitioning import BATCHING, SdyShardingRule, custom_partitioning
+from jax.experimental.pjit import pjit
+from jax.numpy.fft import fft
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+MOVES = "(dynamic-slice|all-gather)"
+
+def without_last(sharding, struct):
+    rank = len(struct.shape)
+    kept = min(len(sharding.spec), rank - 1)
+    return NamedSharding(sharding.mesh, P(*sharding.spec[:kept], *[None] * (rank - kept)))
+
+def partition(mesh, arg_shapes, result_shape):
+    given = jax.tree.map(lambda x: x.sharding, arg_shapes)
+    wanted = without_last(given[0], arg_shapes[0])
+    return mesh, fft, wanted, (wanted,)
+
+def infer_sharding_from_operands(mesh, arg_shapes, result_shape):
+    return without_last(arg_shapes[0].sharding, arg_shapes[0])
+
+def moves(f, x):
+    return re.search(MOVES, f.lower(x).compile().runtime_executable().hlo_modules()[0].to_string())
+
+by_object = SdyShardingRule(operand_mappings=((BATCHING, "i"),), result_mappings=((BATCHING, "i"),))
+for rule in ("...i -> ...i", by_object):
+    @custom_partitioning
+    def my_fft(x):
+        return fft(x)
+
+    my_fft.def_partition(
+        infer_sharding_from_operands=infer_sharding_from_operands, partition=partition, sharding_rule=rule)
+    with Mesh(np.array(jax.devices()), ("x",)):
+        for shape, is_moved in (((64, 32), False), ((256,), True)):
+            x = np.random.default_rng(0).standard_normal(shape).astype(np.complex64)
+            y = pjit(lambda x: x, in_shardings=None, out_shardings=P("x"))(x)
+            mine = pjit(my_fft, in_shardings=P("x"), out_shardings=P("x"))
+            plain = pjit(fft, in_shardings=P("x"), out_shardings=P("x"))
+            np.testing.assert_allclose(mine(y), np.fft.fft(x), rtol=1e-3, atol=1e-3)
+            np.testing.assert_allclose(plain(y), np.fft.fft(x), rtol=1e-3, atol=1e-3)
+            assert bool(moves(mine, x)) == is_moved and moves(plain, x)
+"""
+
 SUBJECTS = {
     "checkify": CHECKS,
     "references": REFERENCES,
     "export": EXPORT,
     "callbacks": CALLBACKS,
+    "partitions": PARTITIONS,
     "jaxpr interpreters": INTERPRETERS,
     "ffi": FOREIGN,
 }

@@ -9,7 +9,13 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-PARTS = {"cases_eager.py": 1, "cases_export.py": 1, "cases_jit.py": 1, "cases_shard_map.py": 2}
+PARTS = {
+    "cases_eager.py": 1,
+    "cases_export.py": 1,
+    "cases_jit.py": 1,
+    "cases_partitioning.py": 1,
+    "cases_shard_map.py": 2,
+}
 """In how many processes the cases of a file run: so that each ends well within a test's time."""
 
 

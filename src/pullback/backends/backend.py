@@ -199,8 +199,12 @@ class Backend(Protocol):
         device: Device,
         overrides: Sequence[tuple[str, Any]] = (),
         callbacks: Sequence[Callable[..., Any]] = (),
+        in_this_thread: bool = False,
     ) -> Any:
-        """StableHLO text compiled for a device, or for those of a mesh; CompilationError if the compiler refuses it."""
+        """StableHLO text compiled for a device, or for those of a mesh; CompilationError if the compiler refuses it.
+
+        In this thread if the compiler calls the functions of :meth:`partitioning`.
+        """
 
     def executable(
         self,
@@ -225,6 +229,13 @@ class Backend(Protocol):
     def inspection(self, told: Callable[[Any], None]) -> tuple[bytes, Any]:
         """What stands in a program for a function that is told how a value is divided; and what has to live
         until the program is compiled."""
+
+    def partitioning(self, divided: Callable[[list[Any], list[Any]], Any]) -> tuple[str, Any]:
+        """What stands in a program for a function that divides an operation, as ``hlo.PARTITIONED`` has it; and what
+        has to live until the program is compiled, whose ``error`` is what the function has raised.
+
+        The function takes how operands and results are divided, and returns a :class:`hlo_module.Divided`.
+        """
 
     def tree_registry(self) -> Any:
         """A registry of nodes of trees, with ``register_node(class, flatten, unflatten)`` and ``flatten(tree)``, which

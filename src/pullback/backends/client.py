@@ -12,11 +12,13 @@ import ctypes
 import functools
 import importlib.util
 import io
+import itertools
 import math
 import os
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -27,6 +29,7 @@ from pullback.backends import devices, forks, transfers
 from pullback.backends.backend import GRACE, SLICE, Backend, Buffer, Group, Store
 from pullback.backends.devices import Device, DeviceAssignment, Devices, cpu_count
 from pullback.backends.devices import default_device as default_device
+from pullback.backends.hlo import PARTITIONED
 from pullback.backends.host_calls import HostCall, check_platform, original
 from pullback.backends.memory import large_heaps_for_new_threads
 from pullback.backends.shardings import NamedSharding
@@ -899,9 +902,13 @@ def _field(number: int, content: bytes) -> bytes:
 
 
 def compile_text(
-    text: str, device: Devices, overrides: Sequence[tuple[str, Any]] = (), callbacks: Sequence[Callable[..., Any]] = ()
+    text: str,
+    device: Devices,
+    overrides: Sequence[tuple[str, Any]] = (),
+    callbacks: Sequence[Callable[..., Any]] = (),
+    in_this_thread: bool = False,
 ) -> Any:
-    """Compile StableHLO text for a device, or for those of a mesh.
+    """Compile StableHLO text for a device, or for those of a mesh; in this thread if the compiler is to call Python.
 
     Raises:
       CompilationError: the compiler refuses the program; the message is the compiler's (a RuntimeError).
@@ -914,8 +921,12 @@ def compile_text(
         program, more = _parsed(text), {"host_callbacks": [HostCall(f) for f in callbacks]}
     on = device.bound or bound_to(device)
     options = compile_options(overrides, device)
+
+    def compiled() -> Any:
+        return on.client.compile_and_load(program, on.device_list, options, **more)
+
     try:
-        return uninterrupted(lambda: on.client.compile_and_load(program, on.device_list, options, **more))
+        return compiled() if in_this_thread else uninterrupted(compiled)
     except lib.jax.JaxRuntimeError as error:
         raise CompilationError(str(error)) from None
 
@@ -1083,6 +1094,63 @@ def inspection(told: Callable[[Any], None]) -> tuple[bytes, Any]:
         told(_tiling(sharding.to_proto()))
 
     return library().jax.encode_inspect_sharding_callback(callback), callback
+
+
+class _Partitioning:
+    """Divides an operation while the compiler is at work.
+
+    Args:
+      divided: see :func:`partitioning`.
+
+    Attributes:
+      error: what it raised: the runtime knows the text of it only.
+    """
+
+    def __init__(self, divided: Callable[[list[Any], list[Any]], Any]) -> None:
+        self.divided = divided
+        self.error: BaseException | None = None
+
+    def __call__(self, operands: Sequence[Any], result: Any) -> tuple[bytes, list[Any], Any]:
+        try:
+            results = result.tuple_elements() or [result]
+            found = self.divided(*([_tiling(s.to_proto()) for s in each] for each in (operands, results)))
+            ours = [[hlo_sharding(*s) for s in each] for each in (found.operands, found.results)]
+            return found.text.encode(), ours[0], ours[1]
+        except BaseException as error:
+            self.error = error
+            raise
+
+
+_partitionings: weakref.WeakValueDictionary[str, _Partitioning] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+def partitioning(divided: Callable[[list[Any], list[Any]], Any]) -> tuple[str, Any]:
+    """What stands in a program for a function that divides an operation, and what has to live meanwhile.
+
+    Args:
+      divided: takes how operands and results are divided, as ``programs._Shardings`` has it, and returns a ``Divided``.
+    """
+    _register_partitioner()
+    key, found = str(next(_numbers)), _Partitioning(divided)
+    _partitionings[key] = found
+    return key, found
+
+
+@functools.cache
+def _register_partitioner() -> None:
+    """Let the compiler ask the functions of :func:`partitioning`."""
+
+    def partition(_: Any, operands: list[Any], shape: Any, result: Any, key: bytes) -> tuple[bytes, list[Any], Any]:
+        text, given, returned = _partitionings[key.decode()](operands, result)
+        if not shape.is_tuple():
+            return text, given, returned[0]
+        return text, given, library().xla_client.HloSharding.tuple_sharding(shape, returned)
+
+    def not_asked(*_: Any) -> None:  # Shardy goes by the rule that the program has
+        return None
+
+    library().xla_client.register_custom_call_partitioner(PARTITIONED, not_asked, partition, not_asked)
 
 
 def tree_registry() -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -44,6 +45,25 @@ class Function:
         self.attributes = ""
 
 
+@dataclass(frozen=True)
+class Divided:
+    """What each device does of an operation, and how its operands and results are spread.
+
+    Attributes:
+      text: a program on the parts that a device has, whose function is ``main``.
+      operands: for each operand its sharding and its rank.
+      results: the same for each result.
+    """
+
+    text: str
+    operands: list[tuple[NamedSharding, int]]
+    results: list[tuple[NamedSharding, int]]
+
+
+Partition = Callable[[Mesh, list[NamedSharding], list[NamedSharding]], Divided]
+"""Takes the mesh of a program, and the shardings of operands and results that the compiler would choose."""
+
+
 class Module:
     """A program: its functions, and the host functions that it calls.
 
@@ -63,11 +83,15 @@ class Module:
       manual_axes: the axes of that mesh along which there are parts.
       channels: numbers for collectives.
       inspections: for each value whose sharding is asked for its rank, and the function that is to be told.
+      partitions: for each operation that the users' own functions divide what divides it, see :class:`Divided`.
+      whole: whether an operation was written that could have been divided, had it been known that there are several
+        devices.
     """
 
     __slots__ = (
         "callbacks", "channels", "devices", "exported", "functions", "inline", "inspections", "logical_meshes",
-        "manual", "manual_axes", "meshes", "name", "names", "places", "platform", "portable", "shared",
+        "manual", "manual_axes", "meshes", "name", "names", "partitions", "places", "platform", "portable", "shared",
+        "whole",
     )  # fmt: skip
 
     def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
@@ -84,6 +108,8 @@ class Module:
         self.manual_axes: frozenset[Any] = frozenset()
         self.channels = itertools.count(1)
         self.inspections: list[tuple[int, Callable[[Any], None]]] = []
+        self.partitions: list[Partition] = []
+        self.whole = False
         self.shared: dict[Any, Any] = {}
         self.portable = False
         self.names: set[str] = {"main"}

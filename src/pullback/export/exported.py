@@ -155,8 +155,8 @@ class Exported:
         if found is None:
             raise ExportError(
                 f"the exported {self.fun_name} takes or returns arrays of {sharding}, but no specification divides "
-                f"them so over {mesh!r}, which does not match the mesh used for export: take one of {sharding.mesh.size} "
-                "devices, whose axes have the same sizes"
+                f"them so over {mesh!r}, which does not match the mesh used for export: take one "
+                f"of {sharding.mesh.size} devices, whose axes have the same sizes"
             )
         return found
 
