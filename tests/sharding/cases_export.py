@@ -204,6 +204,11 @@ def test_constraints_over_a_mesh_without_devices():
     constrained = jit(lambda x: lax.with_sharding_constraint(2 * x, ROWS))
     assert constrained(put(SQUARE)).sharding == NamedSharding(SQUARE, P(("p", "q")))
     assert export.export(constrained)(X).nr_devices == 4
+    asked = jit(f, in_shardings=ROWS, out_shardings=ROWS)
+    with pytest.raises(ShardingError, match="has an AbstractMesh, so that it has no devices: give a Mesh"):
+        asked(X)
+    with pullback.set_mesh(FOUR):
+        assert asked(X).sharding == NamedSharding(FOUR, P("a"))
 
 
 def test_another_process_calls_it(tmp_path):

@@ -394,10 +394,11 @@ def put_parts(parts: Sequence[Any], shape: Shape, dtype: np.dtype[Any], sharding
 
 def parts(buffer: Buffer) -> list[Buffer]:
     """The parts of an array over several devices that this process has, each an array on one device."""
+    aval = ShapedArray(buffer._sharding.shard_shape(buffer.aval.shape), buffer.aval.dtype)
     found = []
     for part in buffer._arrays:
         raw = part._sharding._device  # of a class of JAX's where that is installed, else of one of jaxlib's
-        found.append(part._rewrap_with_aval_and_sharding(part.aval, bound(_by_raw[raw]).sharding))
+        found.append(part._rewrap_with_aval_and_sharding(aval, bound(_by_raw[raw]).sharding))
     return found
 
 

@@ -14,6 +14,7 @@ from pullback.backends import devices, forks, trees
 from pullback.backends.backend import backend
 from pullback.backends.buffers import from_buffer
 from pullback.backends.layouts import row_major
+from pullback.backends.meshes import Mesh, current_mesh
 from pullback.backends.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from pullback.core import source, tree
 from pullback.core.array import (
@@ -140,7 +141,8 @@ class Lowered:
         results = out_places(call, traced)
         if results:
             results += [None] * (len(traced.jaxpr.out_avals) - len(results))
-        places = _asked_or_given(in_places(call, traced), self.given_places)
+        results = list(map(_with_devices, results))
+        places = list(map(_with_devices, _asked_or_given(in_places(call, traced), self.given_places)))
         device, asked_for = _device(call, places, results, traced.jaxpr.consts)
         self.out_index, jaxpr = _without_forwarded(traced.jaxpr, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
@@ -420,6 +422,13 @@ def in_places(call: Call, traced: Traced) -> list[Any]:
 def _asked_or_given(asked: Sequence[Any], given: Sequence[Any]) -> list[Any]:
     """The places that were asked for, of the first of some leaves, and those that they have for the others."""
     return [have if ask is None else ask for ask, have in itertools.zip_longest(asked, given)]
+
+
+def _with_devices(place: Any) -> Any:
+    """A place; over the mesh that was set, if its own has no devices."""
+    if isinstance(place, NamedSharding) and not isinstance(place.mesh, Mesh) and isinstance(current_mesh(), Mesh):
+        return NamedSharding(current_mesh(), place.spec)
+    return place
 
 
 def out_places(call: Call, traced: Traced) -> list[Any]:
