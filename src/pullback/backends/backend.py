@@ -230,7 +230,7 @@ class Backend(Protocol):
         """What stands in a program for a function that is told how a value is divided; and what has to live
         until the program is compiled."""
 
-    def partitioning(self, divided: Callable[[list[Any], list[Any]], Any]) -> tuple[str, Any]:
+    def partitioning(self, divided: Callable[[list[Any], list[Any]], Any], platform: str) -> tuple[str, Any]:
         """What stands in a program for a function that divides an operation, as ``hlo.PARTITIONED`` has it; and what
         has to live until the program is compiled, whose ``error`` is what the function has raised.
 

@@ -51,6 +51,8 @@ from pullback.core.types import Shape, ShapedArray
 _lock = threading.RLock()
 renewed(globals(), "_lock", threading.RLock)
 _clients: dict[str, Any] = {}
+_c_apis: dict[str, Any] = {}
+"""What plug-ins were loaded as, by platform."""
 
 
 @functools.cache
@@ -327,7 +329,7 @@ def _plugin_client(name: str) -> Any:
         )
     try:
         if not lib.xla_client.pjrt_plugin_loaded(name):
-            lib.xla_client.load_pjrt_plugin_dynamically(name, path)
+            _c_apis[name] = lib.xla_client.load_pjrt_plugin_dynamically(name, path)
         if not lib.xla_client.pjrt_plugin_initialized(name):
             lib.xla_client.initialize_pjrt_plugin(name)
         if _joined is None:
@@ -1126,21 +1128,22 @@ _partitionings: weakref.WeakValueDictionary[str, _Partitioning] = weakref.WeakVa
 _numbers = itertools.count()
 
 
-def partitioning(divided: Callable[[list[Any], list[Any]], Any]) -> tuple[str, Any]:
+def partitioning(divided: Callable[[list[Any], list[Any]], Any], platform: str) -> tuple[str, Any]:
     """What stands in a program for a function that divides an operation, and what has to live meanwhile.
 
     Args:
       divided: takes how operands and results are divided, as ``programs._Shardings`` has it, and returns a ``Divided``.
+      platform: of the program.
     """
-    _register_partitioner()
+    _register_partitioner(platform)
     key, found = str(next(_numbers)), _Partitioning(divided)
     _partitionings[key] = found
     return key, found
 
 
 @functools.cache
-def _register_partitioner() -> None:
-    """Let the compiler ask the functions of :func:`partitioning`."""
+def _register_partitioner(platform: str) -> None:
+    """Let the compiler of a platform ask the functions of :func:`partitioning`."""
 
     def partition(_: Any, operands: list[Any], shape: Any, result: Any, key: bytes) -> tuple[bytes, list[Any], Any]:
         text, given, returned = _partitionings[key.decode()](operands, result)
@@ -1151,7 +1154,8 @@ def _register_partitioner() -> None:
     def not_asked(*_: Any) -> None:  # Shardy goes by the rule that the program has
         return None
 
-    library().xla_client.register_custom_call_partitioner(PARTITIONED, not_asked, partition, not_asked)
+    of_plugin = {"c_api": _c_apis[platform]} if platform in _c_apis else {}
+    library().xla_client.register_custom_call_partitioner(PARTITIONED, not_asked, partition, not_asked, **of_plugin)
 
 
 def tree_registry() -> Any:

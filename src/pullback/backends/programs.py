@@ -304,7 +304,7 @@ def _compile_watched(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> 
         text = text.replace(f"@@{i}@@", "".join(f"\\{byte:02X}" for byte in key))
     partitions = []
     for i, partition in enumerate(module.partitions):
-        name, divides_it = backend().partitioning(_Asked(next(iter(module.meshes)), partition))
+        name, divides_it = backend().partitioning(_Asked(next(iter(module.meshes)), partition), module.platform)
         partitions.append(divides_it)
         text = text.replace(f"@@partition {i}@@", name)
     try:
