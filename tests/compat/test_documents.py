@@ -642,6 +642,52 @@ for rule in ("...i -> ...i", by_object):
             np.testing.assert_allclose(mine(y), np.fft.fft(x), rtol=1e-3, atol=1e-3)
             np.testing.assert_allclose(plain(y), np.fft.fft(x), rtol=1e-3, atol=1e-3)
             assert bool(moves(mine, x)) == is_moved and moves(plain, x)
+
+# a foreign function, LAPACK's Cholesky factorisation, of parts of a batch
+import functools
+
+jax.jit(jnp.linalg.cholesky)(jnp.eye(2))  # which brings its functions in
+
+def factor(x, shift=0.0):
+    types = jax.ShapeDtypeStruct.like(x), jax.ShapeDtypeStruct(x.shape[:-2], np.int32)
+    call = jax.ffi.ffi_call("lapack_spotrf_ffi", types, input_output_aliases={0: 0}, input_layouts=[(0, 2, 1)],
+                            output_layouts=[(0, 2, 1), (0,)])
+    return jnp.tril(call(x + shift * jnp.eye(x.shape[-1]), uplo=np.uint8(ord("L")))[0])
+
+mesh = jax.make_mesh((4,), ("x",))
+batches, columns = NamedSharding(mesh, P("x", None, None)), NamedSharding(mesh, P(None, None, "x"))
+a = np.random.default_rng(1).standard_normal((8, 4, 4)).astype(np.float32)
+a = a @ a.transpose(0, 2, 1) + 4 * np.eye(4, dtype=np.float32)
+by_batch = jax.device_put(a, batches)
+
+def compiled(f, x, out):
+    return jax.jit(f, out_shardings=out).lower(x).compile().as_text()
+
+assert "all-gather" in compiled(factor, by_batch, batches)  # the compiler knows nothing of it
+mapped = jax.shard_map(factor, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+assert "all-" not in compiled(mapped, by_batch, batches)
+
+@functools.partial(custom_partitioning, static_argnums=(1,))
+def partitioned(x, shift=0.0):
+    return factor(x, shift)
+
+def whole_matrices(mesh, sharding, info):
+    return NamedSharding(mesh, P(*tuple(sharding.spec)[:1], *[None] * (len(info.shape) - 1)))
+
+def infer(shift, mesh, args_info, result_info):
+    return whole_matrices(mesh, args_info[0].sharding, result_info)
+
+def divide(shift, mesh, args_info, result_info):
+    (info,) = args_info
+    part = whole_matrices(mesh, info.sharding, info)
+    return mesh, lambda x: factor(x, shift), whole_matrices(mesh, info.sharding, result_info), (part,)
+
+partitioned.def_partition(infer_sharding_from_operands=infer, partition=divide, sharding_rule="... i j -> ... k l")
+wanted = np.linalg.cholesky(a)
+for f in (factor, mapped, partitioned, jax.jit(mapped), jax.jit(partitioned, out_shardings=batches)):
+    np.testing.assert_allclose(f(by_batch), wanted, rtol=1e-4, atol=1e-5)
+assert "all-" not in compiled(partitioned, by_batch, batches)
+assert "all-" in compiled(partitioned, jax.device_put(a, columns), columns)
 """
 
 SUBJECTS = {

@@ -103,7 +103,7 @@ def test_the_mesh_may_be_known_late():
 
 def test_collectives_static_arguments_and_several_calls():
     @functools.partial(custom_partitioning, static_argnums=(2,))
-    def product(a, b, scale):
+    def product(a, b, scale=1):
         return scale * (a @ b)
 
     def partition(scale, mesh, args, result):
@@ -119,7 +119,7 @@ def test_collectives_static_arguments_and_several_calls():
     both = jit(lambda a, b: product(a, b, 2) + product(a + 1, b, 1) + a.sum())  # collectives of the compiler's too
     np.testing.assert_allclose(both(a, b), 2 * X @ X.T + (X + 1) @ X.T + X.sum(), rtol=1e-4, atol=1e-4)
     assert communication(both, a, b) == ["all-reduce"]
-    by_name = jit(lambda a, b: product(b=b, a=a, scale=1))
+    by_name = jit(lambda a, b: product(b=b, a=a))
     np.testing.assert_allclose(by_name(a, b), X @ X.T, rtol=1e-4, atol=1e-4)
 
 

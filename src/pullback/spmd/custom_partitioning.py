@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from pullback.backends.hlo_module import Divided, Module
 from pullback.backends.meshes import Mesh
 from pullback.backends.shardings import NamedSharding, PartitionSpec, Sharding
-from pullback.core import tree
+from pullback.core import source, tree
 from pullback.core.errors import PartitioningError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.core.naming import quoted
@@ -158,16 +157,14 @@ class custom_partitioning:
 
     def _divided(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], list[Any], Callable[..., Any]]:
         """The static arguments, the others, and a function of the others."""
-        given = list(args)
-        if kwargs:
-            bound = inspect.signature(self.fun).bind(*args, **kwargs)
-            bound.apply_defaults()
-            if bound.kwargs:
-                raise PartitioningError(
-                    f"custom_partitioning of {name_of(self.fun)}: arguments must have positions, got by keyword: "
-                    f"{', '.join(bound.kwargs)}"
-                )
-            given = list(bound.args)
+        bound = source.signature(self.fun).bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise PartitioningError(
+                f"custom_partitioning of {name_of(self.fun)}: arguments must have positions, got by keyword: "
+                f"{', '.join(bound.kwargs)}"
+            )
+        given = list(bound.args)
         fixed = {i % len(given): given[i] for i in self.static_argnums if -len(given) <= i < len(given)}
 
         def call(*rest: Any) -> Any:
