@@ -32,7 +32,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     kinds = list(map(signature_of, arrays))
     device, asked_for = device_for(kinds, primitive.name)
     places = tuple([kind.place for kind in kinds]) if asked_for and not device.is_host else ()
-    key = (primitive, tuple(sorted(params.items())), tuple(avals), device, places, current_mesh())
+    key = (primitive, current_mesh(), tuple(sorted(params.items())), tuple(avals), device, places)
     program = _programs.get(key)
     if program is None:
         invars = [Var(a) for a in avals]
