@@ -211,6 +211,33 @@ def test_constraints_over_a_mesh_without_devices():
         assert asked(X).sharding == NamedSharding(FOUR, P("a"))
 
 
+def test_constants_may_have_a_sharding_without_devices():
+    out = export.export(jit(lambda x: x + lax.with_sharding_constraint(jnp.arange(8.0), ROWS), in_shardings=ROWS))(X)
+    np.testing.assert_array_equal(out.call(put(FOUR)), 2 * X)
+
+
+def test_loops_branches_keys_and_arguments_that_are_not_used():
+    def steps(x):
+        return lax.fori_loop(0, 3, lambda _, x: lax.with_sharding_constraint(jnp.sin(x), ROWS), x)
+
+    found = export.export(jit(steps, in_shardings=ROWS))(X)
+    x = put(SQUARE, "q")
+    np.testing.assert_allclose(found.call(x), np.sin(np.sin(np.sin(X))), rtol=1e-6)
+    branch = jit(lambda x: lax.cond(x[1] > 0, found.call, jnp.cos, x))
+    np.testing.assert_allclose(branch(x), np.sin(np.sin(np.sin(X))), rtol=1e-6)
+    key = pullback.random.key(0)
+    normal = export.export(jit(lambda key: pullback.random.normal(key, (8,)), out_shardings=ROWS))(key)
+    with pullback.set_mesh(FOUR):
+        out = normal.call(key)
+    assert out.sharding == NamedSharding(FOUR, P("a"))
+    np.testing.assert_allclose(out, pullback.random.normal(key, (8,)), rtol=1e-5, atol=1e-6)
+    unused = export.export(jit(lambda x, y: 2 * x, in_shardings=(None, ROWS)))(X, X)
+    assert (unused.nr_devices, unused.module_kept_var_idx) == (4, (0,))
+    np.testing.assert_array_equal(unused.call(x, X), 2 * X)
+    with pytest.raises(ExportError, match="in a context with 1 devices"):
+        unused.call(X, X)
+
+
 def test_another_process_calls_it(tmp_path):
     (tmp_path / "f").write_bytes(exported(out_shardings=ROWS).serialize(vjp_order=1))
     program = f"""

@@ -222,8 +222,8 @@ class Exported:
           What the function returned when it was exported, of these arguments.
 
         Raises:
-          ExportError: arguments of other types, or another platform than those for which it was exported; or it is
-            differentiated, but has no derivative (a ValueError and TypeError).
+          ExportError: arguments of other types, another platform or another number of devices than those for which it
+            was exported; or it is differentiated, but has no derivative (a ValueError and TypeError).
 
         >>> import pullback.numpy as jnp
         >>> from pullback import grad, jit

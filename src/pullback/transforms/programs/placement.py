@@ -26,7 +26,7 @@ from pullback.core import tree
 from pullback.core.array import ArrayImpl, as_array, shared, signature, signature_of
 from pullback.core.errors import BackendError, OperandError, ShardingError
 from pullback.core.naming import quoted
-from pullback.core.trace import Primitive, Tracer
+from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.jit_primitive import concrete
@@ -184,7 +184,9 @@ def constrained(x: Any, given: Any, who: str) -> Any:
         array = as_array(x)
     except OperandError as error:
         raise type(error)(f"{who}: {error}") from None
-    if _is_logical(given) and isinstance(array, Tracer) and not isinstance(current_mesh(), Mesh):
+    if _is_logical(given) and not (state.trace.eager or isinstance(current_mesh(), Mesh)):
+        if not isinstance(array, Tracer):
+            return array  # a constant of the program, which the compiler puts where it likes
         place = given  # over the devices of the program, whichever they will be
     else:
         place = destination(given, who)
