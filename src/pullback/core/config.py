@@ -217,7 +217,7 @@ def exchange(name: str, value: Any) -> Any:
 
 
 def _settle(local: dict[str, Any]) -> None:
-    """Find out ``trace_context`` again for this thread: that of the process if no switch has a value of its own here."""
+    """Find out ``trace_context`` again for this thread: that of the process if no switch has another value here."""
     local.pop("trace_context", None)
     if local:
         local["trace_context"] = _trace_context({**vars(Config), **local})
