@@ -337,20 +337,68 @@ def test_platforms_are_checked() -> None:
 
 def test_what_cannot_be_exported() -> None:
     call = jit(lambda x: pullback.pure_callback(np.sin, x, x))
-    with pytest.raises(NotImplementedError, match="calls Python functions of this process: sin"):
+    line = call.__wrapped__.__code__.co_firstlineno
+    with pytest.raises(NotImplementedError, match=rf"sin, by pure_callback at \S*test_export.py:{line} \(<lambda>\)"):
         export.export(call)(X)
-    with pytest.raises(UnsupportedExportError, match="calls Python functions"):
-        export.export(jit(lambda x: pullback.debug.print("{}", x)))(X)
-    mesh = pullback.make_mesh((1,), ("i",))
-    sharding = pullback.NamedSharding(mesh, pullback.P("i"))
-    with pytest.raises(UnsupportedExportError, match="cannot be exported: export the"):
-        export.export(jit(jnp.sin, in_shardings=sharding))(X)
+
+    def printed(x: Any) -> Any:
+        pullback.debug.print("{}", x)
+        return lax.fori_loop(0, 3, lambda _, y: pullback.experimental.io_callback(np.cos, y, y), x)
+
+    calls = r"^export: printed .*print, by debug_callback at .*; cos, by io_callback at .*test_export.py"
+    with pytest.raises(UnsupportedExportError, match=calls):
+        export.export(jit(printed))(X)
+    cell = pullback.new_ref(0.0)
+    with pytest.raises(UnsupportedExportError, match="export of <lambda>: it uses references"):
+        export.export(jit(lambda x: cell[...] + x))(X)
     with pytest.raises(ValueError, match=r"takes a function that jit returned, got .*: write export\(jit\(f\)\)"):
         export.export(lambda x: jnp.sin(x))
     with pytest.raises(ArgumentError, match="disabled_checks must be a list of DisabledSafetyCheck, got 'platform'"):
         export.export(jit(jnp.sin), disabled_checks=["platform"])
     with pytest.raises(ArgumentError, match="vjp_order must be an int"):
         export.export(jit(jnp.sin))(1.0).serialize(-1)
+
+
+def test_a_mesh_of_one_device_is_one_device() -> None:
+    mesh = pullback.make_mesh((1,), ("i",))
+    rows = pullback.NamedSharding(mesh, pullback.P("i"))
+    for found in (exported := export.export(jit(jnp.sin, in_shardings=rows))(X), again(exported, 1)):
+        assert found.nr_devices == 1
+        assert found.in_shardings_jax(mesh) == (rows,)
+        assert found.out_shardings_jax(mesh) == (None,)
+        np.testing.assert_allclose(found.call(X), np.sin(X), rtol=1e-6)
+    assert bytes(exported.serialize())[len(container._MARK)] == 1  # which releases before this one read
+    with pytest.raises(ExportError, match="need a Mesh, got None"):
+        exported.in_shardings_jax(None)
+
+
+DEVICES = """
+import numpy as np
+import pullback
+from pullback import P, export, jit
+from pullback.sharding import AbstractMesh, NamedSharding
+pullback.config.update("num_cpu_devices", 2)
+x = np.arange(4, dtype="float32")
+rows = NamedSharding(AbstractMesh((2,), "i"), P("i"))
+exported = export.export(jit(lambda x: x * x.sum(), in_shardings=rows, out_shardings=rows))(x)
+data = exported.serialize()
+found = export.deserialize(data)
+mesh = pullback.make_mesh((2,), "j")
+out = found.call(pullback.device_put(x, found.in_shardings_jax(mesh)[0]))
+assert out.tolist() == [0, 6, 12, 18] and out.sharding.spec == P("j")
+try:
+    found.call(x)
+except ValueError as error:
+    print(data[15], found.nr_devices, error)
+"""
+
+
+def test_functions_over_two_devices() -> None:
+    """The cases are in ``tests/sharding/cases_export.py``."""
+    done = subprocess.run([sys.executable, "-c", DEVICES], capture_output=True, text=True, check=True, timeout=100)
+    assert done.stdout.startswith(
+        "2 2 the exported <lambda> was exported for 2 devices and is called in a context with 1"
+    )
 
 
 def test_functions_of_the_runtime_have_to_be_known() -> None:
@@ -368,7 +416,7 @@ def test_functions_of_the_runtime_have_to_be_known() -> None:
 def test_the_page_runs() -> None:
     page = Path(__file__).resolve().parent.parent / "docs" / "export.md"
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": "page"})
 
 

@@ -219,6 +219,8 @@ np.testing.assert_allclose(jax.grad(lambda xs: jnp.sum(differences(xs) ** 2))(jn
 """
 
 EXPORT = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 import numpy as np
 import jax, jax.errors, jax.numpy as jnp
 from jax import export, lax
@@ -332,6 +334,52 @@ for size, word in (("n*n", "n"), ("n, n, 2*m", "")):
         assert word in str(caught)
     else:
         raise AssertionError
+
+# several devices
+from jax.sharding import AbstractMesh, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+def turned(x):
+    return x.transpose()
+
+def over(mesh, *spec):
+    return NamedSharding(mesh, P(*spec))
+
+numbers = jnp.arange(32)
+concrete = Mesh(jax.local_devices()[:4], ("a",))
+logical = over(AbstractMesh((4,), ("a",)), "a")
+four = export.export(jax.jit(turned))(jax.ShapeDtypeStruct((32,), np.int32, sharding=logical))
+same = export.export(jax.jit(turned))(jax.ShapeDtypeStruct((32,), np.int32, sharding=over(concrete, "a")))
+assert four.nr_devices == 4 and str(four.in_shardings_hlo) == "({devices=[4]<=[4]},)"
+assert four.in_shardings_hlo == same.in_shardings_hlo
+for mesh, name in ((concrete, "a"), (Mesh(np.array(jax.local_devices()[2:6]).reshape((2, 2)), ("b", "c")), "b")):
+    result = four.call(jax.device_put(numbers, over(mesh, name)))
+    first = [(s.device, s.index) for s in result.addressable_shards[:2]]
+    assert first == [(mesh.devices.flat[i], (slice(8 * i, 8 * i + 8, None),)) for i in (0, 1)]
+every = jax.local_devices()
+struct = jax.ShapeDtypeStruct((32,), np.int32, sharding=over(Mesh(np.array(every), ("a",)), "a"))
+eight = export.export(jax.jit(turned))(struct)
+try:
+    eight.call(numbers)
+except ValueError as caught:
+    assert "for 8 devices and is called in a context with 1 devices" in str(caught)
+else:
+    raise AssertionError
+backwards = Mesh(np.array(every[::-1]), ("b",))
+placed = jax.device_put(numbers, eight.in_shardings_jax(backwards)[0])
+assert placed.addressable_shards[0].data.tolist() != [] and eight.call(placed).tolist() == list(range(32))
+single = export.export(jax.jit(lambda x: jnp.cos(x)))(jnp.arange(4))
+assert single.nr_devices == 1
+spread = single.call(jax.device_put(jnp.arange(4), over(Mesh(jax.local_devices()[:4], ("b",)), "b")))
+assert len(spread.sharding.device_set) == 4
+
+# functions of Python
+try:
+    export.export(jax.jit(lambda x: jax.pure_callback(np.sin, x, x)))(1.0)
+except NotImplementedError as caught:
+    assert "pure_callback" in str(caught)
+else:
+    raise AssertionError
 """
 
 CALLBACKS = """
@@ -547,11 +595,105 @@ missing = jax.jit(lambda x: jax.ffi.ffi_call("no_such_target", jax.ShapeDtypeStr
 refused(lambda: missing(jnp.ones(2)), Exception, "no_such_target")
 """
 
+PARTITIONS = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+import re
+import numpy as np
+import jax, jax.numpy as jnp
+from jax.experimental.custom_partitioning import BATCHING, SdyShardingRule, custom_partitioning
+from jax.experimental.pjit import pjit
+from jax.numpy.fft import fft
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+MOVES = "(dynamic-slice|all-gather)"
+
+def without_last(sharding, struct):
+    rank = len(struct.shape)
+    kept = min(len(sharding.spec), rank - 1)
+    return NamedSharding(sharding.mesh, P(*sharding.spec[:kept], *[None] * (rank - kept)))
+
+def partition(mesh, arg_shapes, result_shape):
+    given = jax.tree.map(lambda x: x.sharding, arg_shapes)
+    wanted = without_last(given[0], arg_shapes[0])
+    return mesh, fft, wanted, (wanted,)
+
+def infer_sharding_from_operands(mesh, arg_shapes, result_shape):
+    return without_last(arg_shapes[0].sharding, arg_shapes[0])
+
+def moves(f, x):
+    return re.search(MOVES, f.lower(x).compile().runtime_executable().hlo_modules()[0].to_string())
+
+by_object = SdyShardingRule(operand_mappings=((BATCHING, "i"),), result_mappings=((BATCHING, "i"),))
+for rule, shape, is_moved in (("...i -> ...i", (64, 32), False), (by_object, (256,), True)):
+    @custom_partitioning
+    def my_fft(x):
+        return fft(x)
+
+    my_fft.def_partition(
+        infer_sharding_from_operands=infer_sharding_from_operands, partition=partition, sharding_rule=rule)
+    with Mesh(np.array(jax.devices()), ("x",)):
+        x = np.random.default_rng(0).standard_normal(shape).astype(np.complex64)
+        y = pjit(lambda x: x, in_shardings=None, out_shardings=P("x"))(x)
+        mine = pjit(my_fft, in_shardings=P("x"), out_shardings=P("x"))
+        plain = pjit(fft, in_shardings=P("x"), out_shardings=P("x"))
+        np.testing.assert_allclose(mine(y), np.fft.fft(x), rtol=1e-3, atol=1e-3)
+        assert bool(moves(mine, x)) == is_moved and moves(plain, x)
+
+# a foreign function, LAPACK's Cholesky factorisation, of parts of a batch
+import functools
+
+jax.jit(jnp.linalg.cholesky)(jnp.eye(2))  # which brings its functions in
+
+def factor(x, shift=0.0):
+    types = jax.ShapeDtypeStruct.like(x), jax.ShapeDtypeStruct(x.shape[:-2], np.int32)
+    call = jax.ffi.ffi_call("lapack_spotrf_ffi", types, input_output_aliases={0: 0}, input_layouts=[(0, 2, 1)],
+                            output_layouts=[(0, 2, 1), (0,)])
+    return jnp.tril(call(x + shift * jnp.eye(x.shape[-1]), uplo=np.uint8(ord("L")))[0])
+
+mesh = jax.make_mesh((4,), ("x",))
+batches, columns = NamedSharding(mesh, P("x", None, None)), NamedSharding(mesh, P(None, None, "x"))
+a = np.random.default_rng(1).standard_normal((8, 4, 4)).astype(np.float32)
+a = a @ a.transpose(0, 2, 1) + 4 * np.eye(4, dtype=np.float32)
+by_batch = jax.device_put(a, batches)
+
+def compiled(f, x, out):
+    return jax.jit(f, out_shardings=out).lower(x).compile().as_text()
+
+assert "all-gather" in compiled(factor, by_batch, batches)  # the compiler knows nothing of it
+mapped = jax.shard_map(factor, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+assert "all-" not in compiled(mapped, by_batch, batches)
+
+@functools.partial(custom_partitioning, static_argnums=(1,))
+def partitioned(x, shift=0.0):
+    return factor(x, shift)
+
+def whole_matrices(mesh, sharding, info):
+    return NamedSharding(mesh, P(*tuple(sharding.spec)[:1], *[None] * (len(info.shape) - 1)))
+
+def infer(shift, mesh, args_info, result_info):
+    return whole_matrices(mesh, args_info[0].sharding, result_info)
+
+def divide(shift, mesh, args_info, result_info):
+    (info,) = args_info
+    part = whole_matrices(mesh, info.sharding, info)
+    return mesh, lambda x: factor(x, shift), whole_matrices(mesh, info.sharding, result_info), (part,)
+
+partitioned.def_partition(infer_sharding_from_operands=infer, partition=divide, sharding_rule="... i j -> ... k l")
+wanted = np.linalg.cholesky(a)
+for f in (factor, mapped, partitioned, jax.jit(mapped), jax.jit(partitioned, out_shardings=batches)):
+    np.testing.assert_allclose(f(by_batch), wanted, rtol=1e-4, atol=1e-5)
+assert "all-" not in compiled(partitioned, by_batch, batches)
+assert "all-" in compiled(partitioned, jax.device_put(a, columns), columns)
+"""
+
 SUBJECTS = {
     "checkify": CHECKS,
     "references": REFERENCES,
     "export": EXPORT,
     "callbacks": CALLBACKS,
+    "partitions": PARTITIONS,
     "jaxpr interpreters": INTERPRETERS,
     "ffi": FOREIGN,
 }

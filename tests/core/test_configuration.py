@@ -137,6 +137,20 @@ def test_seeds_are_offset() -> None:
     assert (before == wanted[1]).all()
 
 
+def test_a_switch_counts_where_another_one_was_set_for_the_thread() -> None:
+    traced = jit(random.PRNGKey)
+    mesh = pullback.make_mesh((1,), ("i",))
+    with pullback.set_mesh(mesh):
+        assert traced(3)[1] == 3
+        config.update("jax_random_seed_offset", 5)
+        assert traced(3)[1] == 8
+    config.update("jax_random_seed_offset", 6)
+    assert traced(3)[1] == 9
+    with enable_x64():
+        config.update("jax_random_seed_offset", 7)
+    assert traced(3)[1] == 10
+
+
 def test_the_level_of_the_log() -> None:
     config.update("jax_logging_level", "ERROR")
     assert logging.getLogger("pullback").level == logging.ERROR

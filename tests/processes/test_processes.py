@@ -103,6 +103,42 @@ def test_devices_values_and_second_calls(tmp_path):
     assert (status, said) == (0, [["fine"]] * 3)
 
 
+def test_exported_functions_and_partitions(tmp_path):
+    status, said, _ = run(
+        tmp_path,
+        """
+        from pullback import P, export, jit, lax
+        from pullback.experimental.custom_partitioning import custom_partitioning
+        from pullback.sharding import AbstractMesh, NamedSharding
+
+        started()
+        x = np.arange(24, dtype="float32").reshape(8, 3) + 1
+        rows = NamedSharding(AbstractMesh((4,), ("i",)), P("i"))
+        exported = export.export(jit(lambda x: x * x.sum(), in_shardings=rows, out_shardings=rows))(x)
+
+        @custom_partitioning
+        def shares(x):
+            return x / x.sum(0)
+
+        def partition(mesh, args, result):
+            part = NamedSharding(mesh, P("j"))
+            return mesh, lambda x: x / lax.psum(x.sum(0), "j"), part, (part,)
+
+        shares.def_partition(partition, sharding_rule="i j -> i j")
+        y = pullback.device_put(x, NamedSharding(pullback.make_mesh((4,), ("j",)), P("j")))
+        for out, expected in ((exported.call(y), x * x.sum()), (jit(shares)(y), x / x.sum(0))):
+            assert out.sharding == y.sharding
+            for shard in out.addressable_shards:
+                np.testing.assert_allclose(shard.data, expected[shard.index], rtol=1e-6)
+        print("fine")
+        """,
+        2,
+        "--devices",
+        "2",
+    )
+    assert (status, [lines[-1] for lines in said]) == (0, ["fine"] * 2)
+
+
 LOOP = """
 i = started(heartbeat_timeout_seconds=4)
 pids = utils.process_allgather(os.getpid())

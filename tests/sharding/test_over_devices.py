@@ -1,6 +1,7 @@
 """Arrays over several devices. The cases run in processes of their own, in which the processor is several devices."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,13 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-PARTS = {"cases_eager.py": 1, "cases_jit.py": 1, "cases_shard_map.py": 2}
+PARTS = {
+    "cases_eager.py": 1,
+    "cases_export.py": 1,
+    "cases_jit.py": 1,
+    "cases_partitioning.py": 1,
+    "cases_shard_map.py": 2,
+}
 """In how many processes the cases of a file run: so that each ends well within a test's time."""
 
 
@@ -30,6 +37,12 @@ def test_over_eight_devices(cases: str, part: int) -> None:
         PULLBACK_NUM_CPU_DEVICES="8",
         PULLBACK_TEST_PART=f"{part}/{PARTS[cases]}",
     )
+
+
+@pytest.mark.slow
+def test_the_page_runs() -> None:
+    page = (ROOT / "docs" / "meshes.md").read_text()
+    run(["-c", "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))])
 
 
 def test_devices_by_a_flag() -> None:

@@ -199,8 +199,12 @@ class Backend(Protocol):
         device: Device,
         overrides: Sequence[tuple[str, Any]] = (),
         callbacks: Sequence[Callable[..., Any]] = (),
+        in_this_thread: bool = False,
     ) -> Any:
-        """StableHLO text compiled for a device, or for those of a mesh; CompilationError if the compiler refuses it."""
+        """StableHLO text compiled for a device, or for those of a mesh; CompilationError if the compiler refuses it.
+
+        In this thread if the compiler calls the functions of :meth:`partitioning`.
+        """
 
     def executable(
         self,
@@ -226,6 +230,13 @@ class Backend(Protocol):
         """What stands in a program for a function that is told how a value is divided; and what has to live
         until the program is compiled."""
 
+    def partitioning(self, divided: Callable[[list[Any], list[Any]], Any], platform: str) -> tuple[str, Any]:
+        """What stands in a program for a function that divides an operation, as ``hlo.PARTITIONED`` has it; and what
+        has to live until the program is compiled, whose ``error`` is what the function has raised.
+
+        The function takes how operands and results are divided, and returns a :class:`hlo_module.Divided`.
+        """
+
     def tree_registry(self) -> Any:
         """A registry of nodes of trees, with ``register_node(class, flatten, unflatten)`` and ``flatten(tree)``, which
         returns the leaves and an object with ``unflatten(leaves)``."""
@@ -240,9 +251,12 @@ class Backend(Protocol):
 
     def functions_of(
         self, data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
-    ) -> tuple[str, list[list[str]]]:
+    ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
         """From such bytes the function ``entry`` for operands of some types, and the others that it needs, with names
-        that ``unique`` made: its name, and the lines of each."""
+        that ``unique`` made: its name, and the lines of each; and for each mesh the sizes and names of its axes."""
+
+    def hlo_sharding(self, sharding: Sharding, ndim: int) -> Any:
+        """A sharding of arrays of a rank as the runtime writes it."""
 
     # Processes
 

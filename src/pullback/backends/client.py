@@ -12,11 +12,13 @@ import ctypes
 import functools
 import importlib.util
 import io
+import itertools
 import math
 import os
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -27,6 +29,7 @@ from pullback.backends import devices, forks, transfers
 from pullback.backends.backend import GRACE, SLICE, Backend, Buffer, Group, Store
 from pullback.backends.devices import Device, DeviceAssignment, Devices, cpu_count
 from pullback.backends.devices import default_device as default_device
+from pullback.backends.hlo import PARTITIONED
 from pullback.backends.host_calls import HostCall, check_platform, original
 from pullback.backends.memory import large_heaps_for_new_threads
 from pullback.backends.shardings import NamedSharding
@@ -48,6 +51,8 @@ from pullback.core.types import Shape, ShapedArray
 _lock = threading.RLock()
 renewed(globals(), "_lock", threading.RLock)
 _clients: dict[str, Any] = {}
+_c_apis: dict[str, Any] = {}
+"""What plug-ins were loaded as, by platform."""
 
 
 @functools.cache
@@ -143,7 +148,7 @@ def _several_class(base: Any) -> Any:
             return self.raw
 
         def _to_xla_hlo_sharding(self, ndim: int) -> Any:
-            return _hlo_sharding(self.sharding, ndim)
+            return hlo_sharding(self.sharding, ndim)
 
         @property
         def _addressable_device_assignment(self) -> Any:
@@ -324,7 +329,7 @@ def _plugin_client(name: str) -> Any:
         )
     try:
         if not lib.xla_client.pjrt_plugin_loaded(name):
-            lib.xla_client.load_pjrt_plugin_dynamically(name, path)
+            _c_apis[name] = lib.xla_client.load_pjrt_plugin_dynamically(name, path)
         if not lib.xla_client.pjrt_plugin_initialized(name):
             lib.xla_client.initialize_pjrt_plugin(name)
         if _joined is None:
@@ -391,10 +396,11 @@ def put_parts(parts: Sequence[Any], shape: Shape, dtype: np.dtype[Any], sharding
 
 def parts(buffer: Buffer) -> list[Buffer]:
     """The parts of an array over several devices that this process has, each an array on one device."""
+    aval = ShapedArray(buffer._sharding.shard_shape(buffer.aval.shape), buffer.aval.dtype)
     found = []
     for part in buffer._arrays:
-        (raw,) = part.devices() if callable(getattr(part, "devices", None)) else part._sharding.device_set
-        found.append(part._rewrap_with_aval_and_sharding(part.aval, bound(_by_raw[raw]).sharding))
+        raw = part._sharding._device  # of a class of JAX's where that is installed, else of one of jaxlib's
+        found.append(part._rewrap_with_aval_and_sharding(aval, bound(_by_raw[raw]).sharding))
     return found
 
 
@@ -808,7 +814,7 @@ def _tilings(loaded: Any) -> tuple[list[Any] | None, list[Any] | None]:
 
 
 @functools.lru_cache(maxsize=256)
-def _hlo_sharding(sharding: NamedSharding, ndim: int) -> Any:
+def hlo_sharding(sharding: NamedSharding, ndim: int) -> Any:
     """A sharding of arrays of a rank as the runtime writes it."""
     kinds = library().xla_client.OpSharding.Type
     proto = library().xla_client.OpSharding()
@@ -822,7 +828,11 @@ def _hlo_sharding(sharding: NamedSharding, ndim: int) -> Any:
         proto.tile_assignment_dimensions = [*factors, copies] if copies > 1 else list(factors)
         proto.replicate_on_last_tile_dim = copies > 1
         numbers = np.ravel_multi_index(tuple(sharding.parts(ndim).T), factors)
-        proto.tile_assignment_devices = np.argsort(numbers, kind="stable").tolist()
+        order = np.argsort(numbers, kind="stable").tolist()
+        if order == sorted(order):
+            proto.iota_reshape_dims, proto.iota_transpose_perm = [len(order)], [0]
+        else:
+            proto.tile_assignment_devices = order
     return library().xla_client.HloSharding.from_proto(proto)
 
 
@@ -895,9 +905,13 @@ def _field(number: int, content: bytes) -> bytes:
 
 
 def compile_text(
-    text: str, device: Devices, overrides: Sequence[tuple[str, Any]] = (), callbacks: Sequence[Callable[..., Any]] = ()
+    text: str,
+    device: Devices,
+    overrides: Sequence[tuple[str, Any]] = (),
+    callbacks: Sequence[Callable[..., Any]] = (),
+    in_this_thread: bool = False,
 ) -> Any:
-    """Compile StableHLO text for a device, or for those of a mesh.
+    """Compile StableHLO text for a device, or for those of a mesh; in this thread if the compiler is to call Python.
 
     Raises:
       CompilationError: the compiler refuses the program; the message is the compiler's (a RuntimeError).
@@ -910,8 +924,12 @@ def compile_text(
         program, more = _parsed(text), {"host_callbacks": [HostCall(f) for f in callbacks]}
     on = device.bound or bound_to(device)
     options = compile_options(overrides, device)
+
+    def compiled() -> Any:
+        return on.client.compile_and_load(program, on.device_list, options, **more)
+
     try:
-        return uninterrupted(lambda: on.client.compile_and_load(program, on.device_list, options, **more))
+        return compiled() if in_this_thread else uninterrupted(compiled)
     except lib.jax.JaxRuntimeError as error:
         raise CompilationError(str(error)) from None
 
@@ -963,7 +981,9 @@ def to_portable(text: str) -> bytes:
     target = dialect.get_version_from_compatibility_requirement(dialect.StablehloCompatibilityRequirement.WEEK_12)
     module = _parsed(text)
     try:
-        return library().jax.mlir.serialize_portable_artifact(module, target)  # type: ignore[no-any-return]
+        serialize = library().jax.mlir.serialize_portable_artifact
+        mixed = _known(serialize, {"use_mixed_serialization": True}) if "sdy." in text else {}  # shardings as they are
+        return serialize(module, target, **mixed)  # type: ignore[no-any-return]
     except library().jax.JaxRuntimeError as error:
         raise CompilationError(str(error).partition("-:1:1: note")[0]) from None
 
@@ -982,7 +1002,7 @@ def from_portable(data: bytes) -> Any:
 
 def functions_of(
     data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
-) -> tuple[str, list[list[str]]]:
+) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
     """The functions of a portable program that one of them needs, for another program to hold.
 
     Sizes that depend on those of the operands are computed and written as numbers (StableHLO's shape refinement), as
@@ -996,7 +1016,8 @@ def functions_of(
       unique: makes a name that the other program does not have.
 
     Returns:
-      The name of the function there, and the lines of each function.
+      The name of the function there, the lines of each function, and the sizes and names of the axes of each mesh, by
+      what it is called in these lines.
 
     Raises:
       CompilationError: the bytes are no program, or not one for such operands (a RuntimeError).
@@ -1032,11 +1053,21 @@ def functions_of(
     return _taken_over(module, entry, unique)
 
 
-def _taken_over(module: Any, entry: str, unique: Callable[[str], str]) -> tuple[str, list[list[str]]]:
-    """The functions of a module of MLIR's with new names: that of ``main``, and the lines of each."""
+def _taken_over(
+    module: Any, entry: str, unique: Callable[[str], str]
+) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
+    """The functions of a module of MLIR's with new names: that of ``main``, and the lines of each; and its meshes."""
     ir, symbols = mlir("ir"), mlir("ir").SymbolTable
     found = ""
-    functions = list(module.body.operations)
+    operations = list(module.body.operations)
+    functions = [op for op in operations if op.operation.name == "func.func"]
+    meshes = {}
+    for op in operations:
+        if op.operation.name == "sdy.mesh":
+            sdy = mlir("dialects.sdy")
+            axes = [sdy.MeshAxisAttr(axis) for axis in sdy.MeshAttr(op.attributes["mesh"]).axes]
+            named = f"@{ir.StringAttr(op.attributes['sym_name']).value}"
+            meshes[named] = ([axis.size for axis in axes], [axis.name for axis in axes])
     for function in functions:
         old = ir.StringAttr(function.attributes["sym_name"]).value
         new = unique(entry if old == "main" else old)
@@ -1045,7 +1076,7 @@ def _taken_over(module: Any, entry: str, unique: Callable[[str], str]) -> tuple[
             symbols.set_symbol_name(function, new)
         found = new if old == "main" else found
         symbols.set_visibility(function, "private")
-    return found, [function.get_asm().splitlines() for function in functions]
+    return found, [function.get_asm().splitlines() for function in functions], meshes
 
 
 @functools.cache
@@ -1066,6 +1097,65 @@ def inspection(told: Callable[[Any], None]) -> tuple[bytes, Any]:
         told(_tiling(sharding.to_proto()))
 
     return library().jax.encode_inspect_sharding_callback(callback), callback
+
+
+class _Partitioning:
+    """Divides an operation while the compiler is at work.
+
+    Args:
+      divided: see :func:`partitioning`.
+
+    Attributes:
+      error: what it raised: the runtime knows the text of it only.
+    """
+
+    def __init__(self, divided: Callable[[list[Any], list[Any]], Any]) -> None:
+        self.divided = divided
+        self.error: BaseException | None = None
+
+    def __call__(self, operands: Sequence[Any], result: Any) -> tuple[bytes, list[Any], Any]:
+        try:
+            results = result.tuple_elements() or [result]
+            found = self.divided(*([_tiling(s.to_proto()) for s in each] for each in (operands, results)))
+            ours = [[hlo_sharding(*s) for s in each] for each in (found.operands, found.results)]
+            return found.text.encode(), ours[0], ours[1]
+        except BaseException as error:
+            self.error = error
+            raise
+
+
+_partitionings: weakref.WeakValueDictionary[str, _Partitioning] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+def partitioning(divided: Callable[[list[Any], list[Any]], Any], platform: str) -> tuple[str, Any]:
+    """What stands in a program for a function that divides an operation, and what has to live meanwhile.
+
+    Args:
+      divided: takes how operands and results are divided, as ``programs._Shardings`` has it, and returns a ``Divided``.
+      platform: of the program.
+    """
+    _register_partitioner(platform)
+    key, found = str(next(_numbers)), _Partitioning(divided)
+    _partitionings[key] = found
+    return key, found
+
+
+@functools.cache
+def _register_partitioner(platform: str) -> None:
+    """Let the compiler of a platform ask the functions of :func:`partitioning`."""
+
+    def partition(_: Any, operands: list[Any], shape: Any, result: Any, key: bytes) -> tuple[bytes, list[Any], Any]:
+        text, given, returned = _partitionings[key.decode()](operands, result)
+        if not shape.is_tuple():
+            return text, given, returned[0]
+        return text, given, library().xla_client.HloSharding.tuple_sharding(shape, returned)
+
+    def not_asked(*_: Any) -> None:  # Shardy goes by the rule that the program has
+        return None
+
+    of_plugin = {"c_api": _c_apis[platform]} if platform in _c_apis else {}
+    library().xla_client.register_custom_call_partitioner(PARTITIONED, not_asked, partition, not_asked, **of_plugin)
 
 
 def tree_registry() -> Any:

@@ -53,6 +53,10 @@ def emit_module(
             module.mesh(found)
     hlo = Builder(module)
     outs = _emit_body(hlo, closed)
+    module.settle_devices()
+    if module.whole and module.size > 1:  # which is known only now
+        found = mesh or next(iter(module.meshes), None)
+        return emit_module(closed, name, platform, aliases, module.devices, in_places, out_places, found)
     several = isinstance(module.devices, DeviceAssignment)
     if isinstance(module.devices, DeviceAssignment) and not module.meshes:
         module.mesh(Mesh(module.devices.devices, ("devices",)))

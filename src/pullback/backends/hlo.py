@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.hlo_module import Function, Module
+from pullback.backends.hlo_module import Function, Module, Partition
 from pullback.backends.hlo_sizes import shape_value
-from pullback.backends.meshes import Mesh
+from pullback.backends.meshes import AbstractMesh, Mesh
 from pullback.backends.shardings import NamedSharding, PartitionSpec
 from pullback.backends.storage import stored_dtype
 from pullback.core import dtypes
@@ -535,6 +535,8 @@ class Builder:
 
     def constrained(self, x: Value, sharding: NamedSharding) -> Value:
         """A value that is spread over the devices of the program by a sharding."""
+        if sharding.mesh.size == 1 and (self.module.portable or isinstance(sharding.mesh, AbstractMesh)):
+            return x  # which leaves open on how many devices the program runs
         out, source = self.fresh(), x.name
         shown = self.module.sharding(sharding, x.ndim)
         self.lines.append(f"{out} = sdy.sharding_constraint {source} {shown} : {x.type}{self.source_loc}")
@@ -555,6 +557,23 @@ class Builder:
             f'backend_config = "{mark}"'
         )
         self.op("stablehlo.custom_call", [x], x.shape, x.dtype, attributes)
+
+    def partitioned(
+        self, operands: Sequence[Value], results: Sequence[tuple[Shape, DType]], rule: str, partition: Partition
+    ) -> list[Value]:
+        """An operation of which users' own functions say what each device does.
+
+        Args:
+          operands: its operands.
+          results: the shape and dtype of each result.
+          rule: how the compiler spreads shardings over it, as an attribute; none if empty.
+          partition: divides it.
+        """
+        mark = f"@@partition {len(self.module.partitions)}@@"
+        self.module.partitions.append(partition)
+        attributes = f'call_target_name = "{PARTITIONED}", api_version = 2 : i32, backend_config = "{mark}"'
+        attributes += f", sdy.sharding_rule = {rule}" if rule else ""
+        return self.many("stablehlo.custom_call", operands, results, attributes)
 
     def custom_call(
         self,
@@ -624,10 +643,10 @@ class Builder:
                 self.module.mesh(x._signature.place.mesh)
         return captured_shardings(arrays, next(iter(self.module.meshes)))
 
-    def finish(self, name: str, outs: Sequence[Value]) -> Function:
+    def finish(self, name: str, outs: Sequence[Value], visibility: str = "private") -> Function:
         """The function, with its results."""
         binders = [f"{v.name}: {v.type}" for v in self.arguments()]
-        return self._finished("private", name, binders, outs, [])
+        return self._finished(visibility, name, binders, outs, [])
 
     def finish_packed(self, name: str, outs: Sequence[Value], attributes: str) -> Function:
         """The function, whose arguments are one tuple; the calls of it have attributes."""
@@ -719,6 +738,8 @@ def captured_shardings(arrays: Sequence[ArrayImpl], mesh: Mesh) -> list[NamedSha
     return [place if isinstance(place, NamedSharding) else whole for place in places]
 
 
+PARTITIONED = "PullbackPartitioned"
+"""What operations are called that users' functions divide."""
 LARGEST_WRITTEN = 64
 """Captured arrays of at most so many elements are written into the program; larger ones are arguments."""
 

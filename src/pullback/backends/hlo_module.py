@@ -5,16 +5,17 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from pullback.backends.devices import Devices, joined
-from pullback.backends.meshes import Mesh
+from pullback.backends.devices import DeviceAssignment, Devices, joined
+from pullback.backends.meshes import AbstractMesh, Mesh, current_mesh
 from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, names_in
 from pullback.core.array import ArrayImpl
-from pullback.core.errors import IncompatibleDevicesError
+from pullback.core.errors import ExportError, IncompatibleDevicesError, ShardingError
 from pullback.core.source import Location, line_number
 from pullback.core.types import Shape
 
@@ -44,6 +45,25 @@ class Function:
         self.attributes = ""
 
 
+@dataclass(frozen=True)
+class Divided:
+    """What each device does of an operation, and how its operands and results are spread.
+
+    Attributes:
+      text: a program on the parts that a device has, whose function is ``main``.
+      operands: for each operand its sharding and its rank.
+      results: the same for each result.
+    """
+
+    text: str
+    operands: list[tuple[NamedSharding, int]]
+    results: list[tuple[NamedSharding, int]]
+
+
+Partition = Callable[[Mesh, list[NamedSharding], list[NamedSharding]], Divided]
+"""Takes the mesh of a program, and the shardings of operands and results that the compiler would choose."""
+
+
 class Module:
     """A program: its functions, and the host functions that it calls.
 
@@ -56,15 +76,22 @@ class Module:
       portable: whether it is for other processes: arrays that it captures are written into it, however large.
       devices: where the program has to run, as far as somebody asked; None if nobody did.
       meshes: the meshes whose axes it names, with their names in the program.
+      logical_meshes: the same for meshes without devices, whose devices are those of the program: an ``AbstractMesh``;
+        in a portable program all.
+      exported: names of exported functions that it calls, and the number of devices that each needs.
       manual: the mesh on whose devices the function runs that is being written, each on its part; None elsewhere.
       manual_axes: the axes of that mesh along which there are parts.
       channels: numbers for collectives.
       inspections: for each value whose sharding is asked for its rank, and the function that is to be told.
+      partitions: for each operation that the users' own functions divide what divides it, see :class:`Divided`.
+      whole: whether an operation was written that could have been divided, had it been known that there are several
+        devices.
     """
 
     __slots__ = (
-        "callbacks", "channels", "devices", "functions", "inline", "inspections", "manual", "manual_axes", "meshes",
-        "name", "names", "places", "platform", "portable", "shared",
+        "callbacks", "channels", "devices", "exported", "functions", "inline", "inspections", "logical_meshes",
+        "manual", "manual_axes", "meshes", "name", "names", "partitions", "places", "platform", "portable", "shared",
+        "whole",
     )  # fmt: skip
 
     def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
@@ -75,10 +102,14 @@ class Module:
         self.platform = platform
         self.devices: Devices | None = None
         self.meshes: dict[Mesh, str] = {}
+        self.logical_meshes: dict[AbstractMesh, str] = {}
+        self.exported: list[tuple[str, int]] = []
         self.manual: Mesh | None = None
         self.manual_axes: frozenset[Any] = frozenset()
         self.channels = itertools.count(1)
         self.inspections: list[tuple[int, Callable[[Any], None]]] = []
+        self.partitions: list[Partition] = []
+        self.whole = False
         self.shared: dict[Any, Any] = {}
         self.portable = False
         self.names: set[str] = {"main"}
@@ -95,7 +126,7 @@ class Module:
           IncompatibleDevicesError: others were asked for (a RuntimeError and ValueError).
         """
         if self.devices is None:
-            if devices.platform != self.platform:
+            if devices.platform != self.platform and not self.portable:
                 raise IncompatibleDevicesError(
                     f"{who} of the program {self.name} is on {devices}, but the program runs on {self.platform!r}: "
                     "pass the array as an argument, or put it there with device_put"
@@ -105,16 +136,54 @@ class Module:
             self.devices = joined(self.devices, devices, f"{who} and other operands of the program {self.name}")
 
     def mesh(self, mesh: Any) -> str:
-        """The name of a mesh in the program, such as ``@mesh``, which runs on its devices from now on.
+        """The name of a mesh in the program, such as ``@mesh``, which runs on its devices from now on, if it has any.
 
         Raises:
           IncompatibleDevicesError: the program runs on other devices (a RuntimeError and ValueError).
         """
-        found = self.meshes.get(mesh)
-        if found is None:
+        if isinstance(mesh, Mesh):
             self.run_on(mesh.assignment, f"the mesh {mesh!r}")
-            found = self.meshes[mesh] = f"@mesh_{len(self.meshes)}" if self.meshes else "@mesh"
+        known: dict[Any, str] = self.meshes
+        if self.portable or not isinstance(mesh, Mesh):
+            known, mesh = self.logical_meshes, mesh.abstract_mesh
+        found = known.get(mesh)
+        if found is None:
+            count = len(self.meshes) + len(self.logical_meshes)
+            found = known[mesh] = f"@mesh_{count}" if count else "@mesh"
         return found
+
+    @property
+    def size(self) -> int:
+        """The number of devices of the program; of a portable one, for how many it is."""
+        if self.portable:
+            return next((mesh.size for mesh in self.logical_meshes), 1)
+        return len(self.devices.devices) if isinstance(self.devices, DeviceAssignment) else 1
+
+    def settle_devices(self) -> None:
+        """Run on the mesh that was set, if exported functions or meshes without devices need one and nobody asked for
+        devices; and refuse a number of devices that these cannot run on.
+
+        Raises:
+          ExportError: an exported function is for another number of devices (a ValueError and TypeError).
+          ShardingError: a mesh without devices is of another size (a ValueError and TypeError).
+        """
+        found = current_mesh()
+        needed = bool(self.exported or self.logical_meshes) and self.devices is None and not self.portable
+        if needed and isinstance(found, Mesh):
+            self.mesh(found)
+        for name, count in self.exported:
+            if count != self.size:
+                raise ExportError(
+                    f"the exported {name} was exported for {count} devices and is called in a context with {self.size} "
+                    "devices, which is not allowed: spread its arguments over a mesh of that size, by device_put, by "
+                    "in_shardings of jit or with set_mesh(mesh)"
+                )
+        for mesh in self.logical_meshes:
+            if mesh.size != self.size:
+                raise ShardingError(
+                    f"the program {self.name} has a sharding over {mesh!r}, which has no devices of its own, and runs "
+                    f"on {self.size} devices: spread its arguments over a mesh of {mesh.size} devices, or give a Mesh"
+                )
 
     def sharding(self, sharding: NamedSharding, ndim: int) -> str:
         """A sharding of values of a rank in the program, such as ``<@mesh, [{"x"}, {}]>``."""
@@ -142,12 +211,12 @@ class Module:
 
     def _head(self) -> list[str]:
         """The lines before the functions."""
-        if not self.meshes:
+        meshes: dict[Any, str] = {**self.meshes, **self.logical_meshes}
+        if not meshes:
             return [f"module @{self.name} {{"]
-        count = next(iter(self.meshes)).size
-        attributes = f"mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32"
+        attributes = f"mhlo.num_partitions = {self.size} : i32, mhlo.num_replicas = 1 : i32"
         lines = [f"module @{self.name} attributes {{{attributes}}} {{"]
-        for mesh, name in self.meshes.items():
+        for mesh, name in meshes.items():
             axes = ", ".join(f"{n}={size}" for n, size in zip(axis_names(mesh), mesh.axis_sizes, strict=True))
             lines.append(f"sdy.mesh {name} = <[{axes}]>")
         if self.callbacks:
@@ -200,7 +269,7 @@ class Module:
 
 
 @lru_cache(maxsize=64)
-def axis_names(mesh: Mesh) -> tuple[str, ...]:
+def axis_names(mesh: Mesh | AbstractMesh) -> tuple[str, ...]:
     """The names of the axes of a mesh in programs, in quotes; a name that is no string is numbered."""
     return tuple(f'"{_escape(n if isinstance(n, str) else f"{n!r} ({i})")}"' for i, n in enumerate(mesh.axis_names))
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.backends.devices import device_for
+from pullback.backends.meshes import current_mesh
 from pullback.backends.programs import Lowered, Program
 from pullback.core.array import SCALARS, ArrayImpl, resolve_weak_scalars, signature_of, typeof
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, infer
@@ -31,7 +32,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     kinds = list(map(signature_of, arrays))
     device, asked_for = device_for(kinds, primitive.name)
     places = tuple([kind.place for kind in kinds]) if asked_for and not device.is_host else ()
-    key = (primitive, tuple(sorted(params.items())), tuple(avals), device, places)
+    key = (primitive, current_mesh(), tuple(sorted(params.items())), tuple(avals), device, places)
     program = _programs.get(key)
     if program is None:
         invars = [Var(a) for a in avals]

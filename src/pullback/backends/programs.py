@@ -12,6 +12,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pullback.backends import forks, options, small_loops, spread
 from pullback.backends.backend import Executable, backend
 from pullback.backends.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
@@ -19,6 +21,7 @@ from pullback.backends.devices import Device, Devices
 from pullback.backends.emit import emit_module
 from pullback.backends.hlo import _NONE, Aliases, captured_shardings
 from pullback.backends.hlo_module import Module
+from pullback.backends.meshes import Mesh
 from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, divides, sharding_of_tiles
 from pullback.core import monitoring
 from pullback.core.array import ArrayImpl, Signature, signature, signature_of
@@ -211,8 +214,8 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
     chosen = options.chosen(device.platform, text, overrides)
     out_avals = lowered.closed.out_avals
     shardings = None if isinstance(device, Device) else _Shardings(lowered)
-    if lowered.module.inspections:
-        loaded = _compile_inspected(lowered, chosen)
+    if lowered.module.inspections or lowered.module.partitions:
+        loaded = _compile_watched(lowered, chosen)
         return backend().executable(loaded, device, out_avals, bool(lowered.module.callbacks), shardings)
     if lowered.module.callbacks:
         return backend().executable(_compile(lowered, chosen), device, out_avals, True, shardings)
@@ -247,6 +250,9 @@ class _Shardings:
 
     def __init__(self, lowered: Lowered) -> None:
         self.mesh = next(iter(lowered.module.meshes))
+        grid = np.array(self.mesh.assignment.devices)
+        others = [Mesh(grid.reshape(m.axis_sizes), m.axis_names) for m in lowered.module.logical_meshes]
+        self.meshes = [self.mesh, *others]
         avals = lowered.closed.in_avals
         self.in_shapes = [a.shape for a in avals] + [x.shape for x in lowered.captured]
         self.out_shapes = [a.shape for a in lowered.closed.out_avals]
@@ -275,15 +281,19 @@ class _Shardings:
             return asked
         if tiling is None:
             return NamedSharding(self.mesh, PartitionSpec())
-        found = sharding_of_tiles(self.mesh, *tiling)
-        return found if found is None or divides(found, shape) else None
+        for mesh in self.meshes:
+            found = sharding_of_tiles(mesh, *tiling)
+            if found is not None and divides(found, shape):
+                return found
+        return None
 
 
-def _compile_inspected(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:
-    """Compile a program, and tell those who ask for it how its values are spread over devices."""
+def _compile_watched(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:
+    """Compile a program, tell those who ask for it how its values are spread over devices, and let users' functions
+    divide operations."""
     module = lowered.module
     text = module.text(locations=True)
-    living = []
+    living: list[Any] = []
     if isinstance(lowered.device, Device):
         text = re.sub(r"(?m)^.*@@\d+@@.*\n", "", text)
         for _, told in module.inspections:
@@ -292,7 +302,39 @@ def _compile_inspected(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -
         key, alive = backend().inspection(_Told(next(iter(module.meshes)), told))
         living.append(alive)
         text = text.replace(f"@@{i}@@", "".join(f"\\{byte:02X}" for byte in key))
-    return _compile(lowered, overrides, text=text)
+    partitions = []
+    for i, partition in enumerate(module.partitions):
+        name, divides_it = backend().partitioning(_Asked(next(iter(module.meshes)), partition), module.platform)
+        partitions.append(divides_it)
+        text = text.replace(f"@@partition {i}@@", name)
+    try:
+        return _compile(lowered, overrides, text=text)
+    except CompilationError:
+        failed = next((p.error for p in partitions if p.error is not None), None)
+        if failed is None:
+            raise
+    raise failed
+
+
+class _Asked:
+    """Divides an operation as the compiler asks for it.
+
+    Args:
+      mesh: the mesh of the program.
+      partition: see :data:`pullback.backends.hlo_module.Partition`.
+    """
+
+    def __init__(self, mesh: Any, partition: Any) -> None:
+        self.mesh = mesh
+        self.partition = partition
+
+    def __call__(self, operands: list[Any], results: list[Any]) -> Any:
+        return self.partition(self.mesh, list(map(self._named, operands)), list(map(self._named, results)))
+
+    def _named(self, tiling: Any) -> NamedSharding:
+        """The sharding for a tiling; every device has all of what no specification divides so."""
+        found = None if tiling is None else sharding_of_tiles(self.mesh, *tiling)
+        return found or NamedSharding(self.mesh, PartitionSpec())
 
 
 class _Told:
@@ -322,7 +364,7 @@ def _compile(
     try:
         for check in before_compiling:
             check(lowered.device.platform)
-        return backend().compile_text(text, lowered.device, overrides, module.callbacks)
+        return backend().compile_text(text, lowered.device, overrides, module.callbacks, bool(module.partitions))
     except CompilationError as error:
         unknown = re.search(r"No such compile option: '(\w+)'", str(error))
         if unknown and options.OPTIONS.pop(unknown[1], None) is not None:

@@ -18,6 +18,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 import pullback
+from pullback.backends.backend import ADAPTER
 from pullback.core.config import config
 from pullback.core.errors import CompatError
 from pullback.core.source import is_internal
@@ -125,17 +126,21 @@ def _is_room(source: ModuleType, name: str) -> bool:
 
 
 def _refusal(module: str, name: str, sources: Iterable[ModuleType]) -> str:
-    _missing.setdefault(f"{module}.{name}", _asker())
+    asker = _asker()
+    if asker is not None:
+        _missing.setdefault(f"{module}.{name}", asker)
     near = difflib.get_close_matches(name, {known for source in sources for known in dir(source)}, 3)
     hint = f"; names near it: {', '.join(near)}" if near else ""
     return f"module {module!r} has no attribute {name!r}: it is served by Pullback, which does not have that{hint}"
 
 
-def _asker() -> str:
-    """The innermost line that is neither Pullback's nor the import system's."""
+def _asker() -> str | None:
+    """The innermost line that is neither Pullback's nor the import system's; None if it is jaxlib that asks."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
+        if file == getattr(sys.modules.get(ADAPTER), "__file__", None):
+            return None
         if not is_internal(file) and not file.startswith("<frozen"):
             return f"{file}:{frame.f_lineno}"
         frame = frame.f_back

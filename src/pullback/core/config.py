@@ -136,6 +136,7 @@ class Config(threading.local):
         key = _checked(name, value)
         setattr(Config, key, value)
         Config.trace_context = _trace_context(vars(Config))
+        _settle(vars(self))
         _tell([key], True)
 
     def read(self, name: str) -> Any:
@@ -209,8 +210,17 @@ def exchange(name: str, value: Any) -> Any:
     local = vars(config)
     before = getattr(config, name)
     local[name] = value
-    local["trace_context"] = _trace_context({**vars(Config), **local})
+    if value is getattr(Config, name):
+        del local[name]
+    _settle(local)
     return before
+
+
+def _settle(local: dict[str, Any]) -> None:
+    """Find out ``trace_context`` again for this thread: that of the process if no switch has another value here."""
+    local.pop("trace_context", None)
+    if local:
+        local["trace_context"] = _trace_context({**vars(Config), **local})
 
 
 def _checked(name: str, value: Any = None) -> str:
@@ -275,11 +285,12 @@ def _overridden(switches: dict[str, Any]) -> Iterator[None]:
         _tell(switches, False)
         yield
     finally:
-        for changed in (*switches, "trace_context"):
+        for changed in switches:
             if changed in before:
                 local[changed] = before[changed]
             elif changed in local:
                 del local[changed]
+        _settle(local)
         _tell(switches, False)
 
 

@@ -43,7 +43,8 @@ PullbackError
 ├── ShardMapError (TypeError, ValueError)    parts of arrays that do not fit together in shard_map
 ├── ShardingError (TypeError, ValueError)    a sharding that does not fit its mesh or its array
 │   ├── LayoutError (NotImplementedError)    an order of elements in memory that arrays do not have
-│   └── IndivisibleError                     an axis of an array that a mesh does not divide evenly
+│   ├── IndivisibleError                     an axis of an array that a mesh does not divide evenly
+│   └── PartitioningError                    a partition or a sharding rule of custom_partitioning that does not fit
 ├── JaxRuntimeError (RuntimeError)           what the compiler or its runtime refuses or fails to do
 │   ├── CompilationError                     a program that the compiler refuses
 │   ├── ExecutionError                       a compiled program that failed while it ran
@@ -270,6 +271,10 @@ class ShardMapError(PullbackError, TypeError, ValueError):
 
 class IndivisibleError(ShardingError):
     """An axis of an array that the axes of a mesh do not divide evenly."""
+
+
+class PartitioningError(ShardingError):
+    """A partition or a sharding rule of ``custom_partitioning`` that does not fit the function."""
 
 
 class JaxRuntimeError(PullbackError, RuntimeError):

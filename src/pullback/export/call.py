@@ -55,7 +55,8 @@ def _lowering(hlo: Any, *operands: Any, exported: Exported) -> list[Any]:
             f"{platform}: export it with platforms=[..., {platform!r}]"
         )
     kept = [operands[i] for i in exported.module_kept_var_idx]
-    return call_portable(hlo, exported.mlir_module_serialized, entry, kept, hlo.results, exported.out_avals)
+    devices = (exported.fun_name, exported.nr_devices)
+    return call_portable(hlo, exported.mlir_module_serialized, entry, kept, hlo.results, exported.out_avals, devices)
 
 
 @call_exported_p.batch

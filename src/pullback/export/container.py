@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.meshes import AbstractMesh
+from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, names_in
 from pullback.core import dtypes
 from pullback.core.dims import SymbolicScope, is_symbolic, parse_size
 from pullback.core.errors import ExportError
@@ -27,7 +29,9 @@ from pullback.export.structures import structure_from_data, structure_to_data
 Exported = Any
 """A :class:`pullback.export.exported.Exported`, which is made of what is here."""
 _MARK = b"PULLBACK.EXPORT"
-VERSION = 1
+VERSION = 2
+"""The newest version that this release reads. Functions for one device are written as version 1, which has no
+shardings, so that older releases read them."""
 _HEAD = len(_MARK) + 1 + 8 + 32
 
 
@@ -36,12 +40,19 @@ def pack(chain: list[Exported]) -> bytearray:
     description = json.dumps([_describe(exported) for exported in chain]).encode()
     programs = b"".join(exported.mlir_module_serialized for exported in chain)
     rest = len(description).to_bytes(8, "little") + description + programs
-    head = _MARK + bytes([VERSION]) + len(rest).to_bytes(8, "little") + hashlib.sha256(rest).digest()
+    version = VERSION if any(exported.nr_devices > 1 for exported in chain) else 1
+    head = _MARK + bytes([version]) + len(rest).to_bytes(8, "little") + hashlib.sha256(rest).digest()
     return bytearray(head + rest)
 
 
 def _describe(exported: Exported) -> dict[str, Any]:
+    spread = {
+        "devices": exported.nr_devices,
+        "in_shardings": list(map(_sharding_to_data, exported.in_shardings)),
+        "out_shardings": list(map(_sharding_to_data, exported.out_shardings)),
+    }
     return {
+        **(spread if exported.nr_devices > 1 or any((*exported.in_shardings, *exported.out_shardings)) else {}),
         "name": exported.fun_name,
         "in_tree": structure_to_data(exported.in_tree),
         "out_tree": structure_to_data(exported.out_tree),
@@ -60,6 +71,29 @@ def _describe(exported: Exported) -> dict[str, Any]:
 def _aval_to_data(aval: ShapedArray) -> list[Any]:
     sizes = [str(n) if is_symbolic(n) else n for n in aval.shape]
     return [dtypes.dtype_name(aval.dtype), sizes, aval.weak_type]
+
+
+def _sharding_to_data(sharding: NamedSharding | None) -> Any:
+    """A sharding as lists: the names and sizes of the axes of its mesh, and an entry for each axis of the array."""
+    if sharding is None:
+        return None
+    for name in sharding.mesh.axis_names:
+        if not isinstance(name, str):
+            raise ExportError(f"serialize: the axes of meshes must have strings for names, but one has {name!r}")
+    entries = [True if entry is UNCONSTRAINED else list(names_in(entry)) for entry in sharding.spec.partitions]
+    return [sharding.mesh.shape_tuple, entries]
+
+
+def _sharding_from_data(data: Any) -> NamedSharding | None:
+    if data is None:
+        return None
+    axes, entries = data
+    mesh = AbstractMesh([size for _, size in axes], [name for name, _ in axes])
+    return NamedSharding(mesh, PartitionSpec(*[UNCONSTRAINED if entry is True else entry for entry in entries]))
+
+
+def _shardings_from_data(data: Any, avals: tuple[ShapedArray, ...]) -> tuple[NamedSharding | None, ...]:
+    return (None,) * len(avals) if data is None else tuple(map(_sharding_from_data, data))
 
 
 def _avals_from_data(entries: list[list[Any]], scope: SymbolicScope) -> tuple[ShapedArray, ...]:
@@ -91,13 +125,17 @@ def unpack(blob: bytes | bytearray) -> list[dict[str, Any]]:
     chain = []
     for entry in json.loads(rest[8:at]):
         scope = SymbolicScope(entry["constraints"])
+        in_avals, out_avals = (_avals_from_data(entry[name], scope) for name in ("in_avals", "out_avals"))
         chain.append(
             {
                 "fun_name": entry["name"],
                 "in_tree": structure_from_data(entry["in_tree"]),
-                "in_avals": _avals_from_data(entry["in_avals"], scope),
+                "in_avals": in_avals,
                 "out_tree": structure_from_data(entry["out_tree"]),
-                "out_avals": _avals_from_data(entry["out_avals"], scope),
+                "out_avals": out_avals,
+                "nr_devices": entry.get("devices", 1),
+                "in_shardings": _shardings_from_data(entry.get("in_shardings"), in_avals),
+                "out_shardings": _shardings_from_data(entry.get("out_shardings"), out_avals),
                 "platforms": tuple(entry["platforms"]),
                 "entries": tuple(entry["entries"]),
                 "module_kept_var_idx": tuple(entry["kept"]),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pullback.backends import portable
 from pullback.backends.backend import backend
-from pullback.backends.devices import default_backend
+from pullback.backends.devices import default_backend, joined
 from pullback.backends.meshes import Mesh
+from pullback.backends.shardings import NamedSharding, sharding_of_tiles
 from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import as_array
@@ -26,7 +27,7 @@ from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.jit.jit import JitFunction, jit
-from pullback.transforms.jit.stages import Traced
+from pullback.transforms.jit.stages import Traced, out_places
 
 if TYPE_CHECKING:
     from pullback.core.tree import PyTreeDef
@@ -59,12 +60,13 @@ class Exported:
       mlir_module_serialized: the program, StableHLO's portable artifact.
       calling_convention_version: how ``main`` is called.
       disabled_safety_checks: the checks that were left out.
-      nr_devices: 1: functions over several devices cannot be exported.
-      in_shardings_hlo, out_shardings_hlo: None for each leaf, which is on one device.
+      nr_devices: for how many devices it was exported. One for a single device may be called on several.
+      in_shardings: how the leaves of the arguments are spread over them: a ``NamedSharding`` over an ``AbstractMesh``,
+        or None where nobody asked.
+      out_shardings: the same for the leaves of the results.
       ordered_effects, unordered_effects: empty: functions with effects cannot be exported.
     """
 
-    nr_devices = 1
     ordered_effects: tuple[Any, ...] = ()
     unordered_effects: tuple[Any, ...] = ()
 
@@ -82,6 +84,9 @@ class Exported:
         mlir_module_serialized: bytes,
         calling_convention_version: int,
         disabled_safety_checks: tuple[DisabledSafetyCheck, ...],
+        nr_devices: int,
+        in_shardings: tuple[NamedSharding | None, ...],
+        out_shardings: tuple[NamedSharding | None, ...],
         make_vjp: Callable[[], Exported] | None,
     ) -> None:
         self.fun_name = fun_name
@@ -92,15 +97,19 @@ class Exported:
         self.mlir_module_serialized = mlir_module_serialized
         self.calling_convention_version = calling_convention_version
         self.disabled_safety_checks = disabled_safety_checks
+        self.nr_devices = nr_devices
+        self.in_shardings, self.out_shardings = in_shardings, out_shardings
         self._make_vjp = make_vjp
 
     @property
-    def in_shardings_hlo(self) -> tuple[None, ...]:
-        return (None,) * len(self.in_avals)
+    def in_shardings_hlo(self) -> tuple[Any, ...]:
+        """How the leaves of the arguments are spread, as the compiler writes it; None where nobody asked."""
+        return tuple(map(_as_hlo, self.in_shardings, self.in_avals))
 
     @property
-    def out_shardings_hlo(self) -> tuple[None, ...]:
-        return (None,) * len(self.out_avals)
+    def out_shardings_hlo(self) -> tuple[Any, ...]:
+        """How the leaves of the results are spread, as the compiler writes it; None where nobody asked."""
+        return tuple(map(_as_hlo, self.out_shardings, self.out_avals))
 
     @property
     def uses_global_constants(self) -> bool:
@@ -111,13 +120,49 @@ class Exported:
         """The program as StableHLO text."""
         return str(backend().from_portable(self.mlir_module_serialized))
 
-    def in_shardings_jax(self, mesh: Mesh) -> tuple[None, ...]:
-        """How the leaves of the arguments are spread over a mesh: None for each, since they are not."""
-        return self.in_shardings_hlo
+    def in_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
+        """How the leaves of the arguments are to be spread over a mesh.
 
-    def out_shardings_jax(self, mesh: Mesh) -> tuple[None, ...]:
-        """How the leaves of the results are spread over a mesh: None for each, since they are not."""
-        return self.out_shardings_hlo
+        Args:
+          mesh: one of as many devices as the function was exported for. Its axes may have other names and sizes.
+
+        Returns:
+          A sharding over the mesh for each leaf; None where nobody asked.
+
+        Raises:
+          ExportError: the mesh has another number of devices, or none of its axes divide an array as the function
+            takes it (a ValueError).
+
+        >>> import numpy as np
+        >>> import pullback
+        >>> mesh = pullback.make_mesh((1,), ("i",))
+        >>> rows = pullback.NamedSharding(mesh, pullback.P("i"))
+        >>> export(pullback.jit(lambda x: 2 * x, in_shardings=rows))(np.ones(2)).in_shardings_jax(mesh)[0].spec
+        P('i',)
+        """
+        return tuple(self._over(mesh, s, a) for s, a in zip(self.in_shardings, self.in_avals, strict=True))
+
+    def out_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
+        """How the leaves of the results are spread over a mesh; see :meth:`in_shardings_jax`."""
+        return tuple(self._over(mesh, s, a) for s, a in zip(self.out_shardings, self.out_avals, strict=True))
+
+    def _over(self, mesh: Any, sharding: NamedSharding | None, aval: ShapedArray) -> NamedSharding | None:
+        if sharding is None:
+            return None
+        if not isinstance(mesh, Mesh):
+            raise ExportError(f"the shardings of the exported {self.fun_name} need a Mesh, got {mesh!r}")
+        if mesh.shape_tuple == sharding.mesh.shape_tuple:
+            return NamedSharding(mesh, sharding.spec)
+        found = None
+        if mesh.size == sharding.mesh.size:
+            found = sharding_of_tiles(mesh, sharding.factors(aval.ndim), sharding.parts(aval.ndim))
+        if found is None:
+            raise ExportError(
+                f"the exported {self.fun_name} takes or returns arrays of {sharding}, but no specification divides "
+                f"them so over {mesh!r}, which does not match the mesh used for export: take one "
+                f"of {sharding.mesh.size} devices, whose axes have the same sizes"
+            )
+        return found
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
         """The function as bytes, which :func:`deserialize` reads.
@@ -181,8 +226,8 @@ class Exported:
           What the function returned when it was exported, of these arguments.
 
         Raises:
-          ExportError: arguments of other types, or another platform than those for which it was exported; or it is
-            differentiated, but has no derivative (a ValueError and TypeError).
+          ExportError: arguments of other types, another platform or another number of devices than those for which it
+            was exported; or it is differentiated, but has no derivative (a ValueError and TypeError).
 
         >>> import pullback.numpy as jnp
         >>> from pullback import grad, jit
@@ -239,7 +284,9 @@ def export(
     """Export a compiled function: its program can be written as bytes, and called in other processes.
 
     Args:
-      fun_jit: what ``jit`` returned. Static arguments are bound.
+      fun_jit: what ``jit`` returned. Static arguments are bound. If it has ``in_shardings``, or arguments, which may
+        be ``ShapeDtypeStruct``, are spread over a mesh, it is exported for that number of devices; an ``AbstractMesh``
+        serves as well.
       platforms: those on which it is to run, of ``"cpu"``, ``"cuda"``, ``"rocm"`` and ``"tpu"``; they need not be here.
         By default the one of the default device.
       disabled_checks: checks to leave out.
@@ -249,7 +296,9 @@ def export(
 
     Raises:
       ExportError: ``fun_jit`` does not come from ``jit``, or a platform is unknown (a ValueError).
-      UnsupportedExportError: it calls Python functions or runs on several devices (a ValueError, NotImplementedError).
+      IncompatibleDevicesError: arguments, results and what is within are spread over different devices (a RuntimeError
+        and ValueError).
+      UnsupportedExportError: it calls Python functions, or uses references (a ValueError and NotImplementedError).
 
     >>> import numpy as np
     >>> from pullback import ShapeDtypeStruct, jit
@@ -297,18 +346,22 @@ def _platforms(given: Any) -> tuple[str, ...]:
 
 
 def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]) -> Exported:
-    options = traced.call.options
-    if options.in_places is not None or options.out_places is not None:
+    if traced.refs is not None:
         raise UnsupportedExportError(
-            f"export of {traced.fun_name}: functions with in_shardings or out_shardings cannot be exported: export the "
-            "function for one device"
+            f"export of {traced.fun_name}: it uses references, which only this process has: take their contents as "
+            "arguments, and return the new ones"
         )
+    options = traced.call.options
+    in_shardings, out_shardings = _shardings(traced)
     closed = traced.jaxpr
     symbolic = any(any_symbolic(a.shape) for a in closed.in_avals)  # whose sizes are asked of the arguments
     keep = options.keep_unused or symbolic
     smaller, used = dce_closed_jaxpr(closed, (True,) * len(closed.out_avals), instantiate=keep)
-    text, entries = portable.portable_text(smaller, f"jit_{traced.fun_name}", platforms)
-    check_calls(portable.foreign_calls(text), checks, traced.fun_name)
+    kept = tuple(i for i, u in enumerate(used) if u)
+    program = portable.portable(
+        smaller, f"jit_{traced.fun_name}", platforms, [in_shardings[i] for i in kept], out_shardings
+    )
+    check_calls(portable.foreign_calls(program.text), checks, traced.fun_name)
     return Exported(
         fun_name=traced.fun_name,
         in_tree=traced.call.in_tree,
@@ -316,17 +369,50 @@ def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[Disabled
         out_tree=traced.out_tree,
         out_avals=tuple(closed.out_avals),
         platforms=platforms,
-        entries=tuple(entries),
-        module_kept_var_idx=tuple(i for i, u in enumerate(used) if u),
-        mlir_module_serialized=backend().to_portable(text),
+        entries=tuple(program.entries),
+        module_kept_var_idx=kept,
+        mlir_module_serialized=backend().to_portable(program.text),
         calling_convention_version=maximum_supported_calling_convention_version,
         disabled_safety_checks=checks,
-        make_vjp=functools.partial(_export_vjp, closed, traced.fun_name, platforms, checks),
+        nr_devices=max(program.devices, *[s.mesh.size for s in (*in_shardings, *out_shardings) if s], 1),
+        in_shardings=in_shardings,
+        out_shardings=out_shardings,
+        make_vjp=functools.partial(
+            _export_vjp, closed, traced.fun_name, platforms, checks, in_shardings, out_shardings
+        ),
     )
 
 
+_Shardings = tuple[NamedSharding | None, ...]
+
+
+def _shardings(traced: Traced) -> tuple[_Shardings, _Shardings]:
+    """How the arguments and the results of a function are spread, over meshes without devices."""
+    inputs = traced.argument_places()
+    results = out_places(traced.call, traced) or [None] * len(traced.jaxpr.out_avals)
+    found: Any = None
+    for place in (*inputs, *results):
+        if isinstance(place, NamedSharding) and isinstance(place.mesh, Mesh):
+            what = f"the arguments and results of {traced.fun_name}"
+            found = place.assignment if found is None else joined(found, place.assignment, what)
+    return tuple(map(_without_devices, inputs)), tuple(map(_without_devices, results))
+
+
+def _without_devices(place: Any) -> NamedSharding | None:
+    return NamedSharding(place.mesh.abstract_mesh, place.spec) if isinstance(place, NamedSharding) else None
+
+
+def _as_hlo(sharding: NamedSharding | None, aval: ShapedArray) -> Any:
+    return None if sharding is None else backend().hlo_sharding(sharding, aval.ndim)
+
+
 def _export_vjp(
-    closed: ClosedJaxpr, name: str, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
+    closed: ClosedJaxpr,
+    name: str,
+    platforms: tuple[str, ...],
+    checks: tuple[DisabledSafetyCheck, ...],
+    in_shardings: _Shardings,
+    out_shardings: _Shardings,
 ) -> Exported:
     """The derivative of a program in reverse mode, exported."""
     count = len(closed.in_avals)
@@ -341,7 +427,11 @@ def _export_vjp(
     fun_vjp.__name__ = f"{name}_vjp"
     cotangents = [a.update(dtype=dtypes.tangent_dtype(a.dtype)) for a in closed.out_avals]
     structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in (*closed.in_avals, *cotangents)]
-    return _exported(jit(fun_vjp).trace(*structs), platforms, checks)
+    given: tuple[_Shardings | None, _Shardings | None] = None, None
+    if any((*in_shardings, *out_shardings)):  # cotangents are spread as what they belong to
+        given = (*in_shardings, *out_shardings), in_shardings
+    spread = jit(fun_vjp, in_shardings=given[0], out_shardings=given[1])
+    return _exported(spread.trace(*structs), platforms, checks)
 
 
 def deserialize(blob: bytes | bytearray) -> Exported:

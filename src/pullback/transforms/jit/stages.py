@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from pullback.backends import devices, forks, trees
 from pullback.backends.backend import backend
 from pullback.backends.buffers import from_buffer
 from pullback.backends.layouts import row_major
+from pullback.backends.meshes import Mesh, current_mesh
 from pullback.backends.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from pullback.core import source, tree
 from pullback.core.array import (
@@ -92,6 +94,11 @@ class Traced:
         avals = self.jaxpr.out_avals
         return avals if self.refs is None else avals[: self.refs.results]
 
+    def argument_places(self) -> list[Any]:
+        """For each leaf of the arguments the place that ``in_shardings`` asks for, or where it is; None if neither."""
+        found = [_kind(leaf, aval).place for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)]
+        return _asked_or_given(in_places(self.call, self), found)
+
     def lower(self) -> Lowered:
         """The program as text for the compiler, for the device on which the arguments are."""
         kinds = list(map(_kind, self.call.leaves, self.in_avals))
@@ -131,14 +138,11 @@ class Lowered:
         self.traced = traced
         self.given_places = [k.place for k in kinds]
         name = call.fun_name
-        wanted = in_places(call, traced)
         results = out_places(call, traced)
         if results:
             results += [None] * (len(traced.jaxpr.out_avals) - len(results))
-        places = [k.place for k in kinds]
-        if wanted:
-            asked = [*wanted, *[None] * (len(places) - len(wanted))]
-            places = [have if ask is None else ask for have, ask in zip(places, asked, strict=True)]
+        results = list(map(_with_devices, results))
+        places = list(map(_with_devices, _asked_or_given(in_places(call, traced), self.given_places)))
         device, asked_for = _device(call, places, results, traced.jaxpr.consts)
         self.out_index, jaxpr = _without_forwarded(traced.jaxpr, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
@@ -413,6 +417,18 @@ def in_places(call: Call, traced: Traced) -> list[Any]:
     for i, (place, aval) in enumerate(zip(places, traced.in_avals, strict=False)):
         check_fits(place, aval.shape, f"{who}, {call.arg_name(i)}")
     return places
+
+
+def _asked_or_given(asked: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    """The places that were asked for, of the first of some leaves, and those that they have for the others."""
+    return [have if ask is None else ask for ask, have in itertools.zip_longest(asked, given)]
+
+
+def _with_devices(place: Any) -> Any:
+    """A place; over the mesh that was set, if its own has no devices."""
+    if isinstance(place, NamedSharding) and not isinstance(place.mesh, Mesh) and isinstance(current_mesh(), Mesh):
+        return NamedSharding(current_mesh(), place.spec)
+    return place
 
 
 def out_places(call: Call, traced: Traced) -> list[Any]:

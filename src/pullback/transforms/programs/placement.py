@@ -14,7 +14,7 @@ from pullback.backends import transfers
 from pullback.backends.buffers import buffer_at, from_buffer
 from pullback.backends.devices import Device
 from pullback.backends.layouts import Format, without_layout
-from pullback.backends.meshes import Mesh, needed_mesh
+from pullback.backends.meshes import Mesh, current_mesh, needed_mesh
 from pullback.backends.shardings import (
     UNCONSTRAINED,
     NamedSharding,
@@ -27,7 +27,7 @@ from pullback.core.annotations import PyTree
 from pullback.core.array import ArrayImpl, as_array, shared, signature, signature_of
 from pullback.core.errors import BackendError, OperandError, ShardingError
 from pullback.core.naming import quoted
-from pullback.core.trace import Primitive, Tracer
+from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.jit_primitive import concrete
@@ -188,13 +188,23 @@ def constrained(x: Any, given: Any, who: str) -> Any:
         array = as_array(x)
     except OperandError as error:
         raise type(error)(f"{who}: {error}") from None
-    place = destination(given, who)
+    if _is_logical(given) and not (state.trace.eager or isinstance(current_mesh(), Mesh)):
+        if not isinstance(array, Tracer):
+            return array  # a constant of the program, which the compiler puts where it likes
+        place = given  # over the devices of the program, whichever they will be
+    else:
+        place = destination(given, who)
     if isinstance(place, NamedSharding):
         try:
             check_divides(place, array.shape)
         except ShardingError as error:
             raise type(error)(f"{who}: {error}") from None
     return put(sharding_constraint_p, array, place)
+
+
+def _is_logical(given: Any) -> bool:
+    """Whether a sharding is over a mesh without devices."""
+    return isinstance(given, NamedSharding) and not isinstance(given.mesh, Mesh)
 
 
 def check_divides(sharding: NamedSharding, shape: tuple[int, ...]) -> None:

@@ -1,0 +1,333 @@
+"""``custom_partitioning``: functions of which users say what each device does on its parts of the operands."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pullback.backends.hlo_module import Divided, Module
+from pullback.backends.meshes import Mesh
+from pullback.backends.shardings import NamedSharding, PartitionSpec, Sharding
+from pullback.core import source, tree
+from pullback.core.errors import PartitioningError
+from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from pullback.core.naming import quoted
+from pullback.core.trace import Primitive, state
+from pullback.core.types import MappedAxis, Shape, ShapedArray
+from pullback.spmd.shard_map_primitive import axes_of
+from pullback.spmd.sharding_rules import SdyShardingRule, parsed_rule
+from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable, name_of, to_arrays
+from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.interpreters.batch import batch_flat
+from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.interpreters.stage import hoisted, stage_flat
+
+custom_partitioning_p = Primitive("custom_partitioning", multiple_results=True, keeps_weak_type=False)
+
+
+@dataclass(frozen=True, eq=False)
+class _Partitioning:
+    """How a function is divided that was called with arguments of some trees.
+
+    Attributes:
+      name: its name.
+      partition: the user's function.
+      rule: an ``SdyShardingRule``, a function that returns one or text, or None.
+      options: the kinds and sizes of factors, for a rule that is text.
+      static: the static arguments.
+      in_tree, out_tree: the trees of the other arguments, and of the results.
+    """
+
+    name: str
+    partition: Callable[..., Any]
+    rule: Any
+    options: dict[str, Any]
+    static: tuple[Any, ...]
+    in_tree: Any
+    out_tree: Any
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class custom_partitioning:
+    """A function of which a function of yours says what each device does, in compiled programs over several devices.
+
+    Elsewhere it is the function itself: eagerly, on one device, in ``shard_map`` and in exported functions; and under
+    ``vmap`` and differentiation, which know nothing of the partition. Wrap it in a ``custom_vjp`` function to divide
+    the backward pass too.
+
+    Args:
+      fun: the function, of trees of arrays.
+      static_argnums: the positions of arguments that are not arrays, a number or a tuple of them. They come first in
+        calls of ``partition`` and of a ``sharding_rule`` that is a function.
+
+    Raises:
+      PartitioningError: it is called before :meth:`def_partition` (a ValueError and TypeError).
+
+    >>> from pullback import P, jit, make_mesh, device_put
+    >>> from pullback import numpy as pnp
+    >>> from pullback.sharding import NamedSharding
+    >>> @custom_partitioning
+    ... def normalized(x):
+    ...     return x / pnp.abs(x).max(-1, keepdims=True)
+    >>> def partition(mesh, arg_shapes, result_shape):  # rows are not divided
+    ...     rows = NamedSharding(mesh, P(*arg_shapes[0].sharding.spec[:1]))
+    ...     return mesh, normalized.fun, rows, (rows,)
+    >>> normalized.def_partition(partition, sharding_rule="... i -> ... i")
+    >>> mesh = make_mesh((1,), ("i",))
+    >>> print(jit(normalized)(device_put(pnp.array([[2.0, 4.0]]), NamedSharding(mesh, P("i")))))
+    [[0.5 1. ]]
+    """
+
+    def __init__(self, fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()) -> None:
+        check_callable(fun, "custom_partitioning")
+        self.fun = fun
+        self.static_argnums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+        self.partition: Callable[..., Any] | None = None
+        self._rule: Any = None
+        self._options: dict[str, Any] = {}
+        functools.update_wrapper(self, fun)
+
+    def def_partition(
+        self,
+        partition: Callable[..., Any],
+        infer_sharding_from_operands: Callable[..., Any] | None = None,
+        propagate_user_sharding: Callable[..., Any] | None = None,
+        decode_shardings: bool = True,
+        sharding_rule: Any = None,
+        *,
+        reduction_factors: Sequence[str] = (),
+        need_replication_factors: Sequence[str] = (),
+        permutation_factors: Sequence[str] = (),
+        **factor_sizes: int,
+    ) -> None:
+        """Say how the function is divided.
+
+        Args:
+          partition: ``partition(mesh, arg_shapes, result_shape)`` is given trees of ``ShapeDtypeStruct``, whose
+            ``sharding`` is what the compiler would choose. It returns a mesh, whose axes are in scope for collectives;
+            a function, from the parts that a device has of the arguments to its parts of the results; and trees of the
+            shardings of results and of arguments that this function needs.
+          infer_sharding_from_operands, propagate_user_sharding, decode_shardings: for XLA's older partitioner, which is
+            not used.
+          sharding_rule: which axes are divided alike, by which the compiler chooses shardings: an ``SdyShardingRule``,
+            text such as ``"i k, k j -> i j"``, or a function ``rule(mesh, arg_types, result_types)`` that returns
+            either. Without a rule it knows of no axis that may be divided.
+          reduction_factors, need_replication_factors, permutation_factors, factor_sizes: of a rule that is text; see
+            ``SdyShardingRule``.
+
+        Raises:
+          PartitioningError: the rule is none (a ValueError and TypeError).
+        """
+        check_callable(partition, "def_partition")
+        self._options = {
+            "reduction_factors": reduction_factors, "need_replication_factors": need_replication_factors,
+            "permutation_factors": permutation_factors, **factor_sizes,
+        }  # fmt: skip
+        known = sharding_rule is None or isinstance(sharding_rule, SdyShardingRule) or callable(sharding_rule)
+        self._rule = sharding_rule if known else parsed_rule(sharding_rule, **self._options)
+        self.partition = partition
+
+    @api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.partition is None:
+            raise PartitioningError(f"custom_partitioning of {name_of(self.fun)}: call its def_partition first")
+        if state.trace.eager:
+            return self.fun(*args, **kwargs)
+        static, dynamic, call = self._divided(args, kwargs)
+        leaves, in_tree = tree.flatten(tuple(dynamic))
+        arrays = to_arrays(leaves, "custom_partitioning", self.fun, dynamic)
+        flat = FlatFunction(call, in_tree, described=self.fun)
+        avals = [x.aval for x in arrays]
+        closed, captured = hoisted(stage_flat(self.fun, flat, avals, "custom_partitioning"))
+        if captured:
+            raise PartitioningError(
+                f"custom_partitioning of {name_of(self.fun)}: it closes over {captured[0]}, a value that is being "
+                "transformed: pass it as an argument"
+            )
+        partitioning = _Partitioning(
+            name_of(self.fun), self.partition, self._rule, self._options, static, in_tree, flat.out_structure
+        )
+        return flat.result(custom_partitioning_p.bind(*arrays, call_jaxpr=closed, partitioning=partitioning))
+
+    def _divided(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], list[Any], Callable[..., Any]]:
+        """The static arguments, the others, and a function of the others."""
+        bound = source.signature(self.fun).bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise PartitioningError(
+                f"custom_partitioning of {name_of(self.fun)}: arguments must have positions, got by keyword: "
+                f"{', '.join(bound.kwargs)}"
+            )
+        given = list(bound.args)
+        fixed = {i % len(given): given[i] for i in self.static_argnums if -len(given) <= i < len(given)}
+
+        def call(*rest: Any) -> Any:
+            others = iter(rest)
+            return self.fun(*[fixed[i] if i in fixed else next(others) for i in range(len(given))])
+
+        return tuple(fixed.values()), [x for i, x in enumerate(given) if i not in fixed], call
+
+
+# The operation -------------------------------------------------------------------------------------------------------
+
+
+@custom_partitioning_p.abstract_eval
+def _abstract_eval(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, partitioning: _Partitioning) -> list[ShapedArray]:
+    return call_jaxpr.out_avals
+
+
+@custom_partitioning_p.decomposition
+def _undivided(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+
+
+@custom_partitioning_p.jvp
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    return jvp_flat(custom_partitioning_p, functools.partial(_undivided, **params), primals, tangents)
+
+
+@custom_partitioning_p.batch
+def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+    return batch_flat(custom_partitioning_p, functools.partial(_undivided, **params), axis, args, dims)
+
+
+@custom_partitioning_p.lowering
+def _lowering(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, partitioning: _Partitioning) -> list[Any]:
+    from pullback.backends.emit import emit_jaxpr
+
+    module = hlo.module
+    if module.manual is None and not module.portable and module.size > 1:
+        types = list(hlo.avals(operands)), list(hlo.results)
+        rule = _rule_text(partitioning, next(iter(module.meshes), None), *types)
+        divide = functools.partial(_divide, partitioning, module.platform, module.channels, *types)
+        results = [(a.shape, a.dtype) for a in hlo.results]
+        return hlo.partitioned(operands, results, rule, divide)  # type: ignore[no-any-return]
+    module.whole |= module.manual is None and not module.portable
+    return emit_jaxpr(hlo, call_jaxpr.jaxpr, call_jaxpr.consts, operands)
+
+
+# What each device does -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """The type of an array, as functions that return sharding rules are told of it.
+
+    Attributes:
+      shape: its shape.
+      element_type: its dtype.
+    """
+
+    shape: Shape
+    element_type: Any
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+
+def _rule_text(
+    partitioning: _Partitioning, mesh: Mesh | None, operands: Sequence[ShapedArray], results: Sequence[ShapedArray]
+) -> str:
+    """The sharding rule as an attribute; empty if there is none."""
+    rule = partitioning.rule
+    if rule is None:
+        return ""
+    try:
+        if callable(rule):
+            types = ([ArrayType(a.shape, a.dtype) for a in avals] for avals in (operands, results))
+            rule = rule(*partitioning.static, None if mesh is None else mesh.abstract_mesh, *types)
+            if not isinstance(rule, SdyShardingRule):
+                rule = parsed_rule(rule, **partitioning.options)
+        return rule.text([a.shape for a in operands], [a.shape for a in results])  # type: ignore[no-any-return]
+    except PartitioningError as error:
+        raise PartitioningError(f"custom_partitioning of {partitioning.name}: {error}") from None
+
+
+def _divide(
+    partitioning: _Partitioning,
+    platform: str,
+    channels: Any,
+    operands: Sequence[ShapedArray],
+    results: Sequence[ShapedArray],
+    mesh: Mesh,
+    given: list[NamedSharding],
+    expected: list[NamedSharding],
+) -> Divided:
+    """What each device does, as the user's ``partition`` says for shardings that the compiler would choose."""
+    who = f"custom_partitioning of {partitioning.name}, partition"
+    arg_shapes = tree.unflatten(partitioning.in_tree, list(map(_struct, operands, given)))
+    result_shape = tree.unflatten(partitioning.out_tree, list(map(_struct, results, expected)))
+    returned = partitioning.partition(*partitioning.static, mesh, arg_shapes, result_shape)
+    if not (isinstance(returned, (tuple, list)) and len(returned) == 4):
+        raise PartitioningError(
+            f"{who}: expected a mesh, a function, the shardings of the results and those of the arguments, got "
+            f"{quoted(returned)}"
+        )
+    scope, fun, out_shardings, in_shardings = returned
+    if not isinstance(scope, Mesh) or scope.assignment is not mesh.assignment:
+        raise PartitioningError(f"{who}: expected a mesh of the same devices as {mesh!r}, got {quoted(scope)}")
+    ins = _shardings(in_shardings, len(operands), mesh, f"{who}, shardings of the arguments")
+    outs = _shardings(out_shardings, len(results), mesh, f"{who}, shardings of the results")
+    parts = [a.update(shape=s.shard_shape(a.shape)) for a, s in zip(operands, ins, strict=True)]
+    flat = FlatFunction(fun, partitioning.in_tree)
+    with axes_of(scope, frozenset(scope.axis_names), False, "custom_partitioning"):
+        closed = stage_flat(fun, flat, parts, "custom_partitioning")
+        expected_parts = [a.update(shape=s.shard_shape(a.shape)) for a, s in zip(results, outs, strict=True)]
+        _check_results(closed, expected_parts, who)
+        text = _program(closed, platform, channels, scope, who)
+    ranks_in, ranks_out = ([a.ndim for a in avals] for avals in (operands, results))
+    return Divided(text, list(zip(ins, ranks_in, strict=True)), list(zip(outs, ranks_out, strict=True)))
+
+
+def _struct(aval: ShapedArray, sharding: NamedSharding) -> ShapeDtypeStruct:
+    """What stands for an array, whose sharding has an entry for each axis."""
+    entries = sharding.spec.partitions
+    full = PartitionSpec(*entries, *[None] * (aval.ndim - len(entries)))
+    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=NamedSharding(sharding.mesh, full))
+
+
+def _shardings(given: Any, count: int, mesh: Mesh, who: str) -> list[NamedSharding]:
+    """The shardings of a tree, one for each array."""
+    leaves = tree.leaves(given, is_leaf=lambda x: isinstance(x, Sharding))
+    for leaf in leaves:
+        if not isinstance(leaf, NamedSharding) or leaf.runs_on is not mesh.assignment:
+            raise PartitioningError(f"{who}: expected a NamedSharding over the devices of {mesh!r}, got {quoted(leaf)}")
+    if len(leaves) != count:
+        raise PartitioningError(f"{who}: expected {count}, one for each array, got {len(leaves)}: {quoted(given)}")
+    return leaves
+
+
+def _check_results(closed: ClosedJaxpr, expected: Sequence[ShapedArray], who: str) -> None:
+    """Refuse a function that returns other parts than those of the results."""
+    found = [(a.shape, a.dtype) for a in closed.out_avals]
+    if found != [(a.shape, a.dtype) for a in expected]:
+        wanted, came = (", ".join(map(str, avals)) for avals in (expected, closed.out_avals))
+        raise PartitioningError(
+            f"{who}: by the shardings that it returned a device has the parts ({wanted}) of the results, but the "
+            f"function that it returned has the results ({came})"
+        )
+
+
+def _program(closed: ClosedJaxpr, platform: str, channels: Any, scope: Mesh, who: str) -> str:
+    """The program that each device runs on its parts."""
+    from pullback.backends.emit import emit_jaxpr, inline
+    from pullback.backends.hlo import Builder
+
+    module = Module("part", platform, inline)
+    module.portable = True  # what it captures is written into it
+    module.channels = channels  # collectives of the whole program have different numbers
+    module.manual, module.manual_axes = scope, frozenset(scope.axis_names)
+    hlo = Builder(module)
+    args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]
+    hlo.finish("main", emit_jaxpr(hlo, closed.jaxpr, closed.consts, args), "public")
+    if module.callbacks:
+        raise PartitioningError(f"{who}: what devices run may not call Python functions (pure_callback, debug.print)")
+    return module.text()
