@@ -1,3 +1,4 @@
+# long: because an array has many operators and attributes, and type checkers read each here
 """``Array``, the type of every value, and ``ArrayImpl``, the one that holds its elements.
 
 An ``ArrayImpl`` holds them on the host, on a device, or on both. In place of elements that are only on a device stands

@@ -1,3 +1,4 @@
+# long: because there are many small questions about dtypes, each with its docstring
 """Element types: which there are, their kinds, and the type of an operation on several of them.
 
 A Python number is *weak*: it takes part in an operation without widening the arrays that it meets. Types of
