@@ -127,7 +127,7 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}{weak}{where})"
 
 
-def typeof(x: Any) -> ShapedArray | AbstractRef:
+def typeof(x: ArrayLike | ShapeDtypeStruct | RefCell) -> ShapedArray | AbstractRef:
     """The type of an array, a number, a reference or a ``ShapeDtypeStruct``.
 
     Args:
