@@ -1,0 +1,367 @@
+"""The local Jacobian of a program: a program of its results and of the partial derivatives by its inputs.
+
+Of a program of operations on elements each derivative is an array like the result, and the computational graph is
+made Jacobian by elimination. Of any other program it is made column by column, or row by row, of which there must be
+few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import dtypes, source
+from pullback.core.array import SCALARS, typeof
+from pullback.core.errors import PreaccumulationError
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
+from pullback.core.lists import select, spread
+from pullback.core.trace import state
+from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.zeros import zeros_of
+from pullback.primitives.contraction import dot_general
+from pullback.primitives.discrete import eq_p
+from pullback.primitives.elementwise import add_any, convert_element_type, mul, neg
+from pullback.primitives.shapes import broadcast_to, moveaxis, reshape
+from pullback.primitives.slicing import iota, slice_in_dim
+from pullback.transforms.interpreters.batch import batch_flat
+from pullback.transforms.interpreters.dce import dce_closed_jaxpr
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
+from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.interpreters.inlining import flattened
+from pullback.transforms.interpreters.linearize import linearize_flat
+from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.preaccumulation import partials
+from pullback.transforms.preaccumulation.elimination import Graph
+
+MOST_ENTRIES = 65_536
+"""How many entries a local Jacobian has at most, if it is not one of operations on elements."""
+
+
+class Entry(NamedTuple):
+    """One partial derivative, of a result by an input.
+
+    Attributes:
+      result, operand: which these are.
+      number: the derivative, where it is a number that is known; None for an array, the next result of the program.
+      axes: the axes of that array that are those of the input; the others are those of the result. None of an
+        operation on elements: element for element.
+    """
+
+    result: int
+    operand: int
+    number: int | float | None
+    axes: tuple[int, ...] | None
+
+
+class LocalJacobian(NamedTuple):
+    """The results of a program and its derivatives.
+
+    Attributes:
+      program: from the inputs to the results, and then the arrays of the entries.
+      entries: the partial derivatives that are not zero.
+    """
+
+    program: ClosedJaxpr
+    entries: list[Entry]
+
+    def apply(self, arrays: Sequence[Any], tangents: Sequence[Any], out_avals: Sequence[ShapedArray]) -> list[Any]:
+        """The tangents of the results, ZERO where a result does not depend on an input that has one."""
+        outs: list[Any] = [ZERO] * len(out_avals)
+        given = iter(arrays)
+        for entry in self.entries:
+            aval = out_avals[entry.result]
+            term = _applied(entry, next(given) if entry.number is None else None, tangents[entry.operand], aval)
+            known = outs[entry.result]
+            outs[entry.result] = term if known is ZERO else add_any(known, term)
+        return outs
+
+
+def _applied(entry: Entry, array: Any, t: Any, aval: ShapedArray) -> Any:
+    """What an entry adds to the tangent of a result."""
+    t = convert_element_type(t, aval.dtype)
+    if entry.axes:
+        return dot_general(array, t, ((entry.axes, range(len(t.shape))), ((), ())))
+    if array is not None:
+        t = mul(t, array)
+    elif entry.number == -1:
+        t = neg(t)
+    elif entry.number != 1:
+        t = mul(t, entry.number)
+    return t if t.shape == aval.shape else broadcast_to(t, aval.shape)
+
+
+@cached_by_jaxpr
+def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name: str) -> LocalJacobian:
+    """The local Jacobian of a program.
+
+    Args:
+      closed: the program.
+      active: for each input, whether to differentiate by it.
+      order: of elimination, see :meth:`Graph.eliminate`. Where the Jacobian is made otherwise, ``"forward"`` makes
+        columns, ``"reverse"`` rows, and ``"markowitz"`` whichever are fewer.
+      name: of the function, for error messages.
+
+    Raises:
+      PreaccumulationError: it is neither a program of operations on elements, nor one of few inputs or results. The
+        message names the operation and its line (a ValueError).
+    """
+    flat = flattened(closed)
+    entries: list[Entry] = []
+    try:
+        program = stage_flat(closed, partial(_by_elimination, flat, active, order, entries), closed.in_avals)
+    except NotElementwise as found:
+        check_size(closed, active, name, found.eqn)
+        run = _by_columns if _fewer_columns(closed, active, order) else _by_rows
+        program = stage_flat(closed, partial(run, closed, active, entries), closed.in_avals)
+    used = [True] * len(program.out_avals)
+    return LocalJacobian(dce_closed_jaxpr(program, used, instantiate=True)[0], entries)
+
+
+# By elimination ------------------------------------------------------------------------------------------------------
+
+
+class NotElementwise(Exception):
+    """An equation does not work element for element, so that its graph has no partial derivatives like its results."""
+
+    def __init__(self, eqn: Eqn) -> None:
+        self.eqn = eqn
+
+
+class Recorder:
+    """Runs equations, and makes the computational graph of what they compute.
+
+    Attributes:
+      graph: the graph.
+      dtypes: those of its vertices.
+    """
+
+    def __init__(self, inputs: Sequence[np.dtype[Any]]) -> None:
+        self.graph = Graph(len(inputs))
+        self.dtypes = list(inputs)
+
+    def vertex(self, edges: Sequence[tuple[int, Any]], dtype: np.dtype[Any]) -> int:
+        joined: dict[int, Any] = {}
+        for v, x in edges:
+            joined[v] = partials.plus(joined[v], x, dtype) if v in joined else x
+        self.dtypes.append(dtype)
+        return self.graph.vertex(joined)
+
+    def run(
+        self, eqn: Eqn, values: Sequence[Any], vertices: Sequence[int | None]
+    ) -> tuple[list[Any], list[int | None]]:
+        """The results of an equation, and their vertices: None for one that does not depend on the inputs.
+
+        Raises:
+          NotElementwise: it does not work element for element.
+        """
+        primitive = eqn.primitive
+        active = [v is not None for v in vertices]
+
+        def bind(*operands: Any) -> list[Any]:
+            out = primitive.bind(*operands, **eqn.params)
+            return list(out) if primitive.multiple_results else [out]
+
+        if True not in active:
+            outs = bind(*values)
+            return outs, [None] * len(outs)
+        if primitive.partial_eval_rule is None:
+            outs, tape = linearize_flat(primitive, bind, values, active)
+            places: dict[int, int | None] = {
+                x.index: v for x, v in zip(tape.inputs, select(vertices, active), strict=True)
+            }
+            for node in tape.nodes:
+                edges = partials.edges_of(node)
+                if edges is None:
+                    break
+                found = [(v, p) for x, p in edges if (v := places[x.index]) is not None]
+                places[node.index] = self.vertex(found, node.dtype)
+            else:
+                return outs, [None if x is ZERO else places[x.index] for x in tape.outputs]
+        return self._scalars(eqn, bind, values, vertices)
+
+    def _scalars(
+        self, eqn: Eqn, bind: Any, values: Sequence[Any], vertices: Sequence[int | None]
+    ) -> tuple[list[Any], list[int | None]]:
+        """The same of an operation on numbers, such as a loop: its derivatives in forward mode, all at once."""
+        active = [v is not None for v in vertices]
+        own = select(vertices, active)
+        shapes = [v.aval.shape for v in eqn.outvars if dtypes.is_inexact(v.aval.dtype)]
+        shapes += [a.aval.shape for a in select(eqn.invars, active)]
+        if any(shape != () for shape in shapes):
+            raise NotElementwise(eqn)
+        outs, columns = columns_of(eqn.primitive, bind, values, active)
+        places: list[int | None] = []
+        for x, column in zip(outs, columns, strict=True):
+            if column is ZERO:
+                places.append(None)
+                continue
+            if dtypes.is_complex(x.dtype):
+                raise NotElementwise(eqn)
+            edges = [(v, reshape(slice_in_dim(column, i, i + 1, 0), ())) for i, v in enumerate(own)]
+            places.append(self.vertex(edges, x.dtype))
+        return outs, places
+
+
+def _by_elimination(
+    closed: ClosedJaxpr, active: Sequence[bool], order: str, entries: list[Entry], *primals: Any
+) -> list[Any]:
+    """The results of a program of operations on elements, and the arrays of its Jacobian."""
+    jaxpr = closed.jaxpr
+    for v, flag in zip(jaxpr.invars, active, strict=True):
+        if flag and dtypes.is_complex(v.aval.dtype):
+            raise NotElementwise(jaxpr.eqns[0])
+    where = [i for i, flag in enumerate(active) if flag]
+    recorder = Recorder([jaxpr.invars[i].aval.dtype for i in where])
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    env.update(zip(jaxpr.invars, primals, strict=True))
+    vertices: dict[Any, int | None] = {jaxpr.invars[i]: k for k, i in enumerate(where)}
+    outer = state.source_loc
+    try:
+        for eqn in jaxpr.eqns:
+            state.source_loc = eqn.made_at or outer
+            values = [env[a] if type(a) is Var else a.val for a in eqn.invars]  # type: ignore[union-attr]
+            outs, places = recorder.run(eqn, values, [vertices.get(a) for a in eqn.invars])
+            env.update(zip(eqn.outvars, outs, strict=True))
+            vertices.update(zip(eqn.outvars, places, strict=True))
+        found = [(i, vertices.get(a)) for i, a in enumerate(jaxpr.outvars)]
+        results = [(i, recorder.vertex([(v, 1)], recorder.dtypes[v])) for i, v in found if v is not None]
+        rows = recorder.graph.eliminate(
+            [v for _, v in results],
+            order,
+            lambda outer, inner, v: partials.times(outer, inner, recorder.dtypes[v]),
+            lambda a, b, v: partials.plus(a, b, recorder.dtypes[v]),
+        )
+    finally:
+        state.source_loc = outer
+    arrays = []
+    for (i, v), row in zip(results, rows, strict=True):
+        for k, x in row.items():
+            number = x if type(x) in SCALARS else None
+            entries.append(Entry(i, where[k], number, None))
+            if number is None:
+                arrays.append(partials.as_array(x, recorder.dtypes[v]))
+    return [*[env[a] if type(a) is Var else a.val for a in jaxpr.outvars], *arrays]  # type: ignore[union-attr]
+
+
+# By columns and rows -------------------------------------------------------------------------------------------------
+
+
+def _inexact(avals: Sequence[ShapedArray]) -> int:
+    return sum(a.size for a in avals if dtypes.is_inexact(a.dtype))
+
+
+def _fewer_columns(closed: ClosedJaxpr, active: Sequence[bool], order: str) -> bool:
+    if order != "markowitz":
+        return order == "forward"
+    return _inexact(select(closed.in_avals, active)) <= _inexact(closed.out_avals)
+
+
+def check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, eqn: Eqn) -> None:
+    """Refuse a local Jacobian that would be large, because of an equation that does not work element for element."""
+    for aval in (*select(closed.in_avals, active), *closed.out_avals):
+        if dtypes.is_complex(aval.dtype):
+            raise PreaccumulationError(
+                f"preaccumulate of {name}: local Jacobians are of real numbers, but an argument or a result is {aval}. "
+                "Take real and imaginary parts apart, or leave preaccumulate out."
+            )
+    columns, rows = _inexact(select(closed.in_avals, active)), _inexact(closed.out_avals)
+    if columns * rows > MOST_ENTRIES:
+        raise PreaccumulationError(
+            f"preaccumulate of {name}: the local Jacobian would have {rows:,} rows and {columns:,} columns, more than "
+            f"{MOST_ENTRIES:,} entries, since {eqn.primitive} at {source.describe(eqn.made_at)} does not work element "
+            "for element. Take a part of few inputs or few results, map the function over its points with vmap, or "
+            "leave preaccumulate out."
+        )
+
+
+def columns_of(function: Any, run: Any, values: Sequence[Any], active: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    """The results of ``run(*values)``, and their derivatives by all elements of the active values, along axis 0."""
+    avals = [typeof(x) for x in select(values, active)]
+    count = sum(a.size for a in avals)
+    dims = [0 if flag else None for flag in active]
+
+    def forward(*given: Any) -> list[Any]:
+        tangents = spread(active, given, ZERO)
+        outs, ts = jvp_flat(function, run, values, tangents)
+        kept[:] = [t is not ZERO for t in ts]
+        return [*outs, *[t for t in ts if t is not ZERO]]
+
+    kept: list[bool] = []
+    axis = MappedAxis(None, count)
+    found, at = batch_flat(function, forward, axis, _basis(avals, count), [0] * (len(dims) - dims.count(None)))
+    outs = [x if d is None else _first(x, d) for x, d in zip(found[: len(kept)], at[: len(kept)], strict=True)]
+    columns = [
+        broadcast_to(t, (count, *t.shape)) if d is None else moveaxis(t, d, 0)
+        for t, d in zip(found[len(kept) :], at[len(kept) :], strict=True)
+    ]
+    return outs, spread(kept, columns, ZERO)
+
+
+def _first(x: Any, dim: int) -> Any:
+    """The value of one example of several equal ones."""
+    return reshape(slice_in_dim(x, 0, 1, dim), (*x.shape[:dim], *x.shape[dim + 1 :]))
+
+
+def _basis(avals: Sequence[ShapedArray], count: int) -> list[Any]:
+    """The unit vectors of the space of some values, as one batch of each; they are computed in the program."""
+    rows, start = iota(np.int32, (count, 1), 0), 0
+    batches = []
+    for aval in avals:
+        size = aval.size
+        columns = iota(np.int32, (1, size), 1)
+        units = eq_p.bind(rows, columns if not start else partials.add(columns, start))
+        batches.append(reshape(convert_element_type(units, dtypes.tangent_dtype(aval.dtype)), (count, *aval.shape)))
+        start += size
+    return batches
+
+
+def _split(block: Any, avals: Sequence[ShapedArray]) -> list[Any]:
+    """The parts of an array whose leading axis goes over the elements of some values, with their axes in its place."""
+    parts, start = [], 0
+    for aval in avals:
+        part = slice_in_dim(block, start, start + aval.size, 0)
+        parts.append(reshape(part, (*aval.shape, *block.shape[1:])))
+        start += aval.size
+    return parts
+
+
+def _by_columns(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry], *primals: Any) -> list[Any]:
+    """The results of a program, and its Jacobian by forward mode."""
+    outs, columns = columns_of(closed, jaxpr_as_fun(closed), primals, active)
+    where = [i for i, flag in enumerate(active) if flag]
+    avals = select(closed.in_avals, active)
+    arrays = []
+    for r, column in enumerate(columns):
+        if column is not ZERO:
+            for i, part in zip(where, _split(column, avals), strict=True):
+                entries.append(Entry(r, i, None, tuple(range(len(closed.in_avals[i].shape)))))
+                arrays.append(part)
+    return [*outs, *arrays]
+
+
+def _by_rows(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry], *primals: Any) -> list[Any]:
+    """The results of a program, and its Jacobian by reverse mode."""
+    outs, tape = linearize_flat(closed, jaxpr_as_fun(closed), primals, active)
+    where = [i for i, flag in enumerate(active) if flag]
+    results = [i for i, x in enumerate(tape.outputs) if x is not ZERO]
+    if not results:
+        return outs
+    avals = [closed.out_avals[i] for i in results]
+    count = sum(a.size for a in avals)
+
+    def backward(*cts: Any) -> list[Any]:
+        back = tape.transpose(spread([x is not ZERO for x in tape.outputs], cts, ZERO), add_any)
+        return [zeros_of(a) if ct is ZERO else ct for ct, a in zip(back, select(closed.in_avals, active), strict=True)]
+
+    found, at = batch_flat(closed, backward, MappedAxis(None, count), _basis(avals, count), [0] * len(avals))
+    arrays = []
+    for i, x, dim in zip(where, found, at, strict=True):
+        rows = broadcast_to(x, (count, *x.shape)) if dim is None else moveaxis(x, dim, 0)
+        for r, part, aval in zip(results, _split(rows, avals), avals, strict=True):
+            axes = tuple(range(len(aval.shape), len(part.shape)))
+            entries.append(Entry(r, i, None, axes))
+            arrays.append(convert_element_type(part, aval.dtype))
+    return [*outs, *arrays]
