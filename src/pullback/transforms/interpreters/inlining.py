@@ -10,7 +10,7 @@ from pullback.core.rule_kinds import RuleKind
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 
 runs_once = RuleKind("runs_once")
-"""``rule(**params) -> closed_jaxpr``, for an operation that runs a program once on its operands, and is nothing else."""
+"""``rule(**params) -> closed_jaxpr``, for an operation that is a program, run once on its operands."""
 
 
 @cached_by_jaxpr

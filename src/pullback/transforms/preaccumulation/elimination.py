@@ -53,7 +53,7 @@ class Graph:
         Args:
           outputs: the vertices.
           order: ``"forward"`` eliminates the first vertex first, ``"reverse"`` the last one, and ``"markowitz"`` that
-            of the lowest degree, the number of products that it takes; of several, the last one.
+            of the lowest degree, the number of products that it takes; of several, the first one.
           times: ``times(outer, inner, v)`` is the product of the partial derivatives of ``v`` by the eliminated vertex,
             and of that by its predecessor.
           plus: ``plus(a, b, v)`` is the sum of two partial derivatives of ``v``.
@@ -92,11 +92,10 @@ def _ordered(
         return
     left = set(vertices)
     degree = {v: len(before[v]) * len(after[v]) for v in vertices}
-    heap = [(d, -v) for v, d in degree.items()]
+    heap = [(d, v) for v, d in degree.items()]
     heapq.heapify(heap)
     while heap:
         d, v = heapq.heappop(heap)
-        v = -v
         if v not in left or d != degree[v]:  # it was eliminated, or is in the heap with its new degree too
             continue
         left.remove(v)
@@ -106,4 +105,4 @@ def _ordered(
             now = len(before[u]) * len(after[u])
             if now != degree[u]:
                 degree[u] = now
-                heapq.heappush(heap, (now, -u))
+                heapq.heappush(heap, (now, u))

@@ -36,6 +36,8 @@ from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.preaccumulation import partials
 from pullback.transforms.preaccumulation.elimination import Graph
 
+Vertices = Sequence[int | None]
+
 MOST_ENTRIES = 65_536
 """How many entries a local Jacobian has at most, if it is not one of operations on elements."""
 
@@ -149,9 +151,7 @@ class Recorder:
         self.dtypes.append(dtype)
         return self.graph.vertex(joined)
 
-    def run(
-        self, eqn: Eqn, values: Sequence[Any], vertices: Sequence[int | None]
-    ) -> tuple[list[Any], list[int | None]]:
+    def run(self, eqn: Eqn, values: Sequence[Any], vertices: Vertices) -> tuple[list[Any], list[int | None]]:
         """The results of an equation, and their vertices: None for one that does not depend on the inputs.
 
         Raises:
@@ -169,9 +169,7 @@ class Recorder:
             return outs, [None] * len(outs)
         if primitive.partial_eval_rule is None:
             outs, tape = linearize_flat(primitive, bind, values, active)
-            places: dict[int, int | None] = {
-                x.index: v for x, v in zip(tape.inputs, select(vertices, active), strict=True)
-            }
+            places = {x.index: v for x, v in zip(tape.inputs, select(vertices, active), strict=True)}
             for node in tape.nodes:
                 edges = partials.edges_of(node)
                 if edges is None:
@@ -183,7 +181,7 @@ class Recorder:
         return self._scalars(eqn, bind, values, vertices)
 
     def _scalars(
-        self, eqn: Eqn, bind: Any, values: Sequence[Any], vertices: Sequence[int | None]
+        self, eqn: Eqn, bind: Any, values: Sequence[Any], vertices: Vertices
     ) -> tuple[list[Any], list[int | None]]:
         """The same of an operation on numbers, such as a loop: its derivatives in forward mode, all at once."""
         active = [v is not None for v in vertices]
@@ -237,12 +235,12 @@ def _by_elimination(
     finally:
         state.source_loc = outer
     arrays = []
-    for (i, v), row in zip(results, rows, strict=True):
+    for (i, vertex), row in zip(results, rows, strict=True):
         for k, x in row.items():
             number = x if type(x) in SCALARS else None
             entries.append(Entry(i, where[k], number, None))
             if number is None:
-                arrays.append(partials.as_array(x, recorder.dtypes[v]))
+                arrays.append(partials.as_array(x, recorder.dtypes[vertex]))
     return [*[env[a] if type(a) is Var else a.val for a in jaxpr.outvars], *arrays]  # type: ignore[union-attr]
 
 

@@ -67,14 +67,15 @@ class Divided(Factor):
         self.divisor = divisor
 
     def of(self, x: Any) -> Any:
-        return div(x, self.divisor)
+        divisor = self.divisor
+        return div(x, divisor if type(divisor) in SCALARS else convert_element_type(divisor, x.dtype))
 
 
 def as_array(partial: Any, dtype: np.dtype[Any]) -> Any:
     """A partial derivative that is no number, as an array of a dtype."""
     if isinstance(partial, Factor):
         return partial.of(ArrayImpl(dtype.type(1), False))
-    return convert_element_type(partial, dtype)
+    return partial if partial.dtype == dtype else convert_element_type(partial, dtype)
 
 
 def times(outer: Any, inner: Any, dtype: np.dtype[Any]) -> Any:
@@ -90,15 +91,8 @@ def times(outer: Any, inner: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(outer, Factor):
         return outer.of(as_array(inner, dtype))
     if isinstance(inner, Factor):
-        return (
-            inner.of(as_array(outer, dtype)) if _dtype_of(inner, dtype) == dtype else mul(outer, as_array(inner, dtype))
-        )
+        return inner.of(as_array(outer, dtype))
     return mul(as_array(outer, dtype), as_array(inner, dtype))
-
-
-def _dtype_of(factor: Factor, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of what a factor multiplies; that which is asked for if it multiplies any."""
-    return factor.divisor.dtype if isinstance(factor, Divided) else dtype  # type: ignore[no-any-return]
 
 
 def plus(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:

@@ -74,7 +74,7 @@ runs_once(preaccumulate_p)(lambda jaxpr, part: jaxpr)
 
 def bind(part: Part, operands: Sequence[Any]) -> list[Any]:
     """The results of a part."""
-    return preaccumulate_p.bind(*operands, jaxpr=part.mapped, part=part)
+    return preaccumulate_p.bind(*operands, jaxpr=part.mapped, part=part)  # type: ignore[no-any-return]
 
 
 # Evaluation ----------------------------------------------------------------------------------------------------------
