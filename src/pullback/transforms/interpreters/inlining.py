@@ -12,6 +12,10 @@ from pullback.transforms.interpreters.derived import cached_by_jaxpr
 runs_once = RuleKind("runs_once")
 """``rule(**params) -> closed_jaxpr``, for an operation that is a program, run once on its operands."""
 
+programs_in_step = RuleKind("programs_in_step")
+"""``rule(**params) -> programs``, for an operation that runs programs on its operands, such as a loop: each as a pair,
+of the program and of the number of the operand that is its first input."""
+
 
 @cached_by_jaxpr
 def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes, source
-from pullback.core.array import SCALARS, typeof
+from pullback.core.array import SCALARS
 from pullback.core.errors import PreaccumulationError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
 from pullback.core.lists import select, spread
 from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -24,13 +24,13 @@ from pullback.core.zeros import zeros_of
 from pullback.primitives.contraction import dot_general
 from pullback.primitives.discrete import eq_p
 from pullback.primitives.elementwise import add_any, convert_element_type, mul, neg
-from pullback.primitives.shapes import broadcast_to, moveaxis, reshape
+from pullback.primitives.shapes import broadcast_in_dim, broadcast_to, moveaxis, reshape
 from pullback.primitives.slicing import iota, slice_in_dim
 from pullback.transforms.interpreters.batch import batch_flat
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.forward import jvp_flat
-from pullback.transforms.interpreters.inlining import flattened
+from pullback.transforms.interpreters.inlining import flattened, programs_in_step
 from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.preaccumulation import partials
@@ -111,11 +111,12 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
         message names the operation and its line (a ValueError).
     """
     flat = flattened(closed)
+    _check_real(flat, active, name)
     entries: list[Entry] = []
     try:
         program = stage_flat(closed, partial(_by_elimination, flat, active, order, entries), closed.in_avals)
     except NotElementwise as found:
-        check_size(closed, active, name, found.eqn)
+        _check_size(closed, active, name, found.eqn)
         run = _by_columns if _fewer_columns(closed, active, order) else _by_rows
         program = stage_flat(closed, partial(run, closed, active, entries), closed.in_avals)
     used = [True] * len(program.out_avals)
@@ -178,19 +179,18 @@ class Recorder:
                 places[node.index] = self.vertex(found, node.dtype)
             else:
                 return outs, [None if x is ZERO else places[x.index] for x in tape.outputs]
-        return self._scalars(eqn, bind, values, vertices)
+        return self._forward(eqn, bind, values, vertices)
 
-    def _scalars(
+    def _forward(
         self, eqn: Eqn, bind: Any, values: Sequence[Any], vertices: Vertices
     ) -> tuple[list[Any], list[int | None]]:
-        """The same of an operation on numbers, such as a loop: its derivatives in forward mode, all at once."""
+        """The same of an operation on numbers, or of a loop: its derivatives in forward mode, all at once."""
         active = [v is not None for v in vertices]
         own = select(vertices, active)
-        shapes = [v.aval.shape for v in eqn.outvars if dtypes.is_inexact(v.aval.dtype)]
-        shapes += [a.aval.shape for a in select(eqn.invars, active)]
-        if any(shape != () for shape in shapes):
+        if not (_of_numbers(eqn, active) or _works_elementwise(eqn, active)):
             raise NotElementwise(eqn)
-        outs, columns = columns_of(eqn.primitive, bind, values, active)
+        basis = [_unit(i, len(own), a.aval) for i, a in enumerate(select(eqn.invars, active))]
+        outs, columns = columns_of(eqn.primitive, bind, values, active, basis)
         places: list[int | None] = []
         for x, column in zip(outs, columns, strict=True):
             if column is ZERO:
@@ -198,42 +198,117 @@ class Recorder:
                 continue
             if dtypes.is_complex(x.dtype):
                 raise NotElementwise(eqn)
-            edges = [(v, reshape(slice_in_dim(column, i, i + 1, 0), ())) for i, v in enumerate(own)]
+            edges = [(v, reshape(slice_in_dim(column, i, i + 1, 0), x.shape)) for i, v in enumerate(own)]
             places.append(self.vertex(edges, x.dtype))
         return outs, places
+
+
+def _of_numbers(eqn: Eqn, active: Sequence[bool]) -> bool:
+    """Whether the active operands of an equation and its results are numbers."""
+    atoms = [*select(eqn.invars, active), *eqn.outvars]
+    return all(a.aval.shape == () for a in atoms if dtypes.is_inexact(a.aval.dtype))
+
+
+def _works_elementwise(eqn: Eqn, active: Sequence[bool]) -> bool:
+    """Whether an operation that holds programs, such as a loop, works element for element."""
+    rule = programs_in_step.of(eqn.primitive)
+    if rule is None:
+        return False
+    for closed, first in rule(**eqn.params):
+        inputs = zip(eqn.invars[first:], active[first:], closed.in_avals, strict=True)
+        if any(flag and a.aval.shape != aval.shape for a, flag, aval in inputs):
+            return False  # it goes over the elements of an operand
+        outs = [v.aval for v in eqn.outvars if dtypes.is_inexact(v.aval.dtype)]
+        if [a.shape for a in outs] != [a.shape for a in closed.out_avals if dtypes.is_inexact(a.dtype)]:
+            return False  # it stacks results
+        if not is_elementwise(closed):
+            return False
+    return True
+
+
+@cached_by_jaxpr
+def is_elementwise(closed: ClosedJaxpr) -> bool:
+    """Whether a program works element for element on all of its real inputs."""
+    if any(dtypes.is_complex(a.dtype) for a in closed.in_avals):
+        return False
+    flat = flattened(closed)
+    try:
+        stage_flat(
+            closed, partial(_recorded, flat, [dtypes.is_inexact(a.dtype) for a in closed.in_avals]), closed.in_avals
+        )
+    except NotElementwise:
+        return False
+    return True
+
+
+def _recorded(closed: ClosedJaxpr, active: Sequence[bool], *primals: Any) -> list[Any]:
+    return record(closed, active, primals).outs
+
+
+class Recorded(NamedTuple):
+    """A program that ran, and its computational graph.
+
+    Attributes:
+      outs: the results.
+      places: the vertex of each result; None for one that does not depend on the inputs.
+      recorder: has the graph.
+    """
+
+    outs: list[Any]
+    places: list[int | None]
+    recorder: Recorder
+
+
+def useful_variables(jaxpr: Jaxpr) -> set[Any]:
+    """The real and complex variables on which such results depend, not by way of tests and integers alone."""
+    useful: set[Any] = {a for a in jaxpr.outvars if dtypes.is_inexact(a.aval.dtype)}
+    for eqn in reversed(jaxpr.eqns):
+        if not useful.isdisjoint(eqn.outvars):
+            useful.update(a for a in eqn.invars if dtypes.is_inexact(a.aval.dtype))
+    return useful
+
+
+def record(closed: ClosedJaxpr, active: Sequence[bool], primals: Sequence[Any]) -> Recorded:
+    """Run a program, and make its computational graph.
+
+    Raises:
+      NotElementwise: an equation does not work element for element.
+    """
+    jaxpr = closed.jaxpr
+    where = [v for v, flag in zip(jaxpr.invars, active, strict=True) if flag]
+    recorder = Recorder([v.aval.dtype for v in where])
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    env.update(zip(jaxpr.invars, primals, strict=True))
+    vertices: dict[Any, int | None] = {v: k for k, v in enumerate(where)}
+    useful = useful_variables(jaxpr)
+    outer = state.source_loc
+    try:
+        for eqn in jaxpr.eqns:
+            state.source_loc = eqn.made_at or outer
+            values = [env[a] if type(a) is Var else a.val for a in eqn.invars]  # type: ignore[union-attr]
+            counts = not useful.isdisjoint(eqn.outvars)
+            outs, places = recorder.run(eqn, values, [vertices.get(a) if counts else None for a in eqn.invars])
+            env.update(zip(eqn.outvars, outs, strict=True))
+            vertices.update(zip(eqn.outvars, places, strict=True))
+    finally:
+        state.source_loc = outer
+    results = [env[a] if type(a) is Var else a.val for a in jaxpr.outvars]  # type: ignore[union-attr]
+    return Recorded(results, [vertices.get(a) for a in jaxpr.outvars], recorder)
 
 
 def _by_elimination(
     closed: ClosedJaxpr, active: Sequence[bool], order: str, entries: list[Entry], *primals: Any
 ) -> list[Any]:
     """The results of a program of operations on elements, and the arrays of its Jacobian."""
-    jaxpr = closed.jaxpr
-    for v, flag in zip(jaxpr.invars, active, strict=True):
-        if flag and dtypes.is_complex(v.aval.dtype):
-            raise NotElementwise(jaxpr.eqns[0])
+    outs, places, recorder = record(closed, active, primals)
     where = [i for i, flag in enumerate(active) if flag]
-    recorder = Recorder([jaxpr.invars[i].aval.dtype for i in where])
-    env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    env.update(zip(jaxpr.invars, primals, strict=True))
-    vertices: dict[Any, int | None] = {jaxpr.invars[i]: k for k, i in enumerate(where)}
-    outer = state.source_loc
-    try:
-        for eqn in jaxpr.eqns:
-            state.source_loc = eqn.made_at or outer
-            values = [env[a] if type(a) is Var else a.val for a in eqn.invars]  # type: ignore[union-attr]
-            outs, places = recorder.run(eqn, values, [vertices.get(a) for a in eqn.invars])
-            env.update(zip(eqn.outvars, outs, strict=True))
-            vertices.update(zip(eqn.outvars, places, strict=True))
-        found = [(i, vertices.get(a)) for i, a in enumerate(jaxpr.outvars)]
-        results = [(i, recorder.vertex([(v, 1)], recorder.dtypes[v])) for i, v in found if v is not None]
-        rows = recorder.graph.eliminate(
-            [v for _, v in results],
-            order,
-            lambda outer, inner, v: partials.times(outer, inner, recorder.dtypes[v]),
-            lambda a, b, v: partials.plus(a, b, recorder.dtypes[v]),
-        )
-    finally:
-        state.source_loc = outer
+    results = [(i, recorder.vertex([(v, 1)], recorder.dtypes[v])) for i, v in enumerate(places) if v is not None]
+    rows = recorder.graph.eliminate(
+        [v for _, v in results],
+        order,
+        lambda outer, inner, v: partials.times(outer, inner, recorder.dtypes[v]),
+        lambda a, b, v: partials.plus(a, b, recorder.dtypes[v]),
+    )
     arrays = []
     for (i, vertex), row in zip(results, rows, strict=True):
         for k, x in row.items():
@@ -241,7 +316,7 @@ def _by_elimination(
             entries.append(Entry(i, where[k], number, None))
             if number is None:
                 arrays.append(partials.as_array(x, recorder.dtypes[vertex]))
-    return [*[env[a] if type(a) is Var else a.val for a in jaxpr.outvars], *arrays]  # type: ignore[union-attr]
+    return [*outs, *arrays]
 
 
 # By columns and rows -------------------------------------------------------------------------------------------------
@@ -257,14 +332,21 @@ def _fewer_columns(closed: ClosedJaxpr, active: Sequence[bool], order: str) -> b
     return _inexact(select(closed.in_avals, active)) <= _inexact(closed.out_avals)
 
 
-def check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, eqn: Eqn) -> None:
-    """Refuse a local Jacobian that would be large, because of an equation that does not work element for element."""
-    for aval in (*select(closed.in_avals, active), *closed.out_avals):
-        if dtypes.is_complex(aval.dtype):
+def _check_real(closed: ClosedJaxpr, active: Sequence[bool], name: str) -> None:
+    """Refuse complex inputs and results."""
+    made = {v: eqn for eqn in closed.jaxpr.eqns for v in eqn.outvars}
+    for a in (*select(closed.jaxpr.invars, active), *closed.jaxpr.outvars):
+        if dtypes.is_complex(a.aval.dtype):
+            eqn = made.get(a)
+            what = "an argument" if eqn is None else f"the result of {eqn.primitive} at {source.describe(eqn.made_at)}"
             raise PreaccumulationError(
-                f"preaccumulate of {name}: local Jacobians are of real numbers, but an argument or a result is {aval}. "
-                "Take real and imaginary parts apart, or leave preaccumulate out."
+                f"preaccumulate of {name}: local Jacobians are of real numbers, but {what} is {a.aval}. Take real and "
+                "imaginary parts apart, or leave preaccumulate out."
             )
+
+
+def _check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, eqn: Eqn) -> None:
+    """Refuse a local Jacobian that would be large, because of an equation that does not work element for element."""
     columns, rows = _inexact(select(closed.in_avals, active)), _inexact(closed.out_avals)
     if columns * rows > MOST_ENTRIES:
         raise PreaccumulationError(
@@ -275,32 +357,39 @@ def check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, eqn: Eqn)
         )
 
 
-def columns_of(function: Any, run: Any, values: Sequence[Any], active: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-    """The results of ``run(*values)``, and their derivatives by all elements of the active values, along axis 0."""
-    avals = [typeof(x) for x in select(values, active)]
-    count = sum(a.size for a in avals)
-    dims = [0 if flag else None for flag in active]
+def columns_of(
+    function: Any, run: Any, values: Sequence[Any], active: Sequence[bool], basis: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """The results of ``run(*values)``, and batches of their tangents, for a batch of those of the active values."""
+    kept: list[bool] = []
 
     def forward(*given: Any) -> list[Any]:
-        tangents = spread(active, given, ZERO)
-        outs, ts = jvp_flat(function, run, values, tangents)
+        outs, ts = jvp_flat(function, run, values, spread(active, given, ZERO))
         kept[:] = [t is not ZERO for t in ts]
         return [*outs, *[t for t in ts if t is not ZERO]]
 
-    kept: list[bool] = []
-    axis = MappedAxis(None, count)
-    found, at = batch_flat(function, forward, axis, _basis(avals, count), [0] * (len(dims) - dims.count(None)))
-    outs = [x if d is None else _first(x, d) for x, d in zip(found[: len(kept)], at[: len(kept)], strict=True)]
-    columns = [
-        broadcast_to(t, (count, *t.shape)) if d is None else moveaxis(t, d, 0)
-        for t, d in zip(found[len(kept) :], at[len(kept) :], strict=True)
-    ]
+    count = basis[0].shape[0]
+    found, at = batch_flat(function, forward, MappedAxis(None, count), basis, [0] * len(basis))
+    size = len(kept)
+    outs = [x if d is None else _first(x, d) for x, d in zip(found[:size], at[:size], strict=True)]
+    columns = [_in_front(t, d, count) for t, d in zip(found[size:], at[size:], strict=True)]
     return outs, spread(kept, columns, ZERO)
+
+
+def _in_front(x: Any, dim: int | None, count: int) -> Any:
+    """A batch with its axis first; what is the same for all is repeated."""
+    return broadcast_to(x, (count, *x.shape)) if dim is None else moveaxis(x, dim, 0)
 
 
 def _first(x: Any, dim: int) -> Any:
     """The value of one example of several equal ones."""
     return reshape(slice_in_dim(x, 0, 1, dim), (*x.shape[:dim], *x.shape[dim + 1 :]))
+
+
+def _unit(index: int, count: int, aval: ShapedArray) -> Any:
+    """Of ``count`` directions the tangents of one of as many values: ones in its own direction, else zeros."""
+    own = convert_element_type(eq_p.bind(iota(np.int32, (count,), 0), index), dtypes.tangent_dtype(aval.dtype))
+    return broadcast_in_dim(own, (count, *aval.shape), (0,))
 
 
 def _basis(avals: Sequence[ShapedArray], count: int) -> list[Any]:
@@ -328,9 +417,10 @@ def _split(block: Any, avals: Sequence[ShapedArray]) -> list[Any]:
 
 def _by_columns(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry], *primals: Any) -> list[Any]:
     """The results of a program, and its Jacobian by forward mode."""
-    outs, columns = columns_of(closed, jaxpr_as_fun(closed), primals, active)
     where = [i for i, flag in enumerate(active) if flag]
     avals = select(closed.in_avals, active)
+    basis = _basis(avals, sum(a.size for a in avals))
+    outs, columns = columns_of(closed, jaxpr_as_fun(closed), primals, active, basis)
     arrays = []
     for r, column in enumerate(columns):
         if column is not ZERO:
@@ -357,8 +447,7 @@ def _by_rows(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry], 
     found, at = batch_flat(closed, backward, MappedAxis(None, count), _basis(avals, count), [0] * len(avals))
     arrays = []
     for i, x, dim in zip(where, found, at, strict=True):
-        rows = broadcast_to(x, (count, *x.shape)) if dim is None else moveaxis(x, dim, 0)
-        for r, part, aval in zip(results, _split(rows, avals), avals, strict=True):
+        for r, part, aval in zip(results, _split(_in_front(x, dim, count), avals), avals, strict=True):
             axes = tuple(range(len(aval.shape), len(part.shape)))
             entries.append(Entry(r, i, None, axes))
             arrays.append(convert_element_type(part, aval.dtype))
