@@ -78,6 +78,13 @@ def as_array(partial: Any, dtype: np.dtype[Any]) -> Any:
     return partial if partial.dtype == dtype else convert_element_type(partial, dtype)
 
 
+def held(partial: Any) -> Any:
+    """What has to be there to multiply by a partial derivative."""
+    if isinstance(partial, Chosen):
+        return partial.which
+    return partial.divisor if isinstance(partial, Divided) else partial
+
+
 def times(outer: Any, inner: Any, dtype: np.dtype[Any]) -> Any:
     """The product of two partial derivatives; ``dtype`` is that of the variable whose derivative it is."""
     if type(outer) in SCALARS and type(inner) in SCALARS:

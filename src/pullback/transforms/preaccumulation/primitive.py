@@ -91,13 +91,14 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         return evaluate(preaccumulate_p, args, params)  # type: ignore[no-any-return]
     outer, state.trace = state.trace, state.bottom
     try:
-        return _interpreted(closed, args)
+        outs = [as_array(x) if type(x) in SCALARS else x for x in run_freeing(closed, args)]
     finally:
         state.trace = outer
+    return [x if x.weak_type == a.weak_type else as_weak(x, a.weak_type) for x, a in zip(outs, closed.out_avals)]
 
 
-def _interpreted(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """The results of a program, whose operations run one by one; what none of the later ones reads is let go of."""
+def run_freeing(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """The results of a program under the current trace; it lets go of each value when no later equation reads it."""
     jaxpr = closed.jaxpr
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
@@ -112,12 +113,7 @@ def _interpreted(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
                 del env[v]
     finally:
         state.source_loc = outer
-    outs = []
-    for a in jaxpr.outvars:
-        x = env[a] if type(a) is Var else a.val  # type: ignore[union-attr]
-        x = as_array(x) if type(x) in SCALARS else x
-        outs.append(x if x.weak_type == a.aval.weak_type else as_weak(x, a.aval.weak_type))
-    return outs
+    return [env[a] if type(a) is Var else a.val for a in jaxpr.outvars]  # type: ignore[union-attr]
 
 
 @cached_by_jaxpr
