@@ -28,7 +28,7 @@ from pullback.transforms.preaccumulation.local_jacobians import local_jacobian
 Dims = Sequence[int | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Part:
     """A part of a program, and how it is mapped: its Jacobian is that of one example, mapped in the same way.
 
@@ -43,6 +43,9 @@ class Part:
     name: str
     order: str
     axes: tuple[tuple[int, Any, tuple[int | None, ...]], ...] = ()
+
+    def __repr__(self) -> str:  # in a printed program, which shows the mapped program beside it
+        return ", ".join([self.order, *(f"mapped over {size}" for size, _, _ in self.axes)])
 
     @property
     def mapped(self) -> ClosedJaxpr:
