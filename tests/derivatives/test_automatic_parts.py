@@ -195,3 +195,21 @@ def test_it_is_pickled_with_its_choice() -> None:
     f = pickle.loads(pickle.dumps(grad(jnp.sin, preaccumulate="auto")))
     assert "sin" not in [eqn.primitive.name for eqn in make_jaxpr(f)(1.0).eqns][1:]
     assert_close(f(1.0), grad(jnp.sin)(1.0))
+
+
+@pytest.mark.parametrize(
+    ("step", "plain", "auto"),
+    [
+        (lambda c, w: c * jnp.sin(c), 3, 1),  # which keeps the carry, its sine and its cosine
+        (lambda c, w: c * jnp.sin(w) * jnp.exp(jnp.cos(w)), 0, 0),  # factors that are computed once
+    ],
+    ids=["carry", "constants"],
+)
+def test_values_of_each_step_are_kept_for_each(step: Any, plain: int, auto: int) -> None:
+    x, w = np.linspace(0.1, 1, 8), np.linspace(0.2, 0.3, 8)
+
+    def kept(choice: Any) -> int:
+        run = lambda x: lax.scan(lambda c, _: (step(c, w), None), x, None, 5, preaccumulate=choice)[0]
+        return sum(aval.shape == (5, 8) for aval, _ in saved_residuals(run, x))
+
+    assert (kept(None), kept("auto")) == (plain, auto)

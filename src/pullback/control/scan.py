@@ -21,7 +21,7 @@ from pullback.control.common import (
 )
 from pullback.control.progress import Bar, check_progress
 from pullback.control.scan_primitive import Loop, hoist_loop_invariants
-from pullback.core import dtypes, source, tree
+from pullback.core import source, tree
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, RefError
@@ -211,10 +211,10 @@ def run_scan(
     if checkpoints is None or preaccumulate is not None:
         program = interned(program)
     if preaccumulate is not None:
-        from pullback.transforms.preaccumulation.automatic import automatic
+        from pullback.transforms.preaccumulation.automatic import in_step
 
-        inexact = tuple([dtypes.is_inexact(a.dtype) for a in program.in_avals])
-        program = interned(automatic(program, inexact, name_of(carry.function)))
+        first = len(body.captured)
+        program = in_step(program, name_of(carry.function), range(first, first + len(init)))
     if checkpoints is None or not loop.length:
         outs, ys = hoist_loop_invariants(program, loop, body.captured, init, xs)
     else:

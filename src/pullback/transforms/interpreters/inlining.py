@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.core.rule_kinds import RuleKind
@@ -13,8 +13,22 @@ runs_once = RuleKind("runs_once")
 """``rule(**params) -> closed_jaxpr``, for an operation that is a program, run once on its operands."""
 
 programs_in_step = RuleKind("programs_in_step")
-"""``rule(**params) -> programs``, for an operation that runs programs on its operands, such as a loop: each as a pair,
-of the program and of the number of the operand that is its first input."""
+"""``rule(**params) -> programs``, for an operation that runs programs on its operands, such as a loop: each as a
+``Stepped``."""
+
+
+class Stepped(NamedTuple):
+    """A program that an operation runs on its operands, perhaps several times.
+
+    Attributes:
+      program: the program.
+      first: the number of the operand that is its first input.
+      changing: the numbers of the inputs that are others in each step, and no operands of the whole.
+    """
+
+    program: ClosedJaxpr
+    first: int
+    changing: range = range(0)
 
 
 @cached_by_jaxpr

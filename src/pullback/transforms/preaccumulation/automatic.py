@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, typeof
+from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, free_axes
 from pullback.core.lists import select, spread
@@ -22,7 +22,7 @@ from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.dce import close
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.equal_programs import interned, op_count
+from pullback.transforms.interpreters.equal_programs import interned
 from pullback.transforms.interpreters.inlining import flattened, programs_in_step
 from pullback.transforms.interpreters.jaxprs import linearize_jaxpr
 from pullback.transforms.interpreters.stage import StageTracer, stage_flat
@@ -33,7 +33,8 @@ from pullback.transforms.preaccumulation.primitive import Part, preaccumulate_p,
 LONGEST = 200
 """How many equations a part has at most: the search takes a time that grows with it."""
 MOST_WORK = 2
-"""How often the products of a backward pass may be computed to make a Jacobian."""
+"""How many times as many products a Jacobian may take as the backward pass. It takes as many at most for each input, or
+for each result, whichever are fewer."""
 
 
 def in_parts(fun: FlatFunction, primals: Sequence[Any], transformation: str) -> Callable[..., list[Any]]:
@@ -57,18 +58,23 @@ def check_choice(what: str, preaccumulate: Any) -> None:
 
 
 @cached_by_jaxpr
-def automatic(closed: ClosedJaxpr, active: Sequence[bool], name: str) -> ClosedJaxpr:
+def automatic(closed: ClosedJaxpr, active: Sequence[bool], name: str, changing: range = range(0)) -> ClosedJaxpr:
     """A program of the same results, of which parts keep their local Jacobian; in the bodies of its loops too.
 
     Args:
       closed: the program.
       active: for each input, whether it is differentiated by it.
       name: of the function, for error messages.
+      changing: the numbers of the inputs that are others in each step of a loop, so that keeping them takes memory.
+        What depends on the inputs before them alone is the same in all steps, and is computed once, outside of parts.
     """
     flat = flattened(closed)
-    jaxpr = flat.jaxpr
+    same = _same_in_all_steps(flat.jaxpr, changing)
+    ordered = [*(eqn for eqn in flat.jaxpr.eqns if eqn in same), *(eqn for eqn in flat.jaxpr.eqns if eqn not in same)]
+    jaxpr = Jaxpr(flat.jaxpr.constvars, flat.jaxpr.invars, ordered, flat.jaxpr.outvars)
     inner = [_within(eqn, name) for eqn in jaxpr.eqns]
-    costs = costs_of(flat, active)
+    costs = costs_of(ClosedJaxpr(jaxpr, flat.consts), active, changing)
+    costs[: len(same)] = [Cost(False)] * len(same)
     eqns: list[Eqn] = []
     last = _last_uses(jaxpr)
     done = 0
@@ -80,17 +86,37 @@ def automatic(closed: ClosedJaxpr, active: Sequence[bool], name: str) -> ClosedJ
     return close(Jaxpr(jaxpr.constvars, jaxpr.invars, eqns, jaxpr.outvars), dict(zip(jaxpr.constvars, flat.consts)))
 
 
+def _same_in_all_steps(jaxpr: Jaxpr, changing: range) -> set[Eqn]:
+    """The equations of a step that depend on the constants of the loop alone."""
+    fixed = set(jaxpr.invars[: changing.start])
+    same: set[Eqn] = set()
+    for eqn in jaxpr.eqns:
+        operands = [a for a in eqn.invars if type(a) is Var]
+        if operands and fixed.issuperset(operands) and not eqn.effect:
+            same.add(eqn)
+            fixed.update(eqn.outvars)
+    return same
+
+
 def _within(eqn: Eqn, name: str) -> Eqn:
     """An equation that holds programs, with parts of these that keep their local Jacobian."""
-    if programs_in_step.of(eqn.primitive) is None:
+    rule = programs_in_step.of(eqn.primitive)
+    if rule is None:
         return eqn
+    programs = {closed: in_step(closed, name, changing) for closed, _, changing in rule(**eqn.params)}
 
     def changed(value: Any) -> Any:
         if isinstance(value, ClosedJaxpr):
-            return interned(automatic(value, tuple([dtypes.is_inexact(a.dtype) for a in value.in_avals]), name))
+            return programs.get(value, value)
         return tuple(map(changed, value)) if isinstance(value, tuple) else value
 
     return eqn.like(eqn.invars, eqn.outvars, **{key: changed(value) for key, value in eqn.params.items()})
+
+
+def in_step(closed: ClosedJaxpr, name: str, changing: range) -> ClosedJaxpr:
+    """A step of a loop, with parts that keep their local Jacobian; see :func:`automatic`."""
+    active = tuple([dtypes.is_inexact(a.dtype) for a in closed.in_avals])
+    return interned(automatic(closed, active, name, changing))
 
 
 def _last_uses(jaxpr: Jaxpr) -> dict[Any, int]:
@@ -121,35 +147,38 @@ class Cost(NamedTuple):
       elementwise: whether it may be in a part.
       operands: those that depend on what is differentiated by, if the equation matters.
       kept: the bytes of each value that its derivative multiplies by, found by the variable that it is.
-      products: how many products its derivative has.
     """
 
     elementwise: bool
     operands: Sequence[Any] = ()
     kept: Mapping[Any, int] = MappingProxyType({})
-    products: int = 0
 
 
-def costs_of(closed: ClosedJaxpr, active: Sequence[bool]) -> list[Cost]:
+def costs_of(closed: ClosedJaxpr, active: Sequence[bool], changing: range) -> list[Cost]:
     """The cost of each equation of a program."""
     costs: list[Cost] = []
-    stage_flat(closed, partial(_counted, closed, active, costs), closed.in_avals)
+    stage_flat(closed, partial(_counted, closed, active, changing, costs), closed.in_avals)
     return costs
 
 
-def _counted(closed: ClosedJaxpr, active: Sequence[bool], costs: list[Cost], *primals: Any) -> list[Any]:
+def _counted(
+    closed: ClosedJaxpr, active: Sequence[bool], changing: range, costs: list[Cost], *primals: Any
+) -> list[Any]:
     """Run a program, and note the cost of each of its equations."""
     jaxpr = closed.jaxpr
     useful = useful_variables(jaxpr)
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(jaxpr.invars, primals, strict=True))
-    given = {x.variable for x in primals}
+    given = {x.variable for i, x in enumerate(primals) if i not in changing}
+    same = _same_in_all_steps(jaxpr, changing)
     depends: set[Any] = {v for v, flag in zip(jaxpr.invars, active, strict=True) if flag}
     for eqn in jaxpr.eqns:
         values = [env[a] if type(a) is Var else a.val for a in eqn.invars]  # type: ignore[union-attr]
         counts = not useful.isdisjoint(eqn.outvars)
         outs, cost = _cost_of(eqn, values, [counts and a in depends for a in eqn.invars])
-        # An argument is there anyway.
+        # An argument is there anyway, and what all steps have in common is there once.
+        if eqn in same:
+            given.update(x.variable for x in outs if type(x) is StageTracer)
         costs.append(cost._replace(kept={v: size for v, size in cost.kept.items() if v not in given}))
         if cost.operands:
             depends.update(v for v in eqn.outvars if dtypes.is_inexact(v.aval.dtype))
@@ -173,28 +202,24 @@ def _cost_of(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list
         if not plain or eqn.effect or free_axes(primitive, params):
             raise NotElementwise(eqn)
         outs, _ = recorder.run(eqn, values, places)
-    except NotElementwise:
+    except Exception:  # NotElementwise, or a derivative by an operand that nobody asked for is refused
         out = primitive.bind(*values, **params)
         outs = list(out) if primitive.multiple_results else [out]
         return outs, Cost(False, operands, _kept_as_a_whole(eqn, values, own))
     if True not in own:
         return outs, Cost(True)
     if primitive.partial_eval_rule is not None:
-        work = sum(op_count(inner) for rule in [programs_in_step.of(primitive)] if rule for inner, _ in rule(**params))
-        return outs, Cost(True, operands, _kept_as_a_whole(eqn, values, own), work * params.get("length", 1))
+        return outs, Cost(True, operands, _kept_as_a_whole(eqn, values, own))
     reached = {v for v, flag in zip(places, own, strict=True) if flag}
     kept: dict[Any, int] = {}
-    products = 0
     for v in range(recorder.graph.inputs, len(recorder.graph.before)):
         for u, x in recorder.graph.before[v].items():
             if u in reached:
                 reached.add(v)
-                if type(x) not in SCALARS:
-                    products += 1
-                    value = partials.held(x)
-                    if type(value) is StageTracer:
-                        kept[value.variable] = _bytes(value.aval)
-    return outs, Cost(True, operands, kept, products)
+                value = partials.held(x)
+                if type(value) is StageTracer:
+                    kept[value.variable] = _bytes(value.aval)
+    return outs, Cost(True, operands, kept)
 
 
 def _kept_as_a_whole(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> dict[Any, int]:
@@ -266,21 +291,26 @@ def _savings(
     """For the parts that begin with an equation: where they end, and how many bytes each saves, if it saves any."""
     inputs: dict[Any, int] = {}  # each active input, and its bit in the sets of inputs
     depends: dict[Any, int] = {}  # for each active variable of the part, on which inputs it depends
-    saved = products = 0
+    live: dict[Any, int] = {}  # those that are read later, each with the bytes of its derivatives
+    saved = 0
     for end in range(start + 1, min(start + LONGEST, len(costs)) + 1):
         eqn, cost = jaxpr.eqns[end - 1], costs[end - 1]
         if not cost.elementwise:
             return
         saved += sum(size for v, size in cost.kept.items() if users[v][0] >= start and users[v][1] == end - 1)
+        for a in eqn.invars:
+            if last[a] < end:
+                live.pop(a, None)
         if not cost.operands:
             continue
-        products += cost.products
         on = 0
         for a in cost.operands:
             on |= depends[a] if a in depends else inputs.setdefault(a, 1 << len(inputs))
-        depends.update((v, on) for v in eqn.outvars if dtypes.is_inexact(v.aval.dtype))
-        outs = [v for v in depends if last.get(v, -1) >= end]
-        held = sum(_bytes(v.aval) * depends[v].bit_count() for v in outs)
-        work = products * min(len(inputs), len(outs))
-        if saved > held and work <= MOST_WORK * products:
+        for v in eqn.outvars:
+            if dtypes.is_inexact(v.aval.dtype):
+                depends[v] = on
+                if last.get(v, -1) >= end:
+                    live[v] = _bytes(v.aval) * on.bit_count()
+        held = sum(live.values())
+        if saved > held and min(len(inputs), len(live)) <= MOST_WORK:
             yield end, saved - held
