@@ -38,6 +38,7 @@ from pullback.transforms.functions.arguments import check_callable, name_of, out
 from pullback.transforms.interpreters.refs import Ref, check_aliases, content_of, contents, lent, write_all
 
 
+# long: half of it is its documentation
 @api_boundary
 def scan(
     f: Callable[..., Any],
