@@ -13,7 +13,19 @@ from random_programs import Program, programs, random_like
 
 import pullback
 import pullback.numpy as jnp
-from pullback import grad, hessian, jit, jvp, lax, make_jaxpr, value_and_grad, vjp, vmap
+from pullback import (
+    ShapeDtypeStruct,
+    grad,
+    hessian,
+    jit,
+    jvp,
+    lax,
+    make_jaxpr,
+    pure_callback,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 from pullback.ad_checkpoint import saved_residuals
 from pullback.core.errors import ArgumentError, ConcretizationTypeError
 from pullback.core.jaxpr import subjaxprs
@@ -155,6 +167,10 @@ def test_values_and_what_stands_beside_them() -> None:
     f = lambda x, n: (jnp.sum(bend(x)) * n, {"twice": 2 * x})
     got, expected = (value_and_grad(f, has_aux=True, preaccumulate=p)(x, 3) for p in ("auto", None))
     assert_close(got, expected)
+    f = lambda x: (jnp.sum(bend(x)), ["a name", 3, jnp.cos(x), None])
+    _, (name, number, array, _) = grad(f, has_aux=True, preaccumulate="auto")(x)
+    assert (name, type(number), number) == ("a name", int, 3)
+    assert_close(array, jnp.cos(x))
 
 
 def test_values_from_outside_are_differentiated_by() -> None:
@@ -171,6 +187,14 @@ def test_another_transformation_may_differentiate_by_what_a_part_holds_fixed() -
     x, z = np.linspace(0, 1, 3), np.array([1.0 + 2j, 0.5j, 2.0])
     inner = lambda f, p: lambda z: jnp.sum(grad(f, preaccumulate=p)(x, z))
     assert_close(grad(inner(f, "auto"))(z), grad(inner(f, None))(z))
+
+
+def test_what_is_not_differentiated_need_not_be_differentiable() -> None:
+    def f(x: Any, y: Any) -> Any:
+        fixed = [pure_callback(np.sin, ShapeDtypeStruct((), "float64"), z) for z in (lax.stop_gradient(x), y)]
+        return bend(x) * fixed[0] * fixed[1]
+
+    assert_close(grad(f, preaccumulate="auto")(0.7, 1.2), grad(f)(0.7, 1.2))
 
 
 def test_the_function_is_traced() -> None:

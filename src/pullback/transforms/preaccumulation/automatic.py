@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pullback.core import dtypes
-from pullback.core.array import typeof
+from pullback.core.array import Array, typeof
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, free_axes
 from pullback.core.lists import select, spread
@@ -40,12 +40,23 @@ for each result, whichever are fewer."""
 def in_parts(fun: FlatFunction, primals: Sequence[Any], transformation: str) -> Callable[..., list[Any]]:
     """A function that is to be differentiated at a point, as a program of which parts keep their local Jacobian."""
     avals = [typeof(x) for x in primals]
-    closed = stage_flat(fun.described, fun, avals, f'{transformation} with preaccumulate="auto"')
+    others: dict[int, Any] = {}  # what stands beside the result and is no array
+
+    def run(*args: Any) -> list[Any]:
+        outs = fun(*args)
+        others.update((i, x) for i, x in enumerate(outs) if not isinstance(x, Array))
+        return [x for x in outs if isinstance(x, Array)]
+
+    def as_returned(arrays: Sequence[Any]) -> list[Any]:
+        rest = iter(arrays)
+        return [others[i] if i in others else next(rest) for i in range(len(arrays) + len(others))]
+
+    closed = stage_flat(fun.described, run, avals, f'{transformation} with preaccumulate="auto"')
     jaxpr, consts = closed.jaxpr, closed.consts
     program = interned(ClosedJaxpr(Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)))
     active = [*[False] * len(consts), *[dtypes.is_inexact(a.dtype) for a in avals]]
     chosen = automatic(program, tuple(active), name_of(fun.described))
-    return lambda *args: run_freeing(chosen, [*consts, *args])
+    return lambda *args: as_returned(run_freeing(chosen, [*consts, *args]))
 
 
 def check_choice(what: str, preaccumulate: Any) -> None:
@@ -146,11 +157,13 @@ class Cost(NamedTuple):
     Attributes:
       elementwise: whether it may be in a part.
       operands: those that depend on what is differentiated by, if the equation matters.
+      results: the same of its results.
       kept: the bytes of each value that its derivative multiplies by, found by the variable that it is.
     """
 
     elementwise: bool
     operands: Sequence[Any] = ()
+    results: Sequence[Any] = ()
     kept: Mapping[Any, int] = MappingProxyType({})
 
 
@@ -180,8 +193,7 @@ def _counted(
         if eqn in same:
             given.update(x.variable for x in outs if type(x) is StageTracer)
         costs.append(cost._replace(kept={v: size for v, size in cost.kept.items() if v not in given}))
-        if cost.operands:
-            depends.update(v for v in eqn.outvars if dtypes.is_inexact(v.aval.dtype))
+        depends.update(cost.results)
         env.update(zip(eqn.outvars, outs, strict=True))
     return []
 
@@ -201,15 +213,15 @@ def _cost_of(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list
     try:
         if not plain or eqn.effect or free_axes(primitive, params):
             raise NotElementwise(eqn)
-        outs, _ = recorder.run(eqn, values, places)
+        outs, ends = recorder.run(eqn, values, places)
     except Exception:  # NotElementwise, or a derivative by an operand that nobody asked for is refused
         out = primitive.bind(*values, **params)
         outs = list(out) if primitive.multiple_results else [out]
-        return outs, Cost(False, operands, _kept_as_a_whole(eqn, values, own))
+        return outs, Cost(False, operands, *_as_a_whole(eqn, values, own))
     if True not in own:
         return outs, Cost(True)
     if primitive.partial_eval_rule is not None:
-        return outs, Cost(True, operands, _kept_as_a_whole(eqn, values, own))
+        return outs, Cost(True, operands, *_as_a_whole(eqn, values, own))
     reached = {v for v, flag in zip(places, own, strict=True) if flag}
     kept: dict[Any, int] = {}
     for v in range(recorder.graph.inputs, len(recorder.graph.before)):
@@ -219,13 +231,13 @@ def _cost_of(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list
                 value = partials.held(x)
                 if type(value) is StageTracer:
                     kept[value.variable] = _bytes(value.aval)
-    return outs, Cost(True, operands, kept)
+    return outs, Cost(True, operands, [v for v, end in zip(eqn.outvars, ends, strict=True) if end in reached], kept)
 
 
-def _kept_as_a_whole(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> dict[Any, int]:
-    """What an equation keeps that is linearised as a program of its own."""
+def _as_a_whole(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list[Any], dict[Any, int]]:
+    """The results of an equation that depend on some operands, and what it keeps, linearised by itself."""
     if True not in own:
-        return {}
+        return [], {}
     invars, outvars = [Var(a.aval) for a in eqn.invars], [Var(v.aval) for v in eqn.outvars]
     whole = ClosedJaxpr(Jaxpr([], [*invars], [eqn.like([*invars], outvars)], [*outvars]))
     parts = linearize_jaxpr(whole, own)
@@ -233,7 +245,7 @@ def _kept_as_a_whole(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> di
     for source, aval in zip(parts.residual_sources, parts.linear.in_avals, strict=False):
         value = values[source] if source < len(values) else None
         kept[value.variable if type(value) is StageTracer else (eqn, source)] = _bytes(aval)
-    return kept
+    return select(eqn.outvars, parts.nonzero_tangents), kept
 
 
 def _bytes(aval: ShapedArray) -> int:
@@ -306,11 +318,10 @@ def _savings(
         on = 0
         for a in cost.operands:
             on |= depends[a] if a in depends else inputs.setdefault(a, 1 << len(inputs))
-        for v in eqn.outvars:
-            if dtypes.is_inexact(v.aval.dtype):
-                depends[v] = on
-                if last.get(v, -1) >= end:
-                    live[v] = _bytes(v.aval) * on.bit_count()
+        for v in cost.results:
+            depends[v] = on
+            if last.get(v, -1) >= end:
+                live[v] = _bytes(v.aval) * on.bit_count()
         held = sum(live.values())
         if saved > held and min(len(inputs), len(live)) <= MOST_WORK:
             yield end, saved - held
