@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -261,6 +263,14 @@ def test_derivatives_that_are_numbers_are_not_kept() -> None:
     assert saved_residuals(f, 2.0, 5.0) == []
 
 
+def test_the_examples_of_its_page(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "preaccumulation.md").read_text()
+    with pullback.enable_x64(False):
+        exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), "preaccumulation.md", "exec"), {})
+    said = re.findall(r"# (\d+), and (\d+)", page)
+    assert capsys.readouterr().out.splitlines()[1:] == [number for pair in said for number in pair]
+
+
 # What is kept --------------------------------------------------------------------------------------------------------
 
 
@@ -391,6 +401,17 @@ def test_a_large_jacobian_names_the_operation() -> None:
     f = preaccumulate(lambda x: jnp.cumsum(jnp.sin(x)))
     with pytest.raises(PreaccumulationError, match=r"300 rows and 300 columns.* since cumsum at .*test_preaccumulate"):
         jvp(f, (jnp.ones(300),), (jnp.ones(300),))
+
+
+def test_the_derivative_of_a_jacobian_may_be_large() -> None:
+    f = lambda x: jnp.cumsum(jnp.sin(x))  # of 60 results and inputs, and 3,600 entries
+    x = np.linspace(0, 1, 60)
+    total = lambda f: lambda x: jnp.sum(jnp.cos(f(x)))
+    assert_close(jvp_of_gradient(total(preaccumulate(f)))(x), jvp_of_gradient(total(f))(x))
+
+
+def jvp_of_gradient(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: jvp(grad(f), (x,), (jnp.ones_like(x),))[1]
 
 
 def test_complex_numbers_name_the_operation() -> None:

@@ -40,6 +40,8 @@ Vertices = Sequence[int | None]
 
 MOST_ENTRIES = 65_536
 """How many entries a local Jacobian has at most, if it is not one of operations on elements."""
+MOST_ENTRIES_AGAIN = 1_024
+"""The same of the Jacobian of a Jacobian, which is better differentiated as any program if it is larger."""
 
 
 class Entry(NamedTuple):
@@ -96,7 +98,7 @@ def _applied(entry: Entry, array: Any, t: Any, aval: ShapedArray) -> Any:
 
 
 @cached_by_jaxpr
-def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name: str) -> LocalJacobian:
+def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name: str, most: int) -> LocalJacobian:
     """The local Jacobian of a program.
 
     Args:
@@ -105,6 +107,7 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
       order: of elimination, see :meth:`Graph.eliminate`. Where the Jacobian is made otherwise, ``"forward"`` makes
         columns, ``"reverse"`` rows, and ``"markowitz"`` whichever are fewer.
       name: of the function, for error messages.
+      most: how many entries it may have, if it is not made by elimination.
 
     Raises:
       PreaccumulationError: it is neither a program of operations on elements, nor one of few inputs or results. The
@@ -116,7 +119,7 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
     try:
         program = stage_flat(closed, partial(_by_elimination, flat, active, order, entries), closed.in_avals)
     except NotElementwise as found:
-        _check_size(closed, active, name, found.eqn)
+        _check_size(closed, active, name, most, found.eqn)
         run = _by_columns if _fewer_columns(closed, active, order) else _by_rows
         program = stage_flat(closed, partial(run, closed, active, entries), closed.in_avals)
     used = [True] * len(program.out_avals)
@@ -343,13 +346,13 @@ def _check_real(closed: ClosedJaxpr, active: Sequence[bool], name: str) -> None:
             )
 
 
-def _check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, eqn: Eqn) -> None:
+def _check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, most: int, eqn: Eqn) -> None:
     """Refuse a local Jacobian that would be large, because of an equation that does not work element for element."""
     columns, rows = _inexact(select(closed.in_avals, active)), _inexact(closed.out_avals)
-    if columns * rows > MOST_ENTRIES:
+    if columns * rows > most:
         raise PreaccumulationError(
             f"preaccumulate of {name}: the local Jacobian would have {rows:,} rows and {columns:,} columns, more than "
-            f"{MOST_ENTRIES:,} entries, since {eqn.primitive} at {source.describe(eqn.made_at)} does not work element "
+            f"{most:,} entries, since {eqn.primitive} at {source.describe(eqn.made_at)} does not work element "
             "for element. Take a part of few inputs or few results, map the function over its points with vmap, or "
             "leave preaccumulate out."
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 from pullback.core.array import SCALARS, as_array, is_at_home
 from pullback.core.config import config
+from pullback.core.errors import PreaccumulationError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.lists import select, spread
 from pullback.core.trace import Primitive, state
@@ -21,9 +22,9 @@ from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.equal_programs import INTERPRETED, op_count
 from pullback.transforms.interpreters.inlining import runs_once
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr
+from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
-from pullback.transforms.preaccumulation.local_jacobians import local_jacobian
+from pullback.transforms.preaccumulation.local_jacobians import MOST_ENTRIES, MOST_ENTRIES_AGAIN, local_jacobian
 
 Dims = Sequence[int | None]
 
@@ -36,12 +37,15 @@ class Part:
       program: of one example.
       name: of the function that it was.
       order: of elimination.
+      is_jacobian: whether it is a program of results and a Jacobian, whose derivative may be large; then it is
+        differentiated as any program.
       axes: of each ``vmap``, from the innermost, the size, the name, and where the axis is in each operand.
     """
 
     program: ClosedJaxpr
     name: str
     order: str
+    is_jacobian: bool = False
     axes: tuple[tuple[int, Any, tuple[int | None, ...]], ...] = ()
 
     def __repr__(self) -> str:  # in a printed program, which shows the mapped program beside it
@@ -58,7 +62,13 @@ class Part:
     def derivative(self, nonzero: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[bool]]:
         """From operands, and tangents of some, to results, and tangents of some; and for which results."""
         program = self.program
-        derivative, has_tangent = _derivative(program, nonzero, self.name, self.order)
+        try:
+            most = MOST_ENTRIES_AGAIN if self.is_jacobian else MOST_ENTRIES
+            derivative, has_tangent = _derivative(program, nonzero, self.name, self.order, most)
+        except PreaccumulationError:
+            if not self.is_jacobian:
+                raise
+            derivative, has_tangent = jvp_jaxpr(program, nonzero)
         for size, name, dims in self.axes:
             program, out_dims = batch_jaxpr(program, size, dims, name)
             flags = [d is not None for d in out_dims]
@@ -144,11 +154,11 @@ def _lowering(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, part: Part) -> list[
 
 @cached_by_jaxpr
 def _derivative(
-    closed: ClosedJaxpr, nonzero: tuple[bool, ...], name: str, order: str
+    closed: ClosedJaxpr, nonzero: tuple[bool, ...], name: str, order: str, most: int
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """The program of a program's values and tangents, by way of its local Jacobian."""
-    local = local_jacobian(closed, nonzero, order, name)
-    part = Part(local.program, name, order)
+    local = local_jacobian(closed, nonzero, order, name, most)
+    part = Part(local.program, name, order, is_jacobian=True)
     count, out_avals = len(closed.in_avals), closed.out_avals
     dependent = {entry.result for entry in local.entries}
 
