@@ -81,6 +81,12 @@ def test_a_run_of_operations_on_elements_is_a_part() -> None:
     assert parts(jnp.sin, x) == []  # which keeps one value, as its Jacobian is
 
 
+def test_a_program_without_parts_is_itself() -> None:
+    step = jit(lambda c: jnp.sin(jnp.cumsum(c)))  # which keeps a cosine for each step, as its Jacobian is
+    closed = make_jaxpr(lambda x: lax.scan(lambda c, _: (step(c), None), x, None, 3)[0])(np.ones(4))
+    assert automatic(closed, (True,), "f") is closed
+
+
 def test_what_is_not_element_for_element_ends_a_part() -> None:
     x, w = np.linspace(0, 1, 8), np.eye(8)
     f = lambda x, w: jnp.sum(bend(bend(x) @ w))

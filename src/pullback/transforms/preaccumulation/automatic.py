@@ -70,7 +70,9 @@ def check_choice(what: str, preaccumulate: Any) -> None:
 
 @cached_by_jaxpr
 def automatic(closed: ClosedJaxpr, active: Sequence[bool], name: str, changing: range = range(0)) -> ClosedJaxpr:
-    """A program of the same results, of which parts keep their local Jacobian; in the bodies of its loops too.
+    """A program of the same results, of which parts keep their local Jacobian, in the bodies of its loops too.
+
+    It is the program itself if no part is worth it.
 
     Args:
       closed: the program.
@@ -89,7 +91,10 @@ def automatic(closed: ClosedJaxpr, active: Sequence[bool], name: str, changing: 
     eqns: list[Eqn] = []
     last = _last_uses(jaxpr)
     done = 0
-    for start, end in chosen_parts(jaxpr, costs):
+    parts = chosen_parts(jaxpr, costs)
+    if not parts and inner == jaxpr.eqns:
+        return closed
+    for start, end in parts:
         eqns += inner[done:start]
         eqns.append(_part_of(jaxpr, start, end, last, name))
         done = end
@@ -115,6 +120,8 @@ def _within(eqn: Eqn, name: str) -> Eqn:
     if rule is None:
         return eqn
     programs = {closed: in_step(closed, name, changing) for closed, _, changing in rule(**eqn.params)}
+    if all(closed is found for closed, found in programs.items()):
+        return eqn
 
     def changed(value: Any) -> Any:
         if isinstance(value, ClosedJaxpr):
@@ -127,7 +134,8 @@ def _within(eqn: Eqn, name: str) -> Eqn:
 def in_step(closed: ClosedJaxpr, name: str, changing: range) -> ClosedJaxpr:
     """A step of a loop, with parts that keep their local Jacobian; see :func:`automatic`."""
     active = tuple([dtypes.is_inexact(a.dtype) for a in closed.in_avals])
-    return interned(automatic(closed, active, name, changing))
+    found = automatic(closed, active, name, changing)
+    return closed if found is closed else interned(found)
 
 
 def _last_uses(jaxpr: Jaxpr) -> dict[Any, int]:
