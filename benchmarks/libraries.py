@@ -45,9 +45,9 @@ class Library:
     is a program that prints the gradient of tanh at 2. A library that returns before its result is computed
     returns in ``wait_for`` the function that waits for results like the one that it is shown. ``compiler`` is how
     it compiles, if it does; ``loops`` has ``scan``, ``odeint``, and ``checkpointed(cond, body, init, slots)``, a while
-    loop that keeps some states only in reverse mode, as far as it has them; ``sparse`` makes a sparse matrix of
-    elements, their rows and columns, and a shape; ``special`` has special functions; ``threads`` says how many it
-    computes with.
+    loop that keeps some states only in reverse mode, and ``preaccumulate``, as far as it has them; ``sparse`` makes a
+    sparse matrix of elements, their rows and columns, and a shape; ``special`` has special functions; ``threads`` says
+    how many it computes with.
     """
 
     version: str
@@ -85,7 +85,7 @@ def _jax_like(package: str) -> Library:
         array=jnp.asarray,
         cold_start=f"import {package} as jax, {package}.numpy as jnp; print(jax.grad(jnp.tanh)(2.))",
         compiler=JaxLike(package),
-        loops=SimpleNamespace(scan=library.lax.scan, odeint=odeint),
+        loops=SimpleNamespace(scan=library.lax.scan, fori_loop=library.lax.fori_loop, odeint=odeint),
         sparse=sparse,
         special=importlib.import_module(f"{package}.scipy.special"),
     )
@@ -95,6 +95,7 @@ def _ours() -> Library:
     """Pullback: what is not compiled is finished when it returns."""
     import pullback
     from pullback.core.array import is_on_device
+    from pullback.derivatives import preaccumulate
 
     def wait_for(result: Any) -> Callable[[Any], Any] | None:
         compiled = any(is_on_device(leaf) for leaf in pullback.tree.leaves(result))
@@ -105,6 +106,7 @@ def _ours() -> Library:
 
     library = _jax_like(OURS)
     library.loops.checkpointed = checkpointed
+    library.loops.preaccumulate = preaccumulate
     return dataclasses.replace(library, wait_for=wait_for)
 
 

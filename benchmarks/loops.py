@@ -72,6 +72,26 @@ def scan_eager(library: Library) -> Call:
     return call
 
 
+_POINTS, _SOLVER_STEPS = 100_000, 12
+
+
+def solver_gradient(library: Library) -> Task:
+    """The compiled gradient through a scalar solver for many points, which keeps its local Jacobian where it can."""
+    np, transforms, loop = library.np, library.transforms, library.loops.fori_loop
+
+    def root(a: Any, b: Any) -> Any:
+        def step(i: Any, x: Any) -> Any:
+            return x - (x**3 + b * np.sin(x) - a) / (3 * x**2 + b * np.cos(x) + 1)
+
+        return loop(0, _SOLVER_STEPS, step, a)
+
+    part = getattr(library.loops, "preaccumulate", lambda f: f)(root)
+    gradient = transforms.jit(transforms.grad(lambda a, b: np.sum(transforms.vmap(part)(a, b) ** 2), (0, 1)))
+    ends = (0.5, 2.0), (1.0, 2.0)
+    points = [library.array(numpy.linspace(*pair, _POINTS, dtype=numpy.float32)) for pair in ends]
+    return Task(partial(gradient, *points))
+
+
 _CHECKPOINTS, _LENGTH = 64, 5000
 
 

@@ -251,6 +251,7 @@ _LOOPS = (
     _compiled("rnn-trace", "grad(RNN): trace, lower", loops.recurrent_trace_and_lower, jax=0.2, torch=False),
     _compiled("odeint-grad", "grad(pendulum) by odeint", loops.pendulum_gradient, jax=1.0, torch=False),
     _compiled("odeint-compile", "grad(pendulum): trace, compile", loops.pendulum_compile, jax=0.7, torch=False),
+    _compiled("solver-grad", "grad of 12 Newton steps, 100,000 points", loops.solver_gradient, jax=0.6, torch=False),
     *(
         Workload(
             f"while-{width}",

@@ -12,7 +12,8 @@ import pytest
 
 MODULES = (
     "pullback", "pullback.ad_checkpoint", "pullback.custom_batching", "pullback.custom_derivatives", "pullback.debug",
-    "pullback.distributed", "pullback.dtypes", "pullback.experimental.multihost_utils", "pullback.experimental.ode",
+    "pullback.derivatives", "pullback.distributed", "pullback.dtypes",
+    "pullback.experimental.multihost_utils", "pullback.experimental.ode",
     "pullback.export", "pullback.extend", "pullback.flatten_util",
     "pullback.gradient_helpers", "pullback.interpreters.ad", "pullback.interpreters.batching",
     "pullback.interpreters.mlir", "pullback.lax", "pullback.lax.linalg", "pullback.nn", "pullback.nn.initializers",

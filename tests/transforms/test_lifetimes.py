@@ -15,7 +15,6 @@ import pullback
 import pullback.numpy as jnp
 from pullback import checkpoint, grad, hessian, jit, jvp, lax, linearize, make_jaxpr, vjp, vmap
 from pullback.backends.client import Executable
-from pullback.control import common
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
 from pullback.core.linear import LinearProgram, LinearVar
 from pullback.core.trace import Trace, Tracer
@@ -25,6 +24,7 @@ from pullback.experimental.ode import odeint
 from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable
 from pullback.transforms.custom.custom_calls import CustomCall
 from pullback.transforms.custom.linear_map import LinearMap
+from pullback.transforms.interpreters import equal_programs
 from pullback.transforms.jit.stages import Compiled, Lowered, Traced
 
 KINDS = (ClosedJaxpr, Jaxpr, Trace, Tracer, Executable, Compiled, Lowered, Traced, CustomCall, LinearMap, LinearVar)
@@ -226,10 +226,10 @@ def test_a_program_that_nobody_has_is_gone(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_eager_loops_are_kept_up_to_a_bound(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(common, "PROGRAMS_KEPT", 2)
+    monkeypatch.setattr(equal_programs, "PROGRAMS_KEPT", 2)
     for i in range(4):
         grad(LOOPS[name](i))(1.5)
-    assert len(common._lately) <= 2
+    assert len(equal_programs._lately) <= 2
 
 
 def test_loops_that_run_again_and_again_are_kept() -> None:
@@ -237,7 +237,7 @@ def test_loops_that_run_again_and_again_are_kept() -> None:
     for _ in range(3):
         grad(scan(3))(1.0)
         gc.collect()
-        kept.append(set(common._lately))
+        kept.append(set(equal_programs._lately))
     assert kept[0]
     assert kept[0] == kept[1] == kept[2]
 
@@ -261,12 +261,12 @@ def test_equal_bodies_are_one_program_until_nobody_asks_for_it() -> None:
     first, second = make_jaxpr(scan(3))(1.0), make_jaxpr(scan(3))(1.0)
     assert first.eqns[-1].params["jaxpr"] is second.eqns[-1].params["jaxpr"]
     grad(scan(3))(1.0)
-    size = len(common._lately)
+    size = len(equal_programs._lately)
     grad(scan(3))(1.0)
     make_jaxpr(grad(scan(3)))(1.0)
-    assert 0 < len(common._lately) == size
+    assert 0 < len(equal_programs._lately) == size
     living()
-    assert not common._lately
+    assert not equal_programs._lately
 
 
 def test_what_was_made_of_a_program_serves_the_next_trace(monkeypatch: pytest.MonkeyPatch) -> None:

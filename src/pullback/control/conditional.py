@@ -54,6 +54,7 @@ from pullback.transforms.functions.arguments import check_callable, name_of, out
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
+from pullback.transforms.interpreters.inlining import Stepped, programs_in_step
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, staged_zeros
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.refs import Ref, contents, write_all
@@ -334,6 +335,7 @@ def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[
 
 
 cond_p.record(partial(record_in_parts, cond_p))
+programs_in_step(cond_p)(lambda branches, **params: [Stepped(branch, 1) for branch in branches])
 
 
 @cond_p.impl

@@ -65,6 +65,7 @@ from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
+from pullback.transforms.interpreters.inlining import Stepped, programs_in_step
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.refs import write_all
@@ -206,6 +207,11 @@ def run_while(
 # The primitive -------------------------------------------------------------------------------------------------------
 
 while_p = Primitive("while", multiple_results=True, keeps_weak_type=False)
+
+
+@programs_in_step(while_p)
+def _programs(*, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int, **rest: Any) -> list[Stepped]:
+    return [Stepped(body_jaxpr, cond_nconsts, range(body_nconsts, len(body_jaxpr.in_avals)))]
 
 
 class While(NamedTuple):

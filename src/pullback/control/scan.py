@@ -44,6 +44,7 @@ C = TypeVar("C")
 Y = TypeVar("Y")
 
 
+# long: half of it is its documentation
 @api_boundary
 def scan(
     f: Callable[..., tuple[C, Y]],
@@ -56,6 +57,7 @@ def scan(
     *,
     checkpoints: int | None = None,
     progress: bool | str = False,
+    preaccumulate: str | None = None,
 ) -> tuple[C, Y]:
     """Run a function over the leading axis of arrays, carrying values from each step to the next.
 
@@ -74,6 +76,8 @@ def scan(
       checkpoints: how many states are kept for reverse mode: those for which the fewest steps are computed again. By
         default all that the backward pass needs are kept.
       progress: whether to show a progress bar, or a text to show beside it; this needs the library ``tqdm``.
+      preaccumulate: ``"auto"`` has those parts of a step keep their local Jacobian for reverse mode, in place of
+        intermediate values, that hold less memory so; see ``pullback.derivatives.preaccumulate``.
 
     Returns:
       The last carry; and the ``y`` of all steps, stacked along a new leading axis.
@@ -90,24 +94,35 @@ def scan(
     check_callable(f, "scan")
     check_checkpoints("scan", checkpoints)
     check_progress("scan", progress)
+    if preaccumulate is not None:
+        from pullback.transforms.preaccumulation.automatic import check_choice
+
+        check_choice("scan", preaccumulate)
+    options: dict[str, Any] = {"checkpoints": checkpoints, "preaccumulate": preaccumulate}
     leaves, treedef = leaves_of(init, "scan", "init")
     if any(isinstance(x, RefCell) for x in tree.leaves(xs)):
         f, xs, refs = _with_rows_of_refs(f, xs)
-        carry, (ys, rows) = scan(f, init, xs, length, reverse, unroll, checkpoints=checkpoints, progress=progress)
+        carry, (ys, rows) = scan(f, init, xs, length, reverse, unroll, progress=progress, **options)
         write_all(refs, rows)
         return carry, ys
     elements, xs_tree = leaves_of(xs, "scan", "xs")
     count = step_count("scan", elements, xs_tree, length)
     if progress:
         f, init = _with_bar(f, init, count, progress)
-        (_, carry), ys = scan(f, init, xs, length, reverse, unroll, checkpoints=checkpoints)
+        (_, carry), ys = scan(f, init, xs, length, reverse, unroll, **options)
         return carry, ys
     loop = Loop(count, bool(reverse), checked_unroll("scan", unroll, count))
-    return _run(Carry("scan", f, leaves, treedef), f, elements, xs_tree, loop, checkpoints)
+    return _run(Carry("scan", f, leaves, treedef), f, elements, xs_tree, loop, **options)
 
 
 def _run(
-    carry: Carry, f: Callable[..., Any], xs: Sequence[Any], xs_tree: Any, loop: Loop, checkpoints: int | None = None
+    carry: Carry,
+    f: Callable[..., Any],
+    xs: Sequence[Any],
+    xs_tree: Any,
+    loop: Loop,
+    checkpoints: int | None = None,
+    preaccumulate: str | None = None,
 ) -> tuple[Any, Any]:
     """The final carry and the stacked results, as trees; ``f`` takes and returns trees."""
     if config.disable_jit and loop.length:
@@ -118,7 +133,7 @@ def _run(
         given = tree.unflatten(carry.treedef, tracers[:size]), tree.unflatten(xs_tree, tracers[size:])
         return _pair(f(*given), carry.function)
 
-    outs, ys, y_tree = run_scan(carry, call, xs, xs_tree, loop, checkpoints)
+    outs, ys, y_tree = run_scan(carry, call, xs, xs_tree, loop, checkpoints, preaccumulate)
     return tree.unflatten(carry.treedef, outs), tree.unflatten(y_tree, ys)
 
 
@@ -176,7 +191,13 @@ def _with_rows_of_refs(f: Callable[..., Any], xs: Any) -> tuple[Callable[..., An
 
 
 def run_scan(
-    carry: Carry, call: Callable[..., Any], xs: Sequence[Any], xs_tree: Any, loop: Loop, checkpoints: int | None
+    carry: Carry,
+    call: Callable[..., Any],
+    xs: Sequence[Any],
+    xs_tree: Any,
+    loop: Loop,
+    checkpoints: int | None,
+    preaccumulate: str | None = None,
 ) -> tuple[list[Any], list[Any], Any]:
     """The leaves of the final carry, those of the stacked results, and the structure of these.
 
@@ -187,14 +208,22 @@ def run_scan(
       xs_tree: their structure.
       loop: the number of steps, and how they are taken.
       checkpoints: how many states are kept for reverse mode, None for all that it needs.
+      preaccumulate: whether parts of a step keep their local Jacobian.
     """
     rows = [x.aval.update(shape=x.shape[1:]) for x in xs]
     body = stage_step(carry, call, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
     program, init = body.jaxpr, carry.leaves
     if body.refs:  # what they hold is carried too, behind the rest
         program, init = _carrying_refs(body, len(init)), [*init, *varied_contents(body)]
+    if checkpoints is None or preaccumulate is not None:
+        program = interned(program)
+    if preaccumulate is not None:
+        from pullback.transforms.preaccumulation.automatic import in_step
+
+        first = len(body.captured)
+        program = in_step(program, name_of(carry.function), range(first, first + len(init)))
     if checkpoints is None or not loop.length:
-        outs, ys = hoist_loop_invariants(interned(program), loop, body.captured, init, xs)
+        outs, ys = hoist_loop_invariants(program, loop, body.captured, init, xs)
     else:
         from pullback.control.checkpointed_scan import checkpointed
 

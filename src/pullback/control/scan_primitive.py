@@ -40,6 +40,7 @@ from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.interpreters.dce import close, dce_closed_jaxpr, live_equations
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
+from pullback.transforms.interpreters.inlining import Stepped, programs_in_step
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.remat import Policy, RematSplit, remat_steps
@@ -186,6 +187,11 @@ def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
 
 
 scan_p.record(partial(record_in_parts, scan_p))
+
+
+@programs_in_step(scan_p)
+def _programs(*, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **loop: Any) -> list[Stepped]:
+    return [Stepped(jaxpr, 0, range(num_consts, num_consts + num_carry))]
 
 
 # Evaluation ----------------------------------------------------------------------------------------------------------

@@ -78,6 +78,7 @@ PullbackError
 ├── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
 ├── CompatError (ImportError)                programs written for JAX where the real JAX is imported already
 ├── SparseEfficiencyError (ValueError)       a layout of a sparse array that would hold mostly zeros
+├── PreaccumulationError (ValueError, NotImplementedError)   a part of a program without a small local Jacobian
 ├── ControlFlowError (TypeError, ValueError)   bodies, branches, predicates and lengths of loops that do not fit
 └── RuleCheckError (AssertionError)          rules of a function that check_rule found to be wrong
 """
@@ -239,6 +240,10 @@ class UnsupportedArgumentError(PullbackError, NotImplementedError):
 
 class UnsupportedSwitchError(UnsupportedArgumentError, ValueError):
     """A switch of JAX's configuration was set to a value that asks for what Pullback does not do."""
+
+
+class PreaccumulationError(PullbackError, ValueError, NotImplementedError):
+    """A part of a program, of which ``preaccumulate`` can make no local Jacobian, or none that is small."""
 
 
 class BackendError(PullbackError, RuntimeError):

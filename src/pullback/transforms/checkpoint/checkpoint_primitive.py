@@ -25,6 +25,7 @@ from pullback.core.types import ZERO
 from pullback.transforms.checkpoint.checkpoint_policies import Policy, everything_saveable, nothing_saveable
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.interpreters.division import record_in_parts
+from pullback.transforms.interpreters.inlining import runs_once
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.remat import remat_partial_eval
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
@@ -110,6 +111,7 @@ def _cut(jaxpr: ClosedJaxpr, unknown: Flags, policy: Policy | None, differentiat
 
 
 checkpoint_p = program_primitive("checkpoint", _cut)
+runs_once(checkpoint_p)(lambda jaxpr, **options: jaxpr)
 checkpoint_p.impl(at_bottom(lambda args, params: jaxpr_as_fun(params["jaxpr"])(*args)))
 
 

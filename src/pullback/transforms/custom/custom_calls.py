@@ -50,8 +50,10 @@ class CustomCall(HoldsFunction):
       by_itself: whether a backward rule of the function itself made it.
       rules: compares equal for calls of the same function by the same rules; None if nothing is known of it.
       equation: the primitive of the equation that it is in a jaxpr.
+      equal_by_key: a program that holds a call without a key is equal to no other.
     """
 
+    equal_by_key = True
     run: Callable[..., list[Any]]
     captured: int = 0
     recorded: bool = False

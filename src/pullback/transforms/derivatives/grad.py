@@ -10,6 +10,7 @@ from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayImpl, scalar_array, typeof
 from pullback.core.axes import reducing
+from pullback.core.config import config
 from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
 from pullback.core.linear import LinearProgram
 from pullback.core.refs import AbstractRef
@@ -54,6 +55,8 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
+    *,
+    preaccumulate: str | None = None,
 ) -> Callable[..., PyTree]:
     """The gradient of a function with a scalar result.
 
@@ -68,6 +71,8 @@ def grad(
       allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
       reduce_axes: names of axes of ``vmap``. Cotangents of what does not vary along one of them are summed over it,
         where it meets what does vary; along other axes each index has its own.
+      preaccumulate: ``"auto"`` traces the function, and has those parts of it keep their local Jacobian in place of
+        intermediate values that hold less memory so; see ``pullback.derivatives.preaccumulate``.
 
     Returns:
       A function of the same arguments that returns the gradient, with the shapes and dtypes of the arguments chosen
@@ -87,8 +92,8 @@ def grad(
     check_callable(fun, "grad")
     options = "grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
     names = _axis_names(reduce_axes, "grad")
-    call = partial(_value_and_grad, fun, options, False, names)
-    return Transformed(fun, call, grad, argnums, has_aux, holomorphic, allow_int, names)
+    call = partial(_value_and_grad, fun, options, False, names, preaccumulate)
+    return Transformed(fun, call, _maker(grad, preaccumulate), argnums, has_aux, holomorphic, allow_int, names)
 
 
 def value_and_grad(
@@ -98,6 +103,8 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
+    *,
+    preaccumulate: str | None = None,
 ) -> Callable[..., tuple[R, PyTree]]:
     """A function's value and its gradient, computed together.
 
@@ -110,6 +117,8 @@ def value_and_grad(
       allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
       reduce_axes: names of axes of ``vmap``. Cotangents of what does not vary along one of them are summed over it,
         where it meets what does vary; along other axes each index has its own.
+      preaccumulate: ``"auto"`` traces the function, and has those parts of it keep their local Jacobian in place of
+        intermediate values that hold less memory so; see ``pullback.derivatives.preaccumulate``.
 
     Returns:
       A function that returns ``(value, gradient)``, or ``((value, aux), gradient)`` with ``has_aux``.
@@ -121,8 +130,19 @@ def value_and_grad(
     check_callable(fun, "value_and_grad")
     options = "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
     names = _axis_names(reduce_axes, "value_and_grad")
-    call = partial(_value_and_grad, fun, options, True, names)
-    return Transformed(fun, call, value_and_grad, argnums, has_aux, holomorphic, allow_int, names)
+    call = partial(_value_and_grad, fun, options, True, names, preaccumulate)
+    maker = _maker(value_and_grad, preaccumulate)
+    return Transformed(fun, call, maker, argnums, has_aux, holomorphic, allow_int, names)
+
+
+def _maker(transformation: Callable[..., Any], preaccumulate: str | None) -> Callable[..., Any]:
+    """A transformation with its choice of parts that keep their local Jacobian, checked."""
+    if preaccumulate is None:
+        return transformation
+    from pullback.transforms.preaccumulation.automatic import check_choice
+
+    check_choice(transformation.__name__, preaccumulate)
+    return partial(transformation, preaccumulate=preaccumulate)
 
 
 def _axis_names(reduce_axes: Any, transformation: str) -> tuple[Any, ...]:
@@ -168,12 +188,17 @@ class _ScalarFunction(FlatFunction):
 
 
 def _value_and_grad(
-    fun: Any, options: DerivativeOptions, with_value: bool, names: Sequence[Any], args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    fun: Any, options: DerivativeOptions, with_value: bool, names: Sequence[Any], preaccumulate: str | None,
+    args: tuple[Any, ...], kwargs: dict[str, Any],
 ) -> Any:  # fmt: skip
     """The gradient of a function, and its value and its auxiliary output as they are asked for."""
     flat, primals = differentiable(_ScalarFunction, fun, options, args, kwargs)
-    outs, program = linearize_flat(fun, flat, primals)
+    run: Callable[..., Sequence[Any]] = flat
+    if preaccumulate is not None and not config.disable_jit:
+        from pullback.transforms.preaccumulation.automatic import in_parts
+
+        run = in_parts(flat, primals, options[0])
+    outs, program = linearize_flat(fun, run, primals)
     value = outs[0]
     seed = _seed(value, options[0], fun, options[3])
     if flat.has_aux:

@@ -1,0 +1,152 @@
+"""Partial derivatives of single operations on elements, and what elimination does with them.
+
+A partial derivative is a number, an array, or a :class:`Factor`, which is cheaper to multiply by than its array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import SCALARS, ArrayImpl
+from pullback.core.linear import LinearVar
+from pullback.core.trace import Primitive
+from pullback.primitives.elementwise import add as add
+from pullback.primitives.elementwise import (
+    add_any_p,
+    add_p,
+    convert_element_type,
+    convert_element_type_p,
+    copy_p,
+    div,
+    div_p,
+    mul,
+    mul_p,
+    neg,
+    neg_p,
+    select_n,
+    select_n_p,
+    sub_p,
+)
+from pullback.primitives.shapes import broadcast_in_dim_p
+
+
+class Factor:
+    """A partial derivative by how it multiplies, which rounds as the operation itself does."""
+
+    __slots__ = ()
+
+    def of(self, x: Any) -> Any:
+        """The product with an array."""
+        raise NotImplementedError
+
+
+class Chosen(Factor):
+    """One where an operation chooses the operand, else zero: of what is not chosen even infinities are dropped."""
+
+    __slots__ = ("case", "count", "which")
+
+    def __init__(self, which: Any, case: int, count: int) -> None:
+        self.which = which
+        self.case = case
+        self.count = count
+
+    def of(self, x: Any) -> Any:
+        return select_n(self.which, *[x if i == self.case else 0 for i in range(self.count)])
+
+
+class Divided(Factor):
+    """The reciprocal of an array."""
+
+    __slots__ = ("divisor",)
+
+    def __init__(self, divisor: Any) -> None:
+        self.divisor = divisor
+
+    def of(self, x: Any) -> Any:
+        divisor = self.divisor
+        return div(x, divisor if type(divisor) in SCALARS else convert_element_type(divisor, x.dtype))
+
+
+def as_array(partial: Any, dtype: np.dtype[Any]) -> Any:
+    """A partial derivative that is no number, as an array of a dtype."""
+    if isinstance(partial, Factor):
+        return partial.of(ArrayImpl(dtype.type(1), False))
+    return partial if partial.dtype == dtype else convert_element_type(partial, dtype)
+
+
+def held(partial: Any) -> Any:
+    """What has to be there to multiply by a partial derivative."""
+    if isinstance(partial, Chosen):
+        return partial.which
+    return partial.divisor if isinstance(partial, Divided) else partial
+
+
+def times(outer: Any, inner: Any, dtype: np.dtype[Any]) -> Any:
+    """The product of two partial derivatives; ``dtype`` is that of the variable whose derivative it is."""
+    if type(outer) in SCALARS and type(inner) in SCALARS:
+        return outer * inner
+    for number, other in ((outer, inner), (inner, outer)):
+        if type(number) in SCALARS:
+            if number == 1:
+                return other
+            value = as_array(other, dtype)
+            return neg(value) if number == -1 else mul(value, number)
+    if isinstance(outer, Factor):
+        return outer.of(as_array(inner, dtype))
+    if isinstance(inner, Factor):
+        return inner.of(as_array(outer, dtype))
+    return mul(as_array(outer, dtype), as_array(inner, dtype))
+
+
+def plus(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
+    """The sum of two partial derivatives of a variable of a dtype."""
+    if type(a) in SCALARS and type(b) in SCALARS:
+        return a + b
+    if type(a) in SCALARS:
+        a, b = b, a
+    return add(as_array(a, dtype), b if type(b) in SCALARS else as_array(b, dtype))
+
+
+# Of single operations ------------------------------------------------------------------------------------------------
+
+Edges = list[tuple[LinearVar, Any]]
+
+
+def edges_of(node: LinearVar) -> Edges | None:
+    """The operands of a linear operation on elements, each with its partial derivative; None for other operations."""
+    if node.results is not None or dtypes.is_complex(node.dtype):
+        return None
+    rule = _EDGES.get(node.primitive)  # type: ignore[arg-type]
+    return None if rule is None else rule(*node.args, **node.params)
+
+
+def _sum(x: Any, y: Any, sign: int = 1) -> Edges:
+    return [(v, n) for v, n in ((x, 1), (y, sign)) if type(v) is LinearVar]
+
+
+def _select(which: Any, *cases: Any) -> Edges:
+    return [(x, Chosen(which, i, len(cases))) for i, x in enumerate(cases) if type(x) is LinearVar]
+
+
+def _broadcast(x: LinearVar, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Edges | None:
+    """A broadcast as elementwise operations do it themselves."""
+    trailing = tuple(range(len(shape) - len(x.shape), len(shape)))
+    return [(x, 1)] if tuple(broadcast_dimensions) == trailing else None
+
+
+_EDGES: dict[Primitive, Callable[..., Edges | None]] = {
+    add_any_p: _sum,
+    add_p: _sum,
+    broadcast_in_dim_p: _broadcast,
+    convert_element_type_p: lambda x, **params: [(x, 1)],
+    copy_p: lambda x: [(x, 1)],
+    div_p: lambda x, y: [(x, Divided(y))],
+    mul_p: lambda x, y: [(x, y) if type(x) is LinearVar else (y, x)],
+    neg_p: lambda x: [(x, -1)],
+    select_n_p: _select,
+    sub_p: lambda x, y: _sum(x, y, -1),
+}
