@@ -1,4 +1,4 @@
-"""Derivatives beyond gradients and Jacobians: second-order products, estimates, Laplacians, modes from each other."""
+"""Derivatives beyond gradients and Jacobians: second-order products, estimates, Laplacians, and of data types."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pullback.derivatives.data_types import check_data_type as check_data_type
+    from pullback.derivatives.data_types import difference as difference
+    from pullback.derivatives.data_types import in_coordinates as in_coordinates
+    from pullback.derivatives.data_types import local_rule as local_rule
+    from pullback.derivatives.data_types import move as move
+    from pullback.derivatives.data_types import register_data_type as register_data_type
+    from pullback.derivatives.data_types import zero_tangent as zero_tangent
     from pullback.derivatives.estimates import Estimate as Estimate
     from pullback.derivatives.estimates import hessian_diag as hessian_diag
     from pullback.derivatives.estimates import hessian_trace as hessian_trace
@@ -28,6 +35,10 @@ if TYPE_CHECKING:
     from pullback.derivatives.products import hvp as hvp
 
 _NAMES = {
+    "data_types": (
+        *("check_data_type", "difference", "in_coordinates", "local_rule", "move", "register_data_type"),
+        "zero_tangent",
+    ),
     "estimates": ("Estimate", "hessian_diag", "hessian_trace", "stochastic_diag", "stochastic_trace"),
     "krylov": ("Spectrum", "Tridiagonal", "lanczos", "spectrum"),
     "laplacians": ("ForwardLaplacian", "forward_laplacian", "laplacian"),
