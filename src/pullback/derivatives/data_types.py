@@ -163,8 +163,8 @@ def in_coordinates(fun: Callable[..., Any], *args: Any) -> tuple[Callable[..., A
       args: the point.
 
     Returns:
-      ``(function, zeros)``. ``function`` takes a tangent for each argument, and returns the tangent at ``fun(*args)`` to
-      the value at their ends. At ``zeros`` its derivatives of the first order are those of ``fun``, in all
+      ``(function, zeros)``. ``function`` takes a tangent for each argument, and returns the tangent at ``fun(*args)``
+      to the value at their ends. At ``zeros`` its derivatives of the first order are those of ``fun``, in all
       transformations; higher ones are those in the coordinates that ``move`` and ``difference`` make.
 
     >>> from pullback import jacfwd
