@@ -42,8 +42,8 @@ from pullback.transforms.interpreters.forward import JVPTracer, jvp_flat
 from pullback.transforms.interpreters.stage import stage_flat
 
 laplacian_rule = RuleKind("laplacian")
-"""``rule(directions, operands, **params) -> outs``, for an operation of several results: operands and results are
-:class:`Carried`."""
+"""``rule(directions, operands, **params) -> outs``, for operations that hold a program: operands and the list of results
+are :class:`Carried`."""
 
 
 class Blocks(NamedTuple):
@@ -227,9 +227,7 @@ def _kept(primitive: Primitive, operands: Sequence[Carried], params: Any) -> int
         axis = x.jacobian.axis
         if primitive in ON_ELEMENTS:
             kept = axis + rank - len(all_shapes[i])
-            size = max(
-                (shape[axis - len(all_shapes[i])] for shape in all_shapes if len(shape) >= rank - kept), default=0
-            )
+            size = max(shape[kept - rank] for shape in all_shapes if len(shape) >= rank - kept)
             found.add(kept if size == all_shapes[i][axis] else None)
         else:
             found.add(None if rule is None else rule(axis, i, *all_shapes, **params))
@@ -282,19 +280,18 @@ def _is_linear(primitive: Primitive, active: Sequence[int], params: dict[str, An
 def _linear(
     primitive: Primitive, directions: Directions, operands: list[Carried], active: Sequence[int], params: Any
 ) -> Carried:
-    if primitive.linear_in is None and len(operands) > 1:  # affine in those that have derivatives
-        return _by_derivatives(primitive, directions, operands, params, 1)[0]
-    if len(active) > 1:
+    if len(active) > 1 or (primitive.linear_in is None and len(operands) > 1):  # affine in those that have derivatives
         return _by_derivatives(primitive, directions, operands, params, 1)[0]
     (i,) = active
     values = [x.value for x in operands]
     x = operands[i]
     # One product for the value, the Jacobian and the Laplacian together was tried: it takes as long.
+    out = primitive.bind(*values, **params)
     jacobian = _mapped(primitive, directions.size, values, {i: x.jacobian}, params)
     laplacian = ZERO
     if x.laplacian is not ZERO:
         laplacian = primitive.bind(*_replaced(values, {i: x.laplacian}), **params)
-    return Carried(primitive.bind(*values, **params), jacobian, laplacian)
+    return Carried(out, jacobian, laplacian)
 
 
 def _replaced(values: Sequence[Any], others: dict[int, Any]) -> list[Any]:
@@ -420,12 +417,12 @@ def _by_derivatives(
 # Programs ------------------------------------------------------------------------------------------------------------
 
 
-Kind = bool | int
-"""Of the Jacobian of an operand of a program: False for ``ZERO``, True for an array, or the axis of :class:`Blocks`."""
+Kind = int | None
+"""Of the Jacobian of an operand of a program: None for ``ZERO``, -1 for an array, or the axis of :class:`Blocks`."""
 
 
 def _kind(x: Any) -> Kind:
-    return x.axis if type(x) is Blocks else x is not ZERO
+    return None if x is ZERO else x.axis if type(x) is Blocks else -1
 
 
 @cached_by_jaxpr
@@ -446,8 +443,8 @@ def laplacian_jaxpr(
     """
     avals = closed.in_avals
     rows = [
-        a.update(shape=(count if kind is True else count // a.shape[kind], *a.shape))
-        for a, kind in zip(avals, jacobians, strict=True) if kind is not False
+        a.update(shape=(count if kind < 0 else count // a.shape[kind], *a.shape))
+        for a, kind in zip(avals, jacobians, strict=True) if kind is not None
     ]  # fmt: skip
     given = [a for a, n in zip(avals, laplacians, strict=True) if n]
     of_weights = [rows[0].update(shape=(count,), weak_type=False)] if weighted else []
@@ -474,8 +471,8 @@ def _flattened(values: Sequence[Carried]) -> list[Any]:
 def _gathered(parts: Iterator[Any], jacobians: Sequence[Kind], laplacians: Sequence[bool]) -> list[Carried]:
     """The inverse of :func:`_flattened`."""
     values = [next(parts) for _ in jacobians]
-    rows = [ZERO if kind is False else next(parts) for kind in jacobians]
-    js = [Blocks(t, kind) if type(kind) is int else t for t, kind in zip(rows, jacobians, strict=True)]
+    rows = [ZERO if kind is None else next(parts) for kind in jacobians]
+    js = [t if kind is None or kind < 0 else Blocks(t, kind) for t, kind in zip(rows, jacobians, strict=True)]
     return list(map(Carried, values, js, [next(parts) if n else ZERO for n in laplacians]))
 
 
