@@ -42,8 +42,8 @@ from pullback.transforms.interpreters.forward import JVPTracer, jvp_flat
 from pullback.transforms.interpreters.stage import stage_flat
 
 laplacian_rule = RuleKind("laplacian")
-"""``rule(directions, operands, **params) -> outs``, for operations that hold a program: operands and the list of results
-are :class:`Carried`."""
+"""``rule(directions, operands, **params) -> outs``, for operations that hold a program: the operands and the list of
+results are :class:`Carried`."""
 
 
 class Blocks(NamedTuple):
