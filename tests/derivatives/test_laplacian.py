@@ -34,6 +34,7 @@ pytestmark = pytest.mark.usefixtures("all_in_x64")
 
 A = random(6, 6)
 LAYERS = [random(6, 8) / 3, random(8, 8) / 3, random(8, 1) / 3]
+LOOP_WEIGHTS = random(3, 6, 6) / 3
 X = random(6)
 
 
@@ -89,6 +90,12 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "rule of forward mode": lambda x: jnp.prod(sine(x)),
     "rule of reverse mode": lambda x: jnp.prod(cosine(x)),
     "scan": lambda x: lax.scan(lambda c, y: (jnp.sin(c * y) + c, c * y), x[0], x[1:])[0],
+    "layers in a scan": lambda x: lax.scan(lambda h, w: (jnp.tanh(h @ w), h**2), x, LOOP_WEIGHTS)[1],
+    "elements in reverse": lambda x: lax.scan(lambda c, y: (c * y, jnp.sin(y) * c), 1.0, x, reverse=True)[1],
+    "growing carries": lambda x: lax.scan(lambda c, y: ((c[1], c[0] * y, c[2] + 1), c[2]), (1.0, 2.0, 0), x)[0][0],
+    "a scan in a scan": lambda x: lax.scan(
+        lambda c, w: (lax.scan(lambda d, y: (jnp.sin(d * y), d), c[0], c)[1] + w @ c, None), x, LOOP_WEIGHTS
+    )[0],
     "for": lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * x + c, x).sum(),
     "while": lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.sin(c[1]) * c[1]), (0, x))[1].sum(),
     "branch": lambda x: lax.cond(x[0] > 0, jnp.sin, jnp.cos, x).sum() ** 2,
@@ -114,6 +121,12 @@ def test_laplacian_is_the_trace_of_the_hessian(name: str) -> None:
 def test_compiled(name: str) -> None:
     f = FUNCTIONS[name]
     assert_close(jit(laplacian(f))(X), expected(f, X))
+
+
+@pytest.mark.parametrize("name", ["network", "layers in a scan", "elements in reverse", "a scan in a scan", "while"])
+def test_weighted(name: str) -> None:
+    weights = jnp.asarray([1.0, -2.0, 0.5, 0.0, 3.0, 1.0])
+    assert_close(laplacian(FUNCTIONS[name], weights=weights)(X), expected(FUNCTIONS[name], X, weights))
 
 
 @settings(max_examples=40)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes, source
-from pullback.core.array import ArrayImpl, shape_of
+from pullback.core.array import ArrayImpl, shape_of, typeof
 from pullback.core.errors import MissingRuleError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.jaxpr_text import holds_programs
@@ -39,11 +39,12 @@ from pullback.primitives.rules import axis_kept, unsummed
 from pullback.transforms.interpreters.batch import batch_flat
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.forward import JVPTracer, jvp_flat
+from pullback.transforms.interpreters.jaxprs import staged_zeros
 from pullback.transforms.interpreters.stage import stage_flat
 
 laplacian_rule = RuleKind("laplacian")
 """``rule(directions, operands, **params) -> outs``, for operations that hold a program: the operands and the list of
-results are :class:`Carried`."""
+results are :class:`Carried`. Of the operands some have derivatives, perhaps in :class:`Blocks`."""
 
 
 class Blocks(NamedTuple):
@@ -459,6 +460,47 @@ def laplacian_jaxpr(
 
     jaxpr = stage_flat(closed, run, [*of_weights, *avals, *rows, *given])
     return jaxpr, [_kind(x.jacobian) for x in found], [x.laplacian is not ZERO for x in found]
+
+
+@cached_by_jaxpr
+def laplacian_step(
+    closed: ClosedJaxpr, moving: Sequence[bool], instantiate: Sequence[bool], count: int, weighted: bool
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program of a loop's step, of which each value has all of its derivatives or none.
+
+    Args:
+      closed: the program.
+      moving: which inputs have a Jacobian, as an array, and a Laplacian.
+      instantiate: which results get both even if they are zero.
+      count: the number of directions.
+      weighted: whether these have weights.
+
+    Returns:
+      A jaxpr from the weights, if there are any, the inputs, and then the Jacobians and the Laplacians of those that
+      are moving, to the same of the results; and for each result whether it is moving.
+    """
+    avals = closed.in_avals
+    of_moving = [a for a, m in zip(avals, moving, strict=True) if m]
+    rows = [a.update(shape=(count, *a.shape)) for a in of_moving]
+    of_weights = [rows[0].update(shape=(count,), weak_type=False)] if weighted else []
+    out_moving: list[bool] = []
+
+    def run(*values: Any) -> list[Any]:
+        rest = iter(values)
+        weights = next(rest) if weighted else None
+        operands = _gathered(rest, [-1 if m else None for m in moving], moving)
+        outs = laplacian_flat(closed, jaxpr_as_fun(closed), operands, Directions(count, weights))
+        out_moving[:] = [x.jacobian is not ZERO or f for x, f in zip(outs, instantiate, strict=True)]
+        return _flattened([filled(x, count) if m else x for x, m in zip(outs, out_moving, strict=True)])
+
+    return stage_flat(closed, run, [*of_weights, *avals, *rows, *of_moving]), out_moving
+
+
+def filled(x: Carried, count: int) -> Carried:
+    """The same with zeros, as arrays, for derivatives that are ``ZERO``."""
+    aval = typeof(x.value)
+    jacobian = staged_zeros(aval.update(shape=(count, *aval.shape))) if x.jacobian is ZERO else dense(x).jacobian
+    return Carried(x.value, jacobian, staged_zeros(aval) if x.laplacian is ZERO else x.laplacian)
 
 
 def _flattened(values: Sequence[Carried]) -> list[Any]:
