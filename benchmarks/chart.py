@@ -15,6 +15,7 @@ COLOURS = {
     "torch-compile": "#b5483f",
     "torch-imperative": "#e8b04a",
     "equinox": "#7d5ba6",
+    "folx": "#4fa3a0",
 }
 BAR_HEIGHT = 0.25
 BOUND = "accepted at most"

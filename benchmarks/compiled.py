@@ -196,6 +196,25 @@ def rosenbrock_hessian(library: Library) -> Task:
     return Task(_compiler(library).hessian(f, _normal(library, 100)))
 
 
+def laplacian(library: Library, width: int, walkers: int) -> Task:
+    """The Laplacian of a network of 4 layers and 30 inputs, at some points at once."""
+    np = library.np
+    sizes = (30, width, width, width, 1)
+    weights = [
+        _normal(library, a, b, scale=1 / math.sqrt(a), seed=i) for i, (a, b) in enumerate(itertools.pairwise(sizes))
+    ]
+
+    def network(x: Any) -> Any:
+        for weight in weights[:-1]:
+            x = np.tanh(x @ weight)
+        return (x @ weights[-1])[0]
+
+    assert library.laplacian is not None
+    compiled = _compiler(library).compile(library.transforms.vmap(library.laplacian(network)))
+    points = _normal(library, walkers, 30)
+    return Task(lambda: compiled(points))
+
+
 # Steps before the one whose loss is compared, so that it shows whether the gradients are right.
 _STEPS_BEFORE = 5
 

@@ -25,6 +25,7 @@ TITLES = {
     "torch-compile": "torch.compile",
     "torch-imperative": "imperative PyTorch",
     "equinox": "Equinox",
+    "folx": "folx",
     "scipy": "SciPy",
 }
 PEERS = tuple(name for name in TITLES if name != OURS)
@@ -46,8 +47,8 @@ class Library:
     returns in ``wait_for`` the function that waits for results like the one that it is shown. ``compiler`` is how
     it compiles, if it does; ``loops`` has ``scan``, ``odeint``, and ``checkpointed(cond, body, init, slots)``, a while
     loop that keeps some states only in reverse mode, and ``preaccumulate``, as far as it has them; ``sparse`` makes a
-    sparse matrix of elements, their rows and columns, and a shape; ``special`` has special functions; ``threads`` says
-    how many it computes with.
+    sparse matrix of elements, their rows and columns, and a shape; ``special`` has special functions; ``laplacian``
+    makes of a function its Laplacian; ``threads`` says how many it computes with.
     """
 
     version: str
@@ -62,6 +63,7 @@ class Library:
     loops: Any = None
     sparse: Callable[..., Any] | None = None
     special: Any = None
+    laplacian: Callable[[Callable[[Any], Any]], Callable[[Any], Any]] | None = None
     threads: Callable[[], int] = _cores
 
 
@@ -104,10 +106,13 @@ def _ours() -> Library:
     def checkpointed(cond: Any, body: Any, init: Any, slots: int) -> Any:
         return pullback.lax.while_loop(cond, body, init, checkpoints=slots)
 
+    def laplacian(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return pullback.derivatives.laplacian(function)
+
     library = _jax_like(OURS)
     library.loops.checkpointed = checkpointed
     library.loops.preaccumulate = preaccumulate
-    return dataclasses.replace(library, wait_for=wait_for)
+    return dataclasses.replace(library, wait_for=wait_for, laplacian=laplacian)
 
 
 def _jax() -> Library:
@@ -118,7 +123,21 @@ def _jax() -> Library:
         # The method itself is the quickest way to wait, but only an array has it.
         return type(result).block_until_ready if isinstance(result, jax.Array) else jax.block_until_ready
 
-    return dataclasses.replace(_jax_like("jax"), wait_for=wait_for)
+    def laplacian(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda x: jax.numpy.trace(jax.hessian(function)(x))
+
+    return dataclasses.replace(_jax_like("jax"), wait_for=wait_for, laplacian=laplacian)
+
+
+def _folx() -> Library:
+    """JAX with folx's forward Laplacian."""
+    import folx
+
+    def laplacian(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        forward = folx.forward_laplacian(function)
+        return lambda x: forward(x).laplacian
+
+    return dataclasses.replace(_jax(), version=importlib.metadata.version("folx"), laplacian=laplacian)
 
 
 def _equinox() -> Library:
@@ -197,5 +216,6 @@ LOADERS: Mapping[str, Callable[[], Library]] = {
     "torch-compile": lambda: _torch_stateful(True),
     "torch-imperative": lambda: _torch_stateful(False),
     "equinox": _equinox,
+    "folx": _folx,
     "scipy": _scipy,
 }

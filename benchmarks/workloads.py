@@ -224,6 +224,16 @@ _COMPILED = (
         group="compiled",
     ),
     _compiled("rosenbrock-hessian-jit", "Rosenbrock-100, hessian", compiled.rosenbrock_hessian, jax=1.03),
+    *(
+        Workload(
+            f"laplacian-{width}x{walkers}",
+            f"Laplacian, 4 layers of {width}, 30 inputs, {walkers} points",
+            partial(compiled.laplacian, width=width, walkers=walkers),
+            {"jax": 0.5, "folx": 1.0},
+            group="compiled",
+        )
+        for width, walkers in ((64, 64), (256, 16))
+    ),
     _compiled("mlp-512-jit", "MLP, 10 layers of 512, batch 128", compiled.network, jax=0.75),
     _compiled("mlp-512-grad-jit", "grad(MLP), 10 layers of 512, batch 128", compiled.network_gradient, jax=1.0),
 )

@@ -98,3 +98,8 @@ def test_gamma_regression(tmp_path: Path) -> None:
 def test_bessel_fit(tmp_path: Path) -> None:
     run("bessel_fit.py", str(tmp_path / "curve.png"))
     assert (tmp_path / "curve.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_data_types() -> None:
+    assert "the motion between the clouds is found" in run("data_types.py")

@@ -48,7 +48,9 @@ def blocks(page: Path) -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(
-    "page", [PAGE, PAGE.with_name("named_axes.md"), PAGE.with_name("references.md")], ids=lambda page: page.stem
+    "page",
+    [PAGE.with_stem(name) for name in ("primitives", "named_axes", "references", "second_order", "data_types")],
+    ids=lambda page: page.stem,
 )
 def test_every_program_of_a_page_prints_what_it_says(page: Path) -> None:
     namespace: dict[str, Any] = {}

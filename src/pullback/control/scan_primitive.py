@@ -30,7 +30,7 @@ from pullback.core.linear import is_linear
 from pullback.core.lists import fixpoint, merge_lists, partition_list, select, split_list, spread
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.primitives.elementwise import add_any
+from pullback.primitives.elementwise import add_any, convert_element_type
 from pullback.primitives.random_bits import random_use_p
 from pullback.primitives.shapes import moveaxis
 from pullback.primitives.slicing import front
@@ -42,6 +42,7 @@ from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
 from pullback.transforms.interpreters.inlining import Stepped, programs_in_step
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr
+from pullback.transforms.interpreters.laplacian import Carried, Directions, filled, laplacian_rule, laplacian_step
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.remat import Policy, RematSplit, remat_steps
 from pullback.transforms.interpreters.stage import stage_flat
@@ -252,19 +253,21 @@ def jvp_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, nonzero: Flag
     return Step(reordered(both, _with_tangents([consts, carry, xs]), _with_tangents([carry, ys])), carry, ys)
 
 
-def _with_tangents(groups: Sequence[Flags]) -> list[int]:
+def _with_tangents(groups: Sequence[Flags], kinds: int = 1) -> list[int]:
     """Values and tangents of each group, as indices into the list of all values and then all tangents.
 
     Args:
       groups: for each value, whether it has a tangent: for ``[a], [b]`` with both, ``a, b, da, db -> a, da, b, db``,
         which is ``[0, 2, 1, 3]``.
+      kinds: how many kinds of tangents there are, of which one comes after the other.
     """
     order: list[int] = []
-    start, tangent = 0, sum(map(len, groups))
+    start, tangent, each = 0, sum(map(len, groups)), sum(map(sum, groups))
     for flags in groups:
         order += range(start, start + len(flags))
         start += len(flags)
-        order += range(tangent, tangent + sum(flags))
+        for kind in range(kinds):
+            order += range(tangent + kind * each, tangent + kind * each + sum(flags))
         tangent += sum(flags)
     return order
 
@@ -286,6 +289,52 @@ def _jvp(
         outs += values[: len(flags)]
         ts += spread(flags, values[len(flags) :], ZERO)
     return outs, ts
+
+
+# The forward Laplacian -----------------------------------------------------------------------------------------------
+
+
+@cached_by_jaxpr
+def _laplacian_body(
+    closed: ClosedJaxpr, num_consts: int, num_carry: int, moving: Flags, count: int, weighted: bool
+) -> Step:
+    """A step of values, Jacobians and Laplacians: carry ``b`` -> ``b, J, L``. The weights are the first constant."""
+    consts, init, xs = split_list(moving, num_consts, num_carry)
+    nothing = [False] * (len(closed.jaxpr.outvars) - num_carry)
+
+    def step(carry: list[bool]) -> Any:
+        whole, out = laplacian_step(closed, (*consts, *carry, *xs), (*carry, *nothing), count, weighted)
+        return out[:num_carry], (whole, out[num_carry:])
+
+    carry, (whole, ys) = fixpoint(step, init)
+    groups = [[False] * weighted + consts, carry, xs]
+    return Step(reordered(whole, _with_tangents(groups, 2), _with_tangents([carry, ys], 2)), carry, ys)
+
+
+@laplacian_rule(scan_p)
+def _laplacian(
+    directions: Directions, operands: Sequence[Carried], *, jaxpr: Any, num_consts: int, num_carry: int, **rest: Any
+) -> list[Carried]:
+    size, weights = directions.size, directions.weights
+    moving = tuple(x.jacobian is not ZERO for x in operands)
+    body = _laplacian_body(jaxpr, num_consts, num_carry, moving, size, weights is not None)
+    flags = [*moving[:num_consts], *body.carry, *moving[num_consts + num_carry :]]
+    groups = split_list(
+        [filled(x, size) if f else x for x, f in zip(operands, flags, strict=True)], num_consts, num_carry
+    )
+    # The directions of what each step takes, or stacks, come after the axis of the steps.
+    groups[2] = [x if x.jacobian is ZERO else x._replace(jacobian=moveaxis(x.jacobian, 0, 1)) for x in groups[2]]
+    inputs = [[*[x.value for x in xs], *[x[k] for k in (1, 2) for x in xs if x.jacobian is not ZERO]] for xs in groups]
+    if weights is not None:
+        dtype = next(x.jacobian.dtype for xs in groups for x in xs if x.jacobian is not ZERO)
+        inputs[0].insert(0, convert_element_type(weights, dtype))
+    outs: list[Carried] = []
+    for values, has in zip(bind(body.jaxpr, Loop(**rest), *inputs), (body.carry, body.ys), strict=True):
+        own, jacobians, laplacians = split_list(values, len(has), sum(has))
+        if has is body.ys:
+            jacobians = [moveaxis(j, 1, 0) for j in jacobians]
+        outs += map(Carried, own, spread(has, jacobians, ZERO), spread(has, laplacians, ZERO))
+    return outs
 
 
 # Partial evaluation --------------------------------------------------------------------------------------------------

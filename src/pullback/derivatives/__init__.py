@@ -1,4 +1,4 @@
-"""Derivatives in other ways than one pass forwards or backwards."""
+"""Derivatives beyond gradients and Jacobians: of second order, estimated, pre-accumulated, and of data types."""
 
 from __future__ import annotations
 
@@ -6,21 +6,59 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pullback.derivatives.data_types import check_data_type as check_data_type
+    from pullback.derivatives.data_types import difference as difference
+    from pullback.derivatives.data_types import in_coordinates as in_coordinates
+    from pullback.derivatives.data_types import local_rule as local_rule
+    from pullback.derivatives.data_types import move as move
+    from pullback.derivatives.data_types import register_data_type as register_data_type
+    from pullback.derivatives.data_types import zero_tangent as zero_tangent
+    from pullback.derivatives.estimates import Estimate as Estimate
+    from pullback.derivatives.estimates import hessian_diag as hessian_diag
+    from pullback.derivatives.estimates import hessian_trace as hessian_trace
+    from pullback.derivatives.estimates import stochastic_diag as stochastic_diag
+    from pullback.derivatives.estimates import stochastic_trace as stochastic_trace
+    from pullback.derivatives.krylov import Spectrum as Spectrum
+    from pullback.derivatives.krylov import Tridiagonal as Tridiagonal
+    from pullback.derivatives.krylov import lanczos as lanczos
+    from pullback.derivatives.krylov import spectrum as spectrum
+    from pullback.derivatives.laplacians import ForwardLaplacian as ForwardLaplacian
+    from pullback.derivatives.laplacians import forward_laplacian as forward_laplacian
+    from pullback.derivatives.laplacians import laplacian as laplacian
+    from pullback.derivatives.modes import jvp_from_vjp as jvp_from_vjp
+    from pullback.derivatives.modes import vjp_from_jvp as vjp_from_jvp
     from pullback.derivatives.preaccumulation import preaccumulate as preaccumulate
+    from pullback.derivatives.products import CurvatureOperator as CurvatureOperator
+    from pullback.derivatives.products import empirical_fisher as empirical_fisher
+    from pullback.derivatives.products import fisher as fisher
+    from pullback.derivatives.products import gauss_newton as gauss_newton
+    from pullback.derivatives.products import hessian_operator as hessian_operator
+    from pullback.derivatives.products import hvp as hvp
 
 _NAMES = {
-    "preaccumulate": "preaccumulation",
-}  # each is imported when it is first used
+    "data_types": (
+        *("check_data_type", "difference", "in_coordinates", "local_rule", "move", "register_data_type"),
+        "zero_tangent",
+    ),
+    "estimates": ("Estimate", "hessian_diag", "hessian_trace", "stochastic_diag", "stochastic_trace"),
+    "krylov": ("Spectrum", "Tridiagonal", "lanczos", "spectrum"),
+    "laplacians": ("ForwardLaplacian", "forward_laplacian", "laplacian"),
+    "modes": ("jvp_from_vjp", "vjp_from_jvp"),
+    "preaccumulation": ("preaccumulate",),
+    "products": ("CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "hessian_operator", "hvp"),
+}
+"""The public names of each module, which is imported when one of them is first used."""
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = ["preaccumulate"]
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+    if name not in _MODULES:
+        raise AttributeError(f"module 'pullback.derivatives' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"pullback.derivatives.{_MODULES[name]}"), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES} - {"Any", "TYPE_CHECKING", "annotations", "importlib"})
+    return __all__

@@ -22,6 +22,7 @@ from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.declare import jvp_bilinear
+from pullback.primitives.rules import axis_kept, unsummed
 
 Dims = tuple[tuple[Shape, Shape], tuple[Shape, Shape]]
 """((contracted axes of x, of y), (batch axes of x, of y))."""
@@ -227,6 +228,30 @@ def batched_numbers(x_rank: int, y_rank: int, dx: int | None, dy: int | None, di
         return numbers, len(xb) + _free(x_rank, xc, xb).index(dx)
     assert dy is not None
     return numbers, x_rank - len(xc) + _free(y_rank, yc, yb).index(dy)
+
+
+@axis_kept(dot_general_p)
+def _dot_keeps(axis: int, operand: int, x: Shape, y: Shape, *, dimension_numbers: Dims) -> int | None:
+    contracted, batch = (side[operand] for side in dimension_numbers)
+    if axis in contracted:
+        return None
+    if axis in batch:
+        return batch.index(axis)
+    free = _free(len((x, y)[operand]), contracted, batch).index(axis)
+    others = len(x) - len(contracted) - len(batch) if operand else 0
+    return len(batch) + others + free
+
+
+@unsummed(dot_general_p)
+def _dot_unsummed(
+    axis: int, operand: int, *shapes: Shape, dimension_numbers: Dims
+) -> tuple[dict[str, Any], int] | None:
+    contracted, batch = dimension_numbers
+    if axis not in contracted[operand]:
+        return None
+    k = contracted[operand].index(axis)
+    (xc, yc), (xb, yb) = ((c[:k] + c[k + 1 :] for c in contracted), ((c[k], *b) for c, b in zip(contracted, batch)))
+    return {"dimension_numbers": ((xc, yc), (xb, yb))}, 0
 
 
 # Compilation -------------------------------------------------------------------------------------------------------

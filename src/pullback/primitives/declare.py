@@ -39,6 +39,9 @@ class Public(NamedTuple):
     result: str
 
 
+ON_ELEMENTS: set[Primitive] = set()
+"""Operations of which an element of the result depends on that element of each operand alone."""
+
 PUBLIC: dict[Primitive, Public] = {}
 """The operations on elements that are public: the functions of ``pullback.lax`` are made from this table."""
 
@@ -76,6 +79,7 @@ def elementwise(
       lax: the name of that function, if it is another.
     """
     p = Primitive(name, keeps_weak_type=out is None)
+    ON_ELEMENTS.add(p)
     p.host_rule = host
     if doc is not None:
         PUBLIC[p] = Public(lax or name, arity, *doc)
@@ -129,6 +133,7 @@ def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[
       jvp: a sequence of ``rule(t, *operands, **params) -> tangent`` of the shape of the result, one an operand.
     """
     p = Primitive(name)
+    ON_ELEMENTS.add(p)
     p.decomposition_rule = formula
     p.lowering_rule = lambda hlo, *operands, **params: hlo.inline(partial(formula, **params), *operands)
     p.batch_rule = batch_broadcasting(p)

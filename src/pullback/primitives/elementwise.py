@@ -39,7 +39,15 @@ from pullback.primitives.checks import (
     check_dtype,
     same_dtype,
 )
-from pullback.primitives.declare import COMPLEX_RULES, COMPOSED, batch_broadcasting, by_formula, elementwise, spread
+from pullback.primitives.declare import (
+    COMPLEX_RULES,
+    COMPOSED,
+    ON_ELEMENTS,
+    batch_broadcasting,
+    by_formula,
+    elementwise,
+    spread,
+)
 from pullback.primitives.discrete import (  # noqa: F401
     and_p,
     bitcast_convert_type,
@@ -238,6 +246,7 @@ square_p = elementwise(
 )  # fmt: skip
 
 integer_pow_p = Primitive("integer_pow")
+ON_ELEMENTS.add(integer_pow_p)
 integer_pow_p.batch_rule = batch_unary(integer_pow_p)
 integer_pow_p.host_rule = host.integer_pow
 
@@ -730,6 +739,7 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 
 select_n_p = Primitive("select_n")
+ON_ELEMENTS.add(select_n_p)
 select_n_p.host_rule = host.select_n
 select_n_p.batch_rule = batch_broadcasting(select_n_p)
 
@@ -796,6 +806,7 @@ def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
 
 
 convert_element_type_p = Primitive("convert_element_type", keeps_weak_type=None)
+ON_ELEMENTS.add(convert_element_type_p)
 convert_element_type_p.host_rule = host.convert
 convert_element_type_p.batch_rule = batch_unary(convert_element_type_p)
 

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, RuleKind
 from pullback.core.types import ZERO, MappedAxis
+
+axis_kept = RuleKind("axis_kept")
+"""``rule(axis, operand, *shapes, **params) -> axis``, for an operation that may treat each index along an axis of
+operand number ``operand`` by itself: which axis of the result that is, and None where it does not. Operations on
+elements need none."""
+
+unsummed = RuleKind("unsummed")
+"""``rule(axis, operand, *shapes, **params) -> (params, axis)``, for a linear operation that may sum over an axis of
+operand number ``operand``: the parameters with which it does all but that sum, and where the axis is in that result; or
+None."""
 
 
 def jvp_zero(p: Primitive) -> Callable[..., Any]:

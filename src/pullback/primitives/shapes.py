@@ -14,7 +14,7 @@ from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape, ShapedArray
-from pullback.primitives.rules import jvp_linear
+from pullback.primitives.rules import axis_kept, jvp_linear
 
 # Broadcasting ------------------------------------------------------------------------------------------------------
 
@@ -80,6 +80,12 @@ def _broadcast_xla(hlo: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shap
     return hlo.broadcast_in_dim(x, shape, broadcast_dimensions) if x.shape else hlo.spread(x, shape)
 
 
+@axis_kept(broadcast_in_dim_p)
+def _broadcast_keeps(axis: int, operand: int, x: Shape, *, shape: Shape, broadcast_dimensions: Shape) -> int | None:
+    kept = broadcast_dimensions[axis]
+    return kept if shape[kept] == x[axis] else None
+
+
 def full(shape: Shape, value: Any, dtype: Any) -> ArrayImpl:
     """A constant array."""
     if any_symbolic(shape):
@@ -136,6 +142,15 @@ def _reshape_batch(axis: MappedAxis, args: Any, dims: Any, *, new_sizes: Shape) 
     return reshape(moveaxis(args[0], dims[0], 0), (axis.size, *new_sizes)), 0
 
 
+@axis_kept(reshape_p)
+def _reshape_keeps(axis: int, operand: int, x: Shape, *, new_sizes: Shape) -> int | None:
+    before = math.prod(x[:axis])
+    for kept, size in enumerate(new_sizes):
+        if size == x[axis] and math.prod(new_sizes[:kept]) == before:
+            return kept
+    return None
+
+
 squeeze_p = Primitive("squeeze")
 squeeze_p.jvp_rule = jvp_linear(squeeze_p)
 squeeze_p.transpose(lambda ct, x, *, dimensions: (reshape(ct, x.shape),))
@@ -159,6 +174,11 @@ def _squeeze_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
 @squeeze_p.batch
 def _squeeze_batch(axis: MappedAxis, args: Any, dims: Any, *, dimensions: Shape) -> Any:
     return squeeze(moveaxis(args[0], dims[0], 0), [d + 1 for d in dimensions]), 0
+
+
+@axis_kept(squeeze_p)
+def _squeeze_keeps(axis: int, operand: int, x: Shape, *, dimensions: Shape) -> int | None:
+    return None if axis in dimensions else axis - sum(d < axis for d in dimensions)
 
 
 # Permuting axes ----------------------------------------------------------------------------------------------------
@@ -212,3 +232,6 @@ def _transpose_transpose(ct: Any, x: LinearVar, *, permutation: Shape) -> Any:
 def _transpose_batch(axis: MappedAxis, args: Any, dims: Any, *, permutation: Shape) -> Any:
     (d,) = dims
     return transpose(args[0], [d, *(p + (p >= d) for p in permutation)]), 0
+
+
+axis_kept(transpose_p)(lambda axis, operand, x, *, permutation: permutation.index(axis))

@@ -15,7 +15,7 @@ from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.elementwise import sub, where
-from pullback.primitives.rules import jvp_linear
+from pullback.primitives.rules import axis_kept, jvp_linear
 from pullback.primitives.sums import reduce_sum
 
 _slice = builtins.slice
@@ -86,6 +86,14 @@ def _slice_batch(
         return (*values[:d], value, *values[d:])
 
     return slice(x, insert(start_indices, 0), insert(limit_indices, x.shape[d]), insert(strides, 1)), d
+
+
+@axis_kept(slice_p)
+def _slice_keeps(
+    axis: int, operand: int, x: Shape, *, start_indices: Shape, limit_indices: Shape, strides: Shape
+) -> int | None:
+    whole = (start_indices[axis], limit_indices[axis], strides[axis]) == (0, x[axis], 1)
+    return axis if whole else None
 
 
 def front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
@@ -215,6 +223,9 @@ def _concatenate_shape(*xs: ShapedArray, dimension: int) -> ShapedArray:
             shown = ", ".join(str(x.shape) for x in xs)
             raise ShapeError(f"concatenate: shapes must agree in every axis but axis {dimension}, got {shown}")
     return ShapedArray((*first[:dimension], sum(x.shape[dimension] for x in xs), *first[dimension + 1 :]), dtype)
+
+
+axis_kept(concatenate_p)(lambda axis, operand, *xs, dimension: None if axis == dimension else axis)
 
 
 @concatenate_p.jvp

@@ -18,7 +18,7 @@ from pullback.core.trace import Primitive, Rule
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import INEXACT, NUMBER, Of, broadcast_shape, check_dtype, same_dtype
-from pullback.primitives.rules import jvp_linear
+from pullback.primitives.rules import axis_kept, jvp_linear, unsummed
 
 # Of two terms ------------------------------------------------------------------------------------------------------
 
@@ -36,6 +36,9 @@ def _add_any_shape(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     dtype = same_dtype("add_any", (x, y))
     check_dtype("add_any", INEXACT, dtype)
     return ShapedArray(broadcast_shape("add_any", [x.shape, y.shape]), dtype)
+
+
+axis_kept(add_any_p)(lambda axis, operand, x, y: axis)
 
 
 @add_any_p.batch
@@ -84,6 +87,7 @@ def reduction(name: str, *, of: Of, host: Callable[..., Any], hlo: Element, star
     p.host_rule = host
     p.batch_rule = batch_over_axes(p)
     p.lowering_rule = _xla_reduction(hlo, start)
+    axis_kept(p)(lambda axis, operand, x, *, axes: None if axis in axes else axis - sum(a < axis for a in axes))
 
     @p.abstract_eval
     def shape(x: ShapedArray, *, axes: Shape) -> ShapedArray:
@@ -133,6 +137,12 @@ def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
 
 reduce_sum_p = reduction("reduce_sum", of=NUMBER, host=host.reduce_sum, hlo="add", start=lambda dtype: 0)
 reduce_sum_p.jvp_rule = jvp_linear(reduce_sum_p)
+
+
+@unsummed(reduce_sum_p)
+def _unsummed(axis: int, operand: int, x: Shape, *, axes: Shape) -> tuple[dict[str, Any], int] | None:
+    others = tuple(a for a in axes if a != axis)
+    return ({"axes": others}, axis - sum(a < axis for a in others)) if axis in axes else None
 
 
 @reduce_sum_p.transpose

@@ -7,13 +7,14 @@ from typing import Any
 
 from pullback.core import dtypes, tree
 from pullback.core.array import typeof
+from pullback.core.types import ShapedArray
 from pullback.numpy.joining import concatenate
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 
 
 class Vectors:
-    """Trees like a given one, of inexact arrays, as vectors of their common dtype.
+    """Trees like a given one, of inexact arrays or of the types of such, as vectors of their common dtype.
 
     Attributes:
       size: how many elements they have.
@@ -22,7 +23,7 @@ class Vectors:
 
     def __init__(self, like: Any) -> None:
         leaves, self.treedef = tree.flatten(like)
-        self.types = [typeof(x) for x in leaves]
+        self.types = [x if isinstance(x, ShapedArray) else typeof(x) for x in leaves]
         self.dtype = dtypes.result_type(*[t.dtype for t in self.types]) if leaves else dtypes.default_float()
         self.size = sum(math.prod(t.shape) for t in self.types)
 

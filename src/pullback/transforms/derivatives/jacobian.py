@@ -83,7 +83,9 @@ def _jacfwd(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int
 
         columns = _along_basis(push, primals, chunk_size, -1, name)
         avals = [typeof(x) for x in primals]
-        rows = [unflatten_arguments(options, flat.in_tree, _split(c, avals, c.shape[:-1], last=True)) for c in columns]
+        rows = [
+            unflatten_arguments(options, flat.in_tree, split_axis(c, avals, c.shape[:-1], last=True)) for c in columns
+        ]
         jacobian = flat.result(rows)
         return (jacobian, flat.aux(outs)) if flat.has_aux else jacobian
 
@@ -147,7 +149,7 @@ def _jacrev(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int
         else:
             rows = _along_basis(pull, values, chunk_size, 0, name)
         avals = [typeof(x) for x in values]
-        blocks = iter([_split(r, avals, r.shape[1:], last=False) for r in rows])
+        blocks = iter([split_axis(r, avals, r.shape[1:], last=False) for r in rows])
         by_input = [
             next(blocks) if a else [np.zeros((*v.shape, *x.shape), dtypes.float0) for v in values]
             for x, a in zip(primals, active, strict=True)
@@ -229,7 +231,7 @@ def _along_basis(
     for start in range(0, max(total, 1), step):
         stop = min(start + step, total)
         try:
-            chunk = _basis(values, start, stop)
+            chunk = standard_basis(values, start, stop)
         except MemoryError as error:
             raise AllocationError(
                 f"{transformation}: no memory for {stop - start} basis vectors of {total} elements ({error}); "
@@ -241,7 +243,7 @@ def _along_basis(
     return [concatenate(parts, axis % len(parts[0].shape)) for parts in zip(*chunks, strict=True)]
 
 
-def _basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
+def standard_basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
     """The vectors from ``start`` to ``stop`` of the standard basis, along a new first axis of each array."""
     basis = []
     offset = start
@@ -252,7 +254,7 @@ def _basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
     return basis
 
 
-def _split(x: Any, avals: Sequence[ShapedArray], rest: tuple[int, ...], last: bool) -> list[Any]:
+def split_axis(x: Any, avals: Sequence[ShapedArray], rest: tuple[int, ...], last: bool) -> list[Any]:
     """Cut the first (or last) axis of ``x`` into the elements of some arrays, and give each part their shapes."""
     if len(avals) == 1:
         return [shapes.reshape(x, rest + avals[0].shape if last else avals[0].shape + rest)]

@@ -20,6 +20,7 @@ from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
 from pullback.transforms.interpreters.forward import Direction
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, transpose_jaxpr
+from pullback.transforms.interpreters.laplacian import laplacian_of_program, laplacian_rule
 from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
 from pullback.transforms.interpreters.remat import remat_program
 
@@ -83,6 +84,7 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
         second = eqn.like(operands, unknown_outs, jaxpr=parts.unknown, **changes)
         return if_needed(first), if_needed(second), parts.unknown_outputs
 
+    laplacian_rule(p)(partial(laplacian_of_program, p))
     p.dce(_dce)
     p.remat(remat_program)
     p.record(partial(record_in_parts, p))

@@ -1,0 +1,235 @@
+"""Derivatives of functions of users' own data types, whose tangents are of another type.
+
+A class of numbers on a curved space, such as rotations, has more components than degrees of freedom. Its values are
+moved along tangents, and two values near each other differ by a tangent: with these two functions, any derivative is
+one of a function of tangents, at zero.
+
+Source: J. Solà, J. Deray and D. Atchuthan, A micro Lie theory for state estimation in robotics, arXiv:1812.01537
+(2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes, tree
+from pullback.core.errors import ArgumentError, RuleCheckError, TangentMismatchError
+from pullback.core.naming import quoted
+from pullback.testing.rules import check_rule
+from pullback.transforms.custom.custom_rules import custom_jvp
+from pullback.transforms.derivatives.jvp import jvp
+from pullback.transforms.functions.arguments import check_callable
+
+
+class _DataType(NamedTuple):
+    zero: Callable[[Any], Any]
+    move: Callable[[Any, Any], Any]
+    difference: Callable[[Any, Any], Any]
+
+
+_data_types: dict[type, _DataType] = {}
+
+
+def register_data_type(
+    cls: type,
+    *,
+    zero: Callable[[Any], Any],
+    move: Callable[[Any, Any], Any],
+    difference: Callable[[Any, Any], Any],
+) -> None:
+    """Declare what the tangents of a class of values are.
+
+    Args:
+      cls: a class that is a pytree; each instance is one value. Subclasses are declared by themselves.
+      zero: ``zero(x)``, the zero tangent of a value: a tree of arrays.
+      move: ``move(x, tangent)``, the value at the end of a tangent that begins at ``x``; ``x`` itself for the zero.
+      difference: ``difference(x, y)``, the tangent at ``x`` that leads to a value ``y`` near by: ``move`` inverted.
+
+    Raises:
+      ArgumentError: ``cls`` is no class, or is declared already (a TypeError and ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import grad, tree_util
+    >>> class Angle:
+    ...     def __init__(self, cos, sin):
+    ...         self.cos, self.sin = cos, sin
+    >>> tree_util.register_pytree_node(Angle, lambda a: ((a.cos, a.sin), None), lambda _, parts: Angle(*parts))
+    >>> def move(a, t):
+    ...     return Angle(a.cos * pnp.cos(t) - a.sin * pnp.sin(t), a.sin * pnp.cos(t) + a.cos * pnp.sin(t))
+    >>> def difference(a, b):
+    ...     return pnp.arctan2(a.cos * b.sin - a.sin * b.cos, a.cos * b.cos + a.sin * b.sin)
+    >>> register_data_type(Angle, zero=lambda a: pnp.zeros(()), move=move, difference=difference)
+    >>> function, zeros = in_coordinates(lambda a: a.cos, Angle(0.6, 0.8))
+    >>> print(grad(function)(*zeros))
+    -0.8
+    """
+    if not isinstance(cls, type):
+        raise ArgumentError(f"register_data_type takes a class, got {quoted(cls)} of type {type(cls).__name__}")
+    if cls in _data_types:
+        raise ArgumentError(f"register_data_type: {cls.__name__} is declared already")
+    for function in (zero, move, difference):
+        check_callable(function, "register_data_type")
+    _data_types[cls] = _DataType(zero, move, difference)
+
+
+def _is_declared(x: Any) -> bool:
+    return type(x) in _data_types
+
+
+def zero_tangent(x: Any) -> Any:
+    """The zero tangent of a tree: that of each declared type in its place, ``float0`` for integers and booleans.
+
+    Args:
+      x: a tree of arrays and of values of declared types.
+
+    >>> import pullback.numpy as pnp
+    >>> print(zero_tangent({"a": pnp.ones(2), "n": 3}))
+    {'a': Array([0., 0.], dtype=float32), 'n': array((b'',), dtype=[('float0', 'V')])}
+    """
+    return tree.tree_map(_zero_of, x, is_leaf=_is_declared)
+
+
+def _zero_of(x: Any) -> Any:
+    if _is_declared(x):
+        return _data_types[type(x)].zero(x)
+    if dtypes.is_inexact(dtypes.dtype_of(x)):
+        return pnp.zeros_like(x)
+    return np.zeros(pnp.shape(x), dtypes.float0)
+
+
+def _each(what: str, function: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
+    """A function of each value of a tree, and what stands at its place in another tree."""
+    values, treedef = tree.flatten(x, _is_declared)
+    try:
+        others = treedef.flatten_up_to(other)
+    except ValueError as error:
+        raise TangentMismatchError(f"{what} does not fit the tree of values {treedef}: {error}") from None
+    return tree.unflatten(treedef, [function(v, o) for v, o in zip(values, others, strict=True)])
+
+
+def move(x: Any, tangent: Any) -> Any:
+    """The tree at the end of a tangent that begins at ``x``: arrays are added, values of declared types moved.
+
+    Args:
+      x: a tree of arrays and of values of declared types.
+      tangent: a tree like ``zero_tangent(x)``.
+
+    Raises:
+      TangentMismatchError: it is of another tree (a TypeError and ValueError).
+
+    >>> print(move({"a": 1.0, "n": 3}, {"a": 0.5, "n": None}))
+    {'a': Array(1.5, dtype=float32, weak_type=True), 'n': 3}
+    """
+    return _each("the tangent", _moved, x, tangent)
+
+
+def _moved(x: Any, t: Any) -> Any:
+    if _is_declared(x):
+        return _data_types[type(x)].move(x, t)
+    return pnp.add(x, t) if dtypes.is_inexact(dtypes.dtype_of(x)) else x
+
+
+def difference(x: Any, y: Any) -> Any:
+    """The tangent at ``x`` that leads to a tree near by: of arrays ``y - x``, of declared types what they declare.
+
+    Args:
+      x: a tree of arrays and of values of declared types.
+      y: a tree like it.
+
+    Raises:
+      TangentMismatchError: it is of another tree (a TypeError and ValueError).
+
+    >>> print(difference(1.0, 1.5))
+    0.5
+    """
+    return _each("the second tree", _difference_of, x, y)
+
+
+def _difference_of(x: Any, y: Any) -> Any:
+    if _is_declared(x):
+        return _data_types[type(x)].difference(x, y)
+    return pnp.subtract(y, x) if dtypes.is_inexact(dtypes.dtype_of(x)) else np.zeros(pnp.shape(x), dtypes.float0)
+
+
+def in_coordinates(fun: Callable[..., Any], *args: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A function of values of declared types, near a point, as one of tangents.
+
+    Args:
+      fun: takes and returns trees of arrays and of values of declared types.
+      args: the point.
+
+    Returns:
+      ``(function, zeros)``. ``function`` takes a tangent for each argument, and returns the tangent at ``fun(*args)``
+      to the value at their ends. At ``zeros`` its derivatives of the first order are those of ``fun``, in all
+      transformations; higher ones are those in the coordinates that ``move`` and ``difference`` make.
+
+    >>> from pullback import jacfwd
+    >>> function, zeros = in_coordinates(lambda x: x**2, 3.0)
+    >>> print(jacfwd(function)(*zeros))
+    6.0
+    """
+    check_callable(fun, "in_coordinates")
+
+    def function(*tangents: Any) -> Any:
+        return difference(fun(*args), fun(*map(move, args, tangents)))
+
+    return function, tuple(map(zero_tangent, args))
+
+
+def local_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A derivative rule on the types' own tangents, as ``defjvp`` takes it.
+
+    Args:
+      rule: ``rule(primals, tangents) -> (out, tangent_out)``, of a function of values of declared types: tangents are
+        those of these types.
+
+    Returns:
+      The rule on tangents of the components, which ``custom_jvp(f).defjvp`` takes and ``check_rule`` checks.
+
+    >>> from pullback import custom_jvp, grad
+    >>> square = custom_jvp(lambda x: x**2)
+    >>> _ = square.defjvp(local_rule(lambda primals, tangents: (primals[0] ** 2, 2 * primals[0] * tangents[0])))
+    >>> print(grad(square)(3.0))
+    6.0
+    """
+    check_callable(rule, "local_rule")
+
+    def of_components(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        own = [
+            jvp(lambda y, x=x: difference(x, y), (x,), (t,))[1]  # type: ignore[misc]
+            for x, t in zip(primals, tangents, strict=True)
+        ]
+        out, tangent = rule(tuple(primals), tuple(own))
+        return out, jvp(lambda t: move(out, t), (zero_tangent(out),), (tangent,))[1]
+
+    return of_components
+
+
+def check_data_type(x: Any, atol: float = 1e-5) -> None:
+    """Check at a value that ``move`` and ``difference`` of its type are inverse to each other, and smooth at zero.
+
+    Args:
+      x: a value of a declared type, or a tree of such.
+      atol: how far a component may be off.
+
+    Raises:
+      RuleCheckError: moving along zero leads elsewhere, or moving and taking the difference is not the identity to
+        first order, which :func:`check_rule` finds (an AssertionError).
+
+    >>> check_data_type({"a": 1.0})
+    """
+    zero = zero_tangent(x)
+    pairs = zip(tree.leaves(x), tree.leaves(move(x, zero)), strict=True)
+    for i, (before, after) in enumerate(pairs):
+        if not np.allclose(np.asarray(before), np.asarray(after), rtol=atol, atol=atol):
+            raise RuleCheckError(
+                f"check_data_type: moving along the zero tangent changed component {i} from {quoted(before)} to "
+                f"{quoted(after)}; move(x, zero(x)) must be x"
+            )
+    round_trip = custom_jvp(lambda t: difference(x, move(x, t)))
+    round_trip.defjvp(lambda primals, tangents: (round_trip(*primals), tangents[0]))
+    check_rule(round_trip, zero, atol=atol)

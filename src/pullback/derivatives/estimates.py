@@ -1,0 +1,253 @@
+"""Traces and diagonals of matrices that are known by their products alone, estimated from random vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import pullback.numpy as pnp
+from pullback import random
+from pullback.control.scan import scan
+from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.naming import quoted
+from pullback.derivatives.products import CurvatureOperator, hessian_operator
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable, check_chunk_size
+
+METHODS = ("hutchinson", "hutch++")
+
+
+class Estimate(NamedTuple):
+    """What was estimated, and how far off it is, as one standard deviation.
+
+    Attributes:
+      value: the mean over the samples.
+      standard_error: the standard deviation of that mean, from the spread of the samples.
+    """
+
+    value: Any
+    standard_error: Any
+
+
+def stochastic_trace(
+    a: Any, key: Any, samples: int, *, method: str = "hutchinson", chunk_size: int | None = None
+) -> Estimate:
+    """The trace of a matrix, estimated from its products with random vectors.
+
+    Args:
+      a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
+      key: a random key.
+      samples: how many products to compute, at least 2, and for ``"hutch++"`` 4.
+      method: ``"hutchinson"``, the mean of v^T A v over vectors of signs; or ``"hutch++"``, which takes a third of the
+        products for a subspace of large eigenvalues, has the trace there exactly, and estimates the rest: its error
+        falls with 1 / samples for any matrix without negative eigenvalues, instead of 1 / sqrt(samples).
+      chunk_size: how many vectors are in memory at a time; all by default. It does not change the vectors.
+
+    Returns:
+      An :class:`Estimate` of two scalars. With ``"hutch++"`` the standard error is that of the rest.
+
+    Raises:
+      ArgumentError: ``samples``, ``method`` or ``chunk_size`` is not one of these (a TypeError and ValueError).
+      ShapeError: ``a`` is not square (a TypeError and ValueError).
+
+    Source: M. F. Hutchinson, A stochastic estimator of the trace of the influence matrix, Communications in Statistics
+    19 (1990); R. A. Meyer, C. Musco, C. Musco and D. P. Woodruff, Hutch++: optimal stochastic trace estimation, SOSA
+    2021.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import random
+    >>> print(stochastic_trace(pnp.diag(pnp.array([1.0, 2.0])), random.key(0), 10))
+    Estimate(value=Array(3., dtype=float32), standard_error=Array(0., dtype=float32))
+    """
+    return _estimate("stochastic_trace", True, a, key, samples, method, chunk_size)
+
+
+def stochastic_diag(
+    a: Any, key: Any, samples: int, *, method: str = "hutchinson", chunk_size: int | None = None
+) -> Estimate:
+    """The diagonal of a matrix, estimated from its products with random vectors.
+
+    Args:
+      a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
+      key: a random key.
+      samples: how many products to compute, at least 2, and for ``"hutch++"`` 4.
+      method: ``"hutchinson"``, the mean of v * A v over vectors of signs; or ``"hutch++"``, which takes a third of the
+        products for a subspace of large eigenvalues, whose part of the diagonal is exact, and estimates the rest.
+      chunk_size: how many vectors are in memory at a time; all by default. It does not change the vectors.
+
+    Returns:
+      An :class:`Estimate` of two trees like the point of the operator, or of two vectors for a matrix.
+
+    Raises:
+      ArgumentError: ``samples``, ``method`` or ``chunk_size`` is not one of these (a TypeError and ValueError).
+      ShapeError: ``a`` is not square (a TypeError and ValueError).
+
+    Source: C. Bekas, E. Kokiopoulou and Y. Saad, An estimator for the diagonal of a matrix, Applied Numerical
+    Mathematics 57 (2007); R. A. Baston and Y. Nakatsukasa, Stochastic diagonal estimation, arXiv:2201.10684 (2022).
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import random
+    >>> print(stochastic_diag(pnp.diag(pnp.array([1.0, 2.0])), random.key(0), 10).value)
+    [1. 2.]
+    """
+    found = _estimate("stochastic_diag", False, a, key, samples, method, chunk_size)
+    return Estimate(*map(a.vectors.tree, found)) if isinstance(a, CurvatureOperator) else found
+
+
+def hessian_trace(
+    f: Callable[..., Any], *, method: str = "hutchinson", chunk_size: int | None = None
+) -> Callable[..., Estimate]:
+    """The trace of a function's Hessian, estimated from Hessian-vector products.
+
+    Args:
+      f: takes a tree of real arrays, and returns a real scalar.
+      method, chunk_size: as for :func:`stochastic_trace`.
+
+    Returns:
+      A function ``(x, key, samples)`` that returns an :class:`Estimate`; ``samples`` is a Python integer.
+
+    Source: see :func:`stochastic_trace`.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import random
+    >>> print(hessian_trace(lambda x: pnp.sum(x**2))(pnp.ones(3), random.key(0), 10).value)
+    6.0
+    """
+    return _of_hessian("hessian_trace", f, partial(stochastic_trace, method=method, chunk_size=chunk_size))
+
+
+def hessian_diag(
+    f: Callable[..., Any], *, method: str = "hutchinson", chunk_size: int | None = None
+) -> Callable[..., Estimate]:
+    """The diagonal of a function's Hessian, estimated from Hessian-vector products.
+
+    Args:
+      f: takes a tree of real arrays, and returns a real scalar.
+      method, chunk_size: as for :func:`stochastic_diag`.
+
+    Returns:
+      A function ``(x, key, samples)`` that returns an :class:`Estimate` of trees like ``x``; ``samples`` is a Python
+      integer.
+
+    Source: see :func:`stochastic_diag`.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import random
+    >>> print(hessian_diag(lambda x: pnp.sum(x**3))(pnp.array([1.0, 2.0]), random.key(0), 10).value)
+    [ 6. 12.]
+    """
+    return _of_hessian("hessian_diag", f, partial(stochastic_diag, method=method, chunk_size=chunk_size))
+
+
+def _of_hessian(name: str, f: Any, estimate: Callable[..., Estimate]) -> Callable[..., Estimate]:
+    check_callable(f, name)
+
+    @api_boundary
+    def estimated(x: Any, key: Any, samples: int) -> Estimate:
+        return estimate(hessian_operator(f)(x), key, samples)
+
+    return estimated
+
+
+def matrix_product(name: str, a: Any) -> tuple[Callable[[Any], Any], int, Any]:
+    """The product with a vector, the number of rows and the dtype of an operator or a square matrix."""
+    if isinstance(a, CurvatureOperator):
+        return a.matvec, a.shape[0], a.dtype
+    a = pnp.asarray(a)
+    if a.ndim != 2 or a.shape[0] != a.shape[1]:
+        raise ShapeError(f"{name} takes a CurvatureOperator or a square matrix, got an array of shape {a.shape}")
+    return lambda v: a @ v, a.shape[0], a.dtype
+
+
+def check_count(name: str, what: str, count: Any, least: int) -> int:
+    if type(count) is not int or count < least:
+        raise ArgumentError(f"{name}: {what} must be a Python integer of at least {least}, got {quoted(count)}")
+    return count
+
+
+def _estimate(name: str, trace: bool, a: Any, key: Any, samples: int, method: str, chunk_size: int | None) -> Estimate:
+    if method not in METHODS:
+        raise ArgumentError(f"{name}: method must be one of {METHODS}, got {quoted(method)}")
+    check_count(name, "samples", samples, 2 if method == "hutchinson" else 4)
+    check_chunk_size(chunk_size, name)
+    product, n, dtype = matrix_product(name, a)
+
+    def of_vector(v: Any, image: Any) -> Any:
+        return v @ image if trace else v * image
+
+    if method == "hutchinson":
+
+        def sample(key: Any) -> Any:
+            v = random.rademacher(key, (n,), dtype)
+            return of_vector(v, product(v))
+
+        return Estimate(*_moments(sample, random.split(key, samples), chunk_size))
+
+    rank = min(samples // 3, n)
+    for_space, for_rest = random.split(key)
+    draws = random.split(for_space, rank)
+    images = _mapped(lambda key: product(random.rademacher(key, (n,), dtype)), draws, chunk_size)
+    q = pnp.linalg.qr(images.T)[0]  # n by rank, whose columns span the images
+    of_q = _mapped(product, q.T, chunk_size)
+
+    def rest(key: Any) -> Any:
+        """A sample of (1 - Q Q^T) A, of which the trace takes both sides: that has the smaller spread."""
+        v = random.rademacher(key, (n,), dtype)
+        if trace:
+            v = v - q @ (q.T @ v)
+            return v @ product(v)
+        image = product(v)
+        return v * (image - q @ (q.T @ image))
+
+    exact = pnp.sum(q.T * of_q, axis=None if trace else 0)
+    mean, error = _moments(rest, random.split(for_rest, samples - 2 * rank), chunk_size)
+    return Estimate(exact + mean, error)
+
+
+def _mapped(function: Callable[[Any], Any], rows: Any, chunk_size: int | None) -> Any:
+    """A function of each row, of some rows at a time."""
+    size = rows.shape[0]
+    if chunk_size is None or chunk_size >= size:
+        return vmap(function)(rows)
+    whole = size - size % chunk_size
+    chunks = rows[:whole].reshape(-1, chunk_size, *rows.shape[1:])
+    outs = scan(lambda _, chunk: (None, vmap(function)(chunk)), None, chunks)[1]
+    outs = outs.reshape(whole, *outs.shape[2:])
+    return outs if whole == size else pnp.concatenate([outs, vmap(function)(rows[whole:])])
+
+
+def _moments(sample: Callable[[Any], Any], keys: Any, chunk_size: int | None) -> tuple[Any, Any]:
+    """The mean of the samples of some keys and its standard error, with a chunk of the samples in memory at a time.
+
+    Source: T. F. Chan, G. H. Golub and R. J. LeVeque, Algorithms for computing the sample variance, The American
+    Statistician 37 (1983), for the sum of squares of two parts.
+    """
+
+    def part(keys: Any) -> tuple[Any, Any]:
+        values = vmap(sample)(keys)
+        mean = pnp.mean(values, axis=0)
+        return mean, pnp.sum((values - mean) ** 2, axis=0)
+
+    def joined(a: Any, size_a: Any, b: Any, size_b: Any) -> tuple[Any, Any]:
+        difference, size = b[0] - a[0], size_a + size_b
+        return a[0] + difference * (size_b / size), a[1] + b[1] + difference**2 * (size_a * size_b / size)
+
+    count = keys.shape[0]
+    step = min(chunk_size or count, count)
+    whole = count - count % step
+    first = part(keys[:step])
+
+    def more(carry: Any, keys: Any) -> tuple[Any, None]:
+        moments, size = carry
+        return (joined(moments, size, part(keys), step), size + step), None
+
+    moments, size = first, step
+    if whole > step:
+        dtype = first[0].dtype
+        (moments, _), _ = scan(more, (first, pnp.asarray(step, dtype)), keys[step:whole].reshape(-1, step))
+        size = whole
+    if whole < count:
+        moments = joined(moments, size, part(keys[whole:]), count - whole)
+    return moments[0], pnp.sqrt(moments[1] / (count * (count - 1)))

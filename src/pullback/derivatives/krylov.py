@@ -1,0 +1,173 @@
+"""Spectra of symmetric matrices that are known by their products alone, by Lanczos' method."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pullback.numpy as pnp
+from pullback import random
+from pullback.control.conditional import cond
+from pullback.control.scan import scan
+from pullback.core.errors import ArgumentError
+from pullback.core.naming import quoted
+from pullback.derivatives.estimates import Estimate, check_count, matrix_product
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.api_boundary import api_boundary
+
+
+class Tridiagonal(NamedTuple):
+    """A symmetric matrix on the space of the vectors that Lanczos' method went through: A Q is nearly Q T.
+
+    Attributes:
+      alphas: the diagonal of T, of shape ``(steps,)``.
+      betas: the diagonal beside it, and last the size of what is left over; of shape ``(steps,)``.
+      basis: Q^T, of orthonormal rows; of shape ``(steps, n)``.
+    """
+
+    alphas: Any
+    betas: Any
+    basis: Any
+
+    def ritz(self) -> tuple[Any, Any, Any]:
+        """Ritz values, ascending; their vectors, as rows of shape ``(steps, n)``; and for each how far at most the next
+        eigenvalue is."""
+        values, vectors = _eigh(self.alphas, self.betas)
+        return values, vectors.T @ self.basis, pnp.abs(self.betas[-1] * vectors[-1])
+
+
+def _eigh(alphas: Any, betas: Any) -> tuple[Any, Any]:
+    beside = pnp.diag(betas[:-1], 1)
+    return pnp.linalg.eigh(pnp.diag(alphas) + beside + beside.T)
+
+
+@api_boundary
+def lanczos(a: Any, start: Any, steps: int) -> Tridiagonal:
+    """The tridiagonal matrix of Lanczos' method, whose eigenvalues approach the outermost ones of a matrix first.
+
+    Each new vector is made orthogonal to all others, twice, so that no eigenvalue appears more often than it is there.
+    Where the vectors span an invariant space, the method goes on from a fresh one.
+
+    Args:
+      a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
+      start: the first vector, of coordinates, not zero; or a random key, for a random one.
+      steps: how many products to compute, at most as many as the matrix has rows. ``steps`` vectors are kept.
+
+    Returns:
+      A :class:`Tridiagonal`; its ``ritz()`` are eigenvalues and eigenvectors with bounds of their errors.
+
+    Raises:
+      ArgumentError: ``steps`` is not a Python integer from 1 to the number of rows (a TypeError and ValueError).
+      ShapeError: ``a`` is not square (a TypeError and ValueError).
+
+    Source: G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed., sections 10.1 and 10.3.
+
+    >>> import pullback.numpy as pnp
+    >>> values, vectors, errors = lanczos(pnp.diag(pnp.array([1.0, 2.0, 4.0])), pnp.ones(3), 3).ritz()
+    >>> print(pnp.round(values, 4))
+    [1. 2. 4.]
+    """
+    product, n, dtype = matrix_product("lanczos", a)
+    check_count("lanczos", "steps", steps, 1)
+    if steps > n:
+        raise ArgumentError(f"lanczos: steps must be at most {n}, the number of rows of {quoted(a)}, got {steps}")
+    first = _first(start, n, dtype)
+    tiny = 10 * float(pnp.finfo(dtype).eps)
+    restarts = random.key(0)  # any vectors do that are not in the span: those of a fixed key
+
+    def orthogonal(w: Any, basis: Any) -> Any:
+        for _ in range(2):
+            w = w - basis.T @ (basis @ w)
+        return w
+
+    def step(carry: Any, i: Any) -> tuple[Any, Any]:
+        basis, q, scale = carry
+        basis = basis.at[i].set(q)
+        image = product(q)
+        alpha = q @ image
+        w = orthogonal(image, basis)
+        beta = pnp.linalg.norm(w)
+        scale = pnp.maximum(scale, pnp.maximum(pnp.abs(alpha), beta))
+        ended = beta <= tiny * scale
+
+        def fresh(w: Any) -> Any:
+            other = orthogonal(random.normal(random.fold_in(restarts, i), (n,), dtype), basis)
+            size = pnp.linalg.norm(other)
+            return other / pnp.where(size > 0, size, 1)  # after n steps nothing is left
+
+        following = cond(ended, fresh, lambda w: w / beta, w)
+        return (basis, following, scale), (alpha, pnp.where(ended, 0, beta))
+
+    init = pnp.zeros((steps, n), dtype), first, pnp.zeros((), dtype)
+    (basis, _, _), (alphas, betas) = scan(step, init, pnp.arange(steps))
+    return Tridiagonal(alphas, betas, basis)
+
+
+def _first(start: Any, n: int, dtype: Any) -> Any:
+    """A vector of unit length, which was given or is drawn by a key."""
+    v = pnp.asarray(start)
+    if not pnp.issubdtype(v.dtype, pnp.inexact):
+        v = random.normal(start, (n,), dtype)
+    elif v.shape != (n,):
+        raise ArgumentError(f"lanczos: start must be a vector of shape ({n},) or a random key, got {quoted(start)}")
+    return v.astype(dtype) / pnp.linalg.norm(v.astype(dtype))
+
+
+class Spectrum(NamedTuple):
+    """The density of the eigenvalues of a matrix: weights at places, of which each sample has its own.
+
+    Attributes:
+      nodes: places on the real line, of shape ``(samples, steps)``.
+      weights: the fraction of the eigenvalues there; of the same shape, with the sum 1 for each sample.
+      size: the number of eigenvalues.
+    """
+
+    nodes: Any
+    weights: Any
+    size: int
+
+    def trace(self, function: Any) -> Estimate:
+        """The estimated trace of a function of the matrix: ``pnp.log`` makes it the logarithm of the determinant.
+
+        Args:
+          function: maps arrays of eigenvalues, element by element.
+        """
+        sums = self.size * pnp.sum(self.weights * function(self.nodes), axis=1)
+        return Estimate(pnp.mean(sums), pnp.std(sums, ddof=1) / sums.shape[0] ** 0.5)
+
+
+@api_boundary
+def spectrum(a: Any, key: Any, steps: int, samples: int = 2) -> Spectrum:
+    """The density of the eigenvalues of a matrix, by Lanczos' method from random vectors.
+
+    Args:
+      a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
+      key: a random key.
+      steps: the number of products for each vector, at most as many as the matrix has rows.
+      samples: the number of random vectors, at least 2.
+
+    Returns:
+      A :class:`Spectrum`. For each sample, sums over it are exact for polynomials up to degree ``2 * steps - 1`` of the
+      matrix, with respect to that vector.
+
+    Raises:
+      ArgumentError: ``steps`` or ``samples`` is not such a Python integer (a TypeError and ValueError).
+
+    Source: S. Ubaru, J. Chen and Y. Saad, Fast estimation of tr(f(A)) via stochastic Lanczos quadrature, SIAM Journal
+    on Matrix Analysis and Applications 38 (2017).
+
+    >>> import pullback.numpy as pnp
+    >>> found = spectrum(pnp.diag(pnp.array([1.0, 1.0, 4.0])), random.key(0), 2)
+    >>> print(pnp.round(found.nodes, 3))
+    [[1. 4.]
+     [1. 4.]]
+    """
+    _, n, dtype = matrix_product("spectrum", a)
+    check_count("spectrum", "samples", samples, 2)
+
+    def sample(key: Any) -> tuple[Any, Any]:
+        found = lanczos(a, random.rademacher(key, (n,), dtype), steps)
+        values, vectors = _eigh(found.alphas, found.betas)
+        return values, vectors[0] ** 2
+
+    nodes, weights = vmap(sample)(random.split(key, samples))
+    return Spectrum(nodes, weights, n)

@@ -1,0 +1,161 @@
+"""Laplacians of functions, in one forward pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes, tree
+from pullback.core.array import as_array, typeof
+from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
+from pullback.primitives.shapes import broadcast_in_dim, moveaxis
+from pullback.transforms.derivatives.jacobian import split_axis, standard_basis
+from pullback.transforms.functions.api_boundary import Transformed
+from pullback.transforms.functions.arguments import Argnums, check_argnums, check_callable, dense, name_of
+from pullback.transforms.functions.flat_function import (
+    DerivativeOptions,
+    FlatFunction,
+    differentiable,
+    unflatten_arguments,
+)
+from pullback.transforms.interpreters.laplacian import Blocks, Carried, Directions, laplacian_flat
+from pullback.transforms.interpreters.laplacian import dense as whole
+
+
+class ForwardLaplacian(NamedTuple):
+    """What one forward pass finds.
+
+    Attributes:
+      value: the output of the function.
+      jacobian: for each leaf of the output a tree like the chosen arguments, as ``jacfwd`` returns it.
+      laplacian: a tree like the output.
+    """
+
+    value: Any
+    jacobian: Any
+    laplacian: Any
+
+
+def laplacian(fun: Callable[..., Any], argnums: Argnums = 0, weights: Any = None) -> Callable[..., Any]:
+    """The Laplacian of a function: the sum of its unmixed second derivatives, in one forward pass.
+
+    The pass carries the first derivatives along all directions, and the second ones summed. Where a Hessian's trace by
+    products costs a gradient and its tangent for each direction, this costs a tangent.
+
+    Args:
+      fun: takes trees of arrays, and returns a tree of arrays, real or complex.
+      argnums: which positional arguments to differentiate with respect to: real ones.
+      weights: what each second derivative is multiplied by, such as inverse masses: a tree like the chosen arguments,
+        or a prefix of one, whose leaves broadcast to the arguments' leaves; of either sign. All are 1 by default.
+
+    Returns:
+      A function of the same arguments that returns a tree like the output of ``fun``.
+
+    Raises:
+      NotDifferentiableError: an input is not real (a TypeError).
+      MissingRuleError: an operation has no derivative rule; the message names it and its line (a NotImplementedError).
+
+    Source: R. Li et al., A computational framework for neural network-based variational Monte Carlo with Forward
+    Laplacian, Nature Machine Intelligence 6 (2024).
+
+    >>> import pullback.numpy as pnp
+    >>> print(laplacian(lambda x: pnp.sum(x**3))(pnp.array([1.0, 2.0])))
+    18.0
+    """
+    options = "laplacian", check_argnums(argnums, "laplacian"), False, False, False
+    return _laplacian(fun, options, weights, laplacian)
+
+
+def forward_laplacian(
+    fun: Callable[..., Any], argnums: Argnums = 0, weights: Any = None
+) -> Callable[..., ForwardLaplacian]:
+    """A function's value, its Jacobian and its Laplacian, which one forward pass finds together.
+
+    Args:
+      fun: takes trees of arrays, and returns a tree of arrays, real or complex.
+      argnums: which positional arguments to differentiate with respect to: real ones.
+      weights: as for :func:`laplacian`; the Jacobian is not weighted.
+
+    Returns:
+      A function of the same arguments that returns a :class:`ForwardLaplacian`.
+
+    Raises:
+      NotDifferentiableError: an input is not real (a TypeError).
+      MissingRuleError: an operation has no derivative rule; the message names it and its line (a NotImplementedError).
+
+    Source: see :func:`laplacian`.
+
+    >>> import pullback.numpy as pnp
+    >>> log_psi = lambda x: -pnp.sum(x**2) / 2  # of the ground state of a harmonic oscillator
+    >>> x = pnp.array([0.5, 1.0])
+    >>> _, gradient, second = forward_laplacian(log_psi)(x)
+    >>> print(-(second + gradient @ gradient) / 2 + x @ x / 2)  # its energy
+    1.0
+    """
+    options = "forward_laplacian", check_argnums(argnums, "forward_laplacian"), False, False, False
+    return _laplacian(fun, options, weights, forward_laplacian)
+
+
+def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any, maker: Any) -> Callable[..., Any]:
+    name = options[0]
+    check_callable(fun, name)
+
+    def of_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        flat, primals = differentiable(FlatFunction, fun, options, args, kwargs)
+        for x in primals:
+            if dtypes.is_complex(x.dtype):
+                raise NotDifferentiableError(
+                    f"{name} needs real inputs, but {name_of(fun)} was called with one of type {typeof(x)}: pass the "
+                    "real and imaginary parts as two arrays"
+                )
+        count = sum(x.size for x in primals)
+        point = unflatten_arguments(options, flat.in_tree, primals)
+        directions = Directions(count, None if weights is None else _weights(name, weights, point, primals))
+        if len(primals) == 1 and primals[0].shape:
+            operands = [Carried(primals[0], _identity(primals[0]))]
+        else:
+            operands = list(map(Carried, primals, standard_basis(primals, 0, count)))
+        outs = laplacian_flat(fun, flat, operands, directions)
+        laplacians = flat.result([dense(x.laplacian, x.value) for x in outs])
+        if maker is laplacian:
+            return laplacians
+        avals = [typeof(x) for x in primals]
+        rows = []
+        for x in map(whole, outs):
+            aval = typeof(x.value).update(shape=(count, *x.value.shape))
+            columns = moveaxis(dense(x.jacobian, aval), 0, len(x.value.shape))
+            parts = split_axis(columns, avals, x.value.shape, last=True)
+            rows.append(unflatten_arguments(options, flat.in_tree, parts))
+        return ForwardLaplacian(flat.result([x.value for x in outs]), flat.result(rows), laplacians)
+
+    return Transformed(fun, of_arguments, maker, options[1], weights)
+
+
+def _identity(x: Any) -> Blocks:
+    """The derivative of an array by itself: each index along the first axis has directions of its own."""
+    n, *rest = x.shape
+    size = math.prod(rest)
+    eye = np.eye(size, dtype=x.dtype).reshape(size, 1, *rest) if rest else np.ones((1, 1), x.dtype)
+    return Blocks(broadcast_in_dim(as_array(eye), (size, n, *rest), range(len(rest) + 2)), 0)
+
+
+def _weights(name: str, weights: Any, point: Any, primals: Any) -> Any:
+    """The weights of the directions as a vector."""
+    try:
+        leaves = tree.broadcast_prefix(weights, point)
+    except ValueError as error:
+        raise ArgumentError(f"{name}: weights must be a prefix of the chosen arguments: {error}") from None
+    parts = []
+    for w, x in zip(leaves, primals, strict=True):
+        w = pnp.asarray(w)
+        fits = w.ndim <= x.ndim and all(n in (1, size) for n, size in zip(w.shape[::-1], x.shape[::-1], strict=False))
+        if dtypes.is_complex(w.dtype) or not fits:
+            raise TangentMismatchError(
+                f"{name}: weights must be real and broadcast to the argument of type {typeof(x)}, got {typeof(w)}"
+            )
+        parts.append(pnp.ravel(pnp.broadcast_to(w, x.shape)).astype(x.dtype))
+    return pnp.concatenate(parts)

@@ -1,0 +1,187 @@
+"""Forward mode from reverse mode alone, and reverse mode from forward mode alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pullback.numpy as pnp
+from pullback.control import scan
+from pullback.core import dtypes, tree
+from pullback.core.array import typeof
+from pullback.core.errors import ArgumentError, NotDifferentiableError
+from pullback.core.naming import quoted
+from pullback.transforms.custom.custom_rules import custom_jvp, custom_vjp
+from pullback.transforms.derivatives.grad import linear_transpose, vjp
+from pullback.transforms.derivatives.jacobian import split_axis, standard_basis
+from pullback.transforms.derivatives.jvp import jvp
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.arguments import (
+    check_callable,
+    check_chunk_size,
+    is_float0,
+    name_of,
+    zero_cotangent,
+)
+
+METHODS = ("transpose", "basis")
+
+
+def jvp_from_vjp(
+    fun: Callable[..., Any], method: str = "transpose", chunk_size: int | None = None
+) -> Callable[..., Any]:
+    """The same function, whose forward mode uses nothing but the reverse mode of ``fun``.
+
+    It is for functions whose rules serve in reverse mode alone: a ``custom_vjp`` whose backward rule leaves Python by a
+    callback, for example.
+
+    Args:
+      fun: takes trees of arrays, by position, and returns a tree of arrays.
+      method: ``"transpose"`` transposes the backward pass, at the cost of about one: all operations in it must be
+        linear and have transposes. ``"basis"`` runs it for each element of the output, whatever it does.
+      chunk_size: with ``"basis"``, how many vectors there are at a time; all by default. With 1 the backward pass is
+        not mapped, and needs no batching rules.
+
+    Returns:
+      A ``custom_jvp`` function. Reverse mode of it works too with ``"transpose"``.
+
+    Raises:
+      ArgumentError: ``method`` or ``chunk_size`` is not one of these (a TypeError and ValueError).
+      NotLinearError: in forward mode, the backward pass is not linear (a TypeError).
+
+    Source: J. Townsend, A new trick for calculating Jacobian vector products, 2017, for the transposed backward pass.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import jvp
+    >>> print(jvp(jvp_from_vjp(lambda x: x**2), (3.0,), (1.0,))[1])
+    6.0
+    """
+    by_basis = _checked("jvp_from_vjp", fun, method, chunk_size)
+    function: Any = custom_jvp(fun)
+
+    @function.defjvp
+    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        values, of_values = _of_numbers(fun, primals)
+        ts = [t for t in tree.leaves(tuple(tangents)) if not is_float0(t)]
+        numbers, pull, out = vjp(of_values, *values, has_aux=True)
+        if by_basis:
+            found = _products_with_basis(fun, lambda *cts: pull(list(cts)), numbers, ts, chunk_size)
+        else:
+            (found,) = linear_transpose(lambda cts: list(pull(cts)), numbers)(ts)
+        return out, _with_others(out, found, zero_cotangent)
+
+    return function
+
+
+def vjp_from_jvp(
+    fun: Callable[..., Any], method: str = "transpose", chunk_size: int | None = None
+) -> Callable[..., Any]:
+    """The same function, whose reverse mode uses nothing but the forward mode of ``fun``.
+
+    It is for functions whose rules serve in forward mode alone: a primitive whose jvp rule binds an operation without a
+    transpose, for example.
+
+    Args:
+      fun: takes trees of arrays, by position, and returns a tree of arrays.
+      method: ``"transpose"`` transposes the forward pass, as ``vjp`` does. ``"basis"`` runs it for each element of the
+        arguments, whatever it does: for functions of few numbers.
+      chunk_size: with ``"basis"``, how many vectors there are at a time; all by default. With 1 the forward pass is not
+        mapped, and needs no batching rules.
+
+    Returns:
+      A ``custom_vjp`` function; in forward mode it is ``fun``.
+
+    Raises:
+      ArgumentError: ``method`` or ``chunk_size`` is not one of these (a TypeError and ValueError).
+
+    Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, section 3.2.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import grad
+    >>> print(grad(vjp_from_jvp(lambda x: x**2, method="basis"))(3.0))
+    6.0
+    """
+    by_basis = _checked("vjp_from_jvp", fun, method, chunk_size)
+    function: Any = custom_vjp(fun)
+
+    def forward(*args: Any) -> tuple[Any, Any]:
+        return fun(*args), args
+
+    def backward(args: Any, cotangent: Any) -> tuple[Any, ...]:
+        values, of_values = _of_numbers(fun, args)
+        cts = [ct for ct in tree.leaves(cotangent) if not is_float0(ct)]
+
+        def push(*tangents: Any) -> list[Any]:
+            return jvp(of_values, values, tangents, has_aux=True)[1]  # type: ignore[no-any-return]
+
+        found: Sequence[Any]
+        if by_basis:
+            found = _products_with_basis(fun, push, values, cts, chunk_size)
+        else:
+            found = linear_transpose(push, *values)(cts)
+        return _with_others(args, found, lambda _: None)  # type: ignore[no-any-return]
+
+    function.defvjp(forward, backward)
+    function.defjvp(lambda primals, tangents: jvp(fun, primals, tangents))
+    return function
+
+
+def _checked(name: str, fun: Any, method: Any, chunk_size: Any) -> bool:
+    """Whether to go through a basis; refuses options that are none."""
+    check_callable(fun, name)
+    check_chunk_size(chunk_size, name)
+    if method not in METHODS:
+        raise ArgumentError(f"{name}: method must be one of {METHODS}, got {quoted(method)}")
+    return bool(method == "basis")
+
+
+def _of_numbers(fun: Any, args: Sequence[Any]) -> tuple[list[Any], Callable[..., Any]]:
+    """The numbers among the arguments, real and complex, and the function of these: to those of the output, and all."""
+    leaves, treedef = tree.flatten(tuple(args))
+    values = [x for x in leaves if _is_number(x)]
+
+    def of_values(*values: Any) -> tuple[list[Any], Any]:
+        given = iter(values)
+        out = fun(*tree.unflatten(treedef, [next(given) if _is_number(x) else x for x in leaves]))
+        return [x for x in tree.leaves(out) if _is_number(x)], out
+
+    return values, of_values
+
+
+def _is_number(x: Any) -> bool:
+    return dtypes.is_inexact(dtypes.dtype_of(x))
+
+
+def _with_others(whole: Any, found: Sequence[Any], other: Callable[[Any], Any]) -> Any:
+    """A tree like ``whole``: of what was found for its real and complex leaves, and of something else for others."""
+    leaves, treedef = tree.flatten(whole)
+    given = iter(found)
+    return tree.unflatten(treedef, [next(given) if _is_number(x) else other(typeof(pnp.asarray(x))) for x in leaves])
+
+
+def _products_with_basis(
+    fun: Any,
+    linear: Callable[..., Sequence[Any]],
+    space: Sequence[Any],
+    vectors: Sequence[Any],
+    chunk_size: int | None,
+) -> list[Any]:
+    """The inner products of some vectors with the images of a basis, as arrays like those of the space."""
+    if any(dtypes.is_complex(dtypes.dtype_of(x)) for x in [*space, *vectors]):
+        raise NotDifferentiableError(
+            f'{name_of(fun)} has complex arguments or results, for which method="basis" does not serve: pass real and '
+            'imaginary parts as two real arrays, or use method="transpose"'
+        )
+
+    def product(vector: Sequence[Any]) -> Any:
+        pairs = zip(linear(*vector), vectors, strict=True)
+        return sum((pnp.sum(image * v) for image, v in pairs), start=pnp.zeros(()))
+
+    arrays = [pnp.asarray(x) for x in space]
+    basis = standard_basis(arrays, 0, sum(x.size for x in arrays))
+    if chunk_size is None:
+        products = vmap(product)(basis)
+    else:
+        products = scan.map(product, basis, batch_size=None if chunk_size == 1 else chunk_size)
+    parts = split_axis(products, [typeof(x) for x in arrays], (), last=False)
+    return [part.astype(x.dtype) for part, x in zip(parts, arrays, strict=True)]

@@ -1,0 +1,371 @@
+"""Products with matrices of second derivatives, which are never formed: of Hessians, of Gauss and Newton, of Fisher."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pullback.numpy as pnp
+from pullback.core import dtypes, tree
+from pullback.core.array import typeof
+from pullback.core.errors import ArgumentError, NotDifferentiableError, ShapeError
+from pullback.core.naming import quoted
+from pullback.core.types import ShapedArray
+from pullback.nn import logsumexp, softplus
+from pullback.scipy.vectors import Vectors
+from pullback.transforms.derivatives.grad import LinearFunction, VJPFunction, grad, linearize
+from pullback.transforms.derivatives.jvp import jvp
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import (
+    argument_name,
+    check_callable,
+    check_differentiable,
+    name_of,
+    positions,
+    to_arrays,
+)
+
+
+@api_boundary
+def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The product of a function's Hessian with a vector, by one forward pass over the gradient.
+
+    Args:
+      f: takes trees of arrays, and returns a real scalar.
+      primals: a tuple or list of the arguments: the point.
+      tangents: a tuple or list of the parts of the vector: the same trees, shapes and dtypes.
+
+    Returns:
+      A tree like the argument, if there is one; of several arguments a tuple of such trees. It costs a small multiple
+      of the time and memory of the gradient.
+
+    Raises:
+      TangentMismatchError: a tangent of another tree, shape or dtype; the message names the argument (a TypeError).
+      NotDifferentiableError: the result of ``f`` is not a real scalar (a TypeError).
+
+    Source: B. A. Pearlmutter, Fast exact multiplication by the Hessian, Neural Computation 6 (1994).
+
+    >>> import pullback.numpy as pnp
+    >>> print(hvp(lambda x: pnp.sum(x**3), (pnp.array([1.0, 2.0]),), (pnp.array([1.0, 0.0]),)))
+    [6. 0.]
+    """
+    check_callable(f, "hvp")
+    if not isinstance(primals, (tuple, list)) or not primals:
+        raise ArgumentError(
+            f"hvp takes primals as a tuple or list, one entry for each argument of {name_of(f)}, and at least one, got "
+            f"{quoted(primals)} of type {type(primals).__name__}"
+        )
+    gradient = grad(f, 0 if len(primals) == 1 else tuple(range(len(primals))))
+    return jvp(gradient, primals, tangents)[1]
+
+
+class CurvatureOperator:
+    """A symmetric matrix of second derivatives at a point, of which only products with vectors are computed.
+
+    It is linearised once, when it is made. ``operator @ v`` takes a tree like the point, or coordinates: a vector of
+    ``shape[0]`` elements, or a matrix of such columns. It can also be called, on trees. So it fits
+    ``pullback.scipy.sparse.linalg.cg`` and its kin, and SciPy's. It is a pytree: transformed functions take and return
+    it.
+
+    Attributes:
+      shape: ``(n, n)``, for points of ``n`` numbers.
+      dtype: that of the coordinates: the one to which the dtypes of the point promote.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback.scipy.sparse.linalg import cg
+    >>> a = hessian_operator(lambda x: pnp.sum(x**4) / 12)(pnp.array([1.0, 2.0]))
+    >>> print(a.shape, a @ pnp.ones(2), cg(a, pnp.ones(2))[0])
+    (2, 2) [1. 4.] [1.   0.25]
+    """
+
+    __slots__ = ("curvature", "jacobian", "name", "treedef", "types")
+
+    def __init__(self, jacobian: LinearFunction | None, curvature: LinearFunction, name: str) -> None:
+        """A matrix J^T C J.
+
+        Args:
+          jacobian: J, from tangents of the point to tangents of an output; None for the identity.
+          curvature: C, from tangents to cotangents of that output, or of the point.
+          name: of the matrix, for messages.
+        """
+        self.jacobian, self.curvature, self.name = jacobian, curvature, name
+        whole = curvature if jacobian is None else jacobian
+        (self.treedef,) = tree.treedef_children(whole.in_tree)
+        self.types = tuple(whole.in_avals)
+
+    @property
+    def vectors(self) -> Vectors:
+        """How trees like the point and vectors of coordinates become each other."""
+        return Vectors(tree.unflatten(self.treedef, self.types))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns."""
+        size = self.vectors.size
+        return size, size
+
+    @property
+    def dtype(self) -> Any:
+        """The type of a coordinate."""
+        return self.vectors.dtype
+
+    @api_boundary
+    def __call__(self, v: Any) -> Any:
+        """The product with a tree like the point."""
+        if self.jacobian is None:
+            return self.curvature(v)
+        j = self.jacobian
+        pull = VJPFunction(j.program, j.in_tree, j.out_tree, j.in_avals, j.out_avals, j.name)
+        return pull(self.curvature(j(v)))[0]
+
+    def __matmul__(self, v: Any) -> Any:
+        if self._is_like_point(v):
+            return self(v)
+        x = pnp.asarray(v)
+        if x.ndim == 2 and x.shape[0] == self.shape[0]:
+            return self.matmat(x)
+        return self.matvec(x)
+
+    def matvec(self, v: Any) -> Any:
+        """The product with a vector of coordinates.
+
+        Raises:
+          ShapeError: it is not a vector of as many elements as the point has (a TypeError and ValueError).
+        """
+        x = pnp.asarray(v)
+        vectors = self.vectors
+        n = vectors.size
+        if x.shape not in ((n,), (n, 1)):
+            raise ShapeError(
+                f"{self!r} is multiplied by trees like the point, {self.treedef} with leaves of shapes "
+                f"{[a.shape for a in self.types]}, or by coordinates of shape ({n},) or ({n}, k), got {quoted(v)} of "
+                f"shape {x.shape}"
+            )
+        product = self(vectors.tree(x.reshape(-1).astype(vectors.dtype)))
+        return vectors.ravel(product).reshape(x.shape)
+
+    def matmat(self, columns: Any) -> Any:
+        """The product with a matrix, whose columns are vectors of coordinates."""
+        return vmap(self.matvec, in_axes=1, out_axes=1)(pnp.asarray(columns))
+
+    # Names of SciPy's: the matrix is symmetric.
+    rmatvec, rmatmat = matvec, matmat
+
+    def _is_like_point(self, v: Any) -> bool:
+        leaves, treedef = tree.flatten(v)
+        fits = zip(leaves, self.types, strict=False)
+        return bool(treedef == self.treedef and all(getattr(x, "shape", ()) == a.shape for x, a in fits))
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.shape[0]} by {self.shape[1]}, {dtypes.dtype_name(self.dtype)}>"
+
+
+def _unflatten(aux: Any, parts: Any) -> CurvatureOperator:
+    operator = CurvatureOperator.__new__(CurvatureOperator)  # whatever the parts are: trees are built of anything
+    operator.jacobian, operator.curvature = parts
+    operator.name, operator.treedef, operator.types = aux
+    return operator
+
+
+tree.register_pytree_node(
+    CurvatureOperator, lambda a: ((a.jacobian, a.curvature), (a.name, a.treedef, a.types)), _unflatten
+)
+
+
+def _at_point(f: Any, transformation: str, argnum: int, args: tuple[Any, ...]) -> tuple[Callable[[Any], Any], Any]:
+    """A function of one of its arguments, and the point, checked."""
+    (where,) = positions(argnum, len(args), transformation, f)
+    leaves, treedef = tree.flatten(args[where])
+    arrays = to_arrays(leaves, transformation, f, args, (where,))
+    if not arrays:
+        raise ArgumentError(
+            f"{transformation} of {name_of(f)}: argument {where} has no arrays, got {quoted(args[where])}"
+        )
+    for i, x in enumerate(arrays):
+        place = partial(argument_name, i, f, args, (where,))
+        _check_real(typeof(x), transformation, f, place)
+
+    def of_point(x: Any) -> Any:
+        return f(*args[:where], x, *args[where + 1 :])
+
+    return of_point, tree.unflatten(treedef, arrays)
+
+
+def _check_real(aval: ShapedArray, transformation: str, f: Any, place: Callable[[], str]) -> None:
+    check_differentiable(aval, transformation, f, False, False, place)
+    if dtypes.is_complex(aval.dtype):
+        raise NotDifferentiableError(
+            f"{transformation} needs real inputs, but {place()} of {name_of(f)} is {aval}: products with second "
+            "derivatives are not complex-linear. Pass real and imaginary parts as two real arrays, or use hvp."
+        )
+
+
+def _check_argnum(argnums: Any, transformation: str) -> int:
+    if type(argnums) is not int:
+        raise ArgumentError(
+            f"{transformation}: argnums must be an int, the position of the one argument to differentiate by, got "
+            f"{argnums!r}; a tuple of arrays is one argument"
+        )
+    return argnums
+
+
+def hessian_operator(f: Callable[..., Any], argnums: int = 0) -> Callable[..., CurvatureOperator]:
+    """The Hessian of a function as an operator, linearised once for many products.
+
+    Args:
+      f: takes trees of arrays, and returns a real scalar.
+      argnums: the position of the argument to differentiate by, twice.
+
+    Returns:
+      A function of the same arguments that returns a :class:`CurvatureOperator`.
+
+    Raises:
+      NotDifferentiableError: the result of ``f`` is not a real scalar, or the point is not real (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> a = hessian_operator(lambda x: x["a"] * pnp.sum(x["b"] ** 2))({"a": 1.0, "b": pnp.array([2.0, 3.0])})
+    >>> print(a @ pnp.array([1.0, 0.0, 0.0]))
+    [0. 4. 6.]
+    """
+    check_callable(f, "hessian_operator")
+    argnum = _check_argnum(argnums, "hessian_operator")
+
+    @api_boundary
+    def operator(*args: Any) -> CurvatureOperator:
+        of_point, x = _at_point(f, "hessian_operator", argnum, args)
+        derivative: Any = linearize(grad(of_point), x)[1]
+        return CurvatureOperator(None, derivative, f"Hessian of {name_of(f)}")
+
+    return operator
+
+
+def gauss_newton(
+    f: Callable[..., Any], loss: Callable[[Any], Any], argnums: int = 0
+) -> Callable[..., CurvatureOperator]:
+    """The generalised Gauss-Newton matrix of ``loss(f(x))`` as an operator, linearised once for many products.
+
+    It is the Hessian without the curvature of ``f``: J^T C J, with the Jacobian J of ``f``, and the Hessian C of
+    ``loss`` at the output. Where ``loss`` is convex it has no negative eigenvalue.
+
+    Args:
+      f: takes and returns trees of real arrays: a model.
+      loss: takes the output of ``f``, and returns a real scalar.
+      argnums: the position of the argument of ``f`` to differentiate by.
+
+    Returns:
+      A function of the arguments of ``f`` that returns a :class:`CurvatureOperator`. A product costs one product with
+      J, one with C and one with the transpose of J.
+
+    Raises:
+      NotDifferentiableError: the result of ``loss`` is not a real scalar, or the point is not real (a TypeError).
+
+    Source: N. N. Schraudolph, Fast curvature matrix-vector products for second-order gradient descent, Neural
+    Computation 14 (2002).
+
+    >>> import pullback.numpy as pnp
+    >>> a = gauss_newton(pnp.sin, lambda y: pnp.sum(y**2) / 2)(pnp.array([0.0, 3.0]))
+    >>> print((a @ pnp.ones(2))[0])
+    1.0
+    """
+    check_callable(f, "gauss_newton")
+    check_callable(loss, "gauss_newton")
+    return _of_outputs(f, loss, _check_argnum(argnums, "gauss_newton"), "gauss_newton", "Gauss-Newton matrix")
+
+
+def _of_outputs(
+    f: Callable[..., Any], loss: Callable[[Any], Any], argnum: int, transformation: str, name: str
+) -> Callable[..., CurvatureOperator]:
+    @api_boundary
+    def operator(*args: Any) -> CurvatureOperator:
+        of_point, x = _at_point(f, transformation, argnum, args)
+        jacobian: Any
+        out, jacobian = linearize(of_point, x)
+        curvature: Any = linearize(grad(loss), out)[1]
+        return CurvatureOperator(jacobian, curvature, f"{name} of {name_of(f)}")
+
+    return operator
+
+
+# A family of distributions is its log-normaliser, whose Hessian is Fisher's matrix of the natural parameters.
+_FAMILIES: dict[str, Callable[[Any], Any]] = {
+    "normal": lambda z: pnp.sum(z**2) / 2,
+    "bernoulli": lambda z: pnp.sum(softplus(z)),
+    "categorical": lambda z: pnp.sum(logsumexp(z, axis=-1)),
+    "poisson": lambda z: pnp.sum(pnp.exp(z)),
+}
+
+
+def fisher(
+    f: Callable[..., Any], family: str | Callable[[Any], Any], argnums: int = 0
+) -> Callable[..., CurvatureOperator]:
+    """Fisher's information matrix of a model as an operator, linearised once for many products.
+
+    The outputs of ``f`` are natural parameters of an exponential family; all that is expected over its distributions
+    is exact, without samples. Outputs are independent, and their information is summed.
+
+    Args:
+      f: takes trees of real arrays, and returns an array, or for a function as ``family`` any tree.
+      family: ``"normal"`` (means, of variance 1), ``"bernoulli"`` (logits), ``"categorical"`` (logits along the last
+        axis), ``"poisson"`` (logarithms of rates); or the family's log-normaliser, from the output of ``f`` to a
+        scalar.
+      argnums: the position of the argument of ``f`` to differentiate by.
+
+    Returns:
+      A function of the arguments of ``f`` that returns a :class:`CurvatureOperator`.
+
+    Raises:
+      ArgumentError: ``family`` is neither a function nor one of these names (a TypeError and ValueError).
+
+    Source: J. Martens, New insights and perspectives on the natural gradient method, JMLR 21 (2020), section 9.
+
+    >>> import pullback.numpy as pnp
+    >>> x = pnp.array([[1.0], [2.0]])
+    >>> print(fisher(lambda w: x @ w, "bernoulli")(pnp.zeros(1)) @ pnp.ones(1))
+    [1.25]
+    """
+    check_callable(f, "fisher")
+    normaliser = family if callable(family) else _FAMILIES.get(family) if isinstance(family, str) else None
+    if normaliser is None:
+        raise ArgumentError(
+            f"fisher: family must be one of {sorted(_FAMILIES)}, or a function from natural parameters to the "
+            f"logarithm of the normaliser, got {quoted(family)}"
+        )
+    return _of_outputs(f, normaliser, _check_argnum(argnums, "fisher"), "fisher", "Fisher's matrix")
+
+
+def empirical_fisher(log_likelihood: Callable[..., Any], centred: bool = False) -> Callable[..., CurvatureOperator]:
+    """The mean over examples of the outer products of their scores, as an operator linearised once for many products.
+
+    It is Fisher's matrix where the examples are drawn from the model, as in variational Monte Carlo.
+
+    Args:
+      log_likelihood: takes parameters, a tree of real arrays, and one example; returns a real scalar.
+      centred: whether the mean of the scores is subtracted from each: the matrix of stochastic reconfiguration.
+
+    Returns:
+      A function of the parameters and of the examples, along the first axes of all other arguments, that returns a
+      :class:`CurvatureOperator`.
+
+    Source: S. Sorella, Green function Monte Carlo with stochastic reconfiguration, Physical Review Letters 80 (1998).
+
+    >>> import pullback.numpy as pnp
+    >>> a = empirical_fisher(lambda mean, x: -((x - mean) ** 2) / 2)(0.0, pnp.array([1.0, -3.0]))
+    >>> print(a @ pnp.ones(1))
+    [5.]
+    """
+    check_callable(log_likelihood, "empirical_fisher")
+
+    def mapped(params: Any, *examples: Any) -> Any:
+        return vmap(log_likelihood, in_axes=(None, *[0] * len(examples)))(params, *examples)
+
+    def mean_square(values: Any) -> Any:
+        if values.ndim != 1:
+            raise NotDifferentiableError(
+                f"empirical_fisher needs one scalar for each example, but {name_of(log_likelihood)} returned an output "
+                f"of shape {values.shape[1:]}"
+            )
+        return pnp.mean((values - pnp.mean(values) if centred else values) ** 2) / 2
+
+    return _of_outputs(mapped, mean_square, 0, "empirical_fisher", "empirical Fisher matrix")
