@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import source
+from pullback.core import masking, source
 from pullback.core.array import SCALARS, resolve_weak_scalars, typeof
+from pullback.core.config import config
 from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.jaxpr import infer
 from pullback.core.trace import Primitive, Rule, Trace, Tracer, state
@@ -108,15 +109,22 @@ class LinearTracer(Tracer):
 
 
 class LinearTrace(Trace):
-    """Records the operations on linear values, and leaves all others to its parent."""
+    """Records the operations on linear values, and leaves all others to its parent.
 
-    __slots__ = ("count", "nodes")
+    Attributes:
+      nodes: the operations, in order.
+      count: the number of variables.
+      masks: whether products are recorded in which a linear value of zero makes a zero (``core.masking``).
+    """
+
+    __slots__ = ("count", "masks", "nodes")
     transformation = "linear_transpose"
 
     def __init__(self, parent: Trace, function: Any = None) -> None:
         Trace.__init__(self, parent, function)
         self.nodes: list[LinearVar] = []
         self.count = 0
+        self.masks = config.masked_zeros
 
     def input(self, aval: ShapedArray) -> LinearTracer:
         """A new input of the program."""
@@ -137,6 +145,8 @@ class LinearTrace(Trace):
             if not (x_is_own or y_is_own):
                 return self.parent.process(primitive, args, params)
             own: tuple[Any, ...] = (x.variable if x_is_own else x, y.variable if y_is_own else y)
+            if self.masks and primitive.masked is not None and x_is_own != y_is_own:
+                primitive, params = masking.masked(primitive, params, own, (x_is_own, y_is_own))
         else:
             for x in args:
                 if type(x) is LinearTracer and x._trace is self:

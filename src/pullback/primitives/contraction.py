@@ -22,6 +22,7 @@ from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.declare import jvp_bilinear
+from pullback.primitives.masked import masked_sum_of_products
 
 Dims = tuple[tuple[Shape, Shape], tuple[Shape, Shape]]
 """((contracted axes of x, of y), (batch axes of x, of y))."""
@@ -227,6 +228,9 @@ def batched_numbers(x_rank: int, y_rank: int, dx: int | None, dy: int | None, di
         return numbers, len(xb) + _free(x_rank, xc, xb).index(dx)
     assert dy is not None
     return numbers, x_rank - len(xc) + _free(y_rank, yc, yb).index(dy)
+
+
+masked_dot_general_p = masked_sum_of_products(dot_general_p)
 
 
 # Compilation -------------------------------------------------------------------------------------------------------

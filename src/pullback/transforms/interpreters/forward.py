@@ -8,8 +8,10 @@ from typing import Any
 
 from pullback.core import source
 from pullback.core.array import typeof
+from pullback.core.config import config
 from pullback.core.jaxpr_text import holds_programs
 from pullback.core.linear import LinearTracer
+from pullback.core.masking import MaskTrace, may_be_masked
 from pullback.core.trace import Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.interpreters.marks import RuleTrace
@@ -160,11 +162,70 @@ class MarkingJVPTrace(JVPTrace):
             self.rules = rules
 
 
+class MaskingJVPTrace(JVPTrace):
+    """Keeps tangents zero that are multiplied by infinite or undefined derivatives (``core.masking``).
+
+    Where the values of tangents are known, an operation whose tangent comes out as NaN is done again; elsewhere, and
+    where somebody differentiates what is done to tangents, all are marked.
+
+    Attributes:
+      looks: whether the values of tangents are known, and nothing else is asked of them.
+    """
+
+    __slots__ = ("looks",)
+
+    def __init__(self, parent: Trace, function: Any) -> None:
+        JVPTrace.__init__(self, parent, function)
+        self.looks = parent.is_bottom
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if self.looks and not primitive.effect:
+            out = super().process(primitive, args, params)
+            if type(out) is not list:
+                if type(out) is not JVPTracer or not may_be_masked(out.tangent):
+                    return out
+            elif not any(type(x) is JVPTracer and may_be_masked(x.tangent) for x in out):
+                return out
+        mask = MaskTrace(self.parent)
+        marked = tuple([
+            JVPTracer(self, x.primal, mask.mark(x.tangent), x.made_at) if type(x) is JVPTracer and x._trace is self else x
+            for x in args
+        ])  # fmt: skip
+        rules, self.rules = self.rules, mask
+        try:
+            out = super().process(primitive, marked, params)
+        finally:
+            self.rules = rules
+            mask.live = False
+        return [self._unmarked(mask, x) for x in out] if primitive.multiple_results else self._unmarked(mask, out)
+
+    def _unmarked(self, mask: MaskTrace, x: Any) -> Any:
+        if type(x) is not JVPTracer or x._trace is not self:
+            return mask.value_of(x)
+        x.primal, x.tangent = mask.value_of(x.primal), mask.value_of(x.tangent)
+        return x
+
+
+class MaskingMarkingJVPTrace(MaskingJVPTrace, MarkingJVPTrace):
+    """Does both."""
+
+    __slots__ = ()
+
+
 def located(out: Any, made_at: source.Location | None) -> Any:
     """A result without a tangent; if an outer trace made it within a rule, it learns the user's line."""
     if isinstance(out, Tracer) and out.made_at is None:
         out.made_at = made_at
     return out
+
+
+_KINDS: dict[tuple[bool, bool], type[JVPTrace]] = {
+    (False, True): JVPTrace,
+    (False, False): MarkingJVPTrace,
+    (True, True): MaskingJVPTrace,
+    (True, False): MaskingMarkingJVPTrace,
+}
+"""The traces of forward mode: whether zeros are masked, and whether the trace below is quick."""
 
 
 def jvp_flat(
@@ -184,7 +245,7 @@ def jvp_flat(
       directional: what is known of the tangents.
     """
     parent = state.trace
-    trace = JVPTrace(parent, function) if parent.quick else MarkingJVPTrace(parent, function)
+    trace = _KINDS[config.masked_zeros, parent.quick](parent, function)
     if directional and not any(type(t) is LinearTracer for t in tangents):
         trace.directional = directional
     args = [x if t is ZERO else JVPTracer(trace, x, t, None) for x, t in zip(primals, tangents, strict=True)]

@@ -1,0 +1,205 @@
+"""Products in which a zero makes a zero, even of an infinite or undefined factor: those of ``core.masking``.
+
+The parameter ``zeros`` says for each operand whether its zeros do. A tangent's and a cotangent's do, so that each
+derivative has the flag set for the operand that takes the place of the tangent, and keeps the other.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
+from pullback.core.linear import LinearVar
+from pullback.core.masking import has_nan, run_masked
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives.declare import batch_broadcasting
+from pullback.primitives.elementwise import add, convert_element_type, div_p, eq, gt, lt, mul_p, where
+from pullback.primitives.sums import add_any, sum_to
+
+Zeros = tuple[bool, bool]
+"""For each operand, whether its zeros make zeros."""
+
+
+def _masked(base: Primitive) -> Primitive:
+    """The masked primitive of a product, without rules but that for types."""
+    p = Primitive(f"masked_{base.name}")
+    p.abstract_eval(lambda x, y, *, zeros, **params: base.abstract_eval_rule(x, y, **params))  # type: ignore[misc]
+    base.masked = p
+    return p
+
+
+def _jvp_bilinear(p: Primitive) -> None:
+    @p.jvp
+    def rule(primals: Any, tangents: Any, *, zeros: Zeros, **params: Any) -> Any:
+        (x, y), (tx, ty) = primals, tangents
+        terms = []
+        if tx is not ZERO:
+            terms.append(p.bind(tx, y, zeros=(True, zeros[1]), **params))
+        if ty is not ZERO:
+            terms.append(p.bind(x, ty, zeros=(zeros[0], True), **params))
+        return p.bind(x, y, zeros=zeros, **params), terms[0] if len(terms) == 1 else add_any(*terms)
+
+
+# On elements -------------------------------------------------------------------------------------------------------
+
+
+def _on_elements(base: Primitive) -> Primitive:
+    p = _masked(base)
+    p.batch_rule = batch_broadcasting(p)
+    compute = base.host_rule
+    assert compute is not None
+
+    @p.host
+    def host(x: Any, y: Any, *, zeros: Zeros) -> Any:
+        out = compute(x, y)
+        if not has_nan(out):
+            return out
+        zero = (x == 0) if zeros[0] else False
+        if zeros[1]:
+            zero = zero | (y == 0)
+        return np.where(zero, out.dtype.type(0), out)[()]
+
+    @p.lowering
+    def lowering(hlo: Any, x: Any, y: Any, *, zeros: Zeros) -> Any:
+        shape = hlo.result.shape
+        out = base.lowering_rule(hlo, x, y)  # type: ignore[misc]
+        for operand, makes_zero in zip((x, y), zeros, strict=True):
+            if makes_zero:
+                nothing = hlo.splat(0, shape, x.dtype)
+                out = hlo.select(hlo.compare(hlo.spread(operand, shape), nothing, "EQ"), nothing, out)
+        return out
+
+    return p
+
+
+masked_mul_p = _on_elements(mul_p)
+_jvp_bilinear(masked_mul_p)
+
+
+@partial(masked_mul_p.transpose, linear_in="each")
+def _mul_transpose(ct: Any, x: Any, y: Any, *, zeros: Zeros) -> Any:
+    if type(x) is LinearVar:
+        return sum_to(masked_mul_p.bind(ct, y, zeros=(True, zeros[1])), x), None
+    return None, sum_to(masked_mul_p.bind(x, ct, zeros=(zeros[0], True)), y)
+
+
+masked_div_p = _on_elements(div_p)
+
+
+@masked_div_p.jvp
+def _div_jvp(primals: Any, tangents: Any, *, zeros: Zeros) -> Any:
+    (x, y), (tx, ty) = primals, tangents
+    ans = masked_div_p.bind(x, y, zeros=zeros)
+    terms = []
+    if tx is not ZERO:
+        terms.append(masked_div_p.bind(tx, y, zeros=(True, False)))
+    if ty is not ZERO:
+        slope = ops.neg(masked_div_p.bind(ans, y, zeros=zeros))
+        terms.append(masked_mul_p.bind(slope, ty, zeros=(zeros[0], True)))
+    return ans, terms[0] if len(terms) == 1 else add_any(*terms)
+
+
+@partial(masked_div_p.transpose, linear_in=(0,))
+def _div_transpose(ct: Any, x: Any, y: Any, *, zeros: Zeros) -> Any:
+    return sum_to(masked_div_p.bind(ct, y, zeros=(True, False)), x), None
+
+
+# Sums of products --------------------------------------------------------------------------------------------------
+
+
+def masked_sum_of_products(base: Primitive) -> Primitive:
+    """Declare the masked primitive of one whose results are sums of products of elements of its two operands."""
+    p = _masked(base)
+    _jvp_bilinear(p)
+
+    if base.host_rule is not None:
+
+        @p.host
+        def host(x: Any, y: Any, *, zeros: Zeros, **params: Any) -> Any:
+            out = base.host_rule(x, y, **params)  # type: ignore[misc]
+            if not has_nan(out):
+                return out
+            return _without_masked_terms(base, *map(ArrayImpl, (out, x, y)), zeros=zeros, **params)._value
+
+    @p.lowering
+    def lowering(hlo: Any, x: Any, y: Any, *, zeros: Zeros, **params: Any) -> Any:
+        out = hlo.inline(partial(base.bind, **params), x, y)
+        rare = hlo.compare(out, out, "NE")
+        amend = partial(_without_masked_terms, base, zeros=zeros, **params)
+        return hlo.amended(rare, out, lambda out: hlo.inline(amend, out, x, y))
+
+    # What takes the place of an operand is marked as it was, and the rule of the base finds the products.
+
+    @p.batch
+    def batch(axis: MappedAxis, args: Any, dims: Any, *, zeros: Zeros, **params: Any) -> Any:
+        def run(fixed: Any, marked: Any) -> list[Any]:
+            found = iter(marked)
+            operands = [next(found) if flag else x for x, flag in zip(args, zeros, strict=True)]
+            return list(base.batch_rule(axis, operands, dims, **params))  # type: ignore[misc]
+
+        out, dim = run_masked(run, (), [x for x, flag in zip(args, zeros, strict=True) if flag])
+        return out, dim
+
+    @partial(p.transpose, linear_in=base.linear_in)
+    def transpose(ct: Any, x: Any, y: Any, *, zeros: Zeros, **params: Any) -> Any:
+        fixed, flag = (y, zeros[1]) if type(x) is LinearVar else (x, zeros[0])
+
+        def run(_: Any, marked: Any) -> Any:
+            ct, *others = marked
+            other = others[0] if others else fixed
+            operands = (x, other) if type(x) is LinearVar else (other, y)
+            return base.transpose_rule(ct, *operands, **params)  # type: ignore[misc]
+
+        return run_masked(run, (), [ct, fixed] if flag else [ct])
+
+    return p
+
+
+def _without_masked_terms(base: Primitive, out: Any, x: Any, y: Any, *, zeros: Zeros, **params: Any) -> Any:
+    """The sums of products ``out``, of which those that are NaN are computed again without the terms that are masked.
+
+    The infinite and undefined factors are taken out of the sum, and what remains of them is counted: the terms that are
+    infinite of either sign, and those that are undefined.
+    """
+    def total(a: Any, b: Any) -> Any:
+        dtype = out.dtype
+        parts = [v if v.dtype == dtype else convert_element_type(v, dtype) for v in (a, b)]
+        return base.bind(*parts, **params)
+
+    def count(a: Any, b: Any) -> Any:
+        return ops.ne_p.bind(total(a, b), 0)
+
+    finite = [where(_is_finite(v), v, 0) if zeros[1 - i] else v for i, v in enumerate((x, y))]
+    again = total(*finite)
+    undefined = []
+    for i, (a, b) in enumerate(((x, y), (y, x))):  # the zeros of a make zeros of its products with what b is
+        if not zeros[i]:
+            continue
+        sum_of = count if i == 0 else lambda a, b: count(b, a)
+        if dtypes.is_complex(out.dtype):
+            undefined.append(sum_of(ops.ne_p.bind(a, 0), ops.not_p.bind(_is_finite(b))))
+            continue
+        infinite, negative = eq(b, np.inf), eq(b, -np.inf)
+        for sign, one, other in ((1.0, gt(a, 0), lt(a, 0)), (-1.0, lt(a, 0), gt(a, 0))):
+            there = ops.or_p.bind(sum_of(one, infinite), sum_of(other, negative))
+            again = add(again, where(there, sign * np.inf, _zeros(out)))
+        undefined.append(sum_of(ops.ne_p.bind(a, 0), ops.ne_p.bind(b, b)))
+    for there in undefined:
+        again = where(there, np.nan, again)
+    return where(ops.ne_p.bind(out, out), again, out)
+
+
+def _zeros(x: Any) -> Any:
+    return ops.shapes.zeros_like(x)
+
+
+def _is_finite(x: Any) -> Any:
+    if dtypes.is_complex(x.dtype):
+        return ops.and_p.bind(ops.is_finite_p.bind(ops.real(x)), ops.is_finite_p.bind(ops.imag(x)))
+    return ops.is_finite_p.bind(x)
