@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.array import SCALARS, ArrayImpl, typeof
+from pullback.core.array import SCALARS, typeof
 from pullback.core.trace import Primitive, Trace, Tracer, state
 from pullback.core.types import ZERO, ShapedArray
 
@@ -96,13 +96,6 @@ def run_masked(run: Callable[..., Sequence[Any]], values: Sequence[Any], marked:
     finally:
         state.trace = trace.parent
         trace.live = False
-
-
-def may_be_masked(x: Any) -> bool:
-    """Whether a tangent may be another one with masked zeros: all but arrays without a NaN."""
-    if type(x) is ArrayImpl:
-        return has_nan(x._value)
-    return x is not ZERO
 
 
 def has_nan(x: Any) -> bool:

@@ -233,6 +233,23 @@ def batched_numbers(x_rank: int, y_rank: int, dx: int | None, dy: int | None, di
 masked_dot_general_p = masked_sum_of_products(dot_general_p)
 
 
+@partial(masked_dot_general_p.transpose, linear_in="each")
+def _masked_dot_transpose(
+    ct: Any, x: Any, y: Any, *, dimension_numbers: Dims, zeros: tuple[bool, bool]
+) -> Any:
+    flags = (True, zeros[1]) if type(x) is LinearVar else (zeros[0], True)
+    return transpose_by(partial(masked_dot_general_p.bind, zeros=flags), ct, x, y, dimension_numbers)
+
+
+@masked_dot_general_p.batch
+def _masked_dot_batch(
+    axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: Dims, zeros: tuple[bool, bool]
+) -> Any:
+    x, y = args
+    numbers, dim = batched_numbers(len(x.shape), len(y.shape), dims[0], dims[1], dimension_numbers)
+    return masked_dot_general_p.bind(x, y, dimension_numbers=numbers, zeros=zeros), dim
+
+
 # Compilation -------------------------------------------------------------------------------------------------------
 
 _MANY_PRODUCTS = 1 << 20

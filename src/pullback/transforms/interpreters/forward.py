@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import source
-from pullback.core.array import typeof
+from pullback.core.array import ArrayImpl, typeof
 from pullback.core.config import config
 from pullback.core.jaxpr_text import holds_programs
 from pullback.core.linear import LinearTracer
-from pullback.core.masking import MaskTrace, may_be_masked
+from pullback.core.masking import MaskTrace, has_nan
 from pullback.core.trace import Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
+from pullback.transforms.interpreters.batch import BatchTrace, BatchTracer
 from pullback.transforms.interpreters.marks import RuleTrace
 
 
@@ -176,15 +177,17 @@ class MaskingJVPTrace(JVPTrace):
 
     def __init__(self, parent: Trace, function: Any) -> None:
         JVPTrace.__init__(self, parent, function)
+        while isinstance(parent, BatchTrace):
+            parent = parent.parent
         self.looks = parent.is_bottom
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if self.looks and not primitive.effect:
             out = super().process(primitive, args, params)
             if type(out) is not list:
-                if type(out) is not JVPTracer or not may_be_masked(out.tangent):
+                if type(out) is not JVPTracer or not _may_be_masked(out.tangent):
                     return out
-            elif not any(type(x) is JVPTracer and may_be_masked(x.tangent) for x in out):
+            elif not any(type(x) is JVPTracer and _may_be_masked(x.tangent) for x in out):
                 return out
         mask = MaskTrace(self.parent)
         marked = tuple([
@@ -204,6 +207,13 @@ class MaskingJVPTrace(JVPTrace):
             return mask.value_of(x)
         x.primal, x.tangent = mask.value_of(x.primal), mask.value_of(x.tangent)
         return x
+
+
+def _may_be_masked(tangent: Any) -> bool:
+    """Whether a tangent may be another one with masked zeros: all but arrays without a NaN."""
+    while type(tangent) is BatchTracer:
+        tangent = tangent.value
+    return type(tangent) is not ArrayImpl or has_nan(tangent._value)
 
 
 class MaskingMarkingJVPTrace(MaskingJVPTrace, MarkingJVPTrace):
