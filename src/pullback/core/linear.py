@@ -145,8 +145,6 @@ class LinearTrace(Trace):
             if not (x_is_own or y_is_own):
                 return self.parent.process(primitive, args, params)
             own: tuple[Any, ...] = (x.variable if x_is_own else x, y.variable if y_is_own else y)
-            if self.masks and primitive.masked is not None and x_is_own != y_is_own:
-                primitive, params = masking.masked(primitive, params, own, (x_is_own, y_is_own))
         else:
             for x in args:
                 if type(x) is LinearTracer and x._trace is self:
@@ -154,6 +152,8 @@ class LinearTrace(Trace):
             else:
                 return self.parent.process(primitive, args, params)
             own = tuple([x.variable if type(x) is LinearTracer and x._trace is self else x for x in args])
+        if self.masks and primitive.masked is not None:
+            primitive, params = masking.masked(primitive, params, own, tuple([type(x) is LinearVar for x in own]))
         linear_in = primitive.linear_in
         if primitive.transpose_rule is None or (linear_in is not None and not _fits(linear_in, own)):
             if primitive.decomposition_rule is None:

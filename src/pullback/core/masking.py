@@ -13,13 +13,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.array import SCALARS, typeof
+from pullback.core import dtypes
+from pullback.core.array import SCALARS, ArrayImpl, typeof
+from pullback.core.config import config
 from pullback.core.trace import Primitive, Trace, Tracer, state
 from pullback.core.types import ZERO, ShapedArray
 
 
 def masked(
-    primitive: Primitive, params: dict[str, Any], operands: Sequence[Any], zeros: tuple[bool, bool]
+    primitive: Primitive, params: dict[str, Any], operands: Sequence[Any], zeros: tuple[bool, ...]
 ) -> tuple[Primitive, dict[str, Any]]:
     """The product, and its parameters, in which the operands that ``zeros`` marks make zeros.
 
@@ -87,15 +89,32 @@ class MaskTrace(Trace):
         return x.value if type(x) is MaskTracer and x._trace is self else x
 
 
-def run_masked(run: Callable[..., Sequence[Any]], values: Sequence[Any], marked: Sequence[Any]) -> list[Any]:
-    """The results of ``run(values, marked)``, where zeros of what is marked make zeros, whatever they multiply."""
+def run_masked(run: Callable[..., Sequence[Any]], operands: Sequence[Any], marked: Sequence[bool]) -> list[Any]:
+    """The results of ``run(*operands)``, where zeros of what is marked make zeros, whatever they multiply."""
     trace = MaskTrace(state.trace, run)
     state.trace = trace
     try:
-        return [trace.value_of(x) for x in run(values, [trace.mark(x) for x in marked])]
+        results = run(*[trace.mark(x) if flag else x for x, flag in zip(operands, marked, strict=True)])
+        return [trace.value_of(x) for x in results]
     finally:
         state.trace = trace.parent
         trace.live = False
+
+
+def with_masked_zeros(
+    rule: Callable[[Sequence[Any], Sequence[Any]], list[Any]], residuals: Sequence[Any], values: Sequence[Any]
+) -> list[Any]:
+    """What a rule of the user's returns for some tangents or cotangents, whose zeros make zeros if the switch is on.
+
+    Where values are known, they are marked only once the rule has returned a NaN.
+    """
+    if not config.masked_zeros:
+        return rule(residuals, values)
+    if state.trace.is_bottom:
+        results = rule(residuals, values)
+        if not any(type(x) is ArrayImpl and dtypes.is_inexact(x.dtype) and has_nan(x._value) for x in results):
+            return results
+    return run_masked(lambda *values: rule(residuals, values), values, [True] * len(values))
 
 
 def has_nan(x: Any) -> bool:

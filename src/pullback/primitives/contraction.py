@@ -234,9 +234,7 @@ masked_dot_general_p = masked_sum_of_products(dot_general_p)
 
 
 @partial(masked_dot_general_p.transpose, linear_in="each")
-def _masked_dot_transpose(
-    ct: Any, x: Any, y: Any, *, dimension_numbers: Dims, zeros: tuple[bool, bool]
-) -> Any:
+def _masked_dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims, zeros: tuple[bool, bool]) -> Any:
     flags = (True, zeros[1]) if type(x) is LinearVar else (zeros[0], True)
     return transpose_by(partial(masked_dot_general_p.bind, zeros=flags), ct, x, y, dimension_numbers)
 

@@ -7,6 +7,7 @@ derivative has the flag set for the operand that takes the place of the tangent,
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,34 +18,23 @@ from pullback.core.array import ArrayImpl
 from pullback.core.linear import LinearVar
 from pullback.core.masking import has_nan, run_masked
 from pullback.core.trace import Primitive
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.types import ZERO, MappedAxis
 from pullback.primitives import elementwise as ops
 from pullback.primitives.declare import batch_broadcasting
 from pullback.primitives.elementwise import add, convert_element_type, div_p, eq, mul_p, where
-from pullback.primitives.sums import add_any, sum_to
+from pullback.primitives.shapes import reshape
+from pullback.primitives.sums import add_any, reduce_sum, sum_to
 
-Zeros = tuple[bool, bool]
+Zeros = tuple[bool, ...]
 """For each operand, whether its zeros make zeros."""
 
 
 def _masked(base: Primitive) -> Primitive:
     """The masked primitive of a product, without rules but that for types."""
     p = Primitive(f"masked_{base.name}")
-    p.abstract_eval(lambda x, y, *, zeros, **params: base.abstract_eval_rule(x, y, **params))  # type: ignore[misc]
+    p.abstract_eval(lambda *avals, zeros, **params: base.abstract_eval_rule(*avals, **params))  # type: ignore[misc]
     base.masked = p
     return p
-
-
-def _jvp_bilinear(p: Primitive) -> None:
-    @p.jvp
-    def rule(primals: Any, tangents: Any, *, zeros: Zeros, **params: Any) -> Any:
-        (x, y), (tx, ty) = primals, tangents
-        terms = []
-        if tx is not ZERO:
-            terms.append(p.bind(tx, y, zeros=(True, zeros[1]), **params))
-        if ty is not ZERO:
-            terms.append(p.bind(x, ty, zeros=(zeros[0], True), **params))
-        return p.bind(x, y, zeros=zeros, **params), terms[0] if len(terms) == 1 else add_any(*terms)
 
 
 # On elements -------------------------------------------------------------------------------------------------------
@@ -80,7 +70,17 @@ def _on_elements(base: Primitive) -> Primitive:
 
 
 masked_mul_p = _on_elements(mul_p)
-_jvp_bilinear(masked_mul_p)
+
+
+@masked_mul_p.jvp
+def _mul_jvp(primals: Any, tangents: Any, *, zeros: Zeros) -> Any:
+    (x, y), (tx, ty) = primals, tangents
+    terms = []
+    if tx is not ZERO:
+        terms.append(masked_mul_p.bind(tx, y, zeros=(True, zeros[1])))
+    if ty is not ZERO:
+        terms.append(masked_mul_p.bind(x, ty, zeros=(zeros[0], True)))
+    return masked_mul_p.bind(x, y, zeros=zeros), terms[0] if len(terms) == 1 else add_any(*terms)
 
 
 @partial(masked_mul_p.transpose, linear_in="each")
@@ -121,17 +121,7 @@ third in the gradient of a recurrent network of 128 units, whose loop is one ker
 
 def masked_sum_of_products(base: Primitive) -> Primitive:
     """Declare the masked primitive of one whose results are sums of products of elements of its two operands."""
-    p = _masked(base)
-    _jvp_bilinear(p)
-
-    if base.host_rule is not None:
-
-        @p.host
-        def host(x: Any, y: Any, *, zeros: Zeros, **params: Any) -> Any:
-            out = base.host_rule(x, y, **params)  # type: ignore[misc]
-            if not has_nan(out):
-                return out
-            return _without_masked_terms(base, *map(ArrayImpl, (out, x, y)), zeros=zeros, **params)._value
+    p = masked_as_a_whole(base, _without_masked_terms)
 
     @p.lowering
     def lowering(hlo: Any, x: Any, y: Any, *, zeros: Zeros, **params: Any) -> Any:
@@ -140,30 +130,6 @@ def masked_sum_of_products(base: Primitive) -> Primitive:
         if math.prod(x.shape) * math.prod(y.shape) * math.prod(out.shape) < _FEW_PRODUCTS**2:
             return hlo.inline(amend, out, x, y)
         return hlo.amended(hlo.compare(out, out, "NE"), out, lambda out: hlo.inline(amend, out, x, y))
-
-    # What takes the place of an operand is marked as it was, and the rule of the base finds the products.
-
-    @p.batch
-    def batch(axis: MappedAxis, args: Any, dims: Any, *, zeros: Zeros, **params: Any) -> Any:
-        def run(fixed: Any, marked: Any) -> list[Any]:
-            found = iter(marked)
-            operands = [next(found) if flag else x for x, flag in zip(args, zeros, strict=True)]
-            return list(base.batch_rule(axis, operands, dims, **params))  # type: ignore[misc]
-
-        out, dim = run_masked(run, (), [x for x, flag in zip(args, zeros, strict=True) if flag])
-        return out, dim
-
-    @partial(p.transpose, linear_in=base.linear_in)
-    def transpose(ct: Any, x: Any, y: Any, *, zeros: Zeros, **params: Any) -> Any:
-        fixed, flag = (y, zeros[1]) if type(x) is LinearVar else (x, zeros[0])
-
-        def run(_: Any, marked: Any) -> Any:
-            ct, *others = marked
-            other = others[0] if others else fixed
-            operands = (x, other) if type(x) is LinearVar else (other, y)
-            return base.transpose_rule(ct, *operands, **params)  # type: ignore[misc]
-
-        return run_masked(run, (), [ct, fixed] if flag else [ct])
 
     return p
 
@@ -193,3 +159,65 @@ def _is_finite(x: Any) -> Any:
     if dtypes.is_complex(x.dtype):
         return ops.and_p.bind(ops.is_finite_p.bind(ops.real(x)), ops.is_finite_p.bind(ops.imag(x)))
     return ops.is_finite_p.bind(x)
+
+
+# Any other -----------------------------------------------------------------------------------------------------------
+
+
+def masked_as_a_whole(base: Primitive, amend: Callable[..., Any]) -> Primitive:
+    """Declare the masked primitive of one that is linear in an operand.
+
+    Args:
+      base: its rules serve, run on operands that are marked.
+      amend: ``amend(base, out, *operands, zeros, **params)``, the results where ``out`` are those of ``base``.
+    """
+    p = _masked(base)
+    if base.host_rule is not None:
+
+        @p.host
+        def host(*operands: Any, zeros: Zeros, **params: Any) -> Any:
+            out = base.host_rule(*operands, **params)  # type: ignore[misc]
+            return amend(base, *map(ArrayImpl, (out, *operands)), zeros=zeros, **params)._value if has_nan(out) else out
+
+    @p.lowering
+    def lowering(hlo: Any, *operands: Any, zeros: Zeros, **params: Any) -> Any:
+        out = hlo.inline(partial(base.bind, **params), *operands)
+        return hlo.inline(partial(amend, base, zeros=zeros, **params), out, *operands)
+
+    @p.jvp
+    def jvp(primals: Any, tangents: Any, *, zeros: Zeros, **params: Any) -> Any:
+        def run(*values: Any) -> Any:
+            return base.jvp_rule(values[: len(zeros)], values[len(zeros) :], **params)  # type: ignore[misc]
+
+        return run_masked(run, [*primals, *tangents], [*zeros, *[True] * len(zeros)])
+
+    @p.batch
+    def batch(axis: MappedAxis, args: Any, dims: Any, *, zeros: Zeros, **params: Any) -> Any:
+        return run_masked(lambda *values: base.batch_rule(axis, values, dims, **params), args, zeros)  # type: ignore[misc]
+
+    @partial(p.transpose, linear_in=base.linear_in)
+    def transpose(ct: Any, *args: Any, zeros: Zeros, **params: Any) -> Any:
+        marked = [flag and type(x) is not LinearVar for x, flag in zip(args, zeros, strict=True)]
+        rule = partial(base.transpose_rule, **params)  # type: ignore[arg-type]
+        return run_masked(rule, [ct, *args], [True, *marked])
+
+    return p
+
+
+def masked_solution(base: Primitive, columns: Callable[..., bool]) -> Primitive:
+    """Declare the masked primitive of one that solves linear equations: without a right side the solution is zero.
+
+    Args:
+      base: its last operand holds the right sides.
+      columns: whether these are columns; it takes the parameters.
+    """
+
+    def amend(base: Primitive, out: Any, *operands: Any, zeros: Zeros, **params: Any) -> Any:
+        axis = -2 if columns(**params) else -1
+        some = ops.ne_p.bind(operands[-1], 0)
+        axis += len(some.shape)
+        count = reduce_sum(convert_element_type(some, np.dtype(np.int32)), [axis])
+        shape = tuple(1 if i == axis else n for i, n in enumerate(some.shape))
+        return where(eq(reshape(count, shape), 0), 0, out)
+
+    return masked_as_a_whole(base, amend)
