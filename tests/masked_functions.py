@@ -1,6 +1,6 @@
 """Sixty and more functions of which a branch is not taken that is infinite or undefined, or has such a derivative.
 
-``cases(library)`` makes the table for Pullback or for JAX: they have the same names. Each function is one of an array to a
+``cases(library)`` makes the table for Pullback or for JAX, which have the same names. Each function takes an array to a
 number. Where it is differentiated, it is equal to another, ``taken``, that has the branches only which are taken, and
 whose derivatives are those that the mathematics gives. ``python -m tests.masked_functions`` records, where JAX is
 installed, which of ``jvp``, ``grad``, ``hessian`` and ``vmap`` are NaN there.
@@ -418,7 +418,13 @@ def _rules(library: Any, case: Any) -> None:
     case("custom_jvp", twice(by_jvp), log, 0, 2)
     case("custom_vjp", twice(by_vjp), log, 0, 2)
     case("jit within", twice(library.jit(jnp.log)), log, 0, 2)
-    case("checkpoint within", twice(library.checkpoint(lambda x: jnp.log(jnp.sin(x)))), lambda x: jnp.log(jnp.sin(x[1])), 0, 2)
+    case(
+        "checkpoint within",
+        twice(library.checkpoint(lambda x: jnp.log(jnp.sin(x)))),
+        lambda x: jnp.log(jnp.sin(x[1])),
+        0,
+        2,
+    )
     case("derivative within", twice(library.vmap(library.grad(jnp.sqrt))), lambda x: 0.5 / jnp.sqrt(x[1]), 0, 2)
 
 

@@ -1,10 +1,10 @@
 """Zeros that stay zero: what the switch ``masked_zeros`` makes of products of tangents and derivatives.
 
 A tangent or cotangent of exactly zero says that a value has no influence, as that of a branch which is not taken. Its
-product with an infinite or undefined derivative is NaN by the rules of arithmetic, and zero by those of calculus. A
-primitive that multiplies has another one that says so, ``Primitive.masked``: its parameter ``zeros`` has a flag for each
-operand, whether a zero of it makes a zero, whatever it is multiplied by. Tapes record it (``core.linear``); rules that
-compute with values are run on tracers that mark those, here.
+product with an infinite or undefined derivative is NaN in arithmetic, and should be zero. A primitive that multiplies
+has another one that says so, ``Primitive.masked``: its parameter ``zeros`` has a flag for each operand, whether a zero
+of it makes a zero, whatever it is multiplied by. Tapes record it (``core.linear``); rules that compute with values are
+run on tracers that mark those, here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, ArrayImpl, typeof
 from pullback.core.config import config
-from pullback.core.trace import Primitive, Trace, Tracer, state
+from pullback.core.trace import EVAL, Primitive, Trace, Tracer, state
 from pullback.core.types import ZERO, ShapedArray
 
 
@@ -110,7 +110,7 @@ def with_masked_zeros(
     """
     if not config.masked_zeros:
         return rule(residuals, values)
-    if state.trace.is_bottom:
+    if state.trace is EVAL:
         results = rule(residuals, values)
         if not any(type(x) is ArrayImpl and dtypes.is_inexact(x.dtype) and has_nan(x._value) for x in results):
             return results

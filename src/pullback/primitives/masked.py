@@ -115,8 +115,12 @@ def _div_transpose(ct: Any, x: Any, y: Any, *, zeros: Zeros) -> Any:
 
 
 _FEW_PRODUCTS = 1 << 16
-"""Up to about so many products, to compute all three sums takes less time than to look whether two of them are needed: a
-third in the gradient of a recurrent network of 128 units, whose loop is one kernel so. Half a million take twice as long."""
+"""With less than about so many products all sums are computed, without looking whether they are needed.
+
+The gradient of a recurrent network of 128 units takes 3 times as long as without masked zeros; by looking, 11 times,
+for its loop is no longer one function of the processor. A training step of a network of 784-512-512-10 units takes
+1.05 times as long by looking, and 2.2 times by computing all.
+"""
 
 
 def masked_sum_of_products(base: Primitive) -> Primitive:

@@ -12,7 +12,7 @@ from pullback.core.config import config
 from pullback.core.jaxpr_text import holds_programs
 from pullback.core.linear import LinearTracer
 from pullback.core.masking import MaskTrace, has_nan
-from pullback.core.trace import Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
+from pullback.core.trace import EVAL, Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.interpreters.batch import BatchTrace, BatchTracer
 from pullback.transforms.interpreters.marks import RuleTrace
@@ -166,37 +166,35 @@ class MarkingJVPTrace(JVPTrace):
 class MaskingJVPTrace(JVPTrace):
     """Keeps tangents zero that are multiplied by infinite or undefined derivatives (``core.masking``).
 
-    Where the values of tangents are known, an operation whose tangent comes out as NaN is done again; elsewhere, and
-    where somebody differentiates what is done to tangents, all are marked.
-
     Attributes:
-      looks: whether the values of tangents are known, and nothing else is asked of them.
+      known: whether tangents are values that nobody differentiates, or looks at for NaNs. Then an operation is done
+        again, with its tangents marked, if a tangent comes out as NaN; else all tangents are marked.
     """
 
-    __slots__ = ("looks",)
+    __slots__ = ("known",)
 
     def __init__(self, parent: Trace, function: Any) -> None:
         JVPTrace.__init__(self, parent, function)
         while isinstance(parent, BatchTrace):
             parent = parent.parent
-        self.looks = parent.is_bottom
+        self.known = parent is EVAL
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if self.looks and not primitive.effect:
+        own = [type(x) is JVPTracer and x._trace is self for x in args]
+        if True not in own:
+            return self.parent.process(primitive, args, params)
+        if self.known and not primitive.effect:
             out = super().process(primitive, args, params)
-            if type(out) is not list:
-                if type(out) is not JVPTracer or not _may_be_masked(out.tangent):
-                    return out
-            elif not any(type(x) is JVPTracer and _may_be_masked(x.tangent) for x in out):
+            if not any(map(_is_undefined, out if primitive.multiple_results else (out,))):
                 return out
         mask = MaskTrace(self.parent)
-        marked = tuple([
-            JVPTracer(self, x.primal, mask.mark(x.tangent), x.made_at) if type(x) is JVPTracer and x._trace is self else x
-            for x in args
-        ])  # fmt: skip
+        marked = [
+            JVPTracer(self, x.primal, mask.mark(x.tangent), x.made_at) if mine else x
+            for x, mine in zip(args, own, strict=True)
+        ]
         rules, self.rules = self.rules, mask
         try:
-            out = super().process(primitive, marked, params)
+            out = super().process(primitive, tuple(marked), params)
         finally:
             self.rules = rules
             mask.live = False
@@ -209,8 +207,11 @@ class MaskingJVPTrace(JVPTrace):
         return x
 
 
-def _may_be_masked(tangent: Any) -> bool:
-    """Whether a tangent may be another one with masked zeros: all but arrays without a NaN."""
+def _is_undefined(x: Any) -> bool:
+    """Whether a tangent is NaN, or is not known."""
+    if type(x) is not JVPTracer:
+        return False
+    tangent = x.tangent
     while type(tangent) is BatchTracer:
         tangent = tangent.value
     return type(tangent) is not ArrayImpl or has_nan(tangent._value)
