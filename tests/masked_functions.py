@@ -290,12 +290,12 @@ def _likelihoods(library: Any, case: Any) -> None:
     def gamma(x: Any) -> Any:
         return jnp.sum(jnp.where(x > 0, 1.5 * jnp.log(x) - x, -10.0))
 
-    case("gamma distribution", gamma, lambda x: 1.5 * jnp.log(x[2]) - x[2], 0, -1, 2)
+    case("gamma distribution", gamma, lambda x: 1.5 * jnp.log(x[2]) - x[2] - 20, 0, -1, 2)
 
     def beta(x: Any) -> Any:
         return jnp.sum(jnp.where((x > 0) & (x < 1), jnp.log(x) + 2 * jnp.log1p(-x), -10.0))
 
-    case("beta distribution", beta, lambda x: jnp.log(x[2]) + 2 * jnp.log1p(-x[2]), 0, 1, 0.25)
+    case("beta distribution", beta, lambda x: jnp.log(x[2]) + 2 * jnp.log1p(-x[2]) - 20, 0, 1, 0.25)
 
     def scaled_normal(x: Any) -> Any:
         return jnp.sum(jnp.where(x > 0, -0.5 * (2 / x) ** 2 - jnp.log(x), 0.0))

@@ -45,10 +45,10 @@ def masked_linear_solve(a: Any, b: Any) -> Any:
 
 
 MASKED: list[Spec] = [
-    *on_elements(masked.masked_mul_p, np.multiply, FIRST, "hbfdFD", signed_zeros=False),
-    *on_elements(masked.masked_mul_p, np.multiply, SECOND, "fF", signed_zeros=False),
-    *on_elements(masked.masked_mul_p, np.multiply, BOTH, "fF", signed_zeros=False),
-    *on_elements(masked.masked_div_p, np.divide, FIRST, "hbfd", right=(0.5, 2), signed_zeros=False),
+    *on_elements(masked.masked_mul_p, np.multiply, FIRST, "hbfF", signed_zeros=False),
+    *on_elements(masked.masked_mul_p, np.multiply, SECOND, "f", signed_zeros=False),
+    *on_elements(masked.masked_mul_p, np.multiply, BOTH, "f", signed_zeros=False),
+    *on_elements(masked.masked_div_p, np.divide, FIRST, "hf", right=(0.5, 2), signed_zeros=False),
     *on_elements(masked.masked_div_p, np.divide, FIRST, "F", right=(0.5, 2), ugly=False),
     *(
         as_base(contraction.masked_dot_general_p, base, zeros, dtypes="hfF", derivative="d")
