@@ -9,6 +9,7 @@ import importlib.metadata
 import operator
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,7 +48,7 @@ class Library:
     it compiles, if it does; ``loops`` has ``scan``, ``odeint``, and ``checkpointed(cond, body, init, slots)``, a while
     loop that keeps some states only in reverse mode, as far as it has them; ``sparse`` makes a sparse matrix of
     elements, their rows and columns, and a shape; ``special`` has special functions; ``threads`` says how many it
-    computes with.
+    computes with; within ``masked_zeros`` a cotangent of zero stays zero, if the library has that.
     """
 
     version: str
@@ -63,6 +64,7 @@ class Library:
     sparse: Callable[..., Any] | None = None
     special: Any = None
     threads: Callable[[], int] = _cores
+    masked_zeros: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
 def _jax_like(package: str) -> Library:
@@ -105,7 +107,7 @@ def _ours() -> Library:
 
     library = _jax_like(OURS)
     library.loops.checkpointed = checkpointed
-    return dataclasses.replace(library, wait_for=wait_for)
+    return dataclasses.replace(library, wait_for=wait_for, masked_zeros=pullback.masked_zeros)
 
 
 def _jax() -> Library:

@@ -439,6 +439,15 @@ def derivatives(library: Any, function: Any, point: Any) -> dict[str, Callable[[
     }
 
 
+def table() -> str:
+    """What JAX returns, as the page ``docs/masked_zeros.md`` shows it."""
+    lines = ["| function | NaN in JAX | refused by JAX |", "|---|---|---|"]
+    for name, found in json.loads(RECORDED.read_text()).items():
+        columns = [", ".join(mode for mode in MODES if found.get(mode) == what) for what in ("nan", "refused")]
+        lines.append(f"| {name} | {' | '.join(columns)} |".replace("  |", " |"))
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Record what JAX returns of each function: the derivatives that are NaN, and those that it refuses."""
     import jax

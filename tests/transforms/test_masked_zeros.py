@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from pullback.custom_derivatives import linear_call
 from pullback.primitives.contraction import dot_general_p, masked_dot_general_p
 from pullback.primitives.masked import masked_div_p, masked_mul_p
 from tests.helpers import EXHAUSTIVE, chosen
-from tests.masked_functions import MODES, RECORDED, Case, cases, derivatives
+from tests.masked_functions import MODES, RECORDED, Case, cases, derivatives, table
 
 CASES = cases(pullback)
 NAMES = [case.name for case in CASES]
@@ -80,6 +81,7 @@ def test_the_table_says_where_jax_returns_nan() -> None:
     recorded = json.loads(RECORDED.read_text())
     assert list(recorded) == NAMES
     assert sum(bool(found) for found in recorded.values()) >= 60
+    assert table() in (Path(__file__).parents[2] / "docs" / "masked_zeros.md").read_text()
 
 
 def test_without_the_switch_they_are_nan_as_in_jax() -> None:

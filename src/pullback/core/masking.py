@@ -123,7 +123,8 @@ def has_nan(x: Any) -> bool:
         return bool(x != x)
     if x.dtype.char in "fdFD":
         # The sum of squares is NaN only if a square is, and is a fifth of the time of ``np.isnan(x).any()``.
-        total = x.dot(x) if x.ndim == 1 else x.ravel().dot(x.ravel())
+        flat = x if x.ndim == 1 else x.ravel()
+        total = flat.dot(flat)
         if total == total:
             return False
     return bool((x != x).any())

@@ -15,6 +15,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl
+from pullback.core.dims import any_symbolic
 from pullback.core.linear import LinearVar
 from pullback.core.masking import has_nan, run_masked
 from pullback.core.trace import Primitive
@@ -131,7 +132,8 @@ def masked_sum_of_products(base: Primitive) -> Primitive:
     def lowering(hlo: Any, x: Any, y: Any, *, zeros: Zeros, **params: Any) -> Any:
         out = hlo.inline(partial(base.bind, **params), x, y)
         amend = partial(_without_masked_terms, base, zeros=zeros, **params)
-        if math.prod(x.shape) * math.prod(y.shape) * math.prod(out.shape) < _FEW_PRODUCTS**2:
+        sizes = (*x.shape, *y.shape, *out.shape)
+        if not any_symbolic(sizes) and math.prod(sizes) < _FEW_PRODUCTS**2:
             return hlo.inline(amend, out, x, y)
         return hlo.amended(hlo.compare(out, out, "NE"), out, lambda out: hlo.inline(amend, out, x, y))
 
@@ -202,7 +204,8 @@ def masked_as_a_whole(base: Primitive, amend: Callable[..., Any]) -> Primitive:
     @partial(p.transpose, linear_in=base.linear_in)
     def transpose(ct: Any, *args: Any, zeros: Zeros, **params: Any) -> Any:
         marked = [flag and type(x) is not LinearVar for x, flag in zip(args, zeros, strict=True)]
-        rule = partial(base.transpose_rule, **params)  # type: ignore[arg-type]
+        assert base.transpose_rule is not None
+        rule = partial(base.transpose_rule, **params)
         return run_masked(rule, [ct, *args], [True, *marked])
 
     return p

@@ -180,13 +180,13 @@ class MaskingJVPTrace(JVPTrace):
         self.known = parent is EVAL
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if self.known and not primitive.effect:
+            out = super().process(primitive, args, params)
+            if not (any(map(_is_undefined, out)) if primitive.multiple_results else _is_undefined(out)):
+                return out
         own = [type(x) is JVPTracer and x._trace is self for x in args]
         if True not in own:
             return self.parent.process(primitive, args, params)
-        if self.known and not primitive.effect:
-            out = super().process(primitive, args, params)
-            if not any(map(_is_undefined, out if primitive.multiple_results else (out,))):
-                return out
         mask = MaskTrace(self.parent)
         marked = [
             JVPTracer(self, x.primal, mask.mark(x.tangent), x.made_at) if mine else x
