@@ -33,6 +33,7 @@ from pullback import (
 )
 from pullback.custom_derivatives import linear_call
 from pullback.primitives.contraction import dot_general_p, masked_dot_general_p
+from pullback.primitives.convolution import ConvDimensionNumbers, Geometry, masked_conv_general_dilated_p
 from pullback.primitives.masked import masked_div_p, masked_mul_p
 from tests.helpers import EXHAUSTIVE, chosen
 from tests.masked_functions import MODES, RECORDED, Case, cases, derivatives, table
@@ -200,6 +201,12 @@ def test_what_changes(on: None) -> None:
     assert grad(lambda x: jnp.log(1 + jnp.exp(x)))(100.0) == 0.0
 
 
+def test_numbers_that_are_not_finite_are_derivatives_too(on: None) -> None:
+    for f in (lambda x: x / 0.0, lambda x: x * np.inf, lambda x: x * float("nan")):
+        g = grad(lambda x, f=f: jnp.where(x > 5, f(x), 0.0))
+        assert g(1.0) == jit(g)(1.0) == 0.0
+
+
 def test_numbers_are_no_products(on: None) -> None:
     text = str(make_jaxpr(grad(lambda x: 3 * jnp.sin(x) / 2))(1.0))
     assert text.count("masked_mul") == 1
@@ -310,3 +317,32 @@ def test_sums_of_products_of_special_values(dtype: str, zeros: tuple[bool, bool]
         run = partial(masked_dot_general_p.bind, zeros=zeros, **dims)
         for way in (lambda f: f, jit):
             np.testing.assert_array_equal(way(run)(jnp.array(x), jnp.array(y)), expected)
+
+
+PRODUCTS: dict[str, tuple[Any, tuple[int, ...], dict[str, Any]]] = {
+    "mul": (masked_mul_p, (2, 2), {}),
+    "dot_general": (masked_dot_general_p, (2, 2), {"dimension_numbers": (((1,), (0,)), ((), ()))}),
+    "conv_general_dilated": (
+        masked_conv_general_dilated_p, (1, 1, 2),
+        {
+            "geometry": Geometry((1,), ((0, 0),), (1,), (1,)), "feature_group_count": 1, "batch_group_count": 1,
+            "dimension_numbers": ConvDimensionNumbers(*[(0, 1, 2)] * 3), "precision": None,
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("marked", [False, True], ids=["not marked", "marked"])
+def test_a_transposed_product_keeps_the_mark_of_the_other_operand(product: str, marked: bool) -> None:
+    p, shape, params = PRODUCTS[product]
+    nothing = jnp.zeros(shape)
+    for linear in (0, 1):
+        zeros = (True, marked) if linear == 0 else (marked, True)
+
+        def f(t: Any, zeros: tuple[bool, bool] = zeros, linear: int = linear) -> Any:
+            return p.bind(*((t, nothing) if linear == 0 else (nothing, t)), zeros=zeros, **params)
+
+        infinite = jnp.full(f(nothing).shape, np.inf)
+        (found,) = linear_transpose(f, nothing)(infinite)
+        np.testing.assert_array_equal(found, np.full(shape, 0.0 if marked else np.nan))
