@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
@@ -262,6 +262,23 @@ def mlp_training(library: Library) -> Task:
 
     one_hot = library.array(numpy.eye(10, dtype=numpy.float32)[labels])
     return _training(library, loss, 0.05, parameters, _normal(library, 128, 784, seed=11), one_hot)
+
+
+def masked(library: Library, build: Callable[[Library], Callable[[], Any] | Task]) -> Task:
+    """Work within the library's ``masked_zeros``."""
+
+    def within(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            with library.masked_zeros():
+                return function(*args)
+
+        return call
+
+    with library.masked_zeros():
+        task = build(library)
+    if not isinstance(task, Task):
+        return Task(within(task))
+    return replace(task, call=within(task.call), check=task.check and within(task.check))
 
 
 def _attend(library: Library, parameters: Any, x: Any, heads: int) -> Any:

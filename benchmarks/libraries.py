@@ -9,6 +9,7 @@ import importlib.metadata
 import operator
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,7 +49,8 @@ class Library:
     it compiles, if it does; ``loops`` has ``scan``, ``odeint``, and ``checkpointed(cond, body, init, slots)``, a while
     loop that keeps some states only in reverse mode, and ``preaccumulate``, as far as it has them; ``sparse`` makes a
     sparse matrix of elements, their rows and columns, and a shape; ``special`` has special functions; ``laplacian``
-    makes of a function its Laplacian; ``threads`` says how many it computes with.
+    makes of a function its Laplacian; ``threads`` says how many it computes with;
+    within ``masked_zeros`` a cotangent of zero stays zero, if the library has that.
     """
 
     version: str
@@ -65,6 +67,7 @@ class Library:
     special: Any = None
     laplacian: Callable[[Callable[[Any], Any]], Callable[[Any], Any]] | None = None
     threads: Callable[[], int] = _cores
+    masked_zeros: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
 def _jax_like(package: str) -> Library:
@@ -112,7 +115,7 @@ def _ours() -> Library:
     library = _jax_like(OURS)
     library.loops.checkpointed = checkpointed
     library.loops.preaccumulate = preaccumulate
-    return dataclasses.replace(library, wait_for=wait_for, laplacian=laplacian)
+    return dataclasses.replace(library, wait_for=wait_for, laplacian=laplacian, masked_zeros=pullback.masked_zeros)
 
 
 def _jax() -> Library:

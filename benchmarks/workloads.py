@@ -65,6 +65,12 @@ _EAGER = (
         _peers(0.1),
     ),
     Workload(
+        "mlp-small-masked",
+        "grad(MLP), 10 layers of 10, masked zeros",
+        partial(compiled.masked, build=partial(problems.mlp_gradient, width=10, batch=4)),
+        _REPORTED,
+    ),
+    Workload(
         "mlp-large",
         "grad(MLP), 10 layers of 512, batch 128",
         partial(problems.mlp_gradient, width=512, batch=128),
@@ -206,6 +212,13 @@ _COMPILED = (
     _compiled("dispatch-200-in", "dispatch: 200 arrays in", partial(compiled.dispatch_in, count=200), jax=1.4),
     _compiled("dispatch-200-io", "dispatch: 200 in and out", partial(compiled.dispatch_in_and_out, count=200), jax=0.8),
     _compiled("mlp-train", "training step, MLP 784-512-512-10", compiled.mlp_training, jax=1.03),
+    Workload(
+        "mlp-train-masked",
+        "training step, MLP, masked zeros",
+        partial(compiled.masked, build=compiled.mlp_training),
+        {"jax": None},
+        group="compiled",
+    ),
     _compiled("attention-train", "training step, attention block", compiled.attention_training, jax=0.95),
     _compiled("transformer-train", "training step, transformer block", compiled.transformer_training, jax=0.75),
     Workload(

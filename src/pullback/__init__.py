@@ -46,6 +46,7 @@ from pullback.core.config import enable_custom_prng as enable_custom_prng
 from pullback.core.config import enable_x64 as enable_x64
 from pullback.core.config import explain_cache_misses as explain_cache_misses
 from pullback.core.config import log_compiles as log_compiles
+from pullback.core.config import masked_zeros as masked_zeros
 from pullback.core.config import no_tracing as no_tracing
 from pullback.core.config import numpy_dtype_promotion as numpy_dtype_promotion
 from pullback.core.config import numpy_rank_promotion as numpy_rank_promotion

@@ -31,6 +31,7 @@ SWITCHES: dict[str, Callable[[], Any]] = {
     "debug_nans": pullback.debug_nans,
     "debug_infs": pullback.debug_infs,
     "disable_jit": pullback.disable_jit,
+    "masked_zeros": pullback.masked_zeros,
     "named_scope": lambda: pullback.named_scope("scope"),
     "numpy_rank_promotion": lambda: pullback.numpy_rank_promotion("raise"),
     "logs": lambda: together(pullback.log_compiles(), pullback.explain_cache_misses()),

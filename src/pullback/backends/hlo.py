@@ -533,6 +533,18 @@ class Builder:
         results = [(shape, x.dtype)]
         return self.many("stablehlo.reduce", [x, init], results, f"dimensions = {integers(axes)}", [body])[0]
 
+    def amended(self, rare: Value, usual: Value, amend: Callable[[Value], Value]) -> Value:
+        """An array, or what is made of it if a condition holds anywhere.
+
+        It is a loop of at most one step: the compiler would compute both branches of a conditional, and choose.
+        """
+        boolean = np.dtype(bool)
+        kinds = [((), boolean), (usual.shape, usual.dtype)]
+        condition = self.region(kinds, lambda pending, value: [pending])
+        step = self.region(kinds, lambda pending, value: [self.number(False, boolean), amend(value)])
+        pending = self.reduce("stablehlo.or", rare, False, range(rare.ndim))
+        return self.many("stablehlo.while", [pending, usual], kinds, regions=[condition, step])[1]
+
     def constrained(self, x: Value, sharding: NamedSharding) -> Value:
         """A value that is spread over the devices of the program by a sharding."""
         if sharding.mesh.size == 1 and (self.module.portable or isinstance(sharding.mesh, AbstractMesh)):

@@ -21,7 +21,7 @@ from pullback.core.switches import REFUSED, WITHOUT_EFFECT
 _MEANING = (
     "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device",
     "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision", "enable_custom_prng",
-    "context_mesh", "default_prng_impl", "debug_key_reuse", "random_seed_offset",
+    "context_mesh", "default_prng_impl", "debug_key_reuse", "random_seed_offset", "masked_zeros",
 )  # fmt: skip
 """The switches on which it depends what a compiled program does."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
@@ -95,6 +95,7 @@ class Config(threading.local):
     check_custom_rules: bool = False
     check_tracer_leaks: bool = False
     debug_key_reuse: bool = False
+    masked_zeros: bool = False
     no_tracing: bool = False
     default_matmul_precision: str | None = None
     default_prng_impl: str = "threefry2x32"
@@ -379,6 +380,24 @@ def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
 def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which an operation that returns an infinity raises ``FloatingPointError``, naming it and the line."""
     return override("debug_infs", bool(new_val))
+
+
+def masked_zeros(new_val: bool = True) -> Any:
+    """A block in which a tangent or cotangent of exactly zero stays zero, whatever derivative it is multiplied by.
+
+    Without it, zero times an infinite or undefined derivative is NaN, also of a branch that was not taken.
+    ``docs/masked_zeros.md`` says what changes, and what it costs.
+
+    >>> import pullback
+    >>> import pullback.numpy as pnp
+    >>> f = lambda x: pnp.where(x > 0, pnp.log(x), 0.0)
+    >>> print(pullback.grad(f)(0.0))
+    nan
+    >>> with masked_zeros():
+    ...     print(pullback.grad(f)(0.0))
+    0.0
+    """
+    return override("masked_zeros", bool(new_val))
 
 
 def check_custom_rules(new_val: bool = True) -> AbstractContextManager[None]:

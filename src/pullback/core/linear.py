@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import source
+from pullback.core import masking, source
 from pullback.core.array import SCALARS, resolve_weak_scalars, typeof
+from pullback.core.config import config
 from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.jaxpr import infer
 from pullback.core.trace import Primitive, Rule, Trace, Tracer, state
@@ -108,15 +109,22 @@ class LinearTracer(Tracer):
 
 
 class LinearTrace(Trace):
-    """Records the operations on linear values, and leaves all others to its parent."""
+    """Records the operations on linear values, and leaves all others to its parent.
 
-    __slots__ = ("count", "nodes")
+    Attributes:
+      nodes: the operations, in order.
+      count: the number of variables.
+      masks: whether products are recorded in which a linear value of zero makes a zero (``core.masking``).
+    """
+
+    __slots__ = ("count", "masks", "nodes")
     transformation = "linear_transpose"
 
     def __init__(self, parent: Trace, function: Any = None) -> None:
         Trace.__init__(self, parent, function)
         self.nodes: list[LinearVar] = []
         self.count = 0
+        self.masks = config.masked_zeros
 
     def input(self, aval: ShapedArray) -> LinearTracer:
         """A new input of the program."""
@@ -144,6 +152,8 @@ class LinearTrace(Trace):
             else:
                 return self.parent.process(primitive, args, params)
             own = tuple([x.variable if type(x) is LinearTracer and x._trace is self else x for x in args])
+        if self.masks and primitive.masked is not None:
+            primitive, params = masking.masked(primitive, params, own, tuple([type(x) is LinearVar for x in own]))
         linear_in = primitive.linear_in
         if primitive.transpose_rule is None or (linear_in is not None and not _fits(linear_in, own)):
             if primitive.decomposition_rule is None:

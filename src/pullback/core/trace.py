@@ -89,6 +89,7 @@ class Primitive:
         self.partial_eval_rule: Rule | None = None
         self.remat_rule: Rule | None = None
         self.axes_rule: Rule | None = None
+        self.masked: Primitive | None = None
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Hand the operation to the current trace."""

@@ -371,17 +371,6 @@ def _any(hlo: Builder, x: Value) -> Value:
     return hlo.reduce("stablehlo.or", x, False, range(x.ndim))
 
 
-def _amended(hlo: Builder, rare: Value, usual: Value, amend: Callable[[Value], Value]) -> Value:
-    """An array, or what is made of it if a condition holds anywhere.
-
-    It is a loop of at most one step: the compiler would compute both branches of a conditional, and choose.
-    """
-    kinds = [((), np.dtype(bool)), (usual.shape, usual.dtype)]
-    condition = hlo.region(kinds, lambda pending, value: [pending])
-    step = hlo.region(kinds, lambda pending, value: [hlo.number(False, np.dtype(bool)), amend(value)])
-    return hlo.many("stablehlo.while", [_any(hlo, rare), usual], kinds, regions=[condition, step])[1]
-
-
 def _loop(hlo: Builder, start: list[Value], going: XlaRule, step: XlaRule) -> list[Value]:
     """A loop on arrays of one type, as long as ``going`` holds of any element."""
     kinds = [(x.shape, x.dtype) for x in start]
@@ -409,7 +398,7 @@ def _pow(hlo: Builder, x: Value, y: Value) -> Value:
     out = hlo.same("stablehlo.power", x, y)
     if dtypes.iinfo(dtype).max >= 64:
         large = hlo.compare(y, hlo.splat(63, y.shape, dtype), "GT")
-        out = _amended(hlo, large, out, lambda _: _power_by_squaring(hlo, x, y))
+        out = hlo.amended(large, out, lambda _: _power_by_squaring(hlo, x, y))
     return out if dtypes.is_unsigned(dtype) else hlo.inline(_integer_power, out, x, y)
 
 
@@ -562,7 +551,7 @@ def _polygamma(hlo: Builder, n: Value, x: Value) -> Value:
         return hlo.inline(_reflect, order, point, out, *others)
 
     negative = hlo.compare(point, hlo.splat(0, point.shape, point.dtype), "LT")
-    out = _amended(hlo, negative, at(point), reflected)
+    out = hlo.amended(negative, at(point), reflected)
     return hlo.convert(hlo.inline(_polygamma_at_ends, out, order, point), x.dtype)
 
 

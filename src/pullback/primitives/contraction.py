@@ -22,6 +22,7 @@ from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.declare import jvp_bilinear
+from pullback.primitives.masked import masked_sum_of_products
 from pullback.primitives.rules import axis_kept, unsummed
 
 Dims = tuple[tuple[Shape, Shape], tuple[Shape, Shape]]
@@ -252,6 +253,24 @@ def _dot_unsummed(
     k = contracted[operand].index(axis)
     (xc, yc), (xb, yb) = ((c[:k] + c[k + 1 :] for c in contracted), ((c[k], *b) for c, b in zip(contracted, batch)))
     return {"dimension_numbers": ((xc, yc), (xb, yb))}, 0
+
+
+masked_dot_general_p = masked_sum_of_products(dot_general_p)
+
+
+@partial(masked_dot_general_p.transpose, linear_in="each")
+def _masked_dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims, zeros: tuple[bool, bool]) -> Any:
+    flags = (True, zeros[1]) if type(x) is LinearVar else (zeros[0], True)
+    return transpose_by(partial(masked_dot_general_p.bind, zeros=flags), ct, x, y, dimension_numbers)
+
+
+@masked_dot_general_p.batch
+def _masked_dot_batch(
+    axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: Dims, zeros: tuple[bool, bool]
+) -> Any:
+    x, y = args
+    numbers, dim = batched_numbers(len(x.shape), len(y.shape), dims[0], dims[1], dimension_numbers)
+    return masked_dot_general_p.bind(x, y, dimension_numbers=numbers, zeros=zeros), dim
 
 
 # Compilation -------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from pullback.primitives import shapes
 from pullback.primitives.checks import VALUE, check_dtype, same_dtype
 from pullback.primitives.contraction import dot_general
 from pullback.primitives.declare import jvp_bilinear
+from pullback.primitives.masked import masked_sum_of_products
 from pullback.primitives.slicing import concatenate, pad, rev, slice
 from pullback.primitives.windows import zeros
 
@@ -350,6 +351,9 @@ def _parted(x: Any, axis: int, size: int, groups: int) -> Any:
     x = shapes.reshape(x, (*x.shape[:axis], groups, size, n, *x.shape[axis + 1 :]))
     x = shapes.moveaxis(x, axis + 1, axis)
     return shapes.reshape(x, (*x.shape[: axis + 1], groups * n, *x.shape[axis + 3 :]))
+
+
+masked_conv_general_dilated_p = masked_sum_of_products(conv_general_dilated_p)
 
 
 # Compilation -------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import INEXACT, check_dtype, same_dtype
 from pullback.primitives.contraction import dot_general
+from pullback.primitives.masked import masked_solution
 from pullback.primitives.operands import bind
 from pullback.primitives.slicing import iota
 
@@ -410,6 +411,9 @@ def _triangular_solve_batch(axis: MappedAxis, args: Any, dims: Any, *, left_side
         return triangular_solve_p.bind(a, b, left_side=left_side, **params), 0
     solve = partial(triangular_solve_p.bind, a, left_side=left_side, **params)
     return solve_for_many(solve, b, b_dim, columns=left_side)
+
+
+masked_triangular_solve_p = masked_solution(triangular_solve_p, lambda left_side, **params: left_side)
 
 
 def mapped_to_front(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:

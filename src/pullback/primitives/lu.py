@@ -35,6 +35,7 @@ from pullback.primitives.linalg import (
     triangular_solve,
     triangular_solve_p,
 )
+from pullback.primitives.masked import masked_solution
 from pullback.primitives.rules import jvp_zero
 from pullback.primitives.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.sorting import add_along_axis, take_along_axis
@@ -446,3 +447,6 @@ def _linear_solve_batch(axis: MappedAxis, args: Any, dims: Any, **params: bool) 
 @linear_solve_p.lowering
 def _linear_solve_xla(hlo: Any, a: Any, factors: Any, permutation: Any, b: Any, *, transpose: bool) -> Any:
     return hlo.inline(partial(lu_solve, transpose=transpose), factors, permutation, b)
+
+
+masked_linear_solve_p = masked_solution(linear_solve_p, lambda transpose: True)

@@ -10,6 +10,7 @@ from pullback.core.array import typeof
 from pullback.core.errors import CustomRuleError
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.lists import split_list
+from pullback.core.masking import with_masked_zeros
 from pullback.core.trace import Trace, state
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import densify
@@ -76,6 +77,9 @@ class LinearCall(LinearMap):
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """The results of the function."""
+        return with_masked_zeros(self._apply, residuals, tangents)
+
+    def _apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         out = self.function(tree.unflatten(self.residual_tree, residuals), tree.unflatten(self.linear_tree, tangents))
         outs, self.out_tree = flat_result(out, self.function)
         if self._out_avals is None:
@@ -84,6 +88,9 @@ class LinearCall(LinearMap):
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """What the rule returns, checked."""
+        return with_masked_zeros(self._transpose, residuals, cts)
+
+    def _transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         dense = unflatten_one(self.out_tree, densify(cts, self.out_avals))
         leaves, treedef = tree.flatten(self.rule(tree.unflatten(self.residual_tree, residuals), dense))
         who = f"the transpose rule {name_of(self.rule)} of {name_of(self.function)}"

@@ -13,6 +13,7 @@ from pullback.core import dtypes, tree
 from pullback.core.array import Array, as_array, typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError, NotLinearError, OperandError, PullbackError, TangentMismatchError
+from pullback.core.masking import with_masked_zeros
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.custom.linear_map import LinearMap
@@ -297,6 +298,9 @@ class UserLinearMap(LinearMap):
         )  # fmt: skip
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        return with_masked_zeros(self._by_rule, residuals, cts)
+
+    def _by_rule(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         rule = self.owner.bwd
         assert rule is not None
         arrays, given = iter(residuals), iter(cts)

@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import source
-from pullback.core.array import typeof
+from pullback.core.array import ArrayImpl, typeof
+from pullback.core.config import config
 from pullback.core.jaxpr_text import holds_programs
 from pullback.core.linear import LinearTracer
-from pullback.core.trace import Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
+from pullback.core.masking import MaskTrace, has_nan
+from pullback.core.trace import EVAL, Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
+from pullback.transforms.interpreters.batch import BatchTrace, BatchTracer
 from pullback.transforms.interpreters.marks import RuleTrace
 
 
@@ -160,11 +163,80 @@ class MarkingJVPTrace(JVPTrace):
             self.rules = rules
 
 
+class MaskingJVPTrace(JVPTrace):
+    """Keeps tangents zero that are multiplied by infinite or undefined derivatives (``core.masking``).
+
+    Attributes:
+      known: whether tangents are values that nobody differentiates, or looks at for NaNs. Then an operation is done
+        again, with its tangents marked, if a tangent comes out as NaN; else all tangents are marked.
+    """
+
+    __slots__ = ("known",)
+
+    def __init__(self, parent: Trace, function: Any) -> None:
+        JVPTrace.__init__(self, parent, function)
+        while isinstance(parent, BatchTrace):
+            parent = parent.parent
+        self.known = parent is EVAL
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if self.known and not primitive.effect:
+            out = super().process(primitive, args, params)
+            if not (any(map(_is_undefined, out)) if primitive.multiple_results else _is_undefined(out)):
+                return out
+        own = [type(x) is JVPTracer and x._trace is self for x in args]
+        if True not in own:
+            return self.parent.process(primitive, args, params)
+        mask = MaskTrace(self.parent)
+        marked = [
+            JVPTracer(self, x.primal, mask.mark(x.tangent), x.made_at) if mine else x
+            for x, mine in zip(args, own, strict=True)
+        ]
+        rules, self.rules = self.rules, mask
+        try:
+            out = super().process(primitive, tuple(marked), params)
+        finally:
+            self.rules = rules
+            mask.live = False
+        return [self._unmarked(mask, x) for x in out] if primitive.multiple_results else self._unmarked(mask, out)
+
+    def _unmarked(self, mask: MaskTrace, x: Any) -> Any:
+        if type(x) is not JVPTracer or x._trace is not self:
+            return mask.value_of(x)
+        x.primal, x.tangent = mask.value_of(x.primal), mask.value_of(x.tangent)
+        return x
+
+
+def _is_undefined(x: Any) -> bool:
+    """Whether a tangent is NaN, or is not known."""
+    if type(x) is not JVPTracer:
+        return False
+    tangent = x.tangent
+    while type(tangent) is BatchTracer:
+        tangent = tangent.value
+    return type(tangent) is not ArrayImpl or has_nan(tangent._value)
+
+
+class MaskingMarkingJVPTrace(MaskingJVPTrace, MarkingJVPTrace):
+    """Does both."""
+
+    __slots__ = ()
+
+
 def located(out: Any, made_at: source.Location | None) -> Any:
     """A result without a tangent; if an outer trace made it within a rule, it learns the user's line."""
     if isinstance(out, Tracer) and out.made_at is None:
         out.made_at = made_at
     return out
+
+
+_KINDS: dict[tuple[bool, bool], type[JVPTrace]] = {
+    (False, True): JVPTrace,
+    (False, False): MarkingJVPTrace,
+    (True, True): MaskingJVPTrace,
+    (True, False): MaskingMarkingJVPTrace,
+}
+"""The traces of forward mode: whether zeros are masked, and whether the trace below is quick."""
 
 
 def jvp_flat(
@@ -184,7 +256,7 @@ def jvp_flat(
       directional: what is known of the tangents.
     """
     parent = state.trace
-    trace = JVPTrace(parent, function) if parent.quick else MarkingJVPTrace(parent, function)
+    trace = _KINDS[config.masked_zeros, parent.quick](parent, function)
     if directional and not any(type(t) is LinearTracer for t in tangents):
         trace.directional = directional
     args = [x if t is ZERO else JVPTracer(trace, x, t, None) for x, t in zip(primals, tangents, strict=True)]

@@ -108,7 +108,7 @@ class CheckedLinearTrace(LinearTrace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         before = len(self.nodes)
         out = super().process(primitive, args, params)
-        if len(self.nodes) > before and self.nodes[-1].primitive is primitive:
+        if len(self.nodes) > before and self.nodes[-1].primitive in (primitive, primitive.masked):
             if self.parent.eager and is_affine(self.nodes[-1], self.parent):
                 raise self.not_linear(primitive, "with a constant that is not zero is affine, not linear")
             made_at = source.here()
