@@ -16,6 +16,7 @@ from pullback import (
     custom_vjp,
     disable_jit,
     errors,
+    float0,
     grad,
     jacfwd,
     jit,
