@@ -48,7 +48,8 @@ taylor = RuleKind("taylor")
 
 Operands are :class:`Series`, and so is ``ans``, the result. When the coefficient of order k is asked for, those of the
 operands may be asked for up to k, and those of the result below k. With ``multiple_results`` there is a list of each.
-A rule may return None, which leaves an operation to its derivative rule. It runs with the parent of the trace current.
+The rule itself may only ask for values, those of order 0. It runs with the parent of the trace current. It may return
+None, which leaves an operation to its derivative rule.
 Such rules are the recurrences of Griewank and Walther, Evaluating Derivatives, 2nd ed., chapter 13."""
 
 taylor_program = RuleKind("taylor_program")
@@ -58,7 +59,7 @@ For each operand and result, ``series`` has a sequence of its coefficients from 
 parent of the trace current."""
 
 linear_operands = RuleKind("linear_operands")
-"""``rule(*operands, **params) -> positions``: the operands in which an operation is linear, jointly, where
+"""``rule(count, **params) -> positions``: of so many operands those in which an operation is linear, jointly, where
 ``linear_in`` does not say it."""
 
 repeats = RuleKind("repeats")

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, typeof
+from pullback.core.array import SCALARS, host_value, is_on_host, typeof
 from pullback.core.errors import ArgumentError
 from pullback.core.types import ZERO
 from pullback.primitives.elementwise import mul
@@ -188,12 +188,13 @@ def _arguments(fun: Any, primals: Any, series: Any) -> tuple[list[Any], Any, lis
 
 
 def _coefficient(c: Any, x: Any, place: Callable[[], str]) -> Any:
-    """A derivative that was given, of an argument; ``ZERO`` for a Python zero, and for those of integers."""
+    """A derivative of an argument; ``ZERO`` for one that is known to vanish, and for those of integers."""
     if not dtypes.is_inexact(x.dtype) or (type(c) in SCALARS and c == 0):
         return ZERO
     if type(c) in SCALARS and not x.shape:
         c = full((), c, x.dtype)
-    return to_tangent(c, typeof(x), "derivative", place)
+    c = to_tangent(c, typeof(x), "derivative", place)
+    return ZERO if is_on_host(c) and not host_value(c).any() else c
 
 
 def _place(what: str, i: int, fun: Any, args: Any) -> str:

@@ -69,7 +69,7 @@ from pullback.primitives.discrete import (  # noqa: F401
     shift_right_logical_p,
     xor_p,
 )  # fmt: skip
-from pullback.primitives.power_series import convolution, convolved_square, integral
+from pullback.primitives.power_series import derivative, integral, of_product, of_square
 from pullback.primitives.rules import batch_unary, jvp_linear, jvp_zero
 from pullback.primitives.sums import add_any as add_any
 from pullback.primitives.sums import add_any_p as add_any_p
@@ -170,9 +170,7 @@ def _mul_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
 
 @taylor(mul_p)
 def _mul_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
-    if x is y:
-        return lambda k: convolved_square(mul, x, k)
-    return lambda k: convolution(mul, x, y, k)
+    return lambda k: of_product(x, y, k)
 
 
 @partial(mul_p.transpose, linear_in="each")
@@ -197,7 +195,7 @@ def _div_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
     """Of q y = x."""
 
     def coefficient(k: int) -> Any:
-        rest = difference(x[k], convolution(mul, y, ans, k, first=1))
+        rest = difference(x[k], of_product(y, ans, k, first=1))
         return rest if rest is ZERO else div(rest, y[0])
 
     return coefficient
@@ -263,15 +261,18 @@ square_p = elementwise(
 )  # fmt: skip
 
 
+taylor(exp_p)(lambda ans, x: integral(ans, derivative(x)))
+
+
 @taylor(square_p)
 def _square_taylor(ans: Series, x: Series) -> Coefficient:
-    return lambda k: convolved_square(mul, x, k)
+    return lambda k: of_square(x, k)
 
 
 @taylor(expm1_p)
 def _expm1_taylor(ans: Series, x: Series) -> Coefficient:
     slope = Series([exp(x[0])], lambda k: ans[k])  # ans + 1 has no place right where ans is nearly -1
-    return lambda k: integral(mul, slope, x, k)
+    return integral(slope, derivative(x))
 
 
 @taylor(sqrt_p)
@@ -280,7 +281,7 @@ def _sqrt_taylor(ans: Series, x: Series) -> Coefficient:
     half = div(0.5, ans[0])
 
     def coefficient(k: int) -> Any:
-        rest = difference(x[k], convolved_square(mul, ans, k, first=1))
+        rest = difference(x[k], of_square(ans, k, first=1))
         return rest if rest is ZERO else mul(rest, half)
 
     return coefficient
@@ -289,8 +290,8 @@ def _sqrt_taylor(ans: Series, x: Series) -> Coefficient:
 @taylor(logistic_p)
 def _logistic_taylor(ans: Series, x: Series) -> Coefficient:
     rest = Series([logistic(neg(x[0]))], lambda k: difference(ZERO, ans[k]))  # 1 - ans
-    slope = Series([mul(ans[0], rest[0])], lambda k: convolution(mul, ans, rest, k))
-    return lambda k: integral(mul, slope, x, k)
+    slope = Series([mul(ans[0], rest[0])], lambda k: of_product(ans, rest, k))
+    return integral(slope, derivative(x))
 
 
 integer_pow_p = Primitive("integer_pow")
@@ -388,14 +389,14 @@ def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
 
     def next_slope(k: int) -> Any:
         rest = ZERO if ans[k] is ZERO else mul(exponent, ans[k])
-        rest = difference(rest, convolution(mul, x, slope, k, first=1))
+        rest = difference(rest, of_product(x, slope, k, first=1))
         return rest if rest is ZERO else div(rest, x[0])
 
     slope = Series([mul(exponent, pow(x[0], exponent - 1))], next_slope)
-    at_zero = eq(x[0], 0)
+    at_zero, usual = eq(x[0], 0), integral(slope, derivative(x))
 
     def coefficient(k: int) -> Any:
-        c = integral(mul, slope, x, k)
+        c = usual(k)
         if k == 1 or c is ZERO or x[1] is ZERO:
             return c
         # Where x is zero only the power of the first coefficient counts; below the exponent it is zero.
@@ -494,6 +495,26 @@ cos_p = elementwise(
     "cos", doc=("The cosine of an angle in radians.", "0.0", "1.0"),
     of=INEXACT, host=np.cos, hlo="cosine", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, neg(sin(x))),
 )  # fmt: skip
+
+
+def _with_companion(slope: Any, sign: int) -> Rule:
+    """The coefficients of a function whose derivative is another one, of which the derivative is the first again.
+
+    Args:
+      slope: computes the derivative.
+      sign: 1, or -1 if the second derivative is the function with the other sign.
+    """
+
+    def rule(ans: Series, x: Series) -> Coefficient:
+        speed, other = derivative(x), Series([slope(x[0])])
+        other.next = integral(ans, speed, sign)
+        return integral(other, speed)
+
+    return rule
+
+
+taylor(sin_p)(_with_companion(lambda x: cos(x), -1))
+taylor(cos_p)(_with_companion(lambda x: neg(sin(x)), -1))
 tan_p = elementwise(
     "tan", doc=("The tangent of an angle in radians.", "0.0", "0.0"),
     of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, _tan_slope(x, ans)),
@@ -528,10 +549,14 @@ tanh_p = elementwise(
 )  # fmt: skip
 
 
+taylor(sinh_p)(_with_companion(lambda x: cosh(x), 1))
+taylor(cosh_p)(_with_companion(lambda x: sinh(x), 1))
+
+
 @taylor(tanh_p)
 def _tanh_taylor(ans: Series, x: Series) -> Coefficient:
-    slope = Series([_tanh_slope(x[0], ans[0])], lambda k: difference(ZERO, convolved_square(mul, ans, k)))
-    return lambda k: integral(mul, slope, x, k)
+    slope = Series([_tanh_slope(x[0], ans[0])], lambda k: of_square(ans, k, sign=-1))
+    return integral(slope, derivative(x))
 
 
 asinh_p = elementwise(

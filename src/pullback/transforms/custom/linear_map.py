@@ -259,7 +259,7 @@ def linear_operation(name: str, linear_in: Any = None) -> Primitive:
         p.jvp(partial(_jvp, p))
         p.transpose(_transpose, linear_in)
         p.lowering(_lowering)
-        linear_operands(p)(lambda *args, linear_map: range(linear_map.count, len(args)))
+        linear_operands(p)(lambda count, linear_map: range(linear_map.count, count))
         checked_program(p)(partial(_checked, p))
 
     @called.stage

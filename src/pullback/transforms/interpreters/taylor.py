@@ -30,8 +30,7 @@ from pullback.core.taylor_rules import (
 )
 from pullback.core.trace import Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
-from pullback.primitives.elementwise import mul
-from pullback.primitives.power_series import convolution
+from pullback.primitives.power_series import convolution, times
 from pullback.primitives.rules import ZeroTangents
 from pullback.primitives.shapes import zeros_like
 
@@ -95,22 +94,21 @@ class TaylorTrace(Trace):
         if self.made is not None:
             return self._within_a_rule(primitive, args, own, params)
         made_at = source.here()
+        outer = state.trace
         self.made = {}
         try:
             outs = self._within_a_rule(primitive, args, own, params)
             several = outs if primitive.multiple_results else [outs]
-            moving = [x for x in several if type(x) is TaylorTracer]
-            outer, state.trace = state.trace, self.parent
-            try:
-                for k in range(1, self.order + 1):
-                    for x in moving:
-                        x.series[k]
-            finally:
-                state.trace = outer
+            moving = [x.series for x in several if type(x) is TaylorTracer]
+            state.trace = self.parent
+            for k in range(1, self.order + 1):
+                for series in moving:
+                    series[k]
         except MissingRuleError as error:
             where = source.format_location(state.source_loc or made_at)
             raise MissingRuleError(f"{error}\nThe operation is at:\n{where}") from None
         finally:
+            state.trace = outer
             self._forget()
         results = [_settled(x, made_at) if type(x) is TaylorTracer else x for x in several]
         return results if primitive.multiple_results else results[0]
@@ -142,15 +140,14 @@ class TaylorTrace(Trace):
                 return self._remember(key, args, params, self._program(primitive, program, args, own, params))
             values = tuple([x.series.known[0] if mine else x for x, mine in zip(args, own, strict=True)])
             outs = self.parent.process(primitive, values, params)
+            if type(primitive.jvp_rule) is ZeroTangents:
+                return outs
+            several = outs if primitive.multiple_results else [outs]
+            results = [TaylorTracer(self, Series([x]), None) if dtypes.is_inexact(x.dtype) else x for x in several]
+            found = self._remember(key, args, params, results if primitive.multiple_results else results[0])
+            nexts = self._nexts(primitive, args, own, params, results)
         finally:
             state.trace = outer
-        if type(primitive.jvp_rule) is ZeroTangents:
-            return outs
-        several = outs if primitive.multiple_results else [outs]
-        results = [TaylorTracer(self, Series([x]), None) if dtypes.is_inexact(x.dtype) else x for x in several]
-        found = results if primitive.multiple_results else results[0]
-        self._remember(key, args, params, found)
-        nexts = self._nexts(primitive, args, own, params, results)
         for x, following in zip(results, nexts, strict=True):
             if type(x) is TaylorTracer:
                 x.series.next = following
@@ -175,30 +172,19 @@ class TaylorTrace(Trace):
     ) -> list[Coefficient]:
         """How the coefficients of each result are computed, from order 1 on."""
         operands = [x.series if mine else Series([x]) for x, mine in zip(args, own, strict=True)]
-        count = len(results)
-        rule = taylor.of(primitive)
-        if rule is not None:
-            series = [x.series if type(x) is TaylorTracer else Series([x]) for x in results]
-            coefficient = rule(series if primitive.multiple_results else series[0], *operands, **params)
-            if coefficient is not None:
-                return _jointly(coefficient, primitive.multiple_results, count)
-        if primitive.linear_in == "each" and len(args) == 2:
-            x, y = operands
-            return [lambda k: convolution(partial(primitive.bind, **params), x, y, k)]
-        linear = _linear_positions(primitive, args, params)
-        if linear is not None and all(i in linear for i, mine in enumerate(own) if mine):
-            return _jointly(
-                lambda k: _mapped(primitive, params, operands, linear, results, k), primitive.multiple_results, count
-            )
+        joint = _linear(primitive, operands, own, params, results)
+        if joint is None:
+            joint = _by_rule(primitive, operands, params, results)
+        if joint is not None:
+            return _jointly(joint, len(results)) if primitive.multiple_results else [joint]
+        slopes: list[Series] = []
 
-        found: list[Series] = []
+        def coefficient(k: int, i: int) -> Any:
+            if not slopes:
+                slopes.extend(self._derivatives(primitive, args, own, params, results))
+            return times(slopes[i][k - 1], 1 / k)
 
-        def slope(i: int) -> Series:
-            if not found:
-                found.extend(self._derivatives(primitive, args, own, params, results))
-            return found[i]
-
-        return [lambda k, i=i: divided(slope(i)[k - 1], k) for i in range(count)]  # type: ignore[misc]
+        return [partial(coefficient, i=i) for i in range(len(results))]
 
     def _derivatives(
         self,
@@ -235,7 +221,7 @@ class TaylorTrace(Trace):
                 first = zeros_like(of.known[0]) if of[1] is ZERO else of[1]
             finally:
                 state.trace = outer
-            series = Series([first], lambda k: ZERO if of[k + 1] is ZERO else mul(of[k + 1], k + 1))
+            series = Series([first], lambda k: times(of[k + 1], k + 1))
             self._remember(key, [x], {}, TaylorTracer(self, series, None))
         return self.made[key][0][1]
 
@@ -287,10 +273,8 @@ def _is_same(primitive: Primitive, earlier: dict[str, Any], params: dict[str, An
     return earlier == params if rule is None else rule(earlier, **params)
 
 
-def _jointly(step: Coefficient, several: bool, count: int) -> list[Coefficient]:
+def _jointly(step: Coefficient, count: int) -> list[Coefficient]:
     """How the coefficients of each result are computed, where those of all are computed at once."""
-    if not several:
-        return [step]
     found: dict[int, Sequence[Any]] = {}
 
     def coefficient(k: int, i: int) -> Any:
@@ -298,46 +282,72 @@ def _jointly(step: Coefficient, several: bool, count: int) -> list[Coefficient]:
             found[k] = step(k)
         return found[k][i]
 
-    return [lambda k, i=i: coefficient(k, i) for i in range(count)]  # type: ignore[misc]
+    return [partial(coefficient, i=i) for i in range(count)]
 
 
-def divided(c: Any, k: int) -> Any:
-    """A coefficient divided by a positive integer."""
-    return c if k == 1 or c is ZERO else mul(c, 1 / k)
+def _by_rule(
+    primitive: Primitive, operands: Sequence[Series], params: dict[str, Any], results: Sequence[Any]
+) -> Coefficient | None:
+    """The coefficients of the results of an operation with a rule of its own, and of products."""
+    rule = taylor.of(primitive)
+    if rule is not None:
+        series = [x.series if type(x) is TaylorTracer else Series([x]) for x in results]
+        return rule(series if primitive.multiple_results else series[0], *operands, **params)  # type: ignore[no-any-return]
+    if primitive.linear_in == "each" and len(operands) == 2:
+        product = partial(primitive.bind, **params)
+        return lambda k: convolution(product, *operands, k)
+    return None
 
 
-def _linear_positions(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def _linear(
+    primitive: Primitive,
+    operands: Sequence[Series],
+    own: Sequence[bool],
+    params: dict[str, Any],
+    results: Sequence[Any],
+) -> Coefficient | None:
+    """The coefficients of an operation that is linear in all operands that depend on t, jointly: one by one."""
+    moving = [i for i, mine in enumerate(own) if mine]
+    linear = _linear_positions(primitive, len(operands), moving, params)
+    if linear is None or any(i not in linear for i in moving):
+        return None
+    values = [x.known[0] for x in operands]
+    nothing = [ZERO] * len(results) if primitive.multiple_results else ZERO
+    if len(linear) == 1:
+        (position,) = moving
+        (x,) = (operands[i] for i in moving)
+
+        def of_one(k: int) -> Any:
+            if x[k] is ZERO:
+                return nothing
+            values[position] = x[k]
+            return primitive.bind(*values, **params)
+
+        return of_one
+
+    def of_several(k: int) -> Any:
+        given = [operands[i][k] if i in linear else value for i, value in enumerate(values)]
+        if all(given[i] is ZERO for i in moving):
+            return nothing
+        if primitive.tangent_rule is not None:  # of sums, which knows what to do with zeros
+            return primitive.tangent_rule(results[0].series.known[0], values, given)
+        return primitive.bind(*[_zeros(x) if c is ZERO else c for c, x in zip(given, values, strict=True)], **params)
+
+    return of_several
+
+
+def _linear_positions(primitive: Primitive, count: int, moving: Sequence[int], params: dict[str, Any]) -> Any:
     """The positions of the operands in which an operation is linear, jointly; None if it is in none."""
     rule = linear_operands.of(primitive)
     if rule is not None:
-        return rule(*args, **params)
-    if primitive.transpose_rule is None or primitive.linear_in == "each" or any(map(holds_programs, params.values())):
+        return rule(count, **params)
+    if primitive.transpose_rule is None or any(map(holds_programs, params.values())):
         return None
-    return range(len(args)) if primitive.linear_in is None else primitive.linear_in
-
-
-def _mapped(
-    primitive: Primitive,
-    params: dict[str, Any],
-    operands: Sequence[Series],
-    linear: Any,
-    results: Sequence[Any],
-    k: int,
-) -> Any:
-    """The coefficient of an operation that is linear in all operands that depend on t."""
-    given = [x[k] if i in linear else ZERO for i, x in enumerate(operands)]
-    if all(c is ZERO for c in given):
-        return [ZERO] * len(results) if primitive.multiple_results else ZERO
-    values = [x.known[0] for x in operands]
-    if primitive.tangent_rule is not None:  # of sums, which knows what to do with zeros
-        return primitive.tangent_rule(results[0].series.known[0], values, given)
-    return primitive.bind(
-        *[
-            _zeros(x) if c is ZERO and i in linear else x if c is ZERO else c
-            for i, (c, x) in enumerate(zip(given, values, strict=True))
-        ],
-        **params,
-    )
+    if primitive.linear_in == "each":
+        return moving if len(moving) == 1 else None
+    if primitive.linear_in is None:
+        return range(count) if taylor.of(primitive) is None else None
+    return primitive.linear_in
 
 
 def _zeros(x: Any) -> Any:
